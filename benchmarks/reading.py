@@ -1,0 +1,207 @@
+"""Reading native logs, beside decoding the same bytes and beside json + a dict an event + NetworkX.
+
+    python benchmarks/reading.py [--traces 24] [--events 4000] [--repeats 9] [--output benchmarks/results/reading.json]
+
+Traces of 300 agents with edges, times, roles, tools, values, tokens and content references are written to a temporary
+folder. All contenders run in one process, one after another in every round, so that a busy machine slows all alike; the
+medians of the rounds are compared and every sample is saved. Peak memory is measured in processes of their own, above
+the level after imports.
+
+The decoder's contender keeps what it decodes, as the reader does: msgspec into the reader's own structs, with every
+field that the reader returns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from graphs.cache import read_cache, write_cache
+from graphs.readers import read
+from graphs.readers.native_wire import DECODER
+from graphs.writers.atomic import atomic_write
+
+AGENTS = 300
+TYPES = ("orchestrator_decision", "message", "tool_call", "tool_result", "message", "return")
+TARGETS = {
+    "reading over decoding": 0.7,
+    "reading over json and NetworkX": 5.0,
+    "cache over reading": 5.0,
+}
+LIBRARIES = ("msgspec", "numpy", "pyarrow", "networkx", "jax")
+
+PEAK = """
+import re, sys
+from graphs.cache import read_cache
+from graphs.readers import native, read
+from graphs.traces import Traces
+def peak():  # not getrusage, whose peak survives exec and would be the parent's
+    return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
+before = peak()
+traces = read(sys.argv[1])
+kept = sum(a.nbytes for a in vars(traces.graph).values()) + sum(a.nbytes for e in traces.evidence.values() for a in e)
+kept += traces.events.nbytes + traces.agents.nbytes + traces.traces.nbytes
+print(peak() - before, kept)
+"""
+
+
+def make_trace(number: int, events: int, rng: np.random.Generator) -> dict[str, Any]:
+    """A trace of the native format with about one and a half edges an event."""
+    listed: list[dict[str, Any]] = []
+    edges: list[dict[str, str]] = []
+    agents, others = rng.integers(AGENTS, size=events), rng.integers(AGENTS, size=events)
+    for i in range(events):
+        kind = TYPES[i % len(TYPES)]
+        event = {"id": f"e{i}", "t": i / 4, "type": kind, "agent": f"worker_{agents[i]}", "role": "worker"}
+        event["content_ref"] = rng.bytes(8).hex()
+        if kind == "message":
+            event["to"] = f"worker_{others[i]}"
+        if kind.startswith("tool"):
+            event["tool"] = "search"
+        if kind != "tool_result":
+            event |= {"value": round(float(rng.random()), 4), "tokens": int(rng.integers(500))}
+        listed.append(event)
+        if i:
+            edges.append({"src": f"e{i - 1}", "dst": f"e{i}", "type": "temporal"})
+        if i > 5 and i % 2:
+            edges.append({"src": f"e{rng.integers(i - 1)}", "dst": f"e{i}", "type": "causal"})
+    return {
+        "trace_id": f"t{number}",
+        "task_id": f"q{number // 8}",
+        "events": listed,
+        "edges": edges,
+        "rewards": {"team": float(rng.random())},
+        "costs": {"tokens": 1, "wall_clock_s": 1.0},
+    }
+
+
+def write_logs(folder: Path, traces: int, events: int, seed: int) -> int:
+    """Write the logs, four traces a file, and return their bytes."""
+    rng = np.random.default_rng(seed)
+    size = 0
+    for first in range(0, traces, 4):
+        lines = [json.dumps(make_trace(i, events, rng)) for i in range(first, min(first + 4, traces))]
+        size += (folder / f"{first:05d}.jsonl").write_text("\n".join(lines))
+    return size
+
+
+def decode(folder: Path) -> object:
+    """Every line as msgspec structs, kept."""
+    return [DECODER.decode(line) for file in sorted(folder.iterdir()) for line in file.read_bytes().split(b"\n")]
+
+
+def with_networkx(folder: Path) -> object:
+    """Every trace as a NetworkX graph with a dict an event: what one would write without this library."""
+    graphs = []
+    for file in sorted(folder.iterdir()):
+        for line in file.read_bytes().split(b"\n"):
+            trace = json.loads(line)
+            graph = nx.MultiDiGraph(id=trace["trace_id"], group=trace["task_id"], reward=trace["rewards"]["team"])
+            for event in trace["events"]:
+                graph.add_node(event["id"], **event)
+            for edge in trace["edges"]:
+                graph.add_edge(edge["src"], edge["dst"], type=edge["type"])
+            graphs.append(graph)
+    return graphs
+
+
+def measure(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each contender in each round, after one round that does not count."""
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(repeats + 1):
+        for name, run in contenders.items():
+            start = time.perf_counter()
+            kept = run()
+            seconds = time.perf_counter() - start
+            del kept
+            if turn:
+                samples[name].append(seconds)
+    return samples
+
+
+def peak(path: Path) -> tuple[int, int]:
+    """Growth of the peak memory of reading `path`, and the bytes that its batch keeps."""
+    done = subprocess.run([sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True)
+    grown, kept = done.stdout.split()
+    return int(grown), int(kept)
+
+
+def main() -> None:
+    """Run, print the ratios and save every sample."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--traces", type=int, default=24)
+    parser.add_argument("--events", type=int, default=4000)
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "reading.json")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        logs, cache = Path(temporary) / "logs", Path(temporary) / "cache.parquet"
+        logs.mkdir()
+        size = write_logs(logs, given.traces, given.events, given.seed)
+        traces = read(logs)
+        write_cache(traces, cache)
+        sizes, cached = traces.sizes._asdict(), cache.stat().st_size
+        del traces
+        samples = measure(
+            {
+                "decode": lambda: decode(logs),
+                "read": lambda: read(logs),
+                "json and NetworkX": lambda: with_networkx(logs),
+                "read cache": lambda: read_cache(cache),
+            },
+            given.repeats,
+        )
+        grown, kept = peak(logs)
+        grown_cache, _ = peak(cache)
+        largest = max(file.stat().st_size for file in logs.iterdir())
+    median = {name: statistics.median(seconds) for name, seconds in samples.items()}
+    ratios = {
+        "reading over decoding": median["decode"] / median["read"],
+        "reading over json and NetworkX": median["json and NetworkX"] / median["read"],
+        "cache over reading": median["read"] / median["read cache"],
+    }
+    memory = {"grown": grown, "kept": kept, "largest file": largest, "grown from the cache": grown_cache}
+    for name, seconds in median.items():
+        speed = f"{sizes['events'] / seconds / 1e3:8.0f} k events/s {size / seconds / 1e6:8.1f} MB/s"
+        print(f"{name:>20} {seconds:8.3f} s {speed}")
+    for name, ratio in ratios.items():
+        print(f"{name:>32} {ratio:6.2f}x, wanted {TARGETS[name]}x: {'met' if ratio >= TARGETS[name] else 'NOT met'}")
+    bound = 3 * kept + largest
+    verdict = "met" if grown <= bound else "NOT met"
+    print(f"peak memory {grown / 1e6:.0f} MB, wanted at most {bound / 1e6:.0f} MB: {verdict}")
+    report = {
+        "sizes": sizes,
+        "bytes": size,
+        "cache bytes": cached,
+        "repeats": given.repeats,
+        "seed": given.seed,
+        "seconds": samples,
+        "medians": median,
+        "ratios": ratios,
+        "targets": TARGETS,
+        "memory": memory,
+        "device": f"CPU, {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in LIBRARIES},
+    }
+    given.output.parent.mkdir(exist_ok=True)
+    with atomic_write(given.output) as file:
+        file.write(json.dumps(report, indent=1).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Who earned the reward of a team of LLM agents: read logged traces, assign credit, see how far to trust it.
+
+    import credit
+    traces = credit.read("runs/")
+    result = credit.grpo(traces.graph, traces.reward)
+    table = credit.table(traces, result)
+
+Everything that users need is an attribute of this package: what `_HOME` lists below, and all that `estimators` exports.
+Attributes load on first use, so that the command line answers at once and no one pays for what they do not call.
+`estimators` and `graphs` are its siblings: trainers may import `estimators` alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from credit.bridge import from_torch, to_pandas, to_torch
+    from credit.columns import Rows, from_columns
+    from credit.laws import LawError, check
+    from credit.ledger import Ledger, compose
+    from credit.methods import METHODS, Method
+    from credit.plot import draw_trace
+    from credit.tables import table
+    from credit.write import write_table
+    from estimators import *
+    from graphs import (
+        CapacityError,
+        CreditError,
+        EdgeType,
+        EventGraph,
+        EventType,
+        MissingExtraError,
+        NothingReadError,
+        Problem,
+        Sizes,
+        TraceError,
+        bucket,
+        pad,
+        unpad,
+    )
+    from graphs.limits import Limits
+    from graphs.readers import FORMATS, read
+    from graphs.traces import Evidence, Traces
+
+__version__ = "0.1.0"
+
+_HOME: dict[str, str] = {
+    **dict.fromkeys(("from_torch", "to_pandas", "to_torch"), "credit.bridge"),
+    **dict.fromkeys(("Rows", "from_columns"), "credit.columns"),
+    **dict.fromkeys(("LawError", "check"), "credit.laws"),
+    **dict.fromkeys(("Ledger", "compose"), "credit.ledger"),
+    **dict.fromkeys(("METHODS", "Method"), "credit.methods"),
+    "draw_trace": "credit.plot",
+    "table": "credit.tables",
+    "write_table": "credit.write",
+    **dict.fromkeys(
+        (
+            "CapacityError",
+            "CreditError",
+            "EdgeType",
+            "EventGraph",
+            "EventType",
+            "MissingExtraError",
+            "NothingReadError",
+            "Problem",
+            "Sizes",
+            "TraceError",
+            "bucket",
+            "pad",
+            "unpad",
+        ),
+        "graphs",
+    ),
+    "Limits": "graphs.limits",
+    **dict.fromkeys(("FORMATS", "read"), "graphs.readers"),
+    **dict.fromkeys(("Evidence", "Traces"), "graphs.traces"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name on first use: one of `_HOME`, or one that `estimators` exports."""
+    if name == "__all__":
+        return sorted({*_HOME, *importlib.import_module("estimators").__all__})
+    home = _HOME.get(name)
+    if home is None:
+        if name.startswith("_") or name not in importlib.import_module("estimators").__all__:
+            raise AttributeError(f"module 'credit' has no attribute {name!r}")
+        home = "estimators"
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})
+
+
+def _check_siblings() -> None:
+    """Refuse to run with someone else's `graphs` or `estimators`: both names are common words.
+
+    Raises:
+      ImportError: the package of that name that Python would import is not the one beside this package.
+    """
+    home = Path(__file__).resolve().parent.parent
+    for name in ("graphs", "estimators"):
+        spec = importlib.util.find_spec(name)
+        places = [] if spec is None else [Path(p).resolve() for p in spec.submodule_search_locations or []]
+        if home / name not in places:
+            found = "none is installed" if spec is None else f"Python would import {spec.origin or places}"
+            raise ImportError(
+                f"credit needs its own package {name!r} at {home / name}, but {found}. A folder of that name comes "
+                "first on the path: run from another directory, or use the `credit` command or `python -P`."
+            )
+
+
+_check_siblings()

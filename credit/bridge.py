@@ -1,0 +1,82 @@
+"""Arrays to and from the libraries that trainers use: PyTorch by DLPack, pandas by Arrow.
+
+Both are optional: they are imported when asked for, and a missing one is an error that names the extra to install.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import jax
+import numpy as np
+import pyarrow as pa
+
+from graphs.errors import MissingExtraError
+from graphs.event_graph import Array
+
+__all__ = ["from_torch", "to_pandas", "to_torch"]
+
+
+def to_torch(array: Array, *, copy: bool = True) -> Any:
+    """A `torch.Tensor` with the content of a JAX or NumPy array, on the same device.
+
+    A copy by default: trainers scale advantages in place, and a JAX array must never change. With `copy=False` the
+    tensor shares the array's memory where both libraries allow it, and nothing may write to it.
+
+    Args:
+      array: any dtype that both know, bool and int8 included; read-only arrays too.
+      copy: see above.
+
+    Raises:
+      MissingExtraError: PyTorch is not installed.
+    """
+    torch = _optional("torch")
+    if isinstance(array, jax.Array):
+        shared = torch.from_dlpack(array)
+    else:
+        array = np.asarray(array)
+        if copy or not array.flags.writeable or any(stride < 0 for stride in array.strides):
+            return torch.from_numpy(array.copy())  # PyTorch has no read-only tensors and no negative strides
+        return torch.from_numpy(array)
+    return shared.clone() if copy else shared
+
+
+def from_torch(tensor: Any, *, copy: bool = True) -> jax.Array:
+    """A `jax.Array` with the content of a `torch.Tensor`, on the same device; gradients are not followed.
+
+    A copy by default: JAX takes arrays to be constant, and an optimiser's in-place step would change them. With
+    `copy=False` memory is shared where both libraries allow it.
+
+    Without `jax_enable_x64`, float64 is rounded to float32, and int64 becomes int32.
+
+    Raises:
+      MissingExtraError: PyTorch is not installed.
+      OverflowError: an integer does not fit the narrower type.
+    """
+    torch = _optional("torch")
+    tensor = tensor.detach()
+    if tensor.dtype == torch.int64 and jax.dtypes.canonicalize_dtype(np.int64) == np.int32 and tensor.numel():
+        least, most = (int(bound) for bound in tensor.aminmax())
+        if least < -(2**31) or most >= 2**31:
+            raise OverflowError(f"integers from {least} to {most} do not fit int32; set jax_enable_x64")
+    return jax.dlpack.from_dlpack(tensor.clone() if copy else tensor)
+
+
+def to_pandas(table: pa.Table) -> Any:
+    """A `pandas.DataFrame` of an Arrow table such as `credit.table` returns; repeated strings become categories.
+
+    Raises:
+      MissingExtraError: pandas is not installed.
+    """
+    _optional("pandas")
+    return table.to_pandas()
+
+
+def _optional(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise MissingExtraError(name, extra=name) from None

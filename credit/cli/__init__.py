@@ -1,0 +1,98 @@
+"""The command line: `credit validate`, `assign`, `show`, `methods`, `score`, `convert`, `schema`, `demo`, `completion`.
+
+Exit codes: 0 all is well; 1 the call or its options are wrong, or the output cannot be written; 2 nothing could be
+read; 3 some traces were refused and the rest was done (0 with `--allow-bad`); 130 interrupted; 141 the reader of the
+output went away. What the library refuses on purpose is one line `error: ...` on standard error, never a traceback.
+
+Commands import what they need when they run, so that `credit --help` answers at once; a test sees to it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from credit.cli.assign import assign
+from credit.cli.completion import completion
+from credit.cli.convert import convert
+from credit.cli.demo import demo
+from credit.cli.methods import methods
+from credit.cli.reading import REFUSED
+from credit.cli.schema import schema
+from credit.cli.score import score
+from credit.cli.show import show
+from credit.cli.validate import validate
+
+__all__ = ["BROKEN_PIPE", "INTERRUPTED", "NOTHING_READ", "REFUSED", "USAGE", "cli"]
+
+USAGE, NOTHING_READ, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 128 + 13
+
+
+class Door(click.Group):
+    """The group of commands; it turns errors into lines and exit codes."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run and leave by `SystemExit` in either mode; click's own 2 for usage becomes 1."""
+        try:
+            code = super().main(args, prog_name or "credit", complete_var, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            error.show()
+            code = USAGE
+        except click.Abort:
+            code = INTERRUPTED
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named; errors raised on purpose become one line and an exit code."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            # Python flushes standard output once more at exit, which must not fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+            return BROKEN_PIPE
+        except OSError as error:
+            _complain(str(error))
+            return USAGE
+        except ValueError as error:
+            from graphs.errors import CreditError, NothingReadError
+
+            if isinstance(error, NothingReadError):
+                from credit.cli.reading import list_problems, stderr
+
+                _complain(str(error).splitlines()[0])
+                list_problems(error.problems, stderr(), all_=False)
+                return NOTHING_READ
+            if isinstance(error, CreditError):
+                _complain(str(error))
+                return USAGE
+            raise
+
+
+def _complain(message: str) -> None:
+    from credit.text import printable
+
+    click.echo(f"error: {printable(message)}", err=True)
+
+
+@click.group(cls=Door, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="orchestration-credit", prog_name="credit")
+def cli() -> None:
+    """Who earned the reward? Read logs of LLM agent teams and assign credit to what each agent did."""
+
+
+for _command in (validate, assign, show, methods, score, convert, schema, demo, completion):
+    cli.add_command(_command)

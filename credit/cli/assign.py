@@ -1,0 +1,121 @@
+"""`credit assign`: from logs to a table of advantages."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from credit.cli.reading import SHOWN, allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
+
+if TYPE_CHECKING:
+    from estimators.base import Credit
+    from graphs.traces import Traces
+
+__all__ = ["assign"]
+
+
+def _methods(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from credit.methods import METHODS
+
+    return [CompletionItem(name, help=m.summary) for name, m in METHODS.items() if name.startswith(incomplete)]
+
+
+method_option = click.option(
+    "--method", "-m", default="grpo", show_default=True, shell_complete=_methods, help="`credit methods` lists them."
+)
+method_options = click.option(
+    "--option", "given", multiple=True, metavar="KEY=VALUE", help="Option of the method; may be repeated."
+)
+
+
+evidence_option = click.option(
+    "--evidence", "also", multiple=True, metavar="NAME", help="Evidence of the log that the method can do without."
+)
+
+
+@click.command(short_help="Write a table of advantages.")
+@reads_logs()
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    metavar="OUT",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="File to write: .parquet, .csv, .jsonl or .arrow; - writes CSV to standard output.",
+)
+@method_option
+@method_options
+@evidence_option
+@click.option("--actions-only", is_flag=True, help="Leave out events that no policy chose.")
+@allow_bad
+@click.pass_context
+def assign(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    output: str,
+    method: str,
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    actions_only: bool,
+    allow_bad: bool,
+    **reading: Any,
+) -> None:
+    """Write a table of credit and advantages, one row an event."""
+    from credit.cli.options import parse_options, run_method
+    from credit.tables import table
+    from credit.write import table_writer, write_csv, write_table
+
+    # Whatever can be wrong with the call is found before the logs are read.
+    parse_options(method, given)
+    if output != "-":
+        table_writer(output)
+        if not Path(output).parent.is_dir():
+            raise click.BadParameter(f"folder {str(Path(output).parent)!r} does not exist", param_hint="--output")
+
+    traces = read_traces(paths, **reading)
+    credit = run_method(traces, method, given, also)
+    rows = table(traces, credit, actions_only=actions_only)
+    if output == "-":
+        write_csv(rows, sys.stdout.buffer)
+    else:
+        write_table(rows, output)
+
+    console = stderr()
+    for line in _summary(traces, method, credit):
+        console.print(words(line), soft_wrap=True)
+    console.print(
+        words(f"wrote {rows.num_rows} rows to {'standard output' if output == '-' else output}"), soft_wrap=True
+    )
+    list_problems(traces.problems, console, all_=False)
+    ctx.exit(exit_code(traces, allow_bad))
+
+
+def _summary(traces: Traces, method: str, credit: Credit) -> list[str]:
+    """What was computed, why some actions have no advantage, and which groups taught nothing."""
+    import numpy as np
+
+    from estimators.base import REASONS
+
+    n = traces.sizes
+    action = np.asarray(traces.graph.action_mask[: n.events])
+    valid = np.asarray(credit.valid)[: n.events]
+    groups = traces.traces["group"].to_pylist()
+    lines = [
+        f"{method}: {n.traces} traces in {len(set(groups))} groups, {n.events} events, {int(action.sum())} actions, "
+        f"{int(valid.sum())} with an advantage"
+    ]
+    codes, counts = np.unique(np.asarray(credit.reason)[: n.events][action & ~valid], return_counts=True)
+    lines += [f"  {count} actions without: {REASONS[code]}" for code, count in zip(codes, counts, strict=True)]
+
+    group = np.asarray(traces.graph.group_ids)[np.asarray(traces.graph.trace_ids[: n.events])]
+    moved = np.abs(np.asarray(credit.advantage)[: n.events]) > 0
+    taught = np.bincount(group[valid & moved], minlength=len(groups)) > 0
+    silent = [name for i, name in enumerate(dict.fromkeys(groups)) if not taught[i]]
+    if silent:
+        more = f", … and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
+        lines.append(f"  {len(silent)} groups taught nothing: {', '.join(silent[:SHOWN])}{more}")
+    return lines

@@ -1,0 +1,82 @@
+"""`credit methods`: every method and its promises; given logs, which of them these logs allow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, stdout, words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["methods"]
+
+
+@click.command(short_help="List methods; which of them logs allow.")
+@reads_logs(required=False)
+@allow_bad
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def methods(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
+    """List methods; with logs, say which are computable, degenerate, or lack evidence."""
+    from credit.cli.availability import availability
+
+    traces = read_traces(paths, **reading) if paths else None
+    states = None if traces is None else availability(traces)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(_plain(states))))
+    else:
+        stdout().print(_promises() if states is None else _states(states))
+    if traces is not None:
+        list_problems(traces.problems, stderr(), all_=False)
+        ctx.exit(exit_code(traces, allow_bad))
+
+
+def _plain(states: dict[str, Any] | None) -> dict[str, Any]:
+    import dataclasses
+
+    from credit.methods import METHODS
+
+    plain: dict[str, Any] = {}
+    for name, method in METHODS.items():
+        plain[name] = {f.name: getattr(method, f.name) for f in dataclasses.fields(method) if f.name != "fn"}
+        if states is not None:
+            plain[name] |= dataclasses.asdict(states[name])
+    return plain
+
+
+def _promises() -> Table:
+    from credit.methods import METHODS
+
+    table = _grid("method", "unit", "estimand", "unbiased", "scope", "needs", "status", "reference")
+    for name, m in METHODS.items():
+        needs, unbiased = ", ".join(m.needs) or "-", "yes" if m.unbiased else "no"
+        row = (name, m.unit, m.estimand, unbiased, m.scope, needs, m.status, m.reference)
+        table.add_row(*map(words, row))
+    return table
+
+
+def _states(states: dict[str, Any]) -> Table:
+    from credit.methods import METHODS
+
+    table = _grid("method", "on these logs", "why", "what it computes")
+    style = {"computable": "green", "degenerate": "yellow", "missing": "red"}
+    for name, state in states.items():
+        table.add_row(
+            words(name), words(state.state, style[state.state]), words(state.why or "-"), words(METHODS[name].summary)
+        )
+    return table
+
+
+def _grid(*headers: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, header in enumerate(headers):
+        table.add_column(header, no_wrap=i == 0, overflow="fold")
+    return table

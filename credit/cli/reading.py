@@ -1,0 +1,176 @@
+"""What commands that read logs share: their options, reading with a progress bar, and lists of what was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from graphs.errors import Problem
+    from graphs.readers.source import Source
+    from graphs.traces import Traces
+
+__all__ = [
+    "REFUSED",
+    "SHOWN",
+    "exit_code",
+    "list_problems",
+    "read_traces",
+    "reads_logs",
+    "stderr",
+    "stdout",
+    "words",
+]
+
+SHOWN = 20  # problems and names listed before "…"
+REFUSED = 3
+WIDTH = 120  # of tables where the output is no terminal
+
+
+def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command PATH... (`paths`) and the options of `graphs.readers.read` (keywords of `read_traces`)."""
+    options = (
+        click.argument("paths", metavar="PATH...", nargs=-1, required=required, type=click.Path()),
+        click.option("--format", "format_", metavar="NAME", shell_complete=_formats, help="Format of all files."),
+        click.option("--columns", metavar="NAME=COLUMN,...", callback=_columns, help="Columns of a trainer's table."),
+        click.option(
+            "--rewards", type=_FILE, metavar="FILE", help="Outcomes kept elsewhere: a table with `trace` and `reward`."
+        ),
+        click.option(
+            "--groups", type=_FILE, metavar="FILE", help="Tasks kept elsewhere: a table with `trace` and `group`."
+        ),
+        click.option("--reward-channel", default="team", show_default=True, help="The reward that is the outcome."),
+        click.option(
+            "--limit",
+            "limits",
+            multiple=True,
+            metavar="NAME=INTEGER",
+            help="Bound on what is read, as file-bytes=8000000000; may be repeated.",
+        ),
+    )
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+_FILE = click.Path(exists=True, dir_okay=False)
+
+allow_bad = click.option("--allow-bad", is_flag=True, help="Exit with 0 although some traces were refused.")
+
+
+def _formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from graphs.readers import FORMATS
+
+    return [CompletionItem(name, help=text) for name, text in FORMATS.items() if name.startswith(incomplete)]
+
+
+def _columns(context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, str] | None:
+    """ "trace=traj_uid,group=uid" as a mapping."""
+    if given is None:
+        return None
+    columns: dict[str, str] = {}
+    for pair in given.split(","):
+        name, sign, column = pair.partition("=")
+        if not (name and sign and column) or name in columns:
+            raise click.BadParameter(f"{pair!r} in {given!r}; expected each NAME=COLUMN once, separated by commas")
+        columns[name] = column
+    return columns
+
+
+def stdout() -> Console:
+    """Where results go."""
+    return _console(stderr=False)
+
+
+def stderr() -> Console:
+    """Where progress, summaries and complaints go."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False, emoji=False, markup=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    return console
+
+
+def words(text: object, style: str = "") -> Text:
+    """Text from a log, for a table or a line: control characters made visible, markup without effect."""
+    from rich.text import Text
+
+    from credit.text import printable
+
+    return Text(printable(str(text)), style=style)
+
+
+def read_traces(
+    paths: tuple[str, ...],
+    *,
+    format_: str | None,
+    columns: dict[str, str] | None,
+    rewards: str | None,
+    groups: str | None,
+    reward_channel: str,
+    limits: tuple[str, ...],
+) -> Traces:
+    """Read logs, with a progress bar on standard error where that is a terminal.
+
+    Raises:
+      NothingReadError, CreditError: as `graphs.readers.read`.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from graphs.limits import Limits
+    from graphs.readers import read
+
+    bounds = Limits.parse(limits)
+    console = stderr()
+    look = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+
+        def opened(sources: Iterable[Source]) -> Iterator[Source]:
+            yield from bar.track(list(sources), description="opening files")
+            bar.add_task("reading traces", total=None)
+
+        return read(
+            *paths,
+            format=format_,
+            columns=columns,
+            rewards=rewards,
+            groups=groups,
+            reward=reward_channel,
+            limits=bounds,
+            progress=opened,
+        )
+
+
+def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool) -> None:
+    """Print what was refused: how many of each kind, then one line each, the first twenty unless all are asked for."""
+    if not problems:
+        return
+    from credit.validate import count_kinds
+
+    kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(problems).items())
+    console.print(words(f"problems ({len(problems)}): {kinds}"), soft_wrap=True)
+    shown = problems if all_ else problems[:SHOWN]
+    for problem in shown:
+        console.print(words(f"  {problem}"), soft_wrap=True)
+    if len(shown) < len(problems):
+        console.print(f"  … and {len(problems) - len(shown)} more; `credit validate --all` lists them", soft_wrap=True)
+
+
+def exit_code(traces: Traces, allow_bad: bool) -> int:
+    """3 where something was refused, unless that is allowed."""
+    return REFUSED if traces.problems and not allow_bad else 0

@@ -1,0 +1,113 @@
+"""One column of a trainer's rows as integers or numbers, whatever it came in: lists, NumPy, Arrow, pandas, tensors.
+
+Everything goes through Arrow, whose dictionaries turn strings into dense ids without a Python loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from graphs.errors import CreditError, excerpt
+
+__all__ = ["ColumnError", "as_arrow", "factorise", "finite", "numbers", "renumber"]
+
+SHOWN = 5  # row numbers that an error names
+
+
+class ColumnError(CreditError):
+    """A column that cannot be used; `column` is its name and `rows` the first row numbers concerned, from 0."""
+
+    def __init__(self, column: str, rows: np.ndarray | list[int], problem: str) -> None:
+        self.column, self.rows = column, [int(row) for row in rows[:SHOWN]]
+        where = f" (rows {', '.join(map(str, self.rows))}{', …' if len(rows) > SHOWN else ''})" if self.rows else ""
+        super().__init__(f"column {column!r}: {problem}{where}")
+
+
+def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarray, pa.Array]:
+    """Ids as dense integers numbered by first appearance, int64 [N], and the distinct ids in that order."""
+    array = as_arrow(column, values, n)
+    if pa.types.is_dictionary(array.type):
+        words, codes = array.dictionary.dictionary_encode(), array.indices
+        _no_nulls(column, array)
+        array = words.indices.take(codes)  # equal words under different indices become one, nulls among words show
+        names = words.dictionary
+    else:
+        names = None
+    kind = array.type if names is None else names.type
+    _no_nulls(column, array)
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise ColumnError(column, [], f"ids are of type {kind}; expected strings or integers")
+    encoded = array.dictionary_encode()
+    distinct = encoded.dictionary if names is None else names.take(encoded.dictionary)
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), distinct
+
+
+def numbers(column: str, values: Any, n: int) -> np.ndarray:
+    """Numbers as float64 [N], NaN where null."""
+    array = as_arrow(column, values, n)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if not (
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or array.null_count == n
+    ):
+        raise ColumnError(column, [], f"values are of type {kind}; expected numbers")
+    return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
+    """A column as one Arrow array of one type, [N].
+
+    Raises:
+      ColumnError: it is no column, mixes types, is empty, or has not `n` rows.
+    """
+    if isinstance(values, str | bytes):
+        raise ColumnError(column, [], f"is the text {excerpt(values)}; expected a column, one entry a row")
+    if isinstance(values, set | frozenset | Mapping):
+        raise ColumnError(column, [], f"is a {type(values).__name__}, which has no order of rows; expected a column")
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            array = values.unify_dictionaries().combine_chunks()
+        elif isinstance(values, pa.Array):
+            array = values
+        else:
+            if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
+                values = np.asarray(values)  # tensors and JAX arrays
+            array = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise ColumnError(column, [], f"cannot be read as one column of one type: {error}") from None
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    if n is not None and len(array) != n:
+        raise ColumnError(column, [], f"has {len(array)} rows; column 'trace' has {n}")
+    if len(array) == 0:
+        raise ColumnError(column, [], "has no rows; expected at least one")
+    return array
+
+
+def _no_nulls(column: str, array: pa.Array) -> None:
+    if array.null_count:
+        _refuse_missing(column, array.is_null().to_numpy(zero_copy_only=False))
+
+
+def _refuse_missing(column: str, missing: np.ndarray) -> NoReturn:
+    raise ColumnError(column, np.flatnonzero(missing), f"{int(missing.sum())} of {len(missing)} rows have no id")
+
+
+def finite(column: str, values: np.ndarray) -> np.ndarray:
+    """The values, all of which must be finite, also as float32."""
+    bad = ~(np.abs(values) <= np.finfo(np.float32).max)
+    if bad.any():
+        problem = f"{int(bad.sum())} of {len(values)} rows are not finite float32; leave out rows without a reward"
+        raise ColumnError(column, np.flatnonzero(bad), problem)
+    return values
+
+
+def renumber(keys: np.ndarray) -> tuple[np.ndarray, int]:
+    """Integers as dense ids numbered by first appearance, int64 [N], and how many there are."""
+    encoded = pa.array(keys).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)

@@ -1,0 +1,307 @@
+"""The picture of one trace: who did what in which order, what led to what, and what each action earned.
+
+matplotlib is an extra, imported when a picture is asked for. Figures are returned, never shown or saved, and do not
+touch matplotlib's global state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from credit.text import printable
+from graphs.errors import CreditError, MissingExtraError
+from graphs.event_graph import EdgeType, EventType
+from graphs.structure import spawn_forest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from graphs.event_graph import Array
+    from graphs.traces import Traces
+
+__all__ = ["draw_trace"]
+
+MARKERS: dict[EventType, str] = {
+    EventType.ORCHESTRATOR_DECISION: "D",
+    EventType.SPAWN: "^",
+    EventType.DESPAWN: "v",
+    EventType.MESSAGE: "o",
+    EventType.TOOL_CALL: "s",
+    EventType.TOOL_RESULT: "d",
+    EventType.RETURN: "<",
+    EventType.AGGREGATE: "H",
+    EventType.HUMAN_INTERVENTION: "*",
+    EventType.SAFETY_EVENT: "X",
+    EventType.STOP: "P",
+}
+ARROWS: dict[str, tuple[str, Any]] = {
+    "spawn": ("#0072B2", "-"),
+    "message": ("#B85C00", (0, (1, 1.2))),
+    "return": ("#009E73", "--"),
+    "other cause": ("0.6", "-"),
+}
+"""Edges between agents: colour (told apart by the colour-blind) and line style."""
+
+PLAIN, GREY = "#4477AA", "0.62"
+MOST_ARROWS = 400  # beyond that, edges are thin lines without heads
+DENSE = 1500  # beyond that many events, points become one image inside a vector file
+LABEL_HEIGHT = 0.15  # inches that a lane's label needs
+
+
+@dataclasses.dataclass(frozen=True)
+class _Picture:
+    """Arrays of the trace to draw: `x`, `lane`, `types`, `action`, `fill` for each event; edges by event; labels."""
+
+    x: np.ndarray
+    lane: np.ndarray
+    types: np.ndarray
+    action: np.ndarray
+    fill: np.ndarray | None
+    senders: np.ndarray
+    receivers: np.ndarray
+    edge_type: np.ndarray
+    labels: list[str]
+
+
+def draw_trace(
+    traces: Traces,
+    trace: int | str = 0,
+    values: Array | None = None,
+    *,
+    label: str = "advantage",
+    unit: str = "reward",
+    x: Literal["order", "time"] = "order",
+) -> Figure:
+    """Draw the events of one trace from left to right, a lane for each agent instance.
+
+    Lanes follow the spawn forest, sub-agents indented below the agent that spawned them. Markers tell event types;
+    arrows between lanes are spawns, messages, returns and other causes (what follows what within a lane is the order).
+    Actions are filled by `values`, red below and blue above 0, white where the value is not finite; events that no
+    policy chose are small and grey. Large traces are thinned: fewer lane labels, lines instead of arrows, points as an
+    image. Names are text from a log: shown as text, never as mathematics or TeX.
+
+    Args:
+      traces: what was read.
+      trace: the row or the id of a trace.
+      values: float [E], one number for each event of the batch, such as `Credit.advantage`.
+      label: what `values` are.
+      unit: their unit, shown behind `label`; "" for none.
+      x: "order", position in the log; "time", seconds since the trace's first time stamp.
+
+    Returns:
+      A `matplotlib.figure.Figure`; `figure.savefig("trace.svg")` writes it.
+
+    Raises:
+      MissingExtraError: matplotlib is not installed.
+      CreditError: no such trace; `values` is not [E]; `x` is unknown, or "time" and an event has none.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("matplotlib", extra="plot") from error
+    index = traces.index(trace)
+    picture = _prepare(traces, index, values, x)
+    lanes, events = len(picture.labels), len(picture.x)
+    width, height = float(np.clip(4 + 0.16 * events, 8, 22)), float(np.clip(2 + 0.34 * lanes, 3.2, 26))
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    size = _marker_size(picture, (width - 3) * 72, (height - 1.6) * 72 / lanes)
+
+    _draw_lanes(axes, picture, (height - 1.6) / lanes)
+    _draw_edges(axes, picture, size)
+    points = _draw_events(axes, picture, size)
+    if points is not None:
+        title = f"{label} [{unit}]" if unit else label
+        figure.colorbar(points, ax=axes, label=title, pad=0.01, fraction=0.04, aspect=30, shrink=min(1, 8 / height))
+    axes.set_xlabel("event, in the order of the log" if x == "order" else "time since the first event [s]", fontsize=9)
+    axes.set_title(_title(traces, index), loc="left", fontsize=10, parse_math=False, usetex=False)
+    handles = axes.get_legend_handles_labels()[0]
+    figure.legend(handles=handles, loc="outside lower left", ncols=max(3, int(width / 1.75)), frameon=False, fontsize=8)
+    return figure
+
+
+def _prepare(traces: Traces, index: int, values: Array | None, x: str) -> _Picture:
+    graph = traces.graph
+    rows = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == index))
+    if x == "order":
+        place: np.ndarray = np.arange(len(rows))
+    elif x == "time":
+        place = np.asarray(graph.time)[rows]
+        unknown = np.flatnonzero(~np.isfinite(place))
+        if len(unknown):
+            raise CreditError(f"event {unknown[0]} of the trace has no time; draw it with x='order'")
+    else:
+        raise CreditError(f"x is {x!r}; expected 'order' or 'time'")
+    fill = None
+    if values is not None:
+        fill = np.asarray(values)
+        if fill.shape != (graph.num_events,):
+            raise CreditError(f"values has shape {fill.shape}; expected ({graph.num_events},), one for each event")
+        fill = fill[rows].astype(np.float64)
+    order, labels = _lanes(traces, index)
+    lane_of = np.zeros(graph.num_agents, np.int64)
+    lane_of[order] = np.arange(len(order))
+    position = np.zeros(graph.num_events, np.int64)
+    position[rows] = np.arange(len(rows))
+    senders, receivers = np.asarray(graph.senders), np.asarray(graph.receivers)
+    edges = np.flatnonzero(np.asarray(graph.edge_mask) & (np.asarray(graph.trace_ids)[senders] == index))
+    return _Picture(
+        x=place,
+        lane=lane_of[np.asarray(graph.agent_ids)[rows]],
+        types=np.asarray(graph.event_type)[rows],
+        action=np.asarray(graph.action_mask)[rows],
+        fill=fill,
+        senders=position[senders[edges]],
+        receivers=position[receivers[edges]],
+        edge_type=np.asarray(graph.edge_type)[edges],
+        labels=labels,
+    )
+
+
+def _lanes(traces: Traces, index: int) -> tuple[list[int], list[str]]:
+    """Agent instances from top to bottom, each root followed by what it spawned, and their labels."""
+    graph = traces.graph
+    forest = spawn_forest(graph)
+    mine = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == index)
+    stack = np.flatnonzero(forest.is_root & mine)[::-1].tolist()
+    order: list[int] = []
+    while stack:
+        order.append(stack.pop())
+        stack.extend(forest.children(order[-1])[::-1].tolist())
+    shown = traces.agents.take(order)
+    labels = []
+    for agent, instance, name, role in zip(
+        order, *(shown[c].to_pylist() for c in ("agent", "name", "role")), strict=True
+    ):
+        text = printable(name, 24) if role == name else f"{printable(name, 18)} ({printable(role, 14)})"
+        text = text if instance == name else f"{text} {printable(instance, 10)}"
+        labels.append("   " * min(int(forest.depth[agent]), 6) + text)
+    return order, labels
+
+
+def _marker_size(picture: _Picture, width: float, lane_height: float) -> float:
+    """Points across a marker such that most neighbours in a lane do not touch, within what can be seen."""
+    order = np.lexsort((picture.x, picture.lane))
+    same = np.diff(picture.lane[order]) == 0
+    gaps = np.diff(picture.x[order])[same]
+    span = float(np.ptp(picture.x)) if len(picture.x) else 0.0
+    room = width * float(np.quantile(gaps, 0.1)) / span if len(gaps) and span > 0 else width
+    return float(np.clip(min(room, 0.6 * lane_height), 3.5, 8))
+
+
+def _draw_lanes(axes: Axes, picture: _Picture, lane_height: float) -> None:
+    """A thin line for each agent from its first to its last event, and as many labels as there is room for."""
+    lanes = len(picture.labels)
+    start, end = np.full(lanes, np.inf), np.full(lanes, -np.inf)
+    np.minimum.at(start, picture.lane, picture.x)
+    np.maximum.at(end, picture.lane, picture.x)
+    active = np.flatnonzero(np.isfinite(start))
+    axes.hlines(active, start[active], end[active], colors="0.85", linewidth=1, zorder=1)
+    every = max(1, int(np.ceil(LABEL_HEIGHT / lane_height)))
+    named = np.arange(0, lanes, every)
+    axes.set_yticks(named, [picture.labels[i] for i in named], fontsize=8, ha="left", parse_math=False, usetex=False)
+    longest = max(_columns(picture.labels[i]) for i in named)
+    axes.tick_params(axis="y", length=0, pad=4 + 4.6 * longest)
+    axes.tick_params(axis="x", labelsize=8)
+    if every > 1:
+        axes.set_ylabel(f"{lanes} agents, one name in {every} shown", fontsize=9)
+    axes.set_ylim(lanes - 0.4, -0.6)
+    axes.margins(x=0.02)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _columns(text: str) -> int:
+    """Width of text in characters, East Asian ones counting two."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _draw_edges(axes: Axes, picture: _Picture, size: float) -> None:
+    """Arrows, or thin lines where there are very many, between events of different lanes."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import FancyArrowPatch
+
+    points = np.stack([picture.x, picture.lane], axis=1).astype(np.float64)
+    across = picture.lane[picture.senders] != picture.lane[picture.receivers]
+    few = across.sum() <= MOST_ARROWS
+    kinds = _edge_kinds(picture)
+    for kind, (colour, style) in ARROWS.items():
+        chosen = np.flatnonzero(across & (kinds == kind))
+        if len(chosen) == 0:
+            continue
+        ends = np.stack([points[picture.senders[chosen]], points[picture.receivers[chosen]]], axis=1)
+        if few:
+            for tail, head in ends:
+                shrink = size / 2 + 1
+                arrow = FancyArrowPatch(
+                    tuple(tail), tuple(head), arrowstyle="-|>", mutation_scale=7, linewidth=0.9, linestyle=style,
+                    color=colour, alpha=0.8, shrinkA=shrink, shrinkB=shrink, zorder=2,
+                )  # fmt: skip
+                axes.add_patch(arrow)
+        else:
+            lines = LineCollection(list(ends), colors=colour, linewidths=0.4, alpha=0.35, zorder=2, rasterized=True)
+            axes.add_collection(lines)
+        axes.add_line(Line2D([], [], color=colour, linestyle=style, linewidth=1.2, label=f"edge: {kind}"))
+
+
+def _edge_kinds(picture: _Picture) -> np.ndarray:
+    """What an edge shows, by its type, or by the event it starts from where logs type edges loosely."""
+    kinds = np.full(len(picture.senders), "other cause", dtype="U11")
+    source = picture.types[picture.senders]
+    kinds[picture.edge_type == EdgeType.MESSAGE] = "message"
+    kinds[(picture.edge_type == EdgeType.RETURN) | (source == EventType.RETURN)] = "return"
+    kinds[(picture.edge_type == EdgeType.SPAWN) | (source == EventType.SPAWN)] = "spawn"
+    return kinds
+
+
+def _draw_events(axes: Axes, picture: _Picture, size: float) -> Any:
+    """Markers by type; returns what a colour bar describes, or None without values."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    scale = None
+    if picture.fill is not None:
+        known = np.abs(picture.fill[picture.action & np.isfinite(picture.fill)])
+        limit = float(known.max(initial=0)) or 1.0
+        scale = ScalarMappable(Normalize(-limit, limit), "RdBu")
+    dense = len(picture.x) > DENSE
+    for kind, marker in MARKERS.items():
+        of_kind = picture.types == kind
+        legend = kind.name.lower().replace("_", " ")
+        for action in (True, False):
+            chosen = np.flatnonzero(of_kind & (picture.action == action))
+            if len(chosen) == 0:
+                continue
+            if not action:
+                look: dict[str, Any] = {"color": GREY, "s": (0.55 * size) ** 2, "linewidths": 0}
+            elif scale is None or picture.fill is None:
+                look = {"color": PLAIN, "s": size**2, "linewidths": 0}
+            else:
+                colours = scale.to_rgba(picture.fill[chosen])
+                colours[~np.isfinite(picture.fill[chosen])] = 1.0
+                look = {"facecolors": colours, "edgecolors": "0.25", "s": size**2, "linewidths": min(0.6, size / 12)}
+            axes.scatter(
+                picture.x[chosen], picture.lane[chosen], marker=marker, zorder=3 + action, rasterized=dense, **look
+            )
+        if of_kind.any():
+            acts = bool((of_kind & picture.action).any())
+            axes.plot(
+                [], [], marker, color="0.35" if acts else GREY, markersize=6 if acts else 4,
+                label=legend if acts else f"{legend} (no action)",
+            )  # fmt: skip
+    return scale
+
+
+def _title(traces: Traces, index: int) -> str:
+    row = traces.traces.slice(index, 1).to_pylist()[0]
+    reward = float(traces.reward[index])
+    parts = [f"trace {printable(row['trace'], 48)}"]
+    if row["group"] != row["trace"]:
+        parts.append(f"task {printable(row['group'], 32)}")
+    parts.append(f"reward {reward:.3g}" if np.isfinite(reward) else "no reward")
+    return "  ·  ".join(parts)

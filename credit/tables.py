@@ -1,0 +1,85 @@
+"""The table of advantages: one row an event, numbers joined back to the names and places in the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from estimators.base import REASONS, Credit
+from graphs.event_graph import EventType
+from graphs.traces import Traces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["table"]
+
+TYPE_NAMES = [member.name.lower() for member in sorted(EventType)]
+
+
+def table(traces: Traces, credit: Credit, *, actions_only: bool = False) -> pa.Table:
+    """Join a method's result to its events: Arrow, a row for each real event in the order of the batch.
+
+    Columns: file, line, trace, group, event (its id in the log), agent (instance), role, turn (number within the
+    trace), type, action, reward (the trace's outcome; null where it has none), credit, baseline, scale, advantage,
+    valid, and reason, in words, where valid is False.
+
+    Args:
+      traces: what was read.
+      credit: a method's result on `traces.graph`.
+      actions_only: leave out events that no policy chose; they have credit 0.
+
+    Raises:
+      ValueError: `credit` is not of this batch's padded length.
+    """
+    events = traces.sizes.events
+    if credit.credit.shape != (traces.graph.num_events,):
+        expected = f"({traces.graph.num_events},), that of traces.graph"
+        raise ValueError(f"credit has shape {credit.credit.shape}; expected {expected}")
+    graph = traces.graph
+    trace = np.asarray(graph.trace_ids[:events])
+    agent = np.asarray(graph.agent_ids[:events])
+    reward = np.asarray(traces.reward)[trace]
+    reason = np.asarray(credit.reason)[:events]
+
+    def numbers(values: object) -> np.ndarray:
+        return np.asarray(values)[:events]
+
+    joined = pa.table(
+        {
+            "file": traces.events["file"],
+            "line": traces.events["line"],
+            "trace": _words(traces.traces["trace"], trace),
+            "group": _words(traces.traces["group"], trace),
+            "event": traces.events["event"],
+            "agent": _words(traces.agents["agent"], agent),
+            "role": _words(traces.agents["role"], agent),
+            "turn": _turn_in_trace(numbers(graph.turn_ids), trace),
+            "type": _words(TYPE_NAMES, numbers(graph.event_type)),
+            "action": numbers(graph.action_mask),
+            "reward": pa.array(reward, from_pandas=True),
+            "credit": numbers(credit.credit),
+            "baseline": numbers(credit.baseline),
+            "scale": numbers(credit.scale),
+            "advantage": numbers(credit.advantage),
+            "valid": reason == 0,
+            "reason": _words(REASONS, reason),
+        }
+    )
+    return joined.filter(joined["action"]) if actions_only else joined
+
+
+def _words(words: Iterable[str] | pa.ChunkedArray, ids: np.ndarray) -> pa.DictionaryArray:
+    """Strings by position in `words`, each stored once: agents of one id in many traces share an entry."""
+    array = words.combine_chunks() if isinstance(words, pa.ChunkedArray) else pa.array(list(words), pa.string())
+    distinct = array.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(distinct.indices.take(pa.array(ids, pa.int32())), distinct.dictionary)
+
+
+def _turn_in_trace(turns: np.ndarray, trace: np.ndarray) -> np.ndarray:
+    """Turn numbers from 0 within each trace: ids are numbered over the batch in order of traces."""
+    first = np.full(int(trace.max()) + 1, np.iinfo(np.int32).max, np.int32)
+    np.minimum.at(first, trace, turns.astype(np.int32))
+    return turns - first[trace]

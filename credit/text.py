@@ -1,0 +1,26 @@
+"""Text from logs, made safe to show: logs are untrusted, and terminals and renderers obey what they print."""
+
+from __future__ import annotations
+
+__all__ = ["printable"]
+
+REPLACEMENT = "\ufffd"
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    """One line of text without any character that acts instead of being seen.
+
+    White space of every kind (line ends, tabs, Unicode separators) becomes a plain space; control characters, the
+    escape character that begins terminal sequences, invisible and bidirectional format characters, surrogates and
+    unassigned code points become U+FFFD each, so that two different names do not come to look the same by losing
+    what cannot be seen. Markup characters ("[", "$") are kept: whoever renders passes text as text, not as markup.
+
+    Args:
+      text: any string.
+      limit: greatest length of the result; what is cut off is replaced by "…".
+    """
+    if limit is not None and len(text) > limit:
+        text = text[: max(0, limit - 1)] + "…"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else REPLACEMENT for c in text)

@@ -1,0 +1,86 @@
+"""Who deserves what, and how sure are we: pure, jitted functions on event-graph arrays.
+
+A method is `method(graph, reward, *, event_reward=None, ...evidence, ...options) -> Credit`. Importing this package
+imports JAX and NumPy and nothing that reads files, draws or parses a command line, so that a trainer can.
+"""
+
+from estimators.agentwise import dr_mas, dr_mas_rloo, reinforce_pp, reinforce_pp_baseline
+from estimators.anchors import gigpo
+from estimators.base import REASONS, Credit, Reason
+from estimators.control import control_advantage
+from estimators.counterfactual import c3
+from estimators.group import group_relative
+from estimators.increments import as_increment, combine
+from estimators.influence import maporl
+from estimators.joint import c3_magrpo, magrpo
+from estimators.marks import foldgrpo
+from estimators.moving import moving_average, moving_average_state
+from estimators.multistep import discounted_return, gae
+from estimators.players import marshal, spiral_rae, spiral_rae_state
+from estimators.released import foldgrpo_fork, mrlx
+from estimators.roles import matpo, matpo_reward, mgrpo, wideseek_r1, wideseek_r1_weights
+from estimators.shared import (
+    agent_lightning,
+    agent_lightning_rows,
+    dr_grpo,
+    grpo,
+    openrlhf_group_norm,
+    pass_at_k,
+    reinforce_batch,
+    remax,
+    rloo,
+    slime_grpo,
+    trl_grpo,
+    verl_grpo,
+    verl_rloo,
+)
+from estimators.turns import mt_grpo, turn_baseline
+
+__all__ = [
+    "REASONS",
+    "Credit",
+    "Reason",
+    "agent_lightning",
+    "agent_lightning_rows",
+    "as_increment",
+    "c3",
+    "c3_magrpo",
+    "combine",
+    "control_advantage",
+    "discounted_return",
+    "dr_grpo",
+    "dr_mas",
+    "dr_mas_rloo",
+    "foldgrpo",
+    "foldgrpo_fork",
+    "gae",
+    "gigpo",
+    "group_relative",
+    "grpo",
+    "magrpo",
+    "maporl",
+    "marshal",
+    "matpo",
+    "matpo_reward",
+    "mgrpo",
+    "moving_average",
+    "moving_average_state",
+    "mrlx",
+    "mt_grpo",
+    "openrlhf_group_norm",
+    "pass_at_k",
+    "reinforce_batch",
+    "reinforce_pp",
+    "reinforce_pp_baseline",
+    "remax",
+    "rloo",
+    "slime_grpo",
+    "spiral_rae",
+    "spiral_rae_state",
+    "trl_grpo",
+    "turn_baseline",
+    "verl_grpo",
+    "verl_rloo",
+    "wideseek_r1",
+    "wideseek_r1_weights",
+]

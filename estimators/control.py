@@ -1,0 +1,172 @@
+"""Advantages from claims as control variates: the policy gradient's mean stays right however wrong the claims are.
+
+A claim c_f says what action f was worth, its increment. Taking the claims of all *other* actions out of the return of
+an action leaves its own contribution with less noise:
+
+    A_e = (R − b) − Σ_{f ≠ e} β c_f
+
+Its mean times the score of e is exactly the policy gradient if (i) b and β do not depend on this trace's choices; (ii)
+every claim is centred under the policy that acted, E[c_f | log before f] = 0; (iii) claims of actions before e do not
+contain this trace's own outcome; (iv) whether f carries a claim depends on the log before f only, not on f's choice.
+Proof: for f before e, c_f is a function of the past, given which the score of e has mean zero; for f after e, c_f has
+mean zero given everything before f, the choice at e included. How good the claims are does not enter.
+
+So with b the leave-one-out mean and no claims this is RLOO. A claim that contains its own trace's outcome may still
+serve the actions before it, and does; one that is not centred, or no increment, is left out by name.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, finish
+from estimators.chains import chains
+from estimators.shared import rloo
+from graphs.event_graph import Array, EventGraph
+from graphs.segment import segment_sum
+
+__all__ = ["ENOUGH_TRACES", "Control", "control_advantage"]
+
+ENOUGH_TRACES = 64
+"""Below this many other traces a fitted β costs more variance than it saves, and is 0."""
+
+
+class Control(NamedTuple):
+    """The advantage, and what is needed to believe it.
+
+    Attributes:
+      credit: `Credit` whose advantage is A; estimand "return".
+      beta: float [S, T], the coefficient of each source for each trace.
+      used: the sources that took part.
+      refused: the others, and which condition each would have broken.
+    """
+
+    credit: Credit
+    beta: jax.Array
+    used: tuple[str, ...]
+    refused: dict[str, str]
+
+
+def control_advantage(
+    graph: EventGraph,
+    reward: Array,
+    claims: list[Credit],
+    *,
+    baseline: Array | None = None,
+    beta: float | Array | None = None,
+) -> Control:
+    """The return of each action with the centred claims of all other actions of its trace taken out.
+
+    Args:
+      graph, reward: the batch.
+      claims: increments; of each source one `Credit`. Those that are not centred, or no increments, are refused.
+      baseline: float [T], b of each trace, which must not depend on the trace's own choices; by default the mean of the
+        other traces of its group, and traces without others are invalid.
+      beta: the coefficient, a number or [S] in the order of `Control.used`; by default fitted for each trace on the
+        traces of all other groups, and 0 where those are fewer than `ENOUGH_TRACES`.
+
+    Returns:
+      `Control`. Unbiased under the conditions above, of which (i), (ii) and (iii) are arranged or checked here by what
+      the claims declare, and (iv) is the caller's: this function cannot see why an event has no claim.
+
+    Source: the control-variate form of composition (docs/data-model.md); Cheng, Yan and Boots 2020 have the idea of
+    trajectory-wise control variates, in another form.
+    """
+    refused = {}
+    kept: list[Credit] = []
+    for claim in claims:
+        if claim.estimand != "increment":
+            refused[claim.source] = f"it estimates a {claim.estimand}, not an increment"
+        elif not claim.centred:
+            refused[claim.source] = (
+                "it is not centred under the policy that acted, so its mean would enter the gradient"
+            )
+        elif claim.source in (other.source for other in kept):
+            refused[claim.source] = "its source is there already"
+        else:
+            kept.append(claim)
+    shared = rloo(graph, reward)
+    amount = jnp.stack([jnp.where(c.valid, c.credit - c.baseline, 0) for c in kept]) if kept else None
+    own = tuple(claim.own_outcome for claim in kept)
+    credit, coefficients = _control(graph, jnp.asarray(reward), shared, amount, own, baseline, beta)
+    return Control(credit, coefficients, tuple(claim.source for claim in kept), refused)
+
+
+def _control(
+    graph: EventGraph,
+    reward: jax.Array,
+    shared: Credit,
+    amount: jax.Array | None,
+    own_outcome: tuple[bool, ...],
+    baseline: Array | None,
+    beta: float | Array | None,
+) -> tuple[Credit, jax.Array]:
+    trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
+    outcome = jnp.where(jnp.isfinite(reward), reward, 0)[trace]
+    if baseline is None:
+        b, reason = shared.baseline, shared.reason
+    else:
+        b = jnp.asarray(baseline)[trace]
+        scored = jnp.isfinite(jnp.asarray(reward))[trace]
+        reason = jnp.where(scored, Reason.VALID, Reason.NO_REWARD)
+    rows = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & (reason == Reason.VALID)
+    taken = jnp.zeros_like(b)
+    coefficients = jnp.zeros((0, num), b.dtype)
+    if amount is not None:
+        amount = jnp.where(rows, amount, 0)
+        total = jax.vmap(lambda c: segment_sum(c, trace, num, rows))(amount)
+        if beta is None:
+            coefficients = _fit(graph, _centred_return(outcome - b, rows, trace, num), total)
+        else:
+            coefficients = jnp.broadcast_to(jnp.atleast_1d(jnp.asarray(beta, b.dtype))[:, None], total.shape)
+        path = chains(graph, rows)
+        ones = jnp.ones_like(b)
+        for s, own in enumerate(own_outcome):
+            after = path.backward(ones, amount[s]) - amount[s]
+            others = after if own else total[s][trace] - amount[s]
+            taken = taken + coefficients[s][trace] * others
+    credit = finish(
+        graph,
+        credit=outcome - taken,
+        baseline=b,
+        scale=jnp.ones_like(b),
+        stderr=jnp.full_like(b, jnp.inf),
+        reason=reason,
+        unit="event",
+        estimand="return",
+        source="control",
+        centred=False,
+        own_outcome=True,
+    )
+    return credit, coefficients
+
+
+def _centred_return(difference: jax.Array, rows: jax.Array, trace: Array, num: int) -> jax.Array:
+    """R − b of each trace, 0 where it has no valid action: [T]."""
+    count = segment_sum(jnp.ones_like(difference), trace, num, rows)
+    return jnp.where(count > 0, segment_sum(difference, trace, num, rows) / jnp.where(count > 0, count, 1), 0)
+
+
+def _fit(graph: EventGraph, target: jax.Array, total: jax.Array) -> jax.Array:
+    """β of each trace: R − b regressed on the claims' sums Σ_f c_f over the traces of all other groups, [S, T]."""
+    group, num = jnp.asarray(graph.group_ids), graph.num_traces
+    real = jnp.asarray(graph.trace_mask)
+    present = real & jnp.any(jnp.abs(total) > 0, axis=0)
+    sources = total.shape[0]
+
+    def elsewhere(x: jax.Array) -> jax.Array:
+        """Sum over the traces of all other groups, for each trace."""
+        inside = segment_sum(x, group, num, present)
+        return jnp.sum(jnp.where(present, x, 0)) - inside[group]
+
+    gram = jnp.stack([jnp.stack([elsewhere(total[i] * total[j]) for j in range(sources)]) for i in range(sources)])
+    moment = jnp.stack([elsewhere(total[i] * target) for i in range(sources)])
+    gram, moment = jnp.moveaxis(gram, 2, 0), jnp.moveaxis(moment, 1, 0)
+    # A little of its own size on the diagonal: sources that say the same share the coefficient.
+    size = jnp.max(jnp.abs(gram), axis=(1, 2), keepdims=True) * 1e-6 + 1e-30
+    solved = jnp.linalg.solve(gram + size * jnp.eye(sources, dtype=total.dtype)[None], moment[..., None])[..., 0]
+    enough = elsewhere(jnp.ones_like(target)) >= ENOUGH_TRACES
+    return jnp.where(enough[None], solved.T, 0)

@@ -1,0 +1,281 @@
+"""Group-relative credit: each trace, or each row, against the others of its task. One kernel; methods are its settings.
+
+Four questions tell the published variants apart, and each is an argument here:
+
+    who is compared     `by`          all of the trace, or each agent name, or each role name, on its own
+    what is a sample    `population`  a trace counts once, or each row (action) counts
+    what is its score   `aggregate`   how rewards at single events enter the score of a trace
+    against what        `baseline`, `scale`, `eps`, `ddof`, and what becomes of a group of one: `singleton`
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import By, key_ids, unit_ids
+from graphs.segment import (
+    safe_divide,
+    safe_sqrt,
+    segment_count,
+    segment_first,
+    segment_mean,
+    segment_sum,
+    segment_sum_squares,
+)
+
+__all__ = [
+    "Aggregate",
+    "Members",
+    "Population",
+    "Singleton",
+    "group_relative",
+    "members",
+    "row_scores",
+    "statistics",
+]
+
+Population = Literal["trace", "row"]
+Aggregate = Literal["sum", "mean", "first"]
+Singleton = Literal["refuse", "raw", "zero"]
+Over = Literal["group", "batch"]
+
+
+class Members(NamedTuple):
+    """The samples that statistics are made of, M of them, and how events find theirs.
+
+    Attributes:
+      score: float [M].
+      key: int32 [M] in [0, M): members with one key are compared with each other.
+      there: bool [M].
+      of_event: int32 [E] in [0, M): the member that an event belongs to.
+    """
+
+    score: jax.Array
+    key: jax.Array
+    there: jax.Array
+    of_event: jax.Array
+
+
+def row_scores(graph: EventGraph, reward: Array, event_reward: Array | None) -> tuple[jax.Array, jax.Array]:
+    """What each row earned, outcome and its own event reward, and the mask of rows that count: float [E], bool [E]."""
+    outcome, scored = check_reward(graph, reward)
+    rows = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[graph.trace_ids]
+    score = outcome[graph.trace_ids]
+    if event_reward is not None:
+        score = score + check_event_array(graph, "event_reward", event_reward)[0]
+    return jnp.where(rows, score, jnp.zeros_like(score)), rows
+
+
+def members(
+    graph: EventGraph,
+    reward: Array,
+    event_reward: Array | None,
+    *,
+    by: By,
+    population: Population,
+    aggregate: Aggregate,
+    over: Over = "group",
+) -> Members:
+    """Form the samples: rows, traces, or the rows of one agent or role name of a trace taken together.
+
+    A sample has at least one row: a trace with an outcome in which the team chose nothing enters no baseline.
+
+    Score of a sample of several rows, with u its trace and E(u) its events:
+      "sum"    reward[u] + Σ event_reward over all its events, chosen or not: its return
+      "mean"   the mean over its rows of reward[u] + event_reward  (Dr. MAS)
+      "first"  reward[u] + event_reward of its first row  (Dr. MAS' RLOO; Agent Lightning)
+    """
+    outcome, _ = check_reward(graph, reward)
+    score, rows = row_scores(graph, reward, event_reward)
+    if by is None:
+        unit, num = jnp.asarray(graph.trace_ids), graph.num_traces
+        key, unit_reward = jnp.asarray(graph.group_ids), outcome
+    else:
+        agents = jnp.asarray(graph.agent_ids)
+        unit_of_agent, num = unit_ids(graph, by), graph.num_agents
+        unit = unit_of_agent[agents]
+        first = segment_first(unit_of_agent, num, jnp.asarray(graph.agent_mask))
+        key = key_ids(graph, by)[first]
+        unit_reward = outcome[jnp.asarray(graph.agent_trace)[first]]
+    there = segment_count(unit, num, rows) > 0
+    if over == "batch":
+        key = jnp.zeros_like(key)
+    if population == "row":
+        # Keys lie below the number of agents or traces; a fixed-size array of rows must not be shorter than that.
+        row_key = key[unit]
+        return Members(score, _fit(row_key, graph.num_events, num), rows, jnp.arange(graph.num_events, dtype=jnp.int32))
+    if population != "trace":
+        raise ValueError(f"population is {population!r}; expected 'trace' or 'row'")
+    if event_reward is None:
+        unit_score = unit_reward
+    elif aggregate == "sum":
+        step, real = check_event_array(graph, "event_reward", event_reward)
+        unit_score = unit_reward + segment_sum(step, unit, num, real)
+    elif aggregate == "mean":
+        first_score = score[segment_first(unit, num, rows)]  # relative to it, so that equal rows average to themselves
+        unit_score = first_score + segment_mean(score - first_score[unit], unit, num, rows)
+    elif aggregate == "first":
+        unit_score = score[segment_first(unit, num, rows)]
+    else:
+        raise ValueError(f"aggregate is {aggregate!r}; expected 'sum', 'mean' or 'first'")
+    return Members(jnp.where(there, unit_score, jnp.zeros_like(unit_score)), key, there, unit)
+
+
+def statistics(m: Members) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Number n of members of each key, their mean, and the sum of squared deviations from it: float [M] each.
+
+    Scores are taken relative to the key's first member, so that members with equal scores deviate by exactly 0. A plain
+    float mean of three rewards of 0.1 is not 0.1, and dividing that rounding by a spread of its own size would hand out
+    advantages where there is nothing to learn.
+    """
+    num = m.score.shape[0]
+    n = segment_count(m.key, num, m.there, m.score.dtype)
+    reference = m.score[segment_first(m.key, num, m.there)]
+    relative = jnp.where(m.there, m.score - reference[m.key], jnp.zeros_like(m.score))
+    mean = segment_mean(relative, m.key, num, m.there)
+    squares = segment_sum_squares(relative, mean, m.key, num, m.there)
+    return n, reference + mean, squares
+
+
+def _fit(ids: jax.Array, room: int, num: int) -> jax.Array:
+    """Ids of rows as segment ids in [0, room): as they are, or renumbered where they could exceed it."""
+    if num <= room:
+        return ids
+    order = jnp.argsort(ids, stable=True)
+    ranked = ids[order]
+    new = jnp.concatenate([jnp.zeros(1, bool), ranked[1:] != ranked[:-1]])
+    return jnp.zeros_like(ids).at[order].set(jnp.cumsum(new.astype(ids.dtype), dtype=ids.dtype))
+
+
+@functools.partial(
+    jax.jit,
+    static_argnames=(
+        "baseline", "scale", "by", "population", "aggregate", "own_score", "over", "singleton", "source",
+    ),
+)  # fmt: skip
+def group_relative(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    baseline: Literal["mean", "leave_one_out"] = "mean",
+    scale: Literal["std", "none"] = "none",
+    by: By = None,
+    population: Population = "trace",
+    aggregate: Aggregate = "sum",
+    own_score: bool = False,
+    over: Over = "group",
+    eps: float | Array = 0.0,
+    ddof: int | Array = 1,
+    singleton: Singleton = "refuse",
+    source: str = "group_relative",
+) -> Credit:
+    """Compare each sample with the samples that share its key.
+
+    With the n members x_j of a key, μ their mean and SS = Σ (x_j − μ)²:
+
+        baseline "mean"            b_i = μ
+        baseline "leave_one_out"   b_i = μ − (x_i − μ) / (n − 1), the mean of the others
+        scale "std"                s   = sqrt(SS / (n − ddof)) + eps
+        A_i = (x_i − b_i) / s
+
+    The leave-one-out form without scale is an unbiased policy-gradient signal, since b_i does not depend on sample i;
+    with the mean it is (n − 1)/n times that. A standard deviation makes the gradient's mean depend on the spread of a
+    group: easy and hard tasks weigh more. A group whose members have equal scores gets exactly 0: it teaches nothing.
+
+    Args:
+      graph: uses trace, agent and group ids and the masks.
+      reward: float [T]; NaN means that the trace has none (it is left out).
+      event_reward: float [E], rewards at events; never the outcome again.
+      baseline, scale: as above.
+      by: None compares traces; "agent_name" or "role_name" compares the rows of one name only with rows of that name.
+      population: "trace", each trace (or name within a trace) is one sample; "row", each action is one.
+      aggregate: how `event_reward` enters the score of a sample of several rows: see `members`.
+      own_score: the events of a sample keep their own row score x_e, compared with the same baseline (Dr. MAS' RLOO).
+      over: "group", samples of one task are compared; "batch", all are.
+      eps: added to the standard deviation.
+      ddof: 1 divides SS by n − 1, 0 by n.
+      singleton: a key with one member: "refuse" marks its events invalid; "zero" gives 0; "raw" subtracts nothing and
+        divides by 1 + eps where there is a scale (verl).
+      source: name of the method, for `Credit.source`.
+
+    Returns:
+      `Credit`, not a partition; its estimand is "total" (one number says how much there is to divide in a trace), or
+      "scale" where `by` names agents or roles (a normaliser: factors, not claims). `stderr` is that of the baseline,
+      from the spread of the members it averages, as if they were independent; infinite where fewer than two are.
+
+    Raises:
+      TypeError, ValueError: wrong dtypes, shapes or options, at trace time.
+    """
+    m = members(graph, reward, event_reward, by=by, population=population, aggregate=aggregate, over=over)
+    n, mean, squares = statistics(m)
+
+    score, rows = row_scores(graph, reward, event_reward)
+    key = m.key[m.of_event]
+    x = score if own_score else m.score[m.of_event]
+    n_e, mean_e, squares_e = n[key], mean[key], squares[key]
+
+    one = jnp.ones_like(x)
+    if scale == "std":
+        divisor = safe_sqrt(safe_divide(squares, n - ddof))[key] + eps
+    elif scale == "none":
+        divisor = one
+    else:
+        raise ValueError(f"scale is {scale!r}; expected 'std' or 'none'")
+    if baseline == "mean":
+        subtracted = mean_e
+        error = safe_divide(squares_e, n_e * (n_e - 1))
+        identified = n_e >= 2
+    elif baseline == "leave_one_out":
+        subtracted = mean_e - safe_divide(x - mean_e, n_e - 1)
+        others = squares_e - safe_divide((m.score[m.of_event] - mean_e) ** 2 * n_e, n_e - 1)
+        rounding = 8 * jnp.finfo(x.dtype).eps * squares_e  # of that difference: what is below it is 0, or less
+        others = jnp.where(others > rounding, others, 0)
+        error = safe_divide(others, (n_e - 1) * (n_e - 2))
+        identified = n_e >= 3
+    else:
+        raise ValueError(f"baseline is {baseline!r}; expected 'mean' or 'leave_one_out'")
+    stderr = jnp.where(identified, safe_sqrt(error), jnp.inf)
+
+    alone = n_e < 2
+    reason = jnp.where(rows, Reason.VALID, Reason.NO_REWARD)
+    if singleton == "refuse":
+        reason = jnp.where(rows & alone, Reason.SINGLETON, reason)
+    elif singleton == "zero":
+        subtracted = jnp.where(alone, x, subtracted)
+    elif singleton == "raw":
+        subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
+    else:
+        raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
+    overflow = ~jnp.isfinite(x - subtracted)
+    if scale == "std":
+        overflow = overflow | ~jnp.isfinite(squares_e)
+        reason = jnp.where(rows & ~alone & (n_e - ddof <= 0), Reason.TOO_FEW, reason)
+        divisor = jnp.where(alone, one + eps, divisor)
+        divisor = jnp.where(divisor > 0, divisor, one)  # eps = 0 and equal scores: 0 / 1, not 0 / 0
+    reason = jnp.where(rows & overflow & (reason == Reason.VALID), Reason.OUT_OF_RANGE, reason)
+    return finish(
+        graph,
+        credit=x,
+        baseline=subtracted,
+        scale=divisor,
+        stderr=stderr,
+        reason=reason,
+        unit="event" if own_score else _unit(by, population),
+        estimand="total" if by is None else "scale",
+        source=source,
+        centred=False,
+        own_outcome=True,
+    )
+
+
+def _unit(by: By, population: Population) -> str:
+    if population == "row":
+        return "event"
+    return "trace" if by is None else "role" if by == "role_name" else "agent"

@@ -1,0 +1,187 @@
+"""Claims on one scale: what each action was worth, as increments, and several claims on one action as one.
+
+The increment of an action is D = E[R | log through it] − E[R | log before it]. Increments of a trace add up: R is what
+was expected at the start, plus all increments, plus what no event explains. So they are what composition adds, and any
+other estimand is converted exactly or refused by name:
+
+    increment   as it is
+    return      A_t of an estimator with state values (GAE, R − V): δ_t = A_t − λ A_{t+1}
+    effect      a contrast with the policy-weighted mean of all other alternatives: times (1 − π)
+    total       R − b, one number for all actions: says how much there is to divide, nothing about shares: refused
+    scale       a normaliser's factor: applied after composition: refused
+    share       of a coalition game: a ledger of its own: refused
+    score       a judge's number, no unit: refused
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, finish
+from estimators.chains import chains
+from graphs.errors import CreditError
+from graphs.event_graph import Array, EventGraph
+from graphs.segment import safe_divide, safe_sqrt
+
+__all__ = ["Combined", "NotComposableError", "as_increment", "combine"]
+
+_WHY = {
+    "total": "one number for all actions of a trace says how much there is to divide, not who earned it",
+    "scale": "a normaliser is a factor, applied after composition",
+    "share": "shares of a coalition game make a ledger of their own (rule 'shares')",
+    "score": "a score has no unit of reward until it is calibrated on other tasks",
+}
+
+
+class NotComposableError(CreditError):
+    """A credit that says nothing about increments; `source` names it."""
+
+    def __init__(self, source: str, estimand: str, why: str) -> None:
+        super().__init__(f"{source!r} estimates a {estimand} and cannot be a claim on increments: {why}")
+        self.source, self.estimand = source, estimand
+
+
+def as_increment(graph: EventGraph, credit: Credit, *, lambda_: float = 1.0, propensity: Array | None = None) -> Credit:
+    """The same information as a claim on increments.
+
+    Args:
+      credit: a method's result.
+      lambda_: for a return, the λ it was computed with; its discount must have been 1, since increments of a discounted
+        return do not add up to the reward.
+      propensity: for an effect, float [E], the probability π with which the action was chosen. Where it is missing, 0
+        or 1, there was no alternative to compare with and the claim is invalid.
+
+    Raises:
+      NotComposableError: there is no exact conversion; it says why.
+    """
+    if credit.estimand == "increment":
+        return credit
+    if credit.estimand == "return":
+        return _from_return(graph, credit, lambda_)
+    if credit.estimand == "effect":
+        if propensity is None:
+            why = "it needs the propensity of the chosen action (evidence `propensity`)"
+            raise NotComposableError(credit.source, "effect", why)
+        return _from_effect(graph, credit, propensity)
+    raise NotComposableError(credit.source, credit.estimand, _WHY[credit.estimand])
+
+
+@jax.jit
+def _from_return(graph: EventGraph, credit: Credit, lambda_: float | Array) -> Credit:
+    """δ_t = A_t − λ A_{t+1}; invalid where the next action's A is."""
+    actions = chains(graph, jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask))
+    amount = jnp.asarray(credit.credit) - jnp.asarray(credit.baseline)
+    following = actions.following(amount)
+    broken = actions.following(~credit.valid)
+    return _increment(
+        graph,
+        credit,
+        amount - lambda_ * following,
+        jnp.full_like(amount, jnp.inf),
+        jnp.where(credit.valid & broken, Reason.NO_EVIDENCE, credit.reason),
+    )
+
+
+@jax.jit
+def _from_effect(graph: EventGraph, credit: Credit, propensity: Array) -> Credit:
+    """(1 − π) (Q(a) − Q(others)) = Q(a) − V, on the deciding event."""
+    pi, there = check_event_array(graph, "propensity", propensity)
+    overlap = there & (pi > 0) & (pi < 1)
+    amount = (1 - pi) * (jnp.asarray(credit.credit) - jnp.asarray(credit.baseline))
+    reason = jnp.where(credit.valid & ~overlap, Reason.NO_OVERLAP, credit.reason)
+    return _increment(graph, credit, amount, (1 - pi) * credit.stderr, reason)
+
+
+def _increment(graph: EventGraph, credit: Credit, amount: jax.Array, stderr: jax.Array, reason: jax.Array) -> Credit:
+    return finish(
+        graph,
+        credit=amount,
+        baseline=jnp.zeros_like(amount),
+        scale=jnp.ones_like(amount),
+        stderr=stderr,
+        reason=reason,
+        unit="event",
+        estimand="increment",
+        source=credit.source,
+        centred=credit.centred,
+        own_outcome=credit.own_outcome,
+    )
+
+
+class Combined(NamedTuple):
+    """Claims of several sources on the same events as one.
+
+    Attributes:
+      amount: float [E], the average claim; 0 where nobody claims.
+      stderr: float [E]; infinite where no source states an error.
+      there: bool [E], events with at least one valid claim.
+      weight: float [S, E], the weight of each source in the average; sums to 1 over the sources that claim.
+      chi_squared: float [S, S], mean of (c_s − c_t)² / (s_s² + s_t²) over events that both claim with stated errors: 1
+        where errors are honest and independent, above 2 where they are too small or the claims mean different things,
+        below 0.5 where the sources share rollouts; NaN where they do not meet.
+      sources: names, in the order of S.
+    """
+
+    amount: jax.Array
+    stderr: jax.Array
+    there: jax.Array
+    weight: jax.Array
+    chi_squared: jax.Array
+    sources: tuple[str, ...]
+
+
+def combine(claims: list[Credit]) -> Combined:
+    """Average the claims on each event, one vote a source; never add them.
+
+    Two claims of one event's increment estimate the same number: adding them would pay it twice. Claims of one source
+    share their errors, so they are averaged first and count once. Sources are weighted by 1/stderr² on events where all
+    of them state an error, and equally elsewhere. An error estimated from the very outcomes that it weighs biases the
+    average: state errors from numbers of replays or from held-out traces.
+
+    Raises:
+      NotComposableError: a claim is no increment; see `as_increment`.
+    """
+    for claim in claims:
+        if claim.estimand != "increment":
+            raise NotComposableError(claim.source, claim.estimand, "convert it with `as_increment` first")
+    sources = tuple(dict.fromkeys(claim.source for claim in claims))
+    members = [[claim for claim in claims if claim.source == source] for source in sources]
+    votes = [_one_vote(claims_of_source) for claims_of_source in members]
+    amount, variance, there = (jnp.stack(part) for part in zip(*votes, strict=True))
+    total, stderr, any_claim, weight, chi_squared = _average(amount, variance, there)
+    return Combined(total, stderr, any_claim, weight, chi_squared, sources)
+
+
+def _one_vote(claims: list[Credit]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Mean of one source's claims, with the mean of their variances: they share errors, so it does not shrink."""
+    valid = jnp.stack([claim.valid for claim in claims])
+    count = jnp.sum(jnp.where(valid, 1.0, 0.0), axis=0)
+    amount = jnp.stack([jnp.where(c.valid, c.credit - c.baseline, 0) for c in claims])
+    variance = jnp.stack([jnp.where(c.valid, c.stderr**2, 0) for c in claims])
+    return safe_divide(amount.sum(0), count), safe_divide(variance.sum(0), count), count > 0
+
+
+@functools.partial(jax.jit)
+def _average(
+    amount: jax.Array, variance: jax.Array, there: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    stated = there & jnp.isfinite(variance) & (variance > 0)
+    all_stated = jnp.all(stated | ~there, axis=0)
+    precision = jnp.where(stated, 1 / jnp.where(stated, variance, 1), 0)
+    weight = jnp.where(all_stated, precision, jnp.where(there, 1.0, 0.0))
+    weight = safe_divide(weight, jnp.sum(weight, axis=0)[None])
+    total = jnp.sum(weight * jnp.where(there, amount, 0), axis=0)
+    spread = safe_sqrt(jnp.sum(weight**2 * jnp.where(stated, variance, 0), axis=0))
+    any_claim = jnp.any(there, axis=0)
+    stderr = jnp.where(any_claim & all_stated, spread, jnp.where(any_claim, jnp.inf, 0))
+
+    both = stated[:, None] & stated[None]
+    gap = jnp.where(both, amount[:, None] - amount[None], 0) ** 2
+    ratio = jnp.where(both, gap / jnp.where(both, variance[:, None] + variance[None], 1), 0)
+    met = jnp.sum(jnp.where(both, 1.0, 0.0), axis=-1)
+    chi = jnp.where(met > 0, jnp.sum(ratio, axis=-1) / jnp.where(met > 0, met, 1), jnp.nan)
+    return total, stderr, any_claim, weight, chi

@@ -1,0 +1,164 @@
+"""MAGRPO: joint turns of a team against the other joint turns drawn in the same place. Two codes bear the name.
+
+`magrpo` is the authors' (CoMLRL): a tree of joint turns, discounted returns, no standard deviation. `c3_magrpo` is the
+baseline of that name in C3: whole traces of a task, divided by their spread. They are different algorithms.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.chains import chains
+from estimators.group import Over, Singleton, group_relative, members, statistics
+from estimators.replays import event_ids, replay_tree
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import By, pair_ids
+from graphs.segment import safe_divide, segment_count, segment_first, segment_mean
+
+__all__ = ["c3_magrpo", "magrpo"]
+
+
+@functools.partial(jax.jit, static_argnames=("baseline",))
+def magrpo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    context: Array,
+    node: Array,
+    event_reward: Array | None = None,
+    discount: float | Array = 0.9,
+    baseline: Literal["mean", "leave_one_out", "max", "none"] = "mean",
+) -> Credit:
+    """MAGRPO (CoMLRL): the return of a joint turn against the other joint turns drawn in the same place.
+
+        G(ν) = r(ν) + γ · mean over the joint turns ν' that follow of G(ν')        A = G(ν) − b
+
+    Over the K joint turns of a context, b is their mean ("mean", the default there), the mean of the others
+    ("leave_one_out"; "rloo" there), the greatest ("max") or 0 ("none"; "raw" there). All agents of a joint turn get the
+    same number. No division.
+
+    Args:
+      graph, reward: the traces are the leaves of the tree; the outcome arrives with the last joint turn of its trace.
+      context, node: int [E], ids as in `estimators.c3`: `context` is the place in the tree, `node` the joint turn, the
+        same at the actions of all its agents; -1 where the log has none.
+      event_reward: float [E], rewards at events; r(ν) is their sum over the joint turn, up to the next one.
+      discount: γ.
+      baseline: as above.
+
+    Returns:
+      `Credit` at level "event", estimand "score"; `stderr` infinite. A context with one joint turn is refused.
+
+    Reference: CoMLRL `magrpo.py` at 1665784, function bodies executed, golden `comlrl_magrpo`, `joint_mode="aligned"`.
+    Its "cross" mode, in which joint turns are all combinations of the agents' completions, is not here.
+    """
+    outcome, scored = check_reward(graph, reward)
+    n, trace, real = graph.num_events, jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
+    place = jnp.arange(n, dtype=jnp.int32)
+    turn = event_ids(graph, "node", node)
+    acts = real & jnp.asarray(graph.action_mask) & scored[trace] & (turn >= 0)
+    acts = acts & (event_ids(graph, "context", context) >= 0)
+    joint = pair_ids(trace, turn, acts)  # a joint turn as it occurs in one trace
+    lead_of = segment_first(joint, n, acts)[joint]
+    leads = acts & (lead_of == place)
+
+    path = chains(graph, leads)
+    earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(outcome[trace]))
+    if event_reward is not None:
+        step = check_event_array(graph, "event_reward", event_reward)[0].astype(earned.dtype)
+        earned = earned + path.gathered(step, real)
+    to_go = path.backward(jnp.ones_like(earned) * discount, earned)
+    tree = replay_tree(graph, leads, context, node, earned.dtype)
+    value = tree.values(to_go)
+
+    # Relative to one sibling, so that equal siblings differ by exactly 0.
+    reference = value[tree.node[segment_first(tree.context, n, tree.row)]][tree.context_of]
+    relative = jnp.where(tree.there, value - reference, jnp.zeros_like(value))
+    k = segment_count(tree.context_of, n, tree.there, value.dtype)[tree.context_of]
+    mean = segment_mean(relative, tree.context_of, n, tree.there)[tree.context_of]
+    if baseline == "mean":
+        against = reference + mean
+    elif baseline == "leave_one_out":
+        against = reference + mean - safe_divide(relative - mean, k - 1)
+    elif baseline == "max":
+        filled = jnp.where(tree.there, relative, -jnp.inf)
+        greatest = jax.ops.segment_max(filled, tree.context_of, num_segments=n)[tree.context_of]
+        against = reference + jnp.where(tree.there, greatest, 0)
+    elif baseline == "none":
+        against = jnp.zeros_like(value)
+    else:
+        raise ValueError(f"baseline is {baseline!r}; expected 'mean', 'leave_one_out', 'max' or 'none'")
+    mine = jnp.where(acts, tree.node[lead_of], 0)
+    reason = jnp.where(k[mine] < 2, Reason.NO_SIBLING, Reason.VALID)
+    missing = jnp.where(scored[trace], Reason.NO_EVIDENCE, Reason.NO_REWARD)
+    return finish(
+        graph,
+        credit=value[mine],
+        baseline=against[mine],
+        scale=jnp.ones_like(value),
+        stderr=jnp.full_like(value, jnp.inf),
+        reason=jnp.where(acts, reason, missing),
+        unit="event",
+        estimand="score",
+        source="magrpo",
+        centred=baseline == "leave_one_out",
+        own_outcome=True,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("by", "baseline", "normalise", "over", "singleton"))
+def c3_magrpo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    by: By = None,
+    baseline: Literal["mean", "leave_one_out"] = "mean",
+    normalise: bool = True,
+    over: Over = "group",
+    eps: float | Array = 1e-8,
+    singleton: Singleton = "zero",
+) -> Credit:
+    """MAGRPO as C3 runs it as a baseline: traces of a task against each other, divided by their spread.
+
+    A_i = (R_i − b) / sqrt(v + eps), b the mean over the group or over the others, v the population variance (ddof 0).
+
+    Args:
+      graph, reward, event_reward: as in `estimators.grpo`. The code takes the reward of a trace's last role as R_i.
+      by: None compares traces ("joint_action", the default there); "agent_name" or "role_name" compares rows
+        of one name on one task ("per_role").
+      baseline: "leave_one_out" is called "rloo" there; its mean is over the others, its spread over all.
+      normalise: whether to divide.
+      over: "batch" is the code without group ids.
+      singleton: a group of one. "zero" is what the code gives with "mean"; "raw" what it gives with "leave_one_out",
+        where dividing by sqrt(0 + eps) makes R into 10,000 R.
+
+    Returns:
+      `Credit`; level "trace", estimand "total", or level "event", estimand "scale" where rows are compared by name.
+
+    Reference: C3 `c3/algorithms/magrpo.py` and `experience_maker.py` at 628185b, executed, goldens `c3_magrpo` and
+    `c3_magrpo_joint_action`.
+    """
+    population: Literal["trace", "row"] = "trace" if by is None else "row"
+    plain = group_relative(
+        graph,
+        reward,
+        event_reward=event_reward,
+        baseline=baseline,
+        by=by,
+        population=population,
+        over=over,
+        singleton=singleton,
+        source="c3_magrpo",
+    )
+    if not normalise:
+        return plain
+    m = members(graph, reward, event_reward, by=by, population=population, aggregate="sum", over=over)
+    n, _, squares = statistics(m)
+    spread = jnp.sqrt(safe_divide(squares, n) + eps)[m.key][m.of_event]
+    return dataclasses.replace(plain, scale=jnp.where(plain.valid, spread, jnp.ones_like(spread)))

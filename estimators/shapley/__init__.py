@@ -1,0 +1,51 @@
+"""Monte-Carlo Shapley credit as *plan → evaluate → solve*.
+
+plan, choice = make_plan(key, n, budget, noise=0.5)       what to evaluate; `choice.reason` says why
+values = ...                                              one number for each row of `plan.coalitions`
+shares = solve(plan, values, degrees=choice.degrees)      shares with standard errors
+credit = spread(graph, shares_by_id, stderr_by_id, level="agent")
+"""
+
+from estimators.shapley.credit import shapley
+from estimators.shapley.logs import Logged, leave_one_out, logged_coalitions, logged_values
+from estimators.shapley.plan import (
+    Plan,
+    bound_constant,
+    merge,
+    pad_plan,
+    plan_exact,
+    plan_pairs,
+    plan_walks,
+    stack_plans,
+    walks_from_orders,
+)
+from estimators.shapley.rule import Choice, attainable_stderr, choose, least_evaluations, make_plan
+from estimators.shapley.shares import Shares, more_evaluations, spread
+from estimators.shapley.solve import mean_of_marginals, solve
+
+__all__ = [
+    "Choice",
+    "Logged",
+    "Plan",
+    "Shares",
+    "attainable_stderr",
+    "bound_constant",
+    "choose",
+    "least_evaluations",
+    "leave_one_out",
+    "logged_coalitions",
+    "logged_values",
+    "make_plan",
+    "mean_of_marginals",
+    "merge",
+    "more_evaluations",
+    "pad_plan",
+    "plan_exact",
+    "plan_pairs",
+    "plan_walks",
+    "shapley",
+    "solve",
+    "spread",
+    "stack_plans",
+    "walks_from_orders",
+]

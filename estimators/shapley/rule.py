@@ -1,0 +1,123 @@
+"""Which estimator for how many units, evaluations and how much noise: one documented rule, and what it can promise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal
+
+import jax
+import numpy as np
+
+from estimators.shapley.plan import Plan, bound_constant, plan_exact, plan_pairs, plan_walks
+from graphs.event_graph import Array
+
+__all__ = ["Choice", "attainable_stderr", "choose", "least_evaluations", "make_plan"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What `choose` chose and why.
+
+    Attributes:
+      method: "exact", "walks" or "pairs".
+      degrees: for `solve`: which slopes in the size of the team "pairs" may use.
+      chains: whether "pairs" gets the chains of the spawn forest as regressors (`above` of `solve`).
+      expected_stderr: what noise alone leaves of a share's standard error, √C_n σ / √m; 0 without noise. No estimator
+        that is right for every game goes below it.
+      reason: in words.
+    """
+
+    method: Literal["exact", "walks", "pairs"]
+    degrees: tuple[int, ...]
+    chains: bool
+    expected_stderr: float
+    reason: str
+
+
+def attainable_stderr(n: int, evaluations: int, noise: float) -> float:
+    """√(C_n / m) σ: the root mean square standard error that no linear unbiased estimator of n shares goes below."""
+    return noise * (bound_constant(n) / evaluations) ** 0.5 if n > 1 else 0.0
+
+
+def least_evaluations(n: int, noise: float, target: float) -> int:
+    """C_n σ² / target²: how many evaluations any linear unbiased estimator needs for a standard error of `target`.
+
+    Known before the first evaluation: where it exceeds what can be afforded, group units, use structure, or give no
+    number.
+    """
+    return math.ceil(bound_constant(n) * (noise / target) ** 2) if n > 1 else 0
+
+
+def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> Choice:
+    """Choose an estimator.
+
+    1. All 2^n coalitions fit the budget, n ≤ 16 and values do not repeat differently: enumerate. Exact.
+    2. Fewer than 6n evaluations and no noise: walks, on antithetic Sobol orders. The regression has not enough pairs;
+       walks are exact for terms of one and two units from 2n evaluations on.
+    3. Else: regression on pairs. With a spawn forest its chains are regressors too. Slopes in the size of the team
+       (degrees 1, 2) are offered where there are pairs enough for them; the estimated error decides between them.
+
+    With noise the regression is taken at any budget from 2n + 2 on: walks pay 2nσ²/m where it pays C_n σ²/m.
+
+    Args:
+      n: number of units.
+      budget: number of evaluations.
+      noise: standard deviation between evaluations of one coalition (√(p(1 − p)) for success or failure; at most 0.5);
+        0 if a coalition always gives the same value.
+      forest: whether the units form a spawn forest in which nothing works without its ancestors.
+
+    Raises:
+      ValueError: fewer than two units, or a budget with which nothing can be estimated (2n).
+    """
+    if n < 2 or budget < 2 * n:
+        raise ValueError(f"budget is {budget} for {n} units; expected n >= 2 and a budget of at least 2n = {2 * n}")
+    floor = attainable_stderr(n, budget, noise)
+    if noise == 0 and n <= 16 and 2**n <= budget:
+        return Choice("exact", (), False, 0.0, f"all {2**n} coalitions fit the budget")
+    per_unit = budget / n
+    if noise == 0 and per_unit < 6:
+        return Choice("walks", (), False, 0.0, f"{per_unit:.1f} evaluations a unit are too few for a regression")
+    chains = forest and per_unit >= 6
+    if noise > 0:
+        degrees: tuple[int, ...] = (0, 1) if per_unit >= 30 else (0,)
+    elif chains:
+        degrees = (0, 1) if per_unit >= 20 else (0,)
+    else:
+        degrees = (0, 1, 2) if per_unit >= 8 else (0, 1)
+    words = "values are noisy" if noise > 0 else "values are exact"
+    words += f", {per_unit:.0f} evaluations a unit: regression on pairs, degrees {degrees}"
+    words += ", with the chains of the spawn forest" if chains else ""
+    if noise > 0:
+        words += f"; noise leaves a standard error of at least {floor:.2g} a share"
+    return Choice("pairs", degrees, chains, floor, words)
+
+
+def make_plan(
+    key: jax.Array,
+    n: int,
+    budget: int,
+    *,
+    noise: float = 0.0,
+    parent: Array | None = None,
+    endpoints: int | None = None,
+) -> tuple[Plan, Choice]:
+    """The plan of what `choose` chooses, and the choice. For several traces give each `jax.random.fold_in(key, trace)`.
+
+    Args:
+      key: a typed JAX key.
+      n, budget, noise: as in `choose`.
+      parent: int [n], the spawn forest of the units, a root its own parent; None without one.
+      endpoints: evaluations of each of v(∅) and v(N) in a noisy plan; 0 where `solve` gets both.
+
+    Raises:
+      ValueError: as `choose`; `parent` has not n entries.
+    """
+    if parent is not None and np.shape(parent) != (n,):
+        raise ValueError(f"parent has shape {np.shape(parent)}; expected ({n},)")
+    choice = choose(n, budget, noise=noise, forest=parent is not None)
+    if choice.method == "exact":
+        return plan_exact(n), choice
+    if choice.method == "walks":
+        return plan_walks(key, n, budget), choice
+    return plan_pairs(key, n, budget, noisy=noise > 0, endpoints=endpoints), choice

@@ -1,0 +1,77 @@
+"""The errors of reading and building, each naming file, line, field, value and what was expected."""
+
+from __future__ import annotations
+
+import dataclasses
+
+__all__ = [
+    "CapacityError",
+    "CreditError",
+    "MissingExtraError",
+    "NothingReadError",
+    "Problem",
+    "TraceError",
+]
+
+
+class CreditError(ValueError):
+    """Base of every error that this library raises on purpose."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that was wrong with the input: where, what was found, what was expected.
+
+    `kind` is a stable short name for programs ("duplicate-id", "cycle", "bad-json", ...). `line` is 1-based, 0 where
+    the format has no lines; `trace` is the trace's id where it was known. `value` is an excerpt, not the whole input.
+    """
+
+    kind: str
+    file: str
+    line: int
+    field: str
+    value: str
+    expected: str
+    trace: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        trace = f" trace {self.trace!r}:" if self.trace else ""
+        return f"{where}:{trace} {self.field} is {self.value}; expected {self.expected} [{self.kind}]"
+
+
+class TraceError(CreditError):
+    """A trace that cannot be used, with the `Problem` that says why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+class NothingReadError(CreditError):
+    """No trace could be read; `problems` holds the reasons."""
+
+    def __init__(self, message: str, problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__("\n".join([message, *(str(p) for p in problems[:10])]))
+        self.problems = problems
+
+
+class MissingExtraError(CreditError, ImportError):
+    """An optional library is not installed; the message says which extra brings it."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(f'{library} is not installed; run: pip install "orchestration-credit[{extra}]"')
+
+
+class CapacityError(CreditError):
+    """Content that does not fit the fixed shape that was asked for."""
+
+    def __init__(self, *, axis: str, need: int, room: int) -> None:
+        super().__init__(f"{need} {axis} do not fit {axis}={room}; pass {axis}={need} or more")
+        self.axis, self.need, self.room = axis, need, room
+
+
+def excerpt(value: object, limit: int = 60) -> str:
+    """A short printable form of an offending value, for `Problem.value`."""
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,176 @@
+"""The event graph: what happened in a batch of traces, as arrays.
+
+One `EventGraph` holds a whole batch, flat: the events of all traces stand one after another, and ids say what belongs
+to what (the layout of jraph). Group baselines compare traces with each other, so a `vmap` over traces could not see
+them; and a trace of 10 events shares a batch with one of 10,000 without waste.
+
+Legend, used in every docstring of this library:
+
+    E events      K edges      A agent instances      T traces      N rows of a trainer      L tokens of a row
+
+Five nested levels, each an id per event: trace > role > agent > turn > event. A role is a property of an agent
+instance; an agent instance lives in one trace; a turn is what one agent instance does between being activated and
+handing over. Names are another thing than instances: the agent *name* "solver" occurs in many traces, the agent
+*instance* "solver in trace 7" in one. `graphs.levels` turns both into ids.
+
+Padding. Every array may be longer than its content; the masks say where content ends. Padded rows have id 0 and mask
+False, padded edges run 0 -> 0, and an id never lies outside its array. So sizes are the arrays' own lengths and serve
+as `num_segments`, and no function needs a `num_groups` argument.
+
+Order. Events of a trace are contiguous; position is order (clocks of logs are absent, equal or run backwards, so `time`
+is information, never an order); every edge runs forward. `trace_ids` does not decrease over the real events.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any
+
+import jax
+
+__all__ = ["ACTION_TYPES", "KINDS", "Array", "EdgeType", "EventGraph", "EventType"]
+
+Array = Any  # a jax.Array, a NumPy array, or a tracer: kernels take all three
+
+
+class EventType(enum.IntEnum):
+    """What an event is: the ten types of the survey's trace schema, and `stop`, which it lacks."""
+
+    ORCHESTRATOR_DECISION = 0
+    SPAWN = 1
+    DESPAWN = 2
+    MESSAGE = 3
+    TOOL_CALL = 4
+    TOOL_RESULT = 5
+    RETURN = 6
+    AGGREGATE = 7
+    HUMAN_INTERVENTION = 8
+    SAFETY_EVENT = 9
+    STOP = 10
+
+
+class EdgeType(enum.IntEnum):
+    """Why one event led to another: the eight types of the survey's trace schema."""
+
+    TEMPORAL = 0
+    CAUSAL = 1
+    SPAWN = 2
+    MESSAGE = 3
+    TOOL_DEPENDENCY = 4
+    RETURN = 5
+    AGGREGATE = 6
+    SAFETY_FLOW = 7
+
+
+ACTION_TYPES = frozenset(
+    {
+        EventType.ORCHESTRATOR_DECISION,
+        EventType.SPAWN,
+        EventType.DESPAWN,
+        EventType.MESSAGE,
+        EventType.TOOL_CALL,
+        EventType.AGGREGATE,
+        EventType.STOP,
+    }
+)
+"""Types that a policy chooses, where a log does not say it event by event."""
+
+KINDS: dict[str, frozenset[EventType]] = {
+    "orchestrator": frozenset(
+        {
+            EventType.ORCHESTRATOR_DECISION,
+            EventType.SPAWN,
+            EventType.DESPAWN,
+            EventType.AGGREGATE,
+            EventType.STOP,
+        }
+    ),
+    "message": frozenset({EventType.MESSAGE}),
+    "tool": frozenset({EventType.TOOL_CALL}),
+}
+"""Selections of events by type; a unit of a kind is the event itself."""
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class EventGraph:
+    """Events, edges, agent instances and traces of one batch.
+
+    A plain dataclass registered with JAX: it passes through `jit`, `vmap` and `device_put`, and holds no string, since
+    a string inside a compiled function's argument would compile it anew for each batch. Strings are in `graphs.Traces`.
+
+    Attributes:
+      event_type: int32 [E], an `EventType`.
+      action_mask: bool [E], True where a policy of the team chose the event; False for what the environment did (tool
+        results, returned text, simulated users, system) and for the mere effects of a logged model call.
+      event_mask: bool [E], True for real events, False for padding.
+      time: float32 [E], seconds since the trace's first time stamp; NaN where the log has none. Never an order.
+      trace_ids: int32 [E], in [0, T); does not decrease over real events.
+      agent_ids: int32 [E], in [0, A): the agent instance the event belongs to.
+      turn_ids: int32 [E], in [0, E): the turn, unique within the batch.
+      senders: int32 [K], in [0, E): position of the cause.
+      receivers: int32 [K], in [0, E): position of the effect; greater than `senders` on every real edge.
+      edge_type: int32 [K], an `EdgeType`.
+      edge_mask: bool [K].
+      agent_name_ids: int32 [A], in [0, A): the name, shared across traces.
+      agent_role_ids: int32 [A], in [0, A): the role's name, shared across traces.
+      agent_parent: int32 [A], in [0, A): the instance that spawned this one; a root is its own parent.
+      agent_trace: int32 [A], in [0, T).
+      agent_mask: bool [A].
+      group_ids: int32 [T], in [0, T): the task; traces of one task form a group.
+      trace_mask: bool [T].
+    """
+
+    event_type: Array
+    action_mask: Array
+    event_mask: Array
+    time: Array
+    trace_ids: Array
+    agent_ids: Array
+    turn_ids: Array
+    senders: Array
+    receivers: Array
+    edge_type: Array
+    edge_mask: Array
+    agent_name_ids: Array
+    agent_role_ids: Array
+    agent_parent: Array
+    agent_trace: Array
+    agent_mask: Array
+    group_ids: Array
+    trace_mask: Array
+
+    @property
+    def num_events(self) -> int:
+        """E, padding included."""
+        return int(self.event_mask.shape[0])
+
+    @property
+    def num_edges(self) -> int:
+        """K, padding included."""
+        return int(self.edge_mask.shape[0])
+
+    @property
+    def num_agents(self) -> int:
+        """A, padding included."""
+        return int(self.agent_mask.shape[0])
+
+    @property
+    def num_traces(self) -> int:
+        """T, padding included."""
+        return int(self.trace_mask.shape[0])
+
+
+EVENT_FIELDS = (
+    "event_type",
+    "action_mask",
+    "event_mask",
+    "time",
+    "trace_ids",
+    "agent_ids",
+    "turn_ids",
+)
+EDGE_FIELDS = ("senders", "receivers", "edge_type", "edge_mask")
+AGENT_FIELDS = ("agent_name_ids", "agent_role_ids", "agent_parent", "agent_trace", "agent_mask")
+TRACE_FIELDS = ("group_ids", "trace_mask")

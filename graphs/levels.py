@@ -1,0 +1,75 @@
+"""Ids of the nested levels, and of the keys that statistics are grouped by.
+
+An id here is an index in a range that is as long as the array it is computed on, so that it serves as a segment id
+with `num_segments` equal to that length. Pairs are formed over agent instances [A], not over events [E]: a pair of
+(group, name) or (trace, role) is a property of the instance, and there are far fewer instances than events.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from graphs.event_graph import Array, EventGraph
+
+__all__ = ["LEVELS", "By", "Level", "key_ids", "level_ids", "pair_ids", "unit_ids"]
+
+Level = Literal["trace", "role", "agent", "turn", "event"]
+By = Literal["agent_name", "role_name"] | None
+LEVELS: tuple[Level, ...] = ("trace", "role", "agent", "turn", "event")
+
+
+def pair_ids(first: Array, second: Array, mask: Array) -> jax.Array:
+    """One id for each distinct pair (first[i], second[i]) among the masked, int32 [M] in [0, M); 0 elsewhere.
+
+    Ids number the pairs in lexicographic order. Sorting avoids the product `first * M + second`, which overflows int32
+    at a few thousand traces.
+    """
+    order = jnp.lexsort((second, first, ~mask))
+    a, b = first[order], second[order]
+    is_new = jnp.concatenate([jnp.zeros(1, bool), (a[1:] != a[:-1]) | (b[1:] != b[:-1])])
+    run = jnp.cumsum(is_new.astype(jnp.int32), dtype=jnp.int32)
+    ids = jnp.zeros(first.shape[0], jnp.int32).at[order].set(run)
+    return jnp.where(mask, ids, 0)
+
+
+def level_ids(graph: EventGraph, level: Level) -> jax.Array:
+    """The unit that each event belongs to at `level`: int32 [E]. Units never span traces.
+
+    Raises:
+      ValueError: `level` is none of `LEVELS`.
+    """
+    if level == "trace":
+        return jnp.asarray(graph.trace_ids)
+    if level == "role":
+        return pair_ids(
+            jnp.asarray(graph.agent_trace), jnp.asarray(graph.agent_role_ids), jnp.asarray(graph.agent_mask)
+        )[graph.agent_ids]
+    if level == "agent":
+        return jnp.asarray(graph.agent_ids)
+    if level == "turn":
+        return jnp.asarray(graph.turn_ids)
+    if level == "event":
+        return jnp.arange(graph.num_events, dtype=jnp.int32)
+    raise ValueError(f"level is {level!r}; expected one of {', '.join(LEVELS)}")
+
+
+def _names(graph: EventGraph, by: By) -> Array:
+    if by == "agent_name":
+        return jnp.asarray(graph.agent_name_ids)
+    if by == "role_name":
+        return jnp.asarray(graph.agent_role_ids)
+    raise ValueError(f"by is {by!r}; expected None, 'agent_name' or 'role_name'")
+
+
+def unit_ids(graph: EventGraph, by: By) -> jax.Array:
+    """Agent instance to the unit (trace, name) it is part of: int32 [A]. Two instances of one name are one unit."""
+    return pair_ids(jnp.asarray(graph.agent_trace), _names(graph, by), jnp.asarray(graph.agent_mask))
+
+
+def key_ids(graph: EventGraph, by: By) -> jax.Array:
+    """Agent instance to the key (group, name) whose members it is compared with: int32 [A]."""
+    groups = jnp.asarray(graph.group_ids)[graph.agent_trace]
+    return pair_ids(groups, _names(graph, by), jnp.asarray(graph.agent_mask))

@@ -1,0 +1,122 @@
+"""How much of a log is taken in: bounds on files, records, strings, nesting and traces, since logs are untrusted.
+
+A limit that is passed is a `Problem` of kind "too-large", "too-deep" or "too-many", like any other fault of the input.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from graphs.errors import CreditError, Problem, excerpt
+
+__all__ = ["DEFAULT", "Limits"]
+
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # possessive: a long string needs no stack
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEP = np.zeros(256, np.int8)
+_STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
+_SHOWN = 60
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what is read; each holds for one file, record or trace by itself.
+
+    A record is a line of a file, or one trace of a JSON list of traces. Peak memory of reading is a small multiple of
+    the largest file, so `file_bytes` bounds it; `tests/graphs/test_hostile.py` states the multiples.
+
+    Attributes:
+      file_bytes: of a file, after decompression.
+      record_bytes: of a record. A format whose record is the whole file is bounded by `file_bytes` instead.
+      string_bytes: of one string of a record, as it is written there.
+      depth: of lists and objects within each other. It holds for records of line formats and of the native format;
+        what else is nested deeper than the JSON decoder's own bound (about 1000) is refused too.
+      events, edges: of a trace.
+      files: of all paths together.
+    """
+
+    file_bytes: int = 2 << 30
+    record_bytes: int = 256 << 20
+    string_bytes: int = 64 << 20
+    depth: int = 200
+    events: int = 1_000_000
+    edges: int = 10_000_000
+    files: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        """Check that every limit is an integer above 0.
+
+        Raises:
+          CreditError: one is not.
+        """
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise CreditError(f"limit {field.name!r} is {value!r}; expected an integer, 1 or more")
+
+    @classmethod
+    def parse(cls, given: Iterable[str]) -> Limits:
+        """Limits from texts `NAME=INTEGER`; dashes in a name stand for underscores.
+
+        Raises:
+          CreditError: an unknown name, one given twice, or something that is no integer above 0.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        found: dict[str, int] = {}
+        for text in given:
+            name, _, value = text.partition("=")
+            name = name.replace("-", "_")
+            if name not in known or name in found:
+                raise CreditError(f"limit {text!r}; expected NAME=INTEGER, each once, with {', '.join(known)}")
+            if not (value.isascii() and value.isdecimal() and len(value) <= 18):
+                raise CreditError(f"limit {name!r} is {value!r}; expected an integer, 1 or more")
+            found[name] = int(value)
+        return cls(**found)
+
+    def refuse_file(self, file: str) -> Problem:
+        """The problem of a file that is longer than `file_bytes`, of which nothing is read."""
+        return Problem(
+            "too-large", file, 0, "file", f"more than {self.file_bytes} bytes", f"at most {self.file_bytes} bytes"
+        )
+
+    def refuse_record(self, record: bytes, file: str, line: int) -> Problem | None:
+        """What limit a record passes, if any, before it is decoded: its size, a string's, or its depth."""
+        return self.refuse_size(record, file, line) or self.refuse_depth(record, file, line)
+
+    def refuse_size(self, record: bytes, file: str, line: int) -> Problem | None:
+        """The problem of a record that is too long, or has too long a string; free for one of ordinary length."""
+        if len(record) > self.record_bytes:
+            expected = f"at most {self.record_bytes} bytes"
+            return Problem("too-large", file, line, "content", f"{len(record)} bytes", expected)
+        if len(record) > self.string_bytes:
+            longest = max((s.end() - s.start() - 2 for s in _STRING.finditer(record)), default=0)
+            if longest > self.string_bytes:
+                expected = f"strings of at most {self.string_bytes} bytes"
+                return Problem("too-large", file, line, "content", f"a string of {longest} bytes", expected)
+        return None
+
+    def refuse_depth(self, record: bytes, file: str, line: int, known: int = 0) -> Problem | None:
+        """The problem of a record that nests deeper than `depth`.
+
+        `known` is a number of brackets that are known to nest less: a record without `depth` more cannot be too deep,
+        which is all that most records are asked.
+        """
+        if record.count(b"[") + record.count(b"{") - known <= self.depth or depth(record) <= self.depth:
+            return None
+        expected = f"at most {self.depth} lists and objects within each other"
+        return Problem("too-deep", file, line, "content", excerpt(record[:_SHOWN]), expected)
+
+
+def depth(record: bytes) -> int:
+    """How deep lists and objects of a JSON text nest; brackets in strings do not count."""
+    outside = _STRING.sub(b"", record).translate(None, _NO_BRACKETS)
+    steps = _STEP[np.frombuffer(outside, np.uint8)]
+    return int(np.cumsum(steps, dtype=np.int64).max(initial=0))
+
+
+DEFAULT = Limits()
+"""What holds where nothing else is said."""

@@ -1,0 +1,87 @@
+"""Padding to a few sizes, and back: host work, because the result's shape depends on the data.
+
+A compiled function is compiled once per shape, so ragged batches are padded to buckets. `bucket` ties all four sizes to
+the number of events: E is a power of two, and agents, traces and edges follow from E unless they do not fit. With four
+independent buckets, 200 batches whose events span a factor of 16 would meet 17 shapes and more; so they meet five.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from graphs.errors import CapacityError
+from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, TRACE_FIELDS, Array, EventGraph
+
+__all__ = ["Sizes", "bucket", "pad", "pad_array", "sizes", "unpad"]
+
+SMALLEST = 128  # below this, padding costs less than one more compilation
+
+
+class Sizes(NamedTuple):
+    """Lengths of the four axes of an `EventGraph`."""
+
+    events: int
+    edges: int
+    agents: int
+    traces: int
+
+
+def sizes(graph: EventGraph) -> Sizes:
+    """How many events, edges, agents and traces are real."""
+    return Sizes(
+        *(int(np.sum(np.asarray(m))) for m in (graph.event_mask, graph.edge_mask, graph.agent_mask, graph.trace_mask))
+    )
+
+
+def bucket(real: Sizes) -> Sizes:
+    """The padded sizes for a batch: E the next power of two, at least 128, and the others from E.
+
+    With edges (logs of teams): K = 2E, A = E/2, T = E/4, or A = T = E where either does not fit. Without any (rows of a
+    trainer, up to one agent and one trace a row): K = 8, A = T = E. Edges and agents that still do not fit get the next
+    power of two. Events waste less than half of their room.
+    """
+    events = max(SMALLEST, _power_of_two(real.events))
+    edges = 8 if real.edges == 0 else max(2 * events, _power_of_two(real.edges))
+    if real.edges > 0 and real.agents <= events // 2 and real.traces <= events // 4:
+        return Sizes(events, edges, events // 2, events // 4)
+    agents, traces = (max(events, _power_of_two(need)) for need in (real.agents, real.traces))
+    return Sizes(events, edges, agents, traces)
+
+
+def pad(graph: EventGraph, to: Sizes | None = None) -> EventGraph:
+    """The same graph with arrays of the sizes `to`, by default `bucket` of its real sizes; NumPy arrays.
+
+    Raises:
+      CapacityError: the content does not fit; it names the axis and the size needed. Nothing is ever truncated.
+    """
+    real = sizes(graph)
+    to = bucket(real) if to is None else to
+    for axis, need, room in zip(Sizes._fields, real, to, strict=True):
+        if need > room:
+            raise CapacityError(axis=axis, need=need, room=room)
+    axes = (EVENT_FIELDS, EDGE_FIELDS, AGENT_FIELDS, TRACE_FIELDS)
+    arrays = {}
+    for fields, need, room in zip(axes, real, to, strict=True):
+        for field in fields:
+            fill = np.nan if field == "time" else 0
+            arrays[field] = pad_array(np.asarray(getattr(graph, field))[:need], room, fill)
+    return EventGraph(**arrays)
+
+
+def unpad(graph: EventGraph) -> EventGraph:
+    """The graph without padding; NumPy arrays of the real sizes."""
+    return pad(graph, sizes(graph))
+
+
+def pad_array(values: Array, length: int, fill: float | bool = 0) -> np.ndarray:
+    """A copy of `values` [M, ...] as [length, ...], the rest `fill`; the dtype is kept."""
+    values = np.asarray(values)
+    out = np.full((length, *values.shape[1:]), fill, values.dtype)
+    out[: len(values)] = values
+    return out
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(0, n - 1).bit_length()

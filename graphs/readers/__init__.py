@@ -1,0 +1,145 @@
+"""Readers: one file a format, and the table of them.
+
+A reader is a module with `sniff(head) -> bool`, which tells its format by the first bytes of the content, and
+`read(sources) -> Iterator[TraceRecord | Problem]`, which gets all sources of its format at once, since some formats
+spread a trace over several files. A bad trace is a `Problem` among the others, never an exception that ends the rest.
+`read` here finds the files, tells the formats apart, joins rewards and groups kept elsewhere, and assembles the batch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from graphs.cache import is_cache, read_cache
+from graphs.errors import CreditError, NothingReadError, Problem, excerpt
+from graphs.limits import DEFAULT, Limits
+from graphs.padding import Sizes
+from graphs.readers.joins import Join
+from graphs.readers.results import is_result
+from graphs.readers.source import Source, find_sources, unreadable
+from graphs.record import TraceRecord
+from graphs.traces import Traces, assemble
+
+__all__ = ["FORMATS", "read", "read_records"]
+
+FORMATS: dict[str, str] = {
+    "native": "the survey's orchestration-trace JSON and its extension, one trace a line or one a file",
+    "tau-bench": "tau-bench result files: a JSON list of runs",
+    "claude-code": "Claude Code session files, sub-agents inline or in files of their own",
+    "openai-agents": "exports of the OpenAI Agents SDK: traces and spans",
+    "inspect-ai": "logs of Inspect AI: .json and .eval",
+    "agent-lightning": "rollouts of Agent Lightning: events of v1, spans of v0.1 to v0.3",
+    "langsmith": "run trees of LangSmith",
+    "atif": "ATIF trajectories, sub-agents nested or in files of their own",
+    "who-and-when": "runs of Who&When with the blamed agent and step, for evaluation only",
+    "otlp": "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs",
+    "table": "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)",
+}
+"""Formats by name, in the order in which they are tried; the module is the name with underscores."""
+
+HEAD = 1 << 16  # bytes that a reader may look at to know its format
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"graphs.readers.{name.replace('-', '_')}")
+
+
+def read(
+    *paths: str | Path,
+    format: str | None = None,
+    reward: str = "team",
+    rewards: str | Path | Mapping[str, float] | None = None,
+    groups: str | Path | Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    to: Sizes | None = None,
+    limits: Limits = DEFAULT,
+    progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+) -> Traces:
+    """Read logs into one batch of traces.
+
+    Args:
+      *paths: files, folders (searched to their depths) or "-" for standard input; `.gz` and `.zst` are unpacked. Or one
+        cache that `graphs.cache.write_cache` wrote.
+      format: one of `FORMATS`; by default each file's format is told by its content.
+      reward: the reward channel that is the outcome.
+      rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
+        columns `trace` and `reward`. A row that matches no trace, or a trace named twice, is a counted problem.
+      groups: tasks kept outside the log, likewise, with columns `trace` and `group`.
+      columns: for the table reader, which column is what: `{"trace": "traj_uid", "group": "uid", ...}`.
+      to: sizes to pad to; by default the bucket of what was read.
+      limits: bounds on files, records and traces; what passes one is a problem and is not read.
+      progress: wraps the iteration over files, as a progress bar does.
+
+    Returns:
+      `Traces`; what could not be read is in its `problems`.
+
+    Raises:
+      NothingReadError: not one trace is usable.
+      CreditError: an unknown `format`.
+    """
+    if len(paths) == 1 and is_cache(paths[0]):
+        if format or columns or rewards or groups:
+            given = "format, columns, rewards and groups belong to `credit convert`, which made it"
+            raise CreditError(f"{str(paths[0])!r} is a cache of what was read; {given}")
+        return read_cache(paths[0], reward=reward, to=to, limits=limits)
+    items, ignored = read_records(*paths, format=format, columns=columns, limits=limits, progress=progress)
+    join = Join.load(channel=reward, rewards=rewards, groups=groups)
+    return assemble(join.apply(items), reward=reward, to=to, ignored=ignored, limits=limits)
+
+
+def read_records(
+    *paths: str | Path,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    limits: Limits = DEFAULT,
+    progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+) -> tuple[Iterator[TraceRecord | Problem], list[str]]:
+    """The records of all logs under `paths`, lazily, and the names of the files that were passed over."""
+    if format is not None and format not in FORMATS:
+        raise CreditError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
+    sources, ignored, problems = find_sources(paths, limits)
+    if not sources and not problems:
+        raise NothingReadError(f"no log among {len(ignored)} files; logs end in .json, .jsonl, .csv, .parquet, …")
+
+    named = {str(Path(path)) for path in paths}
+
+    def items() -> Iterator[TraceRecord | Problem]:
+        yield from problems
+        by_format: dict[str, list[Source]] = {name: [] for name in FORMATS}
+        for source in progress(sources):
+            try:
+                head = source.head(HEAD)
+            except OSError as error:
+                yield unreadable(source, error)
+                continue
+            if source.path is not None and source.name not in named and is_result(source, head):
+                ignored.append(source.name)  # a table that `credit assign` left in the folder is no log
+                continue
+            if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
+                expected = "a cache alone, or logs without caches among them"
+                yield Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected)
+                continue
+            name = format or ("table" if columns else detect(head))
+            if name is None and not head.strip():
+                yield Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")
+            elif name is None:
+                kinds = "a supported format: " + ", ".join(FORMATS)
+                yield Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds)
+            else:
+                by_format[name].append(source)
+        for name, members in by_format.items():
+            if members:
+                options = {"columns": columns} if name == "table" else {}
+                yield from _module(name).read(members, **options)
+                for source in members:
+                    yield from source.refused.values()
+
+    return items(), ignored
+
+
+def detect(head: bytes) -> str | None:
+    """The format of a file that begins with `head`, or None."""
+    return next((name for name in FORMATS if _module(name).sniff(head)), None)

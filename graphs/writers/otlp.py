@@ -1,0 +1,230 @@
+"""Traces as OTLP JSON: `spans.jsonl` and `logs.jsonl`, which any OpenTelemetry tool takes, and which read back the
+same.
+
+`docs/formats/otlp.md` has the mapping. Everything that the OpenTelemetry GenAI conventions can say is said in them:
+agents, model calls, tool calls, parents, times, tokens, and rewards as `gen_ai.evaluation.result` records. Marks,
+attributes of prefix `orchestration_credit.`, carry the rest: what reads the file without knowing them sees the same
+agents, calls, tokens and rewards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from graphs.errors import CreditError, TraceError
+from graphs.event_graph import EdgeType, EventType
+from graphs.readers.otlp.build import build
+from graphs.readers.otlp.spans import make_span
+from graphs.readers.otlp.wire import Place, WireSpan
+from graphs.record import Agent, TraceRecord
+from graphs.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
+from graphs.traces import Traces
+from graphs.writers.atomic import atomic_write
+from graphs.writers.otlp_trace import (
+    Event,
+    TraceToWrite,
+    Written,
+    attribute,
+    hex_trace_id,
+    state_edges,
+    write_trace,
+)
+
+__all__ = ["write"]
+
+_WIRE = msgspec.json.Decoder(WireSpan)
+
+
+def write(traces: Traces, folder: str | Path) -> None:
+    """Write `folder/spans.jsonl` and `folder/logs.jsonl`, one export request a trace and line, in the traces' order.
+
+    Reading the folder gives the same arrays, rewards and evidence, bit for bit; each trace is read back before it is
+    written. What is lost: files and lines, what was refused, the strings behind evidence of kind "id" (equal ids
+    stay equal). The folder is created if it is not there; both files appear whole or not at all.
+
+    Raises:
+      CreditError: something that OTLP cannot carry, named; nothing is written then.
+      OSError: the folder cannot be written to.
+    """
+    _check(traces)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    scope = {"name": "orchestration_credit"}
+    resource = {"attributes": [attribute("service.name", "orchestration_credit")]}
+    with atomic_write(folder / "spans.jsonl") as spans, atomic_write(folder / "logs.jsonl") as logs:
+        for trace in _traces_to_write(traces):
+            written = _written(trace)
+            of_spans = {"resource": resource, "scopeSpans": [{"scope": scope, "spans": written.spans}]}
+            of_logs = {"resource": resource, "scopeLogs": [{"scope": scope, "logRecords": written.logs}]}
+            spans.write(msgspec.json.encode({"resourceSpans": [of_spans]}) + b"\n")
+            logs.write(msgspec.json.encode({"resourceLogs": [of_logs]}) + b"\n")
+
+
+def _check(traces: Traces) -> None:
+    """Refuse evidence that has no place, numbers that are none, and ids that would be one."""
+    for name, evidence in traces.evidence.items():
+        key = EVENT_EVIDENCE.get(name) or TRACE_EVIDENCE.get(name)
+        if key is None and not name.startswith(("rewards.", "costs.", "metrics.")):
+            known = ", ".join([*EVENT_EVIDENCE, *TRACE_EVIDENCE])
+            raise CreditError(
+                f"evidence {name!r} has no place in OTLP; expected rewards.*, costs.*, metrics.*, {known}"
+            )
+        values = evidence.values[evidence.mask]
+        if not np.all(np.isfinite(values)):
+            raise CreditError(f"evidence {name!r} has a value that is not finite; expected numbers")
+        if key is not None and key.kind == "count" and np.any(values < 0):
+            raise CreditError(f"evidence {name!r} has a value below 0; expected counts")
+    ids: dict[str, str] = {}
+    for trace_id in traces.traces["trace"].to_pylist():
+        other = ids.setdefault(hex_trace_id(trace_id), trace_id)
+        if other is not trace_id:
+            raise CreditError(f"traces {other!r} and {trace_id!r} would have one OTLP trace id; expected different ids")
+
+
+def _team(traces: Traces) -> dict[int, float]:
+    """Rewards by trace that must be written as channel "team", because no channel of the batch holds them.
+
+    Raises:
+      CreditError: no channel is the reward, and "team" is taken.
+    """
+    n = traces.traces.num_rows
+    reward = np.asarray(traces.reward[:n])
+    for name, (values, mask) in traces.evidence.items():
+        channel = np.where(mask[:n], values[:n], np.nan).astype(np.float32)
+        if name.startswith("rewards.") and np.array_equal(channel, reward, equal_nan=True):
+            return {}
+    if "rewards.team" in traces.evidence and not np.all(np.isnan(reward)):
+        raise CreditError("the reward is no channel of the batch, and there is another channel 'team' already")
+    return {t: float(amount) for t, amount in enumerate(reward) if not np.isnan(amount)}
+
+
+def _traces_to_write(traces: Traces) -> Iterator[TraceToWrite]:
+    graph, n = traces.graph, traces.sizes
+    starts = np.searchsorted(np.asarray(graph.trace_ids[: n.events]), np.arange(n.traces + 1))
+    senders, receivers = np.asarray(graph.senders[: n.edges]), np.asarray(graph.receivers[: n.edges])
+    edge_trace = np.asarray(graph.trace_ids)[senders]
+    edges_of = np.argsort(edge_trace, kind="stable")
+    edge_starts = np.searchsorted(edge_trace[edges_of], np.arange(n.traces + 1))
+    agent_trace = np.asarray(graph.agent_trace[: n.agents])
+    agents_of = np.argsort(agent_trace, kind="stable")
+    agent_starts = np.searchsorted(agent_trace[agents_of], np.arange(n.traces + 1))
+    team = _team(traces)
+    for t in range(n.traces):
+        start, stop = int(starts[t]), int(starts[t + 1])
+        row = traces.traces.slice(t, 1).to_pylist()[0]
+        edges = edges_of[edge_starts[t] : edge_starts[t + 1]]
+        yield TraceToWrite(
+            id=row["trace"],
+            group=row["group"],
+            topology=row["topology"] or "",
+            system=row["system"] or "",
+            instances=_instances(traces, agents_of[agent_starts[t] : agent_starts[t + 1]]),
+            events=_events(traces, start, stop),
+            edges=[
+                (int(s) - start, int(r) - start, EdgeType(int(k)))
+                for s, r, k in zip(senders[edges], receivers[edges], graph.edge_type[edges], strict=True)
+            ],
+            rewards=_numbers(traces, t, "rewards.", "") | ({"team": team[t]} if t in team else {}),
+            numbers={
+                **_numbers(traces, t, "costs.", "costs."),
+                **_numbers(traces, t, "metrics.", "metrics."),
+                **{f"evidence.{name}": v for name, v in _numbers(traces, t, "", "").items() if name in TRACE_EVIDENCE},
+            },
+        )
+
+
+def _numbers(traces: Traces, t: int, start: str, renamed: str) -> dict[str, float]:
+    """Numbers of trace `t` by name: those of the evidence whose names begin with `start`, `renamed` in its place."""
+    return {
+        renamed + name.removeprefix(start): float(evidence.values[t])
+        for name, evidence in traces.evidence.items()
+        if name not in EVENT_EVIDENCE and name.startswith(start) and evidence.mask[t]
+    }
+
+
+def _instances(traces: Traces, rows: np.ndarray) -> dict[str, Agent]:
+    table = traces.agents.take(rows).to_pylist()
+    ids = {int(row): agent["agent"] for row, agent in zip(rows, table, strict=True)}
+    return {
+        agent["agent"]: Agent(
+            name=agent["name"],
+            role=agent["role"],
+            parent="" if agent["parent"] == row else ids[agent["parent"]],
+        )
+        for row, agent in zip(rows, table, strict=True)
+    }
+
+
+def _events(traces: Traces, start: int, stop: int) -> list[Event]:
+    graph, table = traces.graph, traces.events.slice(start, stop - start)
+    agents = traces.agents["agent"].take(np.asarray(graph.agent_ids[start:stop])).to_pylist()
+    turns = np.asarray(graph.turn_ids[start:stop])
+    times = [np.nan if time is None else time for time in table["time"].to_pylist()]
+    columns: dict[str, list[Any]] = {name: table[name].to_pylist() for name in (*TEXT_COLUMNS, "trusted")}
+    for name, key in EVENT_EVIDENCE.items():
+        if name in traces.evidence:
+            evidence = traces.evidence[name]
+            values, mask = evidence.values[start:stop].tolist(), evidence.mask[start:stop].tolist()
+            kept = [value if there else None for value, there in zip(values, mask, strict=True)]
+            columns[name] = [str(v) if key.kind == "id" and v is not None else v for v in kept]
+    return [
+        Event(
+            id=event_id,
+            type=EventType(int(graph.event_type[start + i])),
+            agent=agents[i],
+            action=bool(graph.action_mask[start + i]),
+            turn=int(turns[i] - turns.min()),
+            time=times[i],
+            values={name: column[i] for name, column in columns.items() if column[i] is not None},
+        )
+        for i, event_id in enumerate(table["event"].to_pylist())
+    ]
+
+
+def _written(trace: TraceToWrite) -> Written:
+    """The trace's spans and log records; its edges are stated only if the reader would draw others by itself.
+
+    Raises:
+      CreditError: reading it back would not give the trace.
+    """
+    written = write_trace(trace)
+    record = _read_back(trace, written)
+    if _edges(record) != trace.edges:
+        state_edges(written, trace)
+        record = _read_back(trace, written)
+    pairs: dict[str, tuple[list[Any] | str, list[Any] | str]] = {
+        "group": (record.group_id, trace.group),
+        "agents": (list(record.instances.items()), list(trace.instances.items())),
+        "event ids": (record.ids, [event.id for event in trace.events]),
+        "event types": (record.types, [event.type for event in trace.events]),
+        "agents of events": (record.agents, [event.agent for event in trace.events]),
+        "actions": (record.actions, [event.action for event in trace.events]),
+        "times": (list(map(repr, record.times)), [repr(float(event.time)) for event in trace.events]),
+        "edges": (_edges(record), trace.edges),
+    }
+    lost = [name for name, (read, given) in pairs.items() if read != given]
+    if lost:
+        raise CreditError(f"trace {trace.id!r} cannot be written as OTLP: its {', '.join(lost)} would read otherwise")
+    return written
+
+
+def _edges(record: TraceRecord) -> list[tuple[int, int, EdgeType]]:
+    return [(s, r, EdgeType(k)) for s, r, k in zip(record.senders, record.receivers, record.edge_types, strict=True)]
+
+
+def _read_back(trace: TraceToWrite, written: Written) -> TraceRecord:
+    place, trace_id = Place("<written>", 0, 0), hex_trace_id(trace.id)
+    wires = [_WIRE.decode(msgspec.json.encode(span)) for span in written.spans]
+    try:
+        spans = [make_span(wire, {}, place, i, trace_id) for i, wire in enumerate(wires)]
+        record = build(trace_id, spans, [])
+    except TraceError as error:
+        raise CreditError(f"trace {trace.id!r} cannot be written as OTLP: {error}") from error
+    for agent in record.instances.values():
+        agent.role = agent.role or agent.name
+    return record

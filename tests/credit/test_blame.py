@@ -1,0 +1,109 @@
+"""Credit against blame: ranks, ties, yardsticks and intervals by hand, and what the command says of Who&When."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from credit.blame import blame_cases, method_scores, prior_scores
+from credit.cli import cli
+from estimators import rloo
+from graphs.errors import CreditError
+from graphs.event_graph import EventType
+from graphs.record import TraceRecord
+from graphs.traces import Traces, assemble
+
+
+def batch(*runs: tuple[str, str, int, str], labelled: bool = True) -> Traces:
+    """Traces of (group, one letter an action: its agent, blamed step, blamed agent), with a tool's result behind."""
+    records = []
+    for number, (group, speakers, step, agent) in enumerate(runs):
+        record = TraceRecord(f"t{number}", group, "hand")
+        for i, speaker in enumerate(speakers):
+            labels = {"blamed": float(i == step), "blamed_agent": float(speaker == agent)} if labelled else {}
+            record.event(str(i), EventType.MESSAGE, speaker, action=True, value=float(i), **labels)
+        labels = {"blamed": float(step == len(speakers)), "blamed_agent": 0.0} if labelled else {}
+        record.event("out", EventType.TOOL_RESULT, speakers[0], action=False, **labels)
+        record.rewards["team"] = float(number % 2)
+        records.append(record)
+    return assemble(records)
+
+
+def scored(traces: Traces, advantage: list[float]) -> dict[str, tuple[float, float]]:
+    """(hits, rank) by target for advantages of the actions in order."""
+    from dataclasses import replace
+
+    credit = rloo(traces.graph, traces.reward)
+    numbers = np.zeros(len(traces.graph.action_mask), np.float32)
+    numbers[np.asarray(traces.graph.action_mask)] = advantage
+    reason = np.zeros(len(numbers), np.int32)
+    made = replace(credit, credit=numbers, baseline=np.zeros_like(numbers), scale=np.ones_like(numbers), reason=reason)
+    return {score.target: (score.hits, score.rank) for score in method_scores(blame_cases(traces), made, "made")}
+
+
+def test_the_lowest_number_is_named_first() -> None:
+    traces = batch(("g", "aab", 1, "b"))
+    assert scored(traces, [0.0, -1.0, 0.5]) == {"step": (1.0, 0.0), "agent": (0.0, 1.0)}
+    assert scored(traces, [0.0, 1.0, -3.0]) == {"step": (0.0, 1.0), "agent": (1.0, 0.0)}
+
+
+def test_ties_are_broken_at_random() -> None:
+    assert scored(batch(("g", "aabb", 0, "a")), [-1, -1, 0, 0])["step"] == (0.5, pytest.approx(0.5 / 3))
+    assert scored(batch(("g", "aabb", 0, "a")), [0, 0, 0, 0]) == {"step": (0.25, 0.5), "agent": (0.5, 0.5)}
+
+
+def test_a_blamed_result_is_no_action_and_counts_for_agents_only() -> None:
+    scores = prior_scores(blame_cases(batch(("g", "ab", 2, "a"), ("h", "ab", 0, "a"))))
+    assert {(score.target, score.cases) for score in scores} == {("step", 1), ("agent", 2)}
+
+
+def test_priors_by_hand() -> None:
+    traces = batch(("g", "aab", 1, "a"), ("h", "abb", 1, "b"), ("i", "ab", 0, "b"))
+    found = {(score.target, score.name): (score.hits, score.rank) for score in prior_scores(blame_cases(traces))}
+    assert found == {
+        ("step", "chance"): (pytest.approx((1 / 3 + 1 / 3 + 1 / 2) / 3), 0.5),
+        ("step", "always action 1"): (pytest.approx(2 / 3), pytest.approx(1 / 3)),
+        ("agent", "chance"): (0.5, 0.5),
+        ("agent", "most active agent"): (pytest.approx(2.5 / 3), pytest.approx(0.5 / 3)),
+        ("agent", "agent of action 1"): (1.0, 0.0),
+    }
+
+
+def test_intervals_count_groups_not_traces() -> None:
+    """Ten copies of a run in one group say no more than one."""
+    runs = [("g", "ab", 0, "a"), ("h", "ab", 1, "b"), ("i", "ab", 0, "a"), ("j", "ab", 1, "b")]
+    once = prior_scores(blame_cases(batch(*runs)))
+    often = prior_scores(blame_cases(batch(*(run for run in runs for _ in range(10)))))
+    for a, b in zip(once, often, strict=True):
+        assert (a.hits, a.hits_interval) == pytest.approx((b.hits, b.hits_interval))
+    step = next(score for score in once if score.name == "always action 0")
+    assert step.hits_interval == pytest.approx(1.959964 * math.sqrt(4 * 0.25 * (4 / 3) / 16))
+    lone = prior_scores(blame_cases(batch(runs[0])))
+    assert all(math.isnan(score.hits_interval) for score in lone)
+
+
+def test_logs_without_labels_are_refused() -> None:
+    with pytest.raises(CreditError, match="blamed"):
+        blame_cases(batch(("g", "ab", 0, "a"), labelled=False))
+
+
+def test_the_command_says_that_comparing_outcomes_gives_nothing(shared_data: Path) -> None:
+    result = CliRunner().invoke(
+        cli, ["score", "blame", str(shared_data / "who_and_when"), "--method", "rloo", "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    rows = {(row["target"], row["name"]): row for row in told["scores"]}
+    assert rows["step", "rloo"]["hits"] == rows["step", "chance"]["hits"]
+    assert rows["agent", "rloo"]["cases"] == 67 and rows["step", "rloo"]["cases"] == 65
+    assert rows["step", "always action 3"]["hits"] > rows["step", "chance"]["hits"]
+    assert "67 of 67 runs" in told["says"][0]
+    assert "every run has outcome 0, and 29 of 48 groups" in told["says"][1]
+    assert "gae (value)" in told["says"][2]
+    shown = CliRunner().invoke(cli, ["score", "blame", str(shared_data / "who_and_when"), "--method", "rloo"])
+    assert "named first" in shown.stdout and "29 of 48" in shown.stdout

@@ -1,0 +1,60 @@
+"""docs/command-line.md names every command, every option and every exit code, and its examples run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import credit.cli as door
+from credit.cli import cli
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command-line.md").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_every_command_and_option_is_described(name: str) -> None:
+    assert f"`credit {name}" in PAGE
+    for parameter in cli.commands[name].params:
+        for option in (o for o in parameter.opts if o.startswith("--")):
+            assert f"`{option}" in PAGE, f"{name} {option}"
+
+
+def test_every_exit_code_is_described() -> None:
+    codes = {door.USAGE, door.NOTHING_READ, door.INTERRUPTED, door.BROKEN_PIPE, door.REFUSED, 0}
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)} == codes
+
+
+def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    traces = [
+        {
+            "trace_id": f"t{i}",
+            "task_id": f"q{i // 3}",
+            "events": [{"id": "e0", "t": 0, "type": "message", "agent": "solver"}],
+            "edges": [],
+            "rewards": {"team": float(i % 3)},
+            "costs": {"tokens": 1, "wall_clock_s": 1.0},
+        }
+        for i in range(18)
+    ]
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "x.jsonl").write_text("".join(json.dumps(t) + "\n" for t in traces))
+    monkeypatch.chdir(tmp_path)
+    commands = [line[2:] for line in PAGE.splitlines() if line.startswith("$ credit") and "completion" not in line]
+    assert len(commands) == 7
+    for command in commands:
+        result = CliRunner().invoke(cli, shlex.split(command)[1:])
+        assert result.exit_code == 0, f"{command}\n{result.output}"
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "runs",
+        "advantages.parquet",
+        "t17.svg",
+        "traces.jsonl.zst",
+        "otlp",
+        "corpus.parquet",
+    }

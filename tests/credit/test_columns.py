@@ -1,0 +1,238 @@
+"""Columns of a trainer: the graph says the same as the rows, in any order and any container, and bad rows are named."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import credit
+from credit.columns import ColumnError, Rows, from_columns
+from graphs.errors import CapacityError
+
+SHAPE = {"events": 16, "traces": 8, "agents": 16}
+
+GROUP = ["q1", "q1", "q1", "q1", "q2", "q2", "q2", "q2"]
+TRACE = ["a", "b", "a", "b", "c", "d", "d", "c"]  # interleaved: rows of a trace do not stand together
+AGENT = ["S", "S", "V", "V", "S", "S", "V", "S"]
+REWARD = [1.0, 0.0, 1.0, 0.0, 2.0, 5.0, 5.0, 2.0]
+
+
+def example(**changes: Any) -> tuple[credit.EventGraph, np.ndarray, Rows]:
+    columns: dict[str, Any] = {"group": GROUP, "trace": TRACE, "agent": AGENT, "reward": REWARD, **SHAPE}
+    return from_columns(**(columns | changes))
+
+
+def test_the_graph_says_what_the_rows_say() -> None:
+    graph, reward, rows = example()
+    assert graph.num_events == 16 and graph.num_agents == 16 and graph.num_traces == 8 and graph.num_edges == 8
+    assert reward.tolist() == [1, 0, 2, 5, 0, 0, 0, 0]
+    assert graph.trace_mask.tolist() == [True] * 4 + [False] * 4
+    assert graph.group_ids.tolist() == [0, 0, 1, 1, 0, 0, 0, 0]
+    assert rows.event.tolist() == [0, 2, 1, 3, 4, 6, 7, 5]  # traces a, b, c, d, rows in the order given
+    assert graph.trace_ids[:8].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    names = [AGENT[i] for i in np.argsort(rows.event)]
+    assert names == ["S", "V", "S", "V", "S", "S", "S", "V"]
+    assert graph.agent_name_ids[graph.agent_ids[:8]].tolist() == [0 if name == "S" else 1 for name in names]
+    assert graph.agent_ids[:8].tolist() == [0, 1, 2, 3, 4, 4, 5, 6]
+    assert graph.agent_trace[:7].tolist() == [0, 0, 1, 1, 2, 3, 3]
+    assert not graph.edge_mask.any()
+    assert graph.action_mask.sum() == graph.event_mask.sum() == 8
+    assert np.isnan(graph.time).sum() == 16
+
+
+def test_results_come_back_in_the_order_of_the_rows() -> None:
+    graph, reward, rows = example()
+    advantage = rows.gather(credit.rloo(graph, reward).advantage)
+    assert np.asarray(advantage).tolist() == [1, -1, 1, -1, -3, 3, 3, -3]
+    # In and out of jit, JAX and NumPy.
+    assert np.array_equal(jax.jit(rows.gather)(np.arange(16)), rows.event)
+    assert np.array_equal(rows.gather(np.arange(16)), rows.event)
+    with pytest.raises(ValueError, match=r"shape \(8,\); expected \(16, \.\.\.\)"):
+        rows.gather(np.arange(8))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.sampled_from(["S", "V", "W"]), st.integers(-3, 3)), min_size=1, max_size=16
+    )
+)
+def test_ids_agree_with_a_slow_reading(drawn: list[tuple[int, str, int]]) -> None:
+    trace = [f"t{t}" for t, _, _ in drawn]
+    group = [t % 2 for t, _, _ in drawn]
+    agent = [a for _, a, _ in drawn]
+    own = [float(r) for _, _, r in drawn]
+    graph, reward, rows = from_columns(group=group, trace=trace, agent=agent, row_reward=own, **SHAPE)
+
+    order = []
+    for t in dict.fromkeys(trace):
+        order += [i for i, other in enumerate(trace) if other == t]
+    assert [int(i) for i in np.argsort(rows.event)] == order
+    assert not reward.any()
+    assert rows.event_reward is not None
+    assert rows.event_reward[: len(own)].tolist() == [own[i] for i in order]
+    assert not rows.event_reward[len(own) :].any()
+    for i in range(len(drawn)):
+        for j in range(len(drawn)):
+            e, f = rows.event[i], rows.event[j]
+            assert (graph.trace_ids[e] == graph.trace_ids[f]) == (trace[i] == trace[j])
+            assert (graph.agent_ids[e] == graph.agent_ids[f]) == ((trace[i], agent[i]) == (trace[j], agent[j]))
+            names = graph.agent_name_ids[graph.agent_ids[[e, f]]]
+            assert (names[0] == names[1]) == (agent[i] == agent[j])
+            groups = graph.group_ids[graph.trace_ids[[e, f]]]
+            assert (groups[0] == groups[1]) == (group[i] == group[j])
+    assert graph.turn_ids.tolist() == graph.agent_ids.tolist()
+
+
+def test_columns_and_a_table_on_disk_give_the_same_graph(tmp_path: Path) -> None:
+    lines = ["uid,traj_uid,agent_id,score,turn,tokens"]
+    turn, tokens = [0, 0, 0, 0, 0, 0, 0, 1], list(range(8))
+    lines += [",".join(map(str, row)) for row in zip(GROUP, TRACE, AGENT, REWARD, turn, tokens, strict=True)]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    read = credit.read(tmp_path / "rows.csv", format="table")
+    for also in ({}, {"turn": turn}):
+        graph, reward, rows = from_columns(group=GROUP, trace=TRACE, agent=AGENT, reward=REWARD, tokens=tokens, **also)
+        for field in dataclasses.fields(graph):
+            if field.name in ("senders", "receivers", "edge_type", "edge_mask") or (
+                field.name == "turn_ids" and not also
+            ):
+                continue  # a table states the order of an instance's rows as edges; columns have none
+            ours, theirs = (getattr(credit.unpad(g), field.name) for g in (graph, read.graph))
+            assert np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"), field.name
+        assert np.array_equal(reward[:4], read.reward[:4])
+        assert rows.tokens is not None and np.array_equal(rows.tokens[:8], read.evidence["tokens"].values[:8])
+
+
+def containers() -> list[Any]:
+    pandas = pytest.importorskip("pandas")
+    return [
+        TRACE,
+        tuple(TRACE),
+        np.array(TRACE),
+        np.array(TRACE, object),
+        pa.array(TRACE),
+        pa.array(TRACE, pa.large_string()),
+        pa.array(TRACE).dictionary_encode(),
+        pa.chunked_array([TRACE[:3], TRACE[3:]]),
+        pa.chunked_array([pa.array(TRACE[:3]).dictionary_encode(), pa.array(TRACE[3:]).dictionary_encode()]),
+        pa.DictionaryArray.from_arrays(
+            pa.array([3, 1, 0, 1, 2, 4, 4, 2], pa.int8()), pa.array(["a", "b", "c", "a", "d"])
+        ),
+        pandas.Series(TRACE),
+        pandas.Series(TRACE, dtype="category"),
+        pandas.Categorical(TRACE, categories=["d", "c", "unused", "b", "a"]),
+        [7, -1, 7, -1, 2**40, 0, 0, 2**40],
+        np.array([3, 1, 3, 1, 0, 2, 2, 0], np.uint8),
+        pandas.Series([30, 10, 30, 10, 0, 20, 20, 0]),
+        jax.numpy.array([3, 1, 3, 1, 0, 2, 2, 0]),
+    ]
+
+
+def test_every_container_gives_the_same_graph() -> None:
+    expected = jax.tree.leaves(example()[0])
+    for column in containers():
+        graph, _, rows = example(trace=column)
+        for ours, theirs in zip(jax.tree.leaves(graph), expected, strict=True):
+            assert np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"), column
+        assert rows.event.tolist() == [0, 2, 1, 3, 4, 6, 7, 5]
+
+
+def test_tensors_are_columns() -> None:
+    torch = pytest.importorskip("torch")
+    _, reward, rows = example(trace=torch.tensor([3, 1, 3, 1, 0, 2, 2, 0]), reward=torch.tensor(REWARD))
+    assert reward[:4].tolist() == [1, 0, 2, 5]
+    assert rows.event.tolist() == [0, 2, 1, 3, 4, 6, 7, 5]
+
+
+def test_roles_turns_tokens_and_evidence() -> None:
+    role = ["solve" if a == "S" else "verify" for a in AGENT]
+    graph, _, rows = example(
+        role=role,
+        turn=[0, 0, 0, 0, 0, 0, 0, 1],
+        tokens=[10, 11, 12, 13, 14, 15, 16, 17],
+        event_reward=[0.5] * 8,
+        evidence={
+            "value": [0.25, None, 0.5, float("nan"), 1, 2, 3, 4],
+            "context": ["x", None, "y", "x", "z", "z", "z", None],
+            "greedy_reward": [3.0, None, 3.0, None, 1.0, 2.0, 2.0, 1.0],
+        },
+    )
+    assert graph.agent_role_ids[graph.agent_ids[rows.event]].tolist() == [0, 0, 1, 1, 0, 0, 1, 0]
+    assert graph.turn_ids[rows.event].tolist() == [0, 2, 1, 3, 4, 6, 7, 5]
+    assert rows.tokens is not None and rows.event_reward is not None
+    assert rows.gather(rows.tokens).tolist() == list(range(10, 18))
+    assert rows.tokens[8:].tolist() == [-1] * 8
+    assert rows.gather(rows.event_reward).tolist() == [0.5] * 8
+    value = rows.gather(rows.evidence["value"])
+    assert np.array_equal(value, [0.25, np.nan, 0.5, np.nan, 1, 2, 3, 4], equal_nan=True)
+    context = rows.gather(rows.evidence["context"])
+    assert context[[1, 7]].tolist() == [-1, -1]
+    assert context[0] == context[3] and len({int(c) for c in context[[0, 2, 4]]}) == 3
+    greedy = rows.evidence["greedy_reward"]
+    assert np.array_equal(greedy, [3, np.nan, 1, 2, *[np.nan] * 4], equal_nan=True)
+
+
+def test_without_agents_each_trace_has_one() -> None:
+    graph, _, _ = example(agent=None)
+    assert graph.agent_mask.sum() == 4
+    assert graph.agent_name_ids[:4].tolist() == [0] * 4
+    graph, _, _ = example(agent=None, role=AGENT)
+    assert graph.agent_mask.sum() == 7
+
+
+@pytest.mark.parametrize(
+    ("changes", "rows", "message"),
+    [
+        (
+            {"reward": [1, 0, 2, 0, 2, 5, 5, 2]},
+            [0, 2],
+            "'reward'.*trace 'a' has different values.*row_reward=.*event_rew",
+        ),
+        ({"group": ["q1", "q1", "q1", "q1", "q2", "q2", "q9", "q2"]}, [5, 6], "'group'.*trace 'd'.*one group"),
+        ({"role": ["x", "x", "y", "y", "x", "x", "y", "z"]}, [4, 7], "'role'.*agent 'S'.*one role"),
+        ({"reward": [1, 0, 1, float("nan"), 2, 5, 5, 2]}, [3], "'reward'.*1 of 8 rows are not finite"),
+        ({"reward": [1, 0, 1, None, 2, 5, 5, 2]}, [3], "'reward'.*not finite"),
+        ({"reward": [1, 0, 1, float("inf"), 2, 5, 5, 2]}, [3], "not finite"),
+        ({"trace": ["a", None, "a", "b", "c", "d", "d", None]}, [1, 7], "'trace'.*2 of 8 rows have no id"),
+        ({"group": np.array([None] * 8, object)}, [0, 1, 2, 3, 4], "'group'.*8 of 8 rows have no id.*…"),
+        ({"trace": pa.array(["a", None] * 4).dictionary_encode()}, [1, 3, 5, 7], "no id"),
+        ({"agent": ["S"] * 7}, [], "'agent'.*has 7 rows; column 'trace' has 8"),
+        ({"agent": ["S", 1] * 4}, [], "'agent'.*one type"),
+        ({"agent": [0.5] * 8}, [], "'agent'.*double; expected strings or integers"),
+        ({"agent": np.zeros((8, 1))}, [], "'agent'.*1-dimensional"),
+        ({"agent": "agent_id"}, [], "'agent'.*is the text 'agent_id'"),
+        ({"reward": ["1"] * 8}, [], "'reward'.*string; expected numbers"),
+        ({"trace": [], "group": []}, [], "'trace'.*no rows"),
+        ({"reward": None}, [], "either reward= .* or row_reward="),
+        ({"row_reward": REWARD}, [], "either reward= .* or row_reward="),
+        ({"reward": None, "row_reward": REWARD, "event_reward": REWARD}, [], "pass one of them"),
+        ({"evidence": {"valu": REWARD}}, [], "'valu'.*no evidence that methods know; expected one of .*value"),
+        ({"evidence": {"greedy_reward": range(8)}}, [0, 2], "'greedy_reward'.*trace 'a'"),
+        ({"event_reward": [0, 0, float("nan"), 0, 0, 0, 0, 0]}, [2], "'event_reward'.*not finite"),
+    ],
+)
+def test_bad_columns_are_named_with_their_rows(changes: dict[str, Any], rows: list[int], message: str) -> None:
+    with pytest.raises(ColumnError, match=message) as error:
+        example(**changes)
+    assert error.value.rows == rows
+
+
+@pytest.mark.parametrize(("axis", "need"), [("events", 8), ("agents", 7), ("traces", 4)])
+def test_what_does_not_fit_names_the_size_needed(axis: str, need: int) -> None:
+    with pytest.raises(CapacityError, match=f"pass {axis}={need} or more"):
+        example(**{axis: need - 1})
+
+
+def test_default_sizes_are_the_bucket_and_follow_events() -> None:
+    graph, _, _ = example(events=None, traces=None, agents=None)
+    assert (graph.num_events, graph.num_agents, graph.num_traces) == (128, 128, 128)
+    graph, _, _ = example(events=1024, traces=None, agents=None)
+    assert (graph.num_events, graph.num_agents, graph.num_traces) == (1024, 1024, 1024)

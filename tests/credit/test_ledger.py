@@ -1,0 +1,124 @@
+"""The ledger adds up exactly, pays nobody twice, and puts what no claim explains into nobody's credit."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+
+import jax
+import numpy as np
+import pytest
+
+import credit
+from credit.ledger import Ledger, compose
+from estimators.base import Reason, finish
+from graphs.worlds import Bernoulli, World
+
+
+@pytest.fixture(scope="module")
+def world() -> tuple[credit.Traces, np.ndarray, np.ndarray]:
+    """Traces of a world with the true increments of their events, and V0."""
+    made = World(outcome=Bernoulli(slope=0.8, centre=5.0))
+    episodes = made.sample(jax.random.key(0), 32)
+    truth = made.increments(episodes)
+    traces = made.traces(episodes, truth)
+    return traces, np.array(truth.flat(traces.graph.num_events)), np.asarray(truth.expected)
+
+
+def claim(graph: credit.EventGraph, amounts: np.ndarray, where: np.ndarray | None = None, **changes) -> credit.Credit:
+    options = {"estimand": "increment", "source": "truth", "centred": True, "own_outcome": False} | changes
+    here = np.asarray(graph.action_mask) if where is None else where
+    values = jax.numpy.asarray(amounts, jax.numpy.float32)
+    return finish(
+        graph,
+        credit=values,
+        baseline=jax.numpy.zeros_like(values),
+        scale=jax.numpy.ones_like(values),
+        stderr=jax.numpy.full_like(values, 0.1),
+        reason=np.where(here, Reason.VALID, Reason.NO_EVIDENCE),
+        unit="event",
+        **options,
+    )
+
+
+def entries(ledger: Ledger, graph: credit.EventGraph, trace: int) -> list[float]:
+    mine = np.flatnonzero((np.asarray(graph.trace_ids) == trace) & np.asarray(graph.event_mask))
+    ends = (ledger.expected, ledger.outcome, ledger.unexplained)
+    return [float(x) for x in np.asarray(ledger.increments)[mine]] + [float(x[trace]) for x in ends]
+
+
+def test_entries_add_up_to_the_reward_exactly(world) -> None:
+    traces, truth, _ = world
+    ledger = compose(
+        traces.graph, traces.reward, [credit.rloo(traces.graph, traces.reward), claim(traces.graph, truth)]
+    )
+    for trace in range(traces.sizes.traces):
+        parts = [*entries(ledger, traces.graph, trace), float(ledger.remainder[trace])]
+        assert sum(map(Fraction, parts)) == Fraction(float(traces.reward[trace]))
+        for order in (parts[:-1], parts[-2::-1]):
+            total = np.float32(0)
+            for part in order:
+                total += np.float32(part)
+            assert total + np.float32(parts[-1]) == traces.reward[trace]
+    assert ledger.refused == {}
+
+
+def test_true_increments_leave_only_luck_unexplained(world) -> None:
+    traces, truth, v0 = world
+    expected = np.zeros(traces.graph.num_traces, np.float32)
+    expected[: len(v0)] = v0
+    ledger = compose(traces.graph, traces.reward, [claim(traces.graph, truth)], expected=expected)
+    n = traces.sizes.traces
+    by_trace = np.bincount(np.asarray(traces.graph.trace_ids), np.asarray(ledger.increments), traces.graph.num_traces)
+    luck = traces.reward[:n] - v0 - by_trace[:n]
+    np.testing.assert_allclose(np.asarray(ledger.unexplained)[:n], luck, atol=1e-5)
+    nobody = compose(traces.graph, traces.reward, [], expected=expected)
+    assert nobody.coverage == pytest.approx(0, abs=1e-5) and ledger.coverage > 0.3
+
+
+def test_events_without_a_claim_get_exactly_nothing_and_change_nothing(world) -> None:
+    traces, truth, _ = world
+    graph = traces.graph
+    rng = np.random.default_rng(0)
+    some = np.asarray(graph.action_mask) & (rng.random(graph.num_events) < 0.5)
+    ledger = compose(graph, traces.reward, [claim(graph, truth, some)])
+    assert not np.asarray(ledger.increments)[~some].any()
+    assert np.array_equal(ledger.claimed, some)
+    nulls = compose(graph, traces.reward, [claim(graph, np.where(some, truth, 0))])  # the others claimed as null
+    unit = 2.0 ** np.asarray(ledger.partition.exponent)[np.asarray(graph.trace_ids)]
+    assert np.all(np.abs(np.asarray(nulls.increments - ledger.increments)) <= 2 * unit)
+
+
+def test_nobody_is_paid_twice(world) -> None:
+    traces, truth, _ = world
+    graph = traces.graph
+    once = compose(graph, traces.reward, [claim(graph, truth)])
+    again = compose(graph, traces.reward, [claim(graph, truth), claim(graph, truth)])
+    for field in ("increments", "unexplained", "expected", "stderr"):
+        np.testing.assert_array_equal(getattr(again, field), getattr(once, field))
+    other = compose(graph, traces.reward, [claim(graph, truth), claim(graph, truth, source="a second opinion")])
+    np.testing.assert_array_equal(other.increments, once.increments)
+    there = np.asarray(once.claimed)
+    np.testing.assert_allclose(np.asarray(other.stderr)[there], np.asarray(once.stderr)[there] / np.sqrt(2), rtol=1e-5)
+
+
+def test_what_is_no_increment_is_refused_by_name(world) -> None:
+    traces, truth, _ = world
+    removal = claim(traces.graph, truth, estimand="effect", source="removal")
+    normalised = credit.dr_mas(traces.graph, traces.reward)
+    ledger = compose(traces.graph, traces.reward, [removal, normalised, claim(traces.graph, truth)])
+    assert set(ledger.refused) == {"removal", "dr_mas"}
+    assert "propensity" in ledger.refused["removal"]
+    with pytest.raises(credit.CreditError, match="expected 'increments'"):
+        compose(traces.graph, traces.reward, [], rule="spread")
+
+
+def test_a_trace_without_reward_has_empty_entries_and_infinities_are_refused(world) -> None:
+    traces, truth, _ = world
+    reward = traces.reward.copy()
+    reward[0] = np.nan
+    ledger = compose(traces.graph, reward, [claim(traces.graph, truth)])
+    assert not any(entries(ledger, traces.graph, 0))
+    broken = dataclasses.replace(claim(traces.graph, truth), credit=np.where(truth != 0, np.float32(3e38), 0))
+    with pytest.raises(credit.CreditError, match="outside the range"):
+        compose(traces.graph, traces.reward, [broken])

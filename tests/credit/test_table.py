@@ -1,0 +1,76 @@
+"""The table of advantages: every number beside the names and the place in the log that it belongs to."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import credit
+from graphs.event_graph import EdgeType, EventType
+from graphs.record import Agent, TraceRecord
+from graphs.traces import assemble
+
+COLUMNS = [
+    "file", "line", "trace", "group", "event", "agent", "role", "turn", "type", "action",
+    "reward", "credit", "baseline", "scale", "advantage", "valid", "reason",
+]  # fmt: skip
+
+
+def record(trace: str, group: str, reward: float | None) -> TraceRecord:
+    made = TraceRecord(trace, group, "runs/a.jsonl", line=int(trace[1:]) + 1)
+    call = made.event("a", EventType.ORCHESTRATOR_DECISION, "lead", action=True, line=made.line)
+    spawn = made.event("b", EventType.SPAWN, "lead", action=False, to="w", line=made.line)
+    work = made.event("c", EventType.MESSAGE, "w", action=True, line=made.line)
+    made.edge(call, spawn, EdgeType.CAUSAL)
+    made.edge(spawn, work, EdgeType.SPAWN)
+    made.instances = {"lead": Agent("lead", "boss"), "w": Agent("w", "worker", "lead")}
+    made.rewards = {} if reward is None else {"team": reward}
+    return made
+
+
+@pytest.fixture(scope="module")
+def traces() -> credit.Traces:
+    rewards = [("t0", "g", 1.0), ("t1", "g", 0.0), ("t2", "alone", 1.0), ("t3", "g", None)]
+    return assemble([record(*r) for r in rewards])
+
+
+def test_rows_are_events_in_order_with_names_places_and_numbers(traces: credit.Traces) -> None:
+    result = credit.rloo(traces.graph, traces.reward)
+    table = credit.table(traces, result)
+    assert table.column_names == COLUMNS
+    rows = table.to_pylist()
+    assert [r["event"] for r in rows] == list("abc") * 4
+    assert [r["trace"] for r in rows] == [t for t in ("t0", "t1", "t2", "t3") for _ in range(3)]
+    assert [r["agent"] for r in rows] == ["lead", "lead", "w"] * 4
+    assert [r["role"] for r in rows] == ["boss", "boss", "worker"] * 4
+    assert [r["turn"] for r in rows] == [0, 0, 1] * 4
+    assert [r["type"] for r in rows] == ["orchestrator_decision", "spawn", "message"] * 4
+    assert [r["line"] for r in rows] == [n for n in (1, 2, 3, 4) for _ in range(3)]
+    assert rows[0] | {"file": "runs/a.jsonl"} == rows[0]
+    assert [r["advantage"] for r in rows[:6]] == [1, 0, 1, -1, 0, -1]
+    for r in rows:
+        assert math.isclose(r["advantage"], (r["credit"] - r["baseline"]) / r["scale"])
+
+
+def test_refusals_are_in_words_and_missing_rewards_are_null(traces: credit.Traces) -> None:
+    rows = credit.table(traces, credit.rloo(traces.graph, traces.reward)).to_pylist()
+    assert [r["reason"] for r in rows[:3]] == ["", "not an action of the team's policy", ""]
+    assert rows[6]["reason"] == "nothing to compare with: the group has one member"
+    assert rows[9]["reason"] == "the trace has no reward" and rows[9]["reward"] is None
+    assert not any(r["valid"] for r in rows if r["reason"])
+
+
+def test_actions_only_and_pandas(traces: credit.Traces) -> None:
+    table = credit.table(traces, credit.rloo(traces.graph, traces.reward), actions_only=True)
+    assert table.num_rows == 8 and all(table["action"].to_pylist())
+    pytest.importorskip("pandas")
+    frame = credit.to_pandas(table)
+    assert frame.groupby("role", observed=True)["advantage"].sum().to_dict() == {"boss": 0.0, "worker": 0.0}
+
+
+def test_a_result_of_another_batch_is_refused(traces: credit.Traces) -> None:
+    graph, reward, _ = credit.from_columns(group=np.zeros(300, int), trace=np.arange(300), reward=np.ones(300))
+    with pytest.raises(ValueError, match=r"that of traces\.graph"):
+        credit.table(traces, credit.rloo(graph, reward))

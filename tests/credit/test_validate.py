@@ -1,0 +1,116 @@
+"""The survey of a corpus, against counts made by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from credit.validate import Spread, returns, survey
+from graphs.errors import Problem
+from graphs.event_graph import EventType
+from graphs.record import TraceRecord
+from graphs.traces import Traces, assemble
+
+
+def record(
+    name: str,
+    group: str,
+    outcome: float | None,
+    steps: Sequence[float | None] = (None, None),
+    tokens: Sequence[int | None] = (None, None),
+) -> TraceRecord:
+    """A trace of a solver and a verifier who alternate, and one tool result that is no action."""
+    made = TraceRecord(name, group, f"{name}.json", format="native")
+    for i, (step, count) in enumerate(zip(steps, tokens, strict=True)):
+        agent = ("solver", "verifier")[i % 2]
+        made.event(f"e{i}", EventType.MESSAGE, agent, action=True, event_reward=step, tokens=count)
+    made.event("tool", EventType.TOOL_RESULT, "solver", action=False)
+    made.rewards = {"format": 1.0} if outcome is None else {"team": outcome, "format": 1.0}
+    return made
+
+
+PROBLEM = Problem("cycle", "x.json", 3, "edges", "'a -> b -> a'", "edges without a cycle", "x")
+
+
+@pytest.fixture(scope="module")
+def traces() -> Traces:
+    return assemble(
+        [
+            record("t1", "mixed", 1.0, tokens=(10, 5)),
+            record("t2", "mixed", 0.0, tokens=(7, None)),
+            PROBLEM,
+            record("t3", "even", 1.0),
+            record("t4", "even", 1.0),
+            record("t5", "even", None),
+            record("t6", "lone", 1.0, steps=(None,), tokens=(None,)),
+            record("t7", "half", None),
+            record("t8", "half", 0.5),
+            record("t9", "paid", 1.0, steps=(0.0, -0.25)),
+            record("t10", "paid", 0.75),
+        ],
+        ignored=["notes.txt"],
+    )
+
+
+def test_groups_are_sorted_by_what_they_teach(traces: Traces) -> None:
+    found = survey(traces)
+    assert found.groups == 5
+    assert found.group_sizes == {1: 1, 2: 3, 3: 1}
+    assert found.teaching == 1
+    # Outcomes 1 and 0.75 with a step penalty of 0.25: equal returns, though the outcomes differ.
+    assert found.equal == {"even": 1.0, "paid": 0.75}
+    assert found.singletons == ("lone",)
+    assert found.unscored_groups == ("half",)
+    assert found.unscored == ("t5", "t7")
+    assert found.teaching + len(found.equal) + len(found.singletons) + len(found.unscored_groups) == found.groups
+
+
+def test_counts(traces: Traces) -> None:
+    found = survey(traces)
+    assert (found.traces, found.events, found.actions, found.agents) == (10, 29, 19, 19)
+    assert found.formats == {"native": 10}
+    assert found.agents_per_trace == Spread(1, 2.0, 2, 19)
+    assert found.actions_per_trace == Spread(1, 2.0, 2, 19)
+    assert found.events_per_agent == Spread(1, 2.0, 2, 29)
+    assert found.tokens_per_trace == Spread(7, 11.0, 15, 22)  # over the two traces that log tokens
+    assert found.reward_channels == {"team": 8, "format": 10}
+    assert found.evidence == {"tokens": 3, "event_reward": 2}
+    assert found.problems == (PROBLEM,) and found.problem_kinds == {"cycle": 1}
+    assert found.ignored == ("notes.txt",)
+
+
+def test_returns_add_event_rewards_to_outcomes(traces: Traces) -> None:
+    expected = [1, 0, 1, 1, math.nan, 1, math.nan, 0.5, 0.75, 0.75]
+    assert returns(traces).tolist() == pytest.approx(expected, nan_ok=True)
+
+
+def test_without_tokens_there_is_no_spread_of_them() -> None:
+    found = survey(assemble([record("t", "g", 1.0)]))
+    assert found.tokens_per_trace is None
+    assert found.evidence == {}
+
+
+def test_programs_get_everything(traces: Traces) -> None:
+    plain = msgspec.json.decode(msgspec.json.encode(survey(traces).as_json()))
+    assert plain["equal"] == {"even": 1.0, "paid": 0.75}
+    assert plain["group_sizes"] == {"1": 1, "2": 3, "3": 1}
+    assert plain["problems"] == [
+        {
+            "kind": "cycle",
+            "file": "x.json",
+            "line": 3,
+            "field": "edges",
+            "value": "'a -> b -> a'",
+            "expected": "edges without a cycle",
+            "trace": "x",
+        }
+    ]
+    assert plain["tokens_per_trace"] == {"least": 7, "median": 11.0, "greatest": 15, "total": 22}
+
+
+def test_a_spread_in_words() -> None:
+    assert str(Spread(2, 2.0, 2, 8)) == "2"
+    assert str(Spread(1, 2.5, 9, 20)) == "1 to 9, median 2.5"

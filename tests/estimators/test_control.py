@@ -1,0 +1,222 @@
+"""Control-variate advantages on a world small enough to enumerate: the gradient's mean is exact for wrong claims."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+import credit
+from estimators.base import Reason, finish
+from estimators.control import control_advantage
+from estimators.increments import NotComposableError, as_increment, combine
+
+DECISIONS = 4
+POLICY = np.array([0.5, 0.3, 0.6, 0.8])  # probability of choosing 1 at each decision, whatever came before
+
+
+def every_trace() -> tuple[np.ndarray, np.ndarray]:
+    """All choices [2^D, D] and their probabilities."""
+    choices = np.array(list(itertools.product([0, 1], repeat=DECISIONS)))
+    return choices, np.prod(np.where(choices == 1, POLICY, 1 - POLICY), axis=1)
+
+
+def outcome(choices: np.ndarray) -> np.ndarray:
+    """An AND of the first three, plus a term that couples the last with the first."""
+    return choices[:, :3].prod(axis=1) + 0.7 * (choices[:, 0] != choices[:, 3])
+
+
+def score(choices: np.ndarray) -> np.ndarray:
+    """d log π / d θ of each decision, θ the logit."""
+    return choices - POLICY
+
+
+def batch(choices: np.ndarray):
+    n = len(choices)
+    graph, reward, rows = credit.from_columns(
+        group=np.zeros(n * DECISIONS, int),
+        trace=np.repeat(np.arange(n), DECISIONS),
+        reward=np.repeat(outcome(choices), DECISIONS),
+    )
+    return graph, reward, rows
+
+
+def claim(graph, rows, values: np.ndarray, **changes) -> credit.Credit:
+    amounts = np.zeros(graph.num_events)
+    amounts[rows.event] = values.ravel()
+    options = {"estimand": "increment", "source": "made up", "centred": True, "own_outcome": False} | changes
+    return finish(
+        graph,
+        credit=jax.numpy.asarray(amounts),
+        baseline=jax.numpy.zeros(graph.num_events),
+        scale=jax.numpy.ones(graph.num_events),
+        stderr=jax.numpy.full(graph.num_events, jax.numpy.inf),
+        reason=np.full(graph.num_events, Reason.VALID),
+        unit="event",
+        **options,
+    )
+
+
+def centred_claims(choices: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Any function of the past and the choice, minus its mean over the choice: wrong, but centred."""
+    claims = np.zeros(choices.shape)
+    for t in range(DECISIONS):
+        table = rng.normal(size=(2,) * (t + 1)) * 3
+        mean = table[..., 0] * (1 - POLICY[t]) + table[..., 1] * POLICY[t]
+        past = tuple(choices[:, :t].T)
+        claims[:, t] = table[(*past, choices[:, t])] - mean[past]
+    return claims
+
+
+def gradient(advantage: np.ndarray, choices: np.ndarray, probability: np.ndarray) -> np.ndarray:
+    return (probability[:, None] * advantage * score(choices)).sum(axis=0)
+
+
+@pytest.fixture(autouse=True)
+def float64():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("beta", [1.0, -0.4])
+def test_wrong_but_centred_claims_leave_the_gradient_exact(seed: int, beta: float) -> None:
+    choices, probability = every_trace()
+    graph, reward, rows = batch(choices)
+    rng = np.random.default_rng(seed)
+    wrong = claim(graph, rows, centred_claims(choices, rng))
+    exact = (probability[:, None] * outcome(choices)[:, None] * score(choices)).sum(axis=0)
+    result = control_advantage(
+        graph, reward.astype(np.float64), [wrong], baseline=np.full(graph.num_traces, 0.3), beta=beta
+    )
+    advantage = np.asarray(rows.gather(result.credit.advantage)).reshape(choices.shape)
+    np.testing.assert_allclose(gradient(advantage, choices, probability), exact, rtol=0, atol=1e-7)  # reward is float32
+    assert result.used == ("made up",)
+
+
+def test_true_increments_reduce_the_variance() -> None:
+    choices, probability = every_trace()
+    graph, reward, rows = batch(choices)
+    value = np.zeros((len(choices), DECISIONS + 1))
+    for t in range(DECISIONS + 1):
+        for i, c in enumerate(choices):
+            same = (choices[:, :t] == c[:t]).all(axis=1)
+            value[i, t] = (probability * outcome(choices))[same].sum() / probability[same].sum()
+    true = claim(graph, rows, np.diff(value, axis=1))
+    v0 = np.full(graph.num_traces, value[0, 0])
+    variance = {}
+    for name, claims in (("none", []), ("true", [true])):
+        result = control_advantage(graph, reward, claims, baseline=v0, beta=1.0)
+        advantage = np.asarray(rows.gather(result.credit.advantage)).reshape(choices.shape)
+        terms = advantage * score(choices)
+        mean = (probability[:, None] * terms).sum(axis=0)
+        variance[name] = (probability[:, None] * (terms - mean) ** 2).sum()
+    assert variance["true"] < 0.5 * variance["none"]
+
+
+@pytest.mark.parametrize("replays", [1, 2, 4])
+def test_own_outcome_in_an_earlier_claim_shrinks_gradients_by_one_over_its_replays(replays: int) -> None:
+    """What the flag `own_outcome` protects from: declared falsely, the bias is the predicted factor 1 − 1/k."""
+    choices, probability = every_trace()
+    graph, reward, rows = batch(choices)
+    own = np.zeros(choices.shape)
+    own[:, 0] = (outcome(choices) - probability @ outcome(choices)) / replays  # the first decision's claim holds R / k
+    exact = gradient(outcome(choices)[:, None] + 0 * choices, choices, probability)
+    found = {}
+    for declared in (False, True):
+        lying = claim(graph, rows, own, own_outcome=declared)
+        result = control_advantage(graph, reward, [lying], baseline=np.zeros(graph.num_traces), beta=1.0)
+        advantage = np.asarray(rows.gather(result.credit.advantage)).reshape(choices.shape)
+        found[declared] = gradient(advantage, choices, probability)
+    np.testing.assert_allclose(found[False][1:], (1 - 1 / replays) * exact[1:], atol=1e-7)
+    np.testing.assert_allclose(found[True], exact, atol=1e-7)
+
+
+def test_without_claims_it_is_rloo() -> None:
+    rng = np.random.default_rng(0)
+    trace = np.repeat(np.arange(12), 3)
+    graph, reward, _ = credit.from_columns(group=trace % 4, trace=trace, reward=rng.normal(size=12)[trace])
+    result = control_advantage(graph, reward, [])
+    np.testing.assert_array_equal(result.credit.advantage, credit.rloo(graph, reward).advantage)
+
+
+def test_beta_is_fitted_on_other_groups_and_zero_on_few_traces() -> None:
+    rng = np.random.default_rng(0)
+    for groups, few in ((4, True), (40, False)):
+        n = groups * 4
+        choices = (rng.random((n, DECISIONS)) < POLICY).astype(int)
+        trace = np.repeat(np.arange(n), DECISIONS)
+        graph, reward, rows = credit.from_columns(
+            group=trace // 4, trace=trace, reward=np.repeat(choices.sum(axis=1), DECISIONS).astype(float)
+        )
+        true = claim(graph, rows, choices - POLICY)
+        beta = np.asarray(control_advantage(graph, reward, [true]).beta)[0, :n]
+        if few:
+            assert not beta.any()
+        else:
+            assert np.all(np.abs(beta - 1) < 0.35)
+            changed = reward.copy()
+            changed[:4] += np.array([100, 30, -20, 5], np.float32)
+            again = np.asarray(control_advantage(graph, changed, [true]).beta)[0, :n]
+            np.testing.assert_allclose(again[:4], beta[:4])  # their own group's outcomes do not enter
+            assert not np.allclose(again[4:], beta[4:])
+
+
+def test_claims_that_would_bias_are_left_out_by_name() -> None:
+    choices, _ = every_trace()
+    graph, reward, rows = batch(choices)
+    off_centre = claim(graph, rows, choices.astype(float), centred=False, source="critic")
+    effect = claim(graph, rows, choices.astype(float), estimand="effect", source="removal")
+    result = control_advantage(graph, reward, [off_centre, effect, credit.rloo(graph, reward)])
+    assert set(result.refused) == {"critic", "removal", "rloo"} and result.used == ()
+    assert "not centred" in result.refused["critic"]
+
+
+def test_conversions_are_exact_or_refused() -> None:
+    rng = np.random.default_rng(0)
+    trace = np.repeat(np.arange(6), 4)
+    graph, reward, rows = credit.from_columns(group=trace % 2, trace=trace, reward=rng.normal(size=6)[trace])
+    value = np.full(graph.num_events, np.nan, np.float32)
+    value[rows.event] = rng.normal(size=24)
+    for lambda_ in (1.0, 0.7):
+        made = as_increment(graph, credit.gae(graph, reward, value=value, lambda_=lambda_), lambda_=lambda_)
+        amounts = np.asarray(rows.gather(made.credit)).reshape(6, 4)
+        v = value[rows.event].reshape(6, 4)
+        expected = np.concatenate([v[:, 1:], reward[:6, None]], axis=1) - v
+        np.testing.assert_allclose(amounts, expected, atol=1e-6)
+    for method in (credit.rloo, credit.dr_mas, credit.pass_at_k):
+        with pytest.raises(NotComposableError):
+            as_increment(graph, method(graph, reward))
+    contrast = claim(graph, rows, np.ones((6, 4)), estimand="effect")
+    with pytest.raises(NotComposableError, match="propensity"):
+        as_increment(graph, contrast)
+    propensity = np.full(graph.num_events, np.nan)
+    propensity[rows.event] = np.tile([0.25, 1.0, 0.0, np.nan], 6)
+    made = as_increment(graph, contrast, propensity=propensity)
+    assert np.asarray(rows.gather(made.credit)).reshape(6, 4)[0].tolist() == [0.75, 0, 0, 0]
+    assert np.asarray(rows.gather(made.valid)).reshape(6, 4)[0].tolist() == [True, False, False, False]
+
+
+def test_claims_on_one_event_are_averaged_one_vote_a_source() -> None:
+    choices, _ = every_trace()
+    graph, _, rows = batch(choices)
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=choices.shape)
+
+    def noisy(source: str, sd: float) -> credit.Credit:
+        made = claim(graph, rows, truth + sd * rng.normal(size=choices.shape), source=source)
+        stated = jax.numpy.where(made.valid, sd, 0.0)
+        return made.__class__(**{**vars(made), "stderr": stated})
+
+    a, b = noisy("a", 0.1), noisy("b", 0.3)
+    both = combine([a, b])
+    weight = np.asarray(both.weight)[:, rows.event]
+    np.testing.assert_allclose(weight, np.array([[0.9], [0.1]]) + 0 * weight, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(both.stderr)[rows.event], np.sqrt(1 / (100 + 1 / 0.09)), rtol=1e-6)
+    again = combine([a, b, b])
+    np.testing.assert_array_equal(again.amount, both.amount)
+    np.testing.assert_array_equal(again.stderr, both.stderr)
+    assert 0.5 < float(both.chi_squared[0, 1]) < 2
+    assert np.all(np.asarray(both.amount)[~np.asarray(both.there)] == 0)

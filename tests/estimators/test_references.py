@@ -1,0 +1,334 @@
+"""Methods against slow transliterations of the code they reproduce: lists, dicts and loops, as trainers write them.
+
+The batches differ from the goldens': groups of one, ties, several agents, unequal turns, rewards of single rows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credit
+from estimators import tokens
+
+SIZE = {"events": 128, "traces": 32, "agents": 64}
+close = functools.partial(np.testing.assert_allclose, rtol=2e-6, atol=2e-6)
+
+
+class Batch(NamedTuple):
+    """Rows as a trainer has them, not sorted by trace."""
+
+    uid: list[str]
+    traj: list[str]
+    agent: list[str]
+    outcome: np.ndarray
+    penalty: np.ndarray
+    length: np.ndarray
+
+    @property
+    def score(self) -> np.ndarray:
+        return self.outcome + self.penalty
+
+
+def draw(seed: int, penalties: bool = True) -> Batch:
+    rng = np.random.default_rng(seed)
+    rows = []
+    trace = 0
+    for question, size in enumerate((4, 1, 3, 2, 1, 5)):
+        tied = rng.random() < 0.3
+        for _ in range(size):
+            outcome = 0.1 if tied else rng.choice([0.0, 1.0, 0.5, rng.normal()])
+            for _ in range(rng.integers(1, 7)):
+                name = str(rng.choice(["planner", "solver", "critic"]))
+                penalty = 0.0 if tied or not penalties else rng.choice([0.0, 0.0, -0.125, -0.25])
+                rows.append((f"q{question}", f"t{trace}", name, outcome, penalty, int(rng.integers(1, 9))))
+            trace += 1
+    order = rng.permutation(len(rows)) if penalties else np.arange(len(rows))
+    uid, traj, agent, outcome, penalty, length = zip(*(rows[i] for i in order), strict=True)
+    numbers = (np.array(x, np.float32) for x in (outcome, penalty))
+    return Batch(list(uid), list(traj), list(agent), *numbers, np.array(length))
+
+
+def ours(method: Callable[..., credit.Credit], batch: Batch, lengths: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Advantages and validity in the order of rows."""
+    graph, reward, rows = credit.from_columns(
+        group=batch.uid,
+        trace=batch.traj,
+        agent=batch.agent,
+        reward=batch.outcome,
+        event_reward=batch.penalty,
+        tokens=batch.length,
+        **SIZE,
+    )
+    extra = {"tokens": rows.tokens} if lengths else {}
+    result = method(graph, reward, event_reward=rows.event_reward, **extra)
+    return np.asarray(rows.gather(result.advantage)), np.asarray(rows.gather(result.valid))
+
+
+def keys(batch: Batch, by_agent: bool) -> list:
+    return list(zip(batch.uid, batch.agent, strict=True)) if by_agent else list(batch.uid)
+
+
+def mean_std(values: list[float]) -> tuple[float, float]:
+    """As verl has it: a population of one has mean 0 and standard deviation 1."""
+    if len(values) == 1:
+        return 0.0, 1.0
+    mean = sum(values) / len(values)
+    return mean, (sum((v - mean) ** 2 for v in values) / (len(values) - 1)) ** 0.5
+
+
+def slow_grpo(batch: Batch, by_agent: bool, rows_count: bool, std: bool) -> np.ndarray:
+    """compute_grpo_outcome_advantage of Dr. MAS."""
+    key = keys(batch, by_agent)
+    score = batch.score.astype(float).tolist()
+    if not rows_count:
+        of_trace = defaultdict(list)
+        for i, s in enumerate(score):
+            of_trace[key[i], batch.traj[i]].append(s)
+        score = [sum(of_trace[k, t]) / len(of_trace[k, t]) for k, t in zip(key, batch.traj, strict=True)]
+    population, seen = defaultdict(list), set()
+    for i, s in enumerate(score):
+        if rows_count or (key[i], batch.traj[i]) not in seen:
+            population[key[i]].append(s)
+            seen.add((key[i], batch.traj[i]))
+    out = []
+    for i, s in enumerate(score):
+        mean, deviation = mean_std(population[key[i]])
+        out.append((s - mean) / (deviation + 1e-6) if std else s - mean)
+    return np.array(out)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("by_agent", "rows_count"), [(True, True), (False, True), (True, False), (False, False)])
+@pytest.mark.parametrize("std", [True, False])
+def test_dr_mas(seed: int, by_agent: bool, rows_count: bool, std: bool) -> None:
+    batch = draw(seed)
+    method = functools.partial(
+        credit.dr_mas,
+        by="agent_name" if by_agent else None,
+        population="row" if rows_count else "trace",
+        scale="std" if std else "none",
+    )
+    advantage, valid = ours(method, batch)
+    close(advantage, slow_grpo(batch, by_agent, rows_count, std))
+    assert valid.all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_verl_grpo_and_agent_lightning_rows(seed: int) -> None:
+    batch = draw(seed)
+    expected = slow_grpo(batch, by_agent=False, rows_count=True, std=True)
+    close(ours(credit.verl_grpo, batch)[0], expected)
+    close(ours(credit.agent_lightning_rows, batch)[0], expected)
+
+
+def slow_rloo(batch: Batch, by_agent: bool, rows_count: bool) -> np.ndarray:
+    """compute_rloo_outcome_advantage of Dr. MAS: the first row of a trace stands for it in the mean."""
+    key, score = keys(batch, by_agent), batch.score.astype(float)
+    population, seen = defaultdict(list), set()
+    for i, s in enumerate(score):
+        if rows_count or (key[i], batch.traj[i]) not in seen:
+            population[key[i]].append(s)
+            seen.add((key[i], batch.traj[i]))
+    out = []
+    for i, s in enumerate(score):
+        n = len(population[key[i]])
+        mean = sum(population[key[i]]) / n
+        out.append(s * n / (n - 1) - mean * n / (n - 1) if n > 1 else s)
+    return np.array(out)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("by_agent", "rows_count"), [(True, True), (False, False), (False, True)])
+def test_dr_mas_rloo(seed: int, by_agent: bool, rows_count: bool) -> None:
+    batch = draw(seed)
+    by, population = "agent_name" if by_agent else None, "row" if rows_count else "trace"
+    method = functools.partial(credit.dr_mas_rloo, by=by, population=population)
+    close(ours(method, batch)[0], slow_rloo(batch, by_agent, rows_count))
+    if (by_agent, rows_count) == (False, True):
+        close(ours(credit.verl_rloo, batch)[0], slow_rloo(batch, by_agent, rows_count))
+
+
+def slow_whiten(values: list[list[float]]) -> list[list[float]]:
+    flat = [v for row in values for v in row]
+    mean = sum(flat) / len(flat)
+    variance = sum((v - mean) ** 2 for v in flat) / (len(flat) - 1)
+    return [[(v - mean) / (variance + 1e-8) ** 0.5 for v in row] for row in values]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("by_agent", [True, False])
+def test_reinforce_pp_baseline(seed: int, by_agent: bool) -> None:
+    batch = draw(seed)
+    key, score = keys(batch, by_agent), batch.score.astype(float)
+    population, seen = defaultdict(list), set()
+    for i, s in enumerate(score):
+        if by_agent or (key[i], batch.traj[i]) not in seen:
+            population[key[i]].append(s)
+            seen.add((key[i], batch.traj[i]))
+    means = {k: sum(v) / len(v) if len(v) > 1 else 0.0 for k, v in population.items()}
+    by_token = [[s - means[key[i]]] * batch.length[i] for i, s in enumerate(score)]
+    expected = [row[0] for row in slow_whiten(by_token)]
+    options = {"by": "agent_name", "population": "row"} if by_agent else {}
+    advantage, _ = ours(functools.partial(credit.reinforce_pp_baseline, **options), batch, lengths=True)
+    close(advantage, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_reinforce_pp_is_its_token_form_at_discount_one(seed: int) -> None:
+    batch = draw(seed)
+    mask = np.arange(8)[None] < batch.length[:, None]
+    rewards = np.zeros(mask.shape, np.float32)
+    rewards[np.arange(len(mask)), batch.length - 1] = batch.score
+    advantage, _ = ours(credit.reinforce_pp, batch, lengths=True)
+    close(tokens.spread(jnp.asarray(advantage), mask), tokens.reinforce_pp(rewards, mask), atol=1e-5)
+    expected = [row[0] for row in slow_whiten([[s] * n for s, n in zip(batch.score, batch.length, strict=True)])]
+    close(advantage, expected, atol=1e-5)
+
+
+def test_rows_without_a_token_count_are_refused() -> None:
+    graph, reward, _ = credit.from_columns(group=[0, 0, 0], trace=[0, 1, 2], reward=[0.0, 1.0, 5.0], **SIZE)
+    counts = np.full(128, -1, np.int32)
+    counts[:2] = 3
+    result = credit.reinforce_pp(graph, reward, tokens=counts)
+    assert result.valid[:3].tolist() == [True, True, False]
+    assert credit.REASONS[int(result.reason[2])].startswith("the log lacks the evidence")
+    close(result.advantage[:3], [-0.9128709, 0.9128709, 0.0], atol=1e-6)  # of 0, 0, 0, 1, 1, 1: 0.5 / sqrt(0.3)
+
+
+def traces_of(batch: Batch) -> dict[str, list[int]]:
+    rows = defaultdict(list)
+    for i, t in enumerate(batch.traj):
+        rows[t].append(i)
+    return rows
+
+
+def slow_group(batch: Batch, formula: Callable[[list[float], int], float | None], first_row: bool = False) -> tuple:
+    """Traces compared within their question: formula(scores of the group, index) to each row, None where refused."""
+    rows = traces_of(batch)
+    score = {
+        t: float(batch.score[r[0]]) if first_row else float(batch.outcome[r[0]]) + sum(map(float, batch.penalty[r]))
+        for t, r in rows.items()
+    }
+    groups = defaultdict(list)
+    for t, r in rows.items():
+        groups[batch.uid[r[0]]].append(t)
+    out, valid = np.zeros(len(batch.traj)), np.ones(len(batch.traj), bool)
+    for members in groups.values():
+        for i, t in enumerate(members):
+            number = formula([score[m] for m in members], i)
+            out[rows[t]], valid[rows[t]] = (0.0, False) if number is None else (number, True)
+    return out, valid
+
+
+def standardised(eps: float, alone: Callable[[float], float | None]) -> Callable[[list[float], int], float | None]:
+    def formula(scores: list[float], i: int) -> float | None:
+        if len(scores) == 1:
+            return alone(scores[0])
+        mean, deviation = mean_std(scores)
+        return (scores[i] - mean) / (deviation + eps)
+
+    return formula
+
+
+def lead(scores: list[float], i: int) -> float | None:
+    if len(scores) == 1:
+        return None
+    second, best = sorted(scores)[-2:]
+    return (best - second) / (mean_std(scores)[1] + 1e-6) if scores[i] == best and best > second else 0.0
+
+
+def leave_one_out(scores: list[float], i: int) -> float | None:
+    others = scores[:i] + scores[i + 1 :]
+    return scores[i] - sum(others) / len(others) if others else None
+
+
+TRACE_METHODS: dict[str, tuple[Callable[[list[float], int], float | None], bool]] = {
+    "grpo": (standardised(1e-6, lambda x: None), False),
+    "trl_grpo": (standardised(1e-4, lambda x: 0.0), False),
+    "openrlhf_group_norm": (standardised(1e-9, lambda x: None), False),
+    "slime_grpo": (standardised(1e-6, lambda x: 0.0), False),
+    "agent_lightning": (standardised(1e-6, lambda x: x / (1 + 1e-6)), True),
+    "dr_grpo": (lambda s, i: s[i] - sum(s) / len(s) if len(s) > 1 else None, False),
+    "rloo": (leave_one_out, False),
+    "pass_at_k": (lead, False),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", TRACE_METHODS)
+def test_methods_of_traces(name: str, seed: int) -> None:
+    formula, first_row = TRACE_METHODS[name]
+    batch = draw(seed)
+    advantage, valid = ours(credit.METHODS[name].fn, batch)
+    expected, expected_valid = slow_group(batch, formula, first_row)
+    close(advantage, expected)
+    np.testing.assert_array_equal(valid, expected_valid)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_baselines_of_the_batch_and_of_the_past(seed: int) -> None:
+    batch = draw(seed, penalties=False)
+    rows = traces_of(batch)
+    score = [float(batch.outcome[r[0]]) for r in rows.values()]
+    average, past = 0.25, []
+    for s in score:
+        past.append(s - average)
+        average = 0.9 * average + 0.1 * s
+    against_others = [s - (sum(score) - s) / (len(score) - 1) for s in score]
+    moving = functools.partial(credit.moving_average, decay=0.9, initial=0.25)
+    for method, expected in ((credit.reinforce_batch, against_others), (moving, past)):
+        advantage, _ = ours(method, batch)
+        for number, r in zip(expected, rows.values(), strict=True):
+            close(advantage[r], number)
+
+
+def test_the_moving_average_goes_on_in_the_next_batch() -> None:
+    def columns(rewards: list[float]) -> tuple:
+        n = len(rewards)
+        return credit.from_columns(group=[0] * n, trace=list(range(n)), reward=rewards, **SIZE)
+
+    graph, reward, rows = columns([1.0, 0.0, 0.5, 1.0, 1.0])
+    whole = rows.gather(credit.moving_average(graph, reward).advantage)
+    graph, reward, rows = columns([1.0, 0.0])
+    first, state = (
+        rows.gather(credit.moving_average(graph, reward).advantage),
+        credit.moving_average_state(graph, reward),
+    )
+    graph, reward, rows = columns([0.5, 1.0, 1.0])
+    rest = rows.gather(credit.moving_average(graph, reward, initial=state).advantage)
+    close(np.concatenate([first, rest]), whole)
+
+
+def test_a_trace_without_an_action_enters_no_baseline() -> None:
+    graph, reward, _ = credit.from_columns(group=[0] * 3, trace=[0, 1, 2], reward=[0.0, 1.0, 8.0], **SIZE)
+    idle = jax.tree.map(np.copy, graph)
+    idle.action_mask[2] = False
+    for method in (credit.rloo, credit.dr_mas_rloo, functools.partial(credit.dr_mas, scale="none", population="trace")):
+        with_penalty = method(idle, reward, event_reward=np.zeros(128, np.float32))
+        for result in (method(idle, reward), with_penalty):
+            assert result.valid[:3].tolist() == [True, True, False]
+            assert abs(float(result.baseline[0])) <= 1.0
+
+
+@pytest.mark.parametrize("rewards", [[1e30, -1e30], [3e38, -3e38], [1e20, 2e20]])
+@pytest.mark.parametrize("method", ["grpo", "dr_mas", "reinforce_pp"])
+def test_rewards_whose_squares_overflow_are_refused_in_words(rewards: list[float], method: str) -> None:
+    graph, reward, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=rewards)
+    result = credit.METHODS[method](graph, reward)
+    assert not np.asarray(rows.gather(result.valid)).any()
+    assert "overflow" in credit.REASONS[int(rows.gather(result.reason)[0])]
+    assert np.isfinite(np.asarray(result.advantage)).all()
+
+
+def test_a_spread_of_too_few_members_is_refused() -> None:
+    graph, reward, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[0.0, 1.0])
+    result = credit.grpo(graph, reward, ddof=2)
+    assert not np.asarray(rows.gather(result.valid)).any()

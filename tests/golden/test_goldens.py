@@ -1,0 +1,214 @@
+"""Group methods against the numbers that the authors' own functions gave (`oracles.json` names repository and lines).
+
+Each case runs twice: on an event graph written down event by event, and through `credit.from_columns`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from estimators import tokens
+from graphs import EventGraph, pad
+
+ORACLES = {c["name"]: c for c in json.loads((Path(__file__).parent / "oracles.json").read_text())["cases"]}
+close = functools.partial(np.testing.assert_allclose, rtol=0, atol=2e-6)
+
+
+def by_hand(group: list, trace: list, agent: list, reward: Any, row_reward: Any) -> tuple:
+    """The padded graph of rows whose traces stand together, built one row at a time."""
+    traces, groups, names = list(dict.fromkeys(trace)), list(dict.fromkeys(group)), list(dict.fromkeys(agent))
+    instances = list(dict.fromkeys(zip(trace, agent, strict=True)))
+    n = len(trace)
+    graph = EventGraph(
+        event_type=np.full(n, int(credit.EventType.MESSAGE), np.int32),
+        action_mask=np.ones(n, bool),
+        event_mask=np.ones(n, bool),
+        time=np.full(n, np.nan, np.float32),
+        trace_ids=np.array([traces.index(t) for t in trace], np.int32),
+        agent_ids=np.array([instances.index(pair) for pair in zip(trace, agent, strict=True)], np.int32),
+        turn_ids=np.arange(n, dtype=np.int32),
+        senders=np.zeros(0, np.int32),
+        receivers=np.zeros(0, np.int32),
+        edge_type=np.zeros(0, np.int32),
+        edge_mask=np.zeros(0, bool),
+        agent_name_ids=np.array([names.index(a) for _, a in instances], np.int32),
+        agent_role_ids=np.array([names.index(a) for _, a in instances], np.int32),
+        agent_parent=np.arange(len(instances), dtype=np.int32),
+        agent_trace=np.array([traces.index(t) for t, _ in instances], np.int32),
+        agent_mask=np.ones(len(instances), bool),
+        group_ids=np.array([groups.index(group[trace.index(t)]) for t in traces], np.int32),
+        trace_mask=np.ones(len(traces), bool),
+    )
+    padded = pad(graph)
+    outcome = np.zeros(padded.num_traces, np.float32)
+    event_reward = np.zeros(padded.num_events, np.float32)
+    if reward is not None:
+        outcome[: len(traces)] = [reward[trace.index(t)] for t in traces]
+    if row_reward is not None:
+        event_reward[:n] = row_reward
+    return padded, outcome, event_reward, np.arange(n)
+
+
+def by_columns(group: list, trace: list, agent: list, reward: Any, row_reward: Any) -> tuple:
+    given = {"reward": reward} if reward is not None else {"row_reward": row_reward}
+    graph, outcome, rows = credit.from_columns(group=group, trace=trace, agent=agent, **given)
+    return graph, outcome, rows.event_reward, rows.event
+
+
+@pytest.fixture(params=[by_hand, by_columns], ids=lambda build: build.__name__)
+def build(request: pytest.FixtureRequest) -> Callable[..., tuple]:
+    return request.param
+
+
+def drmas(build: Callable[..., tuple], given: dict) -> tuple:
+    return build(given["uid"], given["traj"], given["agent"], None, given["row_reward"])
+
+
+def response_mask(given: dict) -> np.ndarray:
+    return np.arange(given["T"])[None] < np.array(given["lens"])[:, None]
+
+
+KEYS = {
+    "vanilla(uid,flag=False)": {"by": None, "population": "trace"},
+    "drmas(uid_agent,flag=True)": {"by": "agent_name", "population": "row"},
+    "global_step_level(uid,flag=True)": {"by": None, "population": "row"},
+    "agent_key_traj_avg(uid_agent,flag=False)": {"by": "agent_name", "population": "trace"},
+}
+
+
+@pytest.mark.parametrize("scale", ["std", "none"])
+@pytest.mark.parametrize("key", KEYS)
+def test_drmas_grpo(build: Callable[..., tuple], key: str, scale: Any) -> None:
+    case = ORACLES["drmas_grpo"]
+    graph, reward, event_reward, row = drmas(build, case["inputs"])
+    result = credit.dr_mas(graph, reward, event_reward=event_reward, scale=scale, **KEYS[key])
+    close(result.advantage[row], case["outputs"][f"{key}|std={scale == 'std'}"])
+
+
+def test_all_outputs_of_drmas_grpo_are_tried() -> None:
+    assert set(ORACLES["drmas_grpo"]["outputs"]) == {f"{key}|std={flag}" for key in KEYS for flag in (True, False)}
+
+
+def test_drmas_grpo_full_tensor(build: Callable[..., tuple]) -> None:
+    case = ORACLES["drmas_grpo_full_tensor"]
+    graph, reward, event_reward, row = drmas(build, case["inputs"])
+    advantage = credit.dr_mas(graph, reward, event_reward=event_reward).advantage
+    close(tokens.spread(advantage[row], response_mask(case["inputs"])), case["outputs"]["advantages"])
+
+
+@pytest.mark.parametrize(
+    ("output", "key"), [("vanilla", "vanilla(uid,flag=False)"), ("drmas", "drmas(uid_agent,flag=True)")]
+)
+def test_drmas_rloo(build: Callable[..., tuple], output: str, key: str) -> None:
+    case = ORACLES["drmas_rloo"]
+    graph, reward, event_reward, row = drmas(build, case["inputs"])
+    result = credit.dr_mas_rloo(graph, reward, event_reward=event_reward, **KEYS[key])
+    close(result.advantage[row], case["outputs"][output])
+
+
+@pytest.mark.parametrize(
+    ("output", "key"), [("vanilla", "vanilla(uid,flag=False)"), ("drmas", "drmas(uid_agent,flag=True)")]
+)
+def test_drmas_rfpp_baseline(build: Callable[..., tuple], output: str, key: str) -> None:
+    case = ORACLES["drmas_rfpp_baseline"]
+    graph, reward, event_reward, row = drmas(build, case["inputs"])
+    count = np.full(graph.num_events, -1, np.int32)
+    count[row] = case["inputs"]["lens"]
+    result = credit.reinforce_pp_baseline(graph, reward, event_reward=event_reward, tokens=count, **KEYS[key])
+    close(tokens.spread(result.advantage[row], response_mask(case["inputs"])), case["outputs"][output])
+
+
+def last_token(row_reward: Any, mask: np.ndarray) -> np.ndarray:
+    rewards = np.zeros(mask.shape, np.float32)
+    rewards[np.arange(len(mask)), mask.sum(1) - 1] = row_reward
+    return rewards
+
+
+def test_drmas_rfpp() -> None:
+    case = ORACLES["drmas_rfpp"]
+    given, mask = case["inputs"], response_mask(case["inputs"])
+    rewards = last_token(given["row_reward"], mask)
+    close(tokens.token_returns(rewards, mask, given["gamma"]), case["outputs"]["returns"])
+    close(tokens.reinforce_pp(rewards, mask, given["gamma"]), case["outputs"]["advantages"])
+
+
+def test_drmas_passk(build: Callable[..., tuple]) -> None:
+    case = ORACLES["drmas_passk"]
+    given = case["inputs"]
+    names = [str(i) for i in range(len(given["uid"]))]
+    graph, reward, _, row = build(given["uid"], names, ["a"] * len(names), given["row_reward"], None)
+    close(credit.pass_at_k(graph, reward).advantage[row], case["outputs"]["vanilla"])
+
+
+def test_verl_remax_tokens() -> None:
+    case = ORACLES["verl_remax"]
+    given, mask = case["inputs"], np.array(case["inputs"]["mask"]) > 0
+    rewards, greedy = np.array(given["rewards"], np.float32), np.array(given["baseline"], np.float32)
+    close(tokens.remax(rewards, greedy, mask), case["outputs"]["advantages"])
+    close(tokens.remax(rewards, np.zeros_like(greedy), mask), case["outputs"]["returns"])
+
+
+def test_verl_remax_events(build: Callable[..., tuple]) -> None:
+    case = ORACLES["verl_remax"]
+    given, mask = case["inputs"], np.array(case["inputs"]["mask"]) > 0
+    total = np.sum(given["rewards"], axis=1)
+    graph, reward, _, row = build(["q", "q"], ["0", "1"], ["a", "a"], total, None)
+    greedy = np.full(graph.num_traces, np.nan, np.float32)
+    greedy[:2] = given["baseline"]
+    advantage = credit.remax(graph, reward, greedy_reward=greedy).advantage
+    close(tokens.spread(advantage[row], mask), case["outputs"]["advantages"])
+
+
+@pytest.mark.parametrize(
+    ("method", "output"),
+    [
+        ("agent_lightning", "rollout_level_adv"),
+        ("agent_lightning_rows", "row_level_adv(enable_rollout_level_advantage=false)"),
+    ],
+)
+def test_agl_rollout_level(build: Callable[..., tuple], method: str, output: str) -> None:
+    case = ORACLES["agl_rollout_level"]
+    given, mask = case["inputs"], np.array(case["inputs"]["mask"]) > 0
+    n = len(given["rollout"])
+    graph, reward, _, row = build([given["uid"]] * n, given["rollout"], ["a"] * n, given["reward"], None)
+    advantage = tokens.spread(credit.METHODS[method](graph, reward).advantage[row], mask)
+    close(advantage, case["outputs"][output])
+    if method == "agent_lightning":
+        weights = tokens.per_rollout_mean(advantage, np.asarray(graph.trace_ids)[row], mask)
+        close(weights, case["outputs"]["per_rollout_mean_adv"])
+
+
+@pytest.mark.parametrize(
+    ("output", "first", "groups", "method"),
+    [
+        ("2 groups of 4", 8, [0, 0, 0, 0, 1, 1, 1, 1], credit.slime_grpo),
+        (
+            "uneven (7 of 8): one global group",
+            7,
+            [0, 0, 0, 0, 1, 1, 1],
+            functools.partial(credit.slime_grpo, uneven_as_one_group=True),
+        ),
+        ("no std", 8, [0, 0, 0, 0, 1, 1, 1, 1], credit.dr_grpo),
+        ("fixed_by_group_index", 7, [0, 0, 0, 1, 1, 1, 1], credit.slime_grpo),
+    ],
+)
+def test_slime_grpo(build: Callable[..., tuple], output: str, first: int, groups: list, method: Any) -> None:
+    case = ORACLES["slime_grpo_used_by_MrlX"]
+    rewards = case["inputs"]["rewards"][:first]
+    graph, reward, _, row = build(groups, list(range(first)), ["a"] * first, rewards, None)
+    close(method(graph, reward).advantage[row], case["outputs"][output])
+
+
+def test_slime_grpo_without_variance(build: Callable[..., tuple]) -> None:
+    graph, reward, _, row = build([0] * 4, [0, 1, 2, 3], ["a"] * 4, [0.1] * 4, None)
+    assert np.array_equal(
+        credit.slime_grpo(graph, reward).advantage[row], ORACLES["slime_grpo_used_by_MrlX"]["outputs"]["zero var"]
+    )

@@ -1,0 +1,121 @@
+"""SPIRAL and MARSHAL against the numbers that the authors' own code gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import credit
+from estimators import released
+
+Batch = Callable[..., tuple]
+Oracle = Callable[[str], dict]
+
+
+def close(found: object, expected: object) -> None:
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
+
+
+def play(batch: Batch, games: list[dict]) -> tuple:
+    """Games as traces: the turns of player 0, then those of player 1; each player's reward at its last turn."""
+    rows: dict[str, list] = {name: [] for name in ("trace", "agent", "row_reward", "turn")}
+    for g, game in enumerate(games):
+        for player in (0, 1):
+            for turn in range(game["n_turns"][player]):
+                last = turn == game["n_turns"][player] - 1
+                for name, x in zip(
+                    rows, (g, f"p{player}", float(game["rewards"][str(player)]) * last, turn), strict=True
+                ):
+                    rows[name].append(x)
+    turns = rows.pop("turn")
+    graph, reward, event_reward, _, row = batch(group=[0] * len(turns), **rows)
+    turn_ids = np.zeros(graph.num_events, np.int32)
+    turn_ids[row] = np.arange(len(turns))  # each row is a turn, also where a player moves twice
+    return credit.EventGraph(**{**vars(graph), "turn_ids": turn_ids}), reward, event_reward, row
+
+
+def test_spiral_rae(batch: Batch, oracle: Oracle) -> None:
+    case = oracle("spiral_rae")
+    games, outputs = case["inputs"]["games"], case["outputs"]["games"]
+    graph, reward, event_reward, row = play(batch, games)
+    decay = case["inputs"]["ema_decay"]
+    found = credit.spiral_rae(graph, reward, event_reward=event_reward, decay=decay).advantage[row]
+    close(found, [a for game in outputs for _, a in game["adv"]])
+    for games_seen in range(1, len(games) + 1):
+        seen = play(batch, games[:games_seen])
+        state = credit.spiral_rae_state(*seen[:2], event_reward=seen[2], decay=decay)
+        close(state[:2], outputs[games_seen - 1]["ema_after"])
+
+
+def test_spiral_rae_goes_on_where_the_batch_before_ended(batch: Batch, oracle: Oracle) -> None:
+    case = oracle("spiral_rae")
+    games, outputs = case["inputs"]["games"], case["outputs"]["games"]
+    first, second = play(batch, games[:2]), play(batch, games[2:])
+    state = np.asarray(credit.spiral_rae_state(*first[:2], event_reward=first[2]))
+    initial = np.zeros(second[0].num_agents, np.float32)
+    initial[:2] = state[:2]
+    found = credit.spiral_rae(*second[:2], event_reward=second[2], initial=initial).advantage[second[3]]
+    close(found, [a for game in outputs[2:] for _, a in game["adv"]])
+
+
+def test_spiral_rae_discounts_earlier_turns(batch: Batch, oracle: Oracle) -> None:
+    case = oracle("spiral_rae")
+    graph, reward, event_reward, row = play(batch, [{"rewards": {"0": 1, "1": -1}, "n_turns": [3, 1]}])
+    found = credit.spiral_rae(graph, reward, event_reward=event_reward, discount=0.9).advantage[row]
+    close(found, case["outputs"]["gamma0.9_first_game_3turns"])
+
+
+CONFIGURATIONS = {
+    "shipped(mean,sep,whiten_r,advnorm=mean,whiten_a)": {},
+    "no_whiten_rewards": {"whiten_rewards": False},
+    "no_adv_norm_no_whiten": {"whiten_rewards": False, "normalise": "none", "whiten": False},
+    "advnorm_mean_std_only": {"whiten_rewards": False, "normalise": "mean_std", "whiten": False},
+    "gamma0.9": {"discount": 0.9},
+    "identity_not_sep+whiten_rewards_only(length drift demo)": {
+        "centre": False,
+        "normalise": "none",
+        "whiten": False,
+    },
+}
+
+
+def test_all_configurations_are_tried(oracle: Oracle) -> None:
+    assert set(oracle("marshal_turn_level")["outputs"]) == set(CONFIGURATIONS)
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_marshal_tokens(oracle: Oracle, name: str) -> None:
+    case = oracle("marshal_turn_level")
+    given = case["inputs"]
+    player = np.array([int(group[-1]) for group in given["group_ids"]])
+    found = released.marshal_tokens(
+        np.array(given["token_rewards"], np.float32),
+        np.array(given["turn_end"]),
+        np.array(given["response_mask"]),
+        player,
+        **CONFIGURATIONS[name],
+    )
+    close(found, case["outputs"][name]["advantages"])
+
+
+def test_marshal_normalize_unique(oracle: Oracle) -> None:
+    case = oracle("marshal_normalize_unique")
+    x = np.array(case["inputs"]["x"], np.float32)
+    key = np.zeros(len(x), np.int32)
+    close(released.distinct_normalised(x, key), case["outputs"]["mean"])
+    close(released.distinct_normalised(x, key, scale="std"), case["outputs"]["mean_std"])
+    constant = released.distinct_normalised(np.full(3, 0.1, np.float32), key[:3], scale="std")
+    assert np.asarray(constant).tolist() == case["outputs"]["constant"]
+
+
+@pytest.mark.parametrize(("output", "scale"), [("mean", "none"), ("mean_std", "std")])
+def test_marshal_score_normalize(batch: Batch, oracle: Oracle, output: str, scale: str) -> None:
+    """With one turn a trace the method is the normalisation of scores."""
+    case = oracle("marshal_score_normalize")
+    x = case["inputs"]["x"]
+    graph, reward, _, _, row = batch(group=[0] * 4, trace=list(range(4)), agent=["p0"] * 4, reward=x)
+    close(credit.marshal(graph, reward, scale=scale).advantage[row], case["outputs"][output])
+    constant = credit.marshal(graph, np.full_like(reward, 0.1), scale=scale).advantage[row]
+    assert not np.asarray(constant).any()

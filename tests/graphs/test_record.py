@@ -1,0 +1,158 @@
+"""The checks that every format's traces pass: order, ids, agents, numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+
+from graphs.errors import Problem, TraceError
+from graphs.event_graph import EdgeType, EventType
+from graphs.record import Agent, TraceRecord, check
+
+
+def record(n: int, edges: list[tuple[int, int]] = [], **columns: list[Any]) -> TraceRecord:  # noqa: B006
+    """A trace of n messages of one agent, events named by letters."""
+    made = TraceRecord("t", "g", "file.json", line=7)
+    for i in range(n):
+        made.event(chr(97 + i), EventType.MESSAGE, "x", action=True, time=float(i), line=10 + i)
+    for sender, receiver in edges:
+        made.edge(sender, receiver, EdgeType.CAUSAL)
+    made.columns |= columns
+    return made
+
+
+def problem_of(made: TraceRecord) -> Problem:
+    with pytest.raises(TraceError) as caught:
+        check(made)
+    return caught.value.problem
+
+
+def closest_order(n: int, edges: list[tuple[int, int]]) -> list[int] | None:
+    """The smallest topological order in lexicographic comparison, by trying all; None if there is none."""
+    for order in itertools.permutations(range(n)):
+        place = {event: i for i, event in enumerate(order)}
+        if all(place[s] < place[r] for s, r in edges):
+            return list(order)
+    return None
+
+
+def test_a_record_in_order_comes_back_as_it_was() -> None:
+    made = record(3, [(0, 1), (1, 2), (0, 2)])
+    assert check(made) is made
+
+
+def test_every_small_graph_is_put_into_the_closest_order_or_refused_as_a_cycle() -> None:
+    pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
+    cycles = 0
+    for edges in itertools.chain.from_iterable(itertools.combinations(pairs, k) for k in range(4)):
+        made = record(4, list(edges), value=[0.0, 1.0])
+        expected = closest_order(4, list(edges))
+        if expected is None:
+            cycles += 1
+            problem = problem_of(made)
+            assert problem.kind == "cycle"
+            path = problem.value.strip("'").split(" -> ")
+            assert path[0] == path[-1] and len(path) > 2
+            named = {(chr(97 + s), chr(97 + r)) for s, r in edges}
+            assert set(itertools.pairwise(path)) <= named
+            continue
+        done = check(made)
+        assert done.ids == [chr(97 + i) for i in expected]
+        assert done.times == [float(i) for i in expected]
+        assert done.lines == [10 + i for i in expected]
+        assert {(done.ids[s], done.ids[r]) for s, r in zip(done.senders, done.receivers, strict=True)} == {
+            (chr(97 + s), chr(97 + r)) for s, r in edges
+        }
+        if done is not made:
+            assert done.columns["value"] == [{0: 0.0, 1: 1.0}.get(i) for i in expected]
+    assert cycles > 20
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "field", "line"),
+    [
+        (lambda r: r.ids.clear(), "empty-trace", "events", 7),
+        (lambda r: setattr(r, "trace_id", ""), "empty-id", "trace_id", 7),
+        (lambda r: setattr(r, "group_id", ""), "empty-id", "group_id", 7),
+        (lambda r: r.ids.__setitem__(2, ""), "empty-id", "events[2].id", 12),
+        (lambda r: r.agents.__setitem__(1, ""), "empty-id", "events[1].agent", 11),
+        (lambda r: r.instances.__setitem__("", Agent()), "empty-id", "agents", 7),
+        (lambda r: r.ids.__setitem__(2, "a"), "duplicate-id", "events[2].id", 12),
+        (lambda r: r.edge(1, 1, EdgeType.CAUSAL), "self-edge", "edges", 11),
+        (lambda r: r.rewards.update(x=math.nan), "non-finite-reward", "rewards.x", 7),
+        (lambda r: r.rewards.update(x=-math.inf), "non-finite-reward", "rewards.x", 7),
+        (lambda r: r.rewards.update(x=1e39), "out-of-range", "rewards.x", 7),
+        (lambda r: r.columns.update(event_reward=[None, math.nan]), "non-finite-reward", "events[1].event_reward", 11),
+        (lambda r: r.columns.update(value=[None, None, -1e39]), "out-of-range", "events[2].value", 12),
+        (lambda r: r.columns.update(tokens=[-1]), "out-of-range", "events[0].tokens", 10),
+        (lambda r: r.columns.update(tokens=[2**31]), "out-of-range", "events[0].tokens", 10),
+        (lambda r: r.instances.update(x=Agent(parent="y")), "unknown-parent", "agents.x.parent", 7),
+        (
+            lambda r: r.instances.update(x=Agent(parent="y"), y=Agent(parent="z"), z=Agent(parent="y")),
+            "agent-cycle",
+            "agents.y.parent",
+            7,
+        ),
+    ],
+)
+def test_what_is_refused(change: Any, kind: str, field: str, line: int) -> None:
+    made = record(3)
+    change(made)
+    problem = problem_of(made)
+    assert (problem.kind, problem.field, problem.line, problem.file) == (kind, field, line, "file.json")
+
+
+def test_numbers_at_the_edge_of_their_arrays_pass() -> None:
+    made = record(1, tokens=[2**31 - 1], value=[3.4028234663852886e38], log_prob=[None])
+    made.rewards["team"] = -3.4028234663852886e38
+    assert check(made) is made
+
+
+def test_a_root_may_be_its_own_parent() -> None:
+    made = record(1)
+    made.instances |= {"x": Agent(parent="x"), "y": Agent(parent="x"), "z": Agent(parent="y")}
+    assert check(made) is made
+
+
+@pytest.mark.parametrize(
+    ("events", "line"),
+    [
+        (["spawn w", "w"], None),
+        (["w", "spawn w"], 1),
+        (["spawn w", "w", "spawn w"], None),  # spawned again
+        (["spawn v", "v", "w", "spawn w"], 3),
+        (["spawn x", "w"], None),  # the spawner spawns itself; w was always there
+        (["spawn w", "spawn v"], None),  # nobody acts
+    ],
+)
+def test_nobody_acts_before_being_spawned(events: list[str], line: int | None) -> None:
+    made = TraceRecord("t", "g", "f")
+    for i, event in enumerate(events):
+        if event.startswith("spawn "):
+            made.event(str(i), EventType.SPAWN, "x", action=True, line=i + 1, to=event.removeprefix("spawn "))
+        else:
+            made.event(str(i), EventType.MESSAGE, event, action=True, line=i + 1)
+    if line is None:
+        assert check(made) is made
+    else:
+        problem = problem_of(made)
+        assert (problem.kind, problem.line) == ("use-before-spawn", line)
+        assert "after its spawn" in problem.expected
+
+
+def test_a_problem_points_at_the_event_s_own_file() -> None:
+    made = record(2)
+    made.files = ["one.json", "two.json"]
+    made.ids[1] = "a"
+    assert (problem_of(made).file, problem_of(made).line) == ("two.json", 11)
+
+
+def test_columns_of_an_event_are_filled_up_to_its_place() -> None:
+    made = TraceRecord("t", "g", "f")
+    made.event("a", EventType.MESSAGE, "x", action=True)
+    made.event("b", EventType.MESSAGE, "x", action=True, value=1.0, tool=None)
+    made.event("c", EventType.MESSAGE, "x", action=True, **{"from": "y"})
+    assert made.columns == {"value": [None, 1.0], "from": [None, None, "y"]}

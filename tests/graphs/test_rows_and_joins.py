@@ -1,0 +1,205 @@
+"""Rows of tables with their places, and rewards and groups joined to traces."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from graphs.errors import CreditError, NothingReadError, Problem, TraceError
+from graphs.readers import read
+from graphs.readers.rows import column_names, read_rows
+from graphs.readers.source import Source
+
+
+def parquet(**columns: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, row_group_size=2)
+    return out.getvalue()
+
+
+def rows_of(content: bytes, folder: Path, name: str = "table") -> list[tuple[int, Any]]:
+    file = folder / name
+    file.write_bytes(content)
+    return [(line, row.kind if isinstance(row, Problem) else row) for line, row in read_rows(file)]
+
+
+def test_csv_cells_stay_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
+    content = b'trace,reward,note\r\n007,1.5,"a, ""b""\nc"\r\n\r\nx,,"" \n'
+    assert rows_of(content, tmp_path)[0] == (3, {"trace": "007", "reward": "1.5", "note": 'a, "b"\nc'})
+    assert rows_of(b"a,b\n1,\n", tmp_path) == [(2, {"a": "1", "b": None})]
+
+
+def test_a_bad_row_of_csv_stands_alone(tmp_path: Path) -> None:
+    content = b'a,b\n1,2\n1\n1,2,3\n3,"x"y\n5,6\n'
+    assert rows_of(content, tmp_path) == [
+        (2, {"a": "1", "b": "2"}),
+        (3, "bad-row"),
+        (4, "bad-row"),
+        (5, "bad-row"),
+        (6, {"a": "5", "b": "6"}),
+    ]
+
+
+def test_json_lines_keep_their_types_and_a_bad_line_stands_alone(tmp_path: Path) -> None:
+    content = b'{"a": 1, "b": [2]}\n\n{"a": \n[1]\n{"a": NaN}\n{"a": null}\n' + b'{"a":' * 9999
+    assert rows_of(content, tmp_path) == [
+        (1, {"a": 1, "b": [2]}),
+        (3, "bad-json"),
+        (4, "bad-type"),
+        (5, "non-finite"),
+        (6, {"a": None}),
+        (7, "too-deep"),
+    ]
+
+
+def test_parquet_rows_are_numbered(tmp_path: Path) -> None:
+    content = parquet(a=[1, None, 3], b=["x", "y", "z"])
+    assert rows_of(content, tmp_path) == [(1, {"a": 1, "b": "x"}), (2, {"a": None, "b": "y"}), (3, {"a": 3, "b": "z"})]
+    assert [row for _, row in read_rows(tmp_path / "table", ["b"])] == [{"b": "x"}, {"b": "y"}, {"b": "z"}]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gz", "zst"])
+@pytest.mark.parametrize("content", [b"a\n1\n", b'{"a": "1"}', parquet(a=["1"])], ids=["csv", "jsonl", "parquet"])
+def test_compressed_tables(pack: Callable[[bytes], bytes], content: bytes, tmp_path: Path) -> None:
+    assert [row for _, row in rows_of(pack(content), tmp_path)] == [{"a": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "line"),
+    [
+        (b"", "empty-file", 0),
+        (b"\n \n", "empty-file", 0),
+        (b"a,a\n1,2\n", "bad-header", 1),
+        (b'"a\n1,2\n', "bad-header", 2),
+        (b"a\n\xff\n", "not-utf-8", 2),
+        (b"PAR1 and no more", "bad-parquet", 0),
+        (parquet(a=list(range(1000)))[:-9], "bad-parquet", 0),
+        (gzip.compress(b"a\n1\n")[:-3], "unreadable", 0),
+    ],
+)
+def test_tables_that_cannot_be_read(content: bytes, kind: str, line: int, tmp_path: Path) -> None:
+    with pytest.raises(TraceError) as caught:
+        rows_of(content, tmp_path)
+    assert (caught.value.problem.kind, caught.value.problem.line) == (kind, line)
+    assert caught.value.problem.file == str(tmp_path / "table")
+
+
+def test_damage_inside_a_parquet_file_is_named(tmp_path: Path) -> None:
+    content = bytearray(parquet(a=[f"text {i}" for i in range(1000)]))
+    rng = np.random.default_rng(7)
+    seen: set[str] = set()
+    for _ in range(60):
+        damaged = bytearray(content)
+        for at in rng.integers(4, len(content), 20):
+            damaged[at] = rng.integers(256)
+        try:
+            seen.add(str(len(rows_of(bytes(damaged), tmp_path))))
+        except TraceError as error:
+            seen.add(error.problem.kind)
+    assert "bad-parquet" in seen
+
+
+def test_column_names(tmp_path: Path) -> None:
+    for content, names in (
+        (b"a,b\n1,2\n", ["a", "b"]),
+        (b'{"a": 1}\n{"b": 2, "a": 3}\n', ["a", "b"]),
+        (parquet(x=[1], y=[2]), ["x", "y"]),
+    ):
+        (tmp_path / "t").write_bytes(content)
+        assert column_names(Source("t", tmp_path / "t")) == names
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Three traces, the first with an outcome of its own."""
+    file = tmp_path / "log.jsonl"
+    lines = [
+        {"trace_id": name, "task_id": "k", "events": [{"id": "1", "type": "message", "agent": "x"}]} for name in "abc"
+    ]
+    lines[0]["rewards"] = {"team": 5.0}
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return file
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"trace,reward,other\nc,0.5,x\na,-1,y\n", b'{"trace_id": "c", "reward": 0.5}\n{"trace": "a", "reward": -1}',
+     parquet(trace=["c", "a"], reward=[0.5, -1.0])],
+    ids=["csv", "jsonl", "parquet"],
+)  # fmt: skip
+def test_rewards_from_a_file(content: bytes, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "rewards").write_bytes(content)
+    traces = read(log, rewards=tmp_path / "rewards")
+    np.testing.assert_array_equal(traces.reward[:3], np.array([-1, np.nan, 0.5], np.float32))
+    assert traces.problems == ()
+
+
+def test_groups_from_a_file_and_mappings(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "groups.csv").write_text("trace,group\na,1\nb,2\nc,1\n")
+    traces = read(log, groups=tmp_path / "groups.csv", rewards={"a": 1, "b": 2.5, "c": "3"}, reward="judge")
+    assert traces.traces["group"].to_pylist() == ["1", "2", "1"]
+    assert traces.graph.group_ids[:3].tolist() == [0, 1, 0]
+    assert traces.reward[:3].tolist() == [1, 2.5, 3]
+    assert traces.evidence["rewards.team"].mask[:3].tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds", "reward_of_b"),
+    [
+        ("b,1\nb,1\n", [("ambiguous-row", 3)], np.nan),
+        ("b,1\nb,2\nb,3\n", [("ambiguous-row", 3), ("ambiguous-row", 4)], np.nan),
+        ("b,\n", [("bad-row", 2)], np.nan),
+        (",1\n", [("bad-row", 2)], np.nan),
+        ("b,high\n", [("non-finite-reward", 2)], np.nan),
+        ("b,nan\n", [("non-finite-reward", 2)], np.nan),
+        ("b,1e999\n", [("non-finite-reward", 2)], np.nan),
+        ("b,True\n", [("non-finite-reward", 2)], np.nan),
+        ("b,high\nb,1\n", [("non-finite-reward", 2), ("ambiguous-row", 3)], np.nan),
+        ("b,1,1\n", [("bad-row", 2)], np.nan),
+        ("zzz,1\nb,2\n", [("unmatched-row", 2)], 2.0),
+    ],
+)
+def test_rows_that_do_not_fit_are_reported_and_never_guessed(
+    text: str, kinds: list[tuple[str, int]], reward_of_b: float, log: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "rewards.csv"
+    file.write_text("trace,reward\n" + text)
+    traces = read(log, rewards=file)
+    assert [(p.kind, p.line) for p in traces.problems] == kinds
+    assert {p.file for p in traces.problems} == {str(file)}
+    np.testing.assert_array_equal(traces.reward[:3], np.array([5, reward_of_b, np.nan], np.float32))
+
+
+@pytest.mark.parametrize("value", [True, 10**400, [1], None, "x", float("inf")])
+def test_odd_rewards_of_a_mapping(value: Any, log: Path) -> None:
+    traces = read(log, rewards={"b": value})
+    assert len(traces.problems) == 1
+    assert traces.problems[0].file == "<rewards>"
+    assert np.isnan(traces.reward[1])
+
+
+def test_a_reward_beyond_float32_refuses_its_trace(log: Path) -> None:
+    traces = read(log, rewards={"b": 1e39})
+    assert [(p.kind, p.trace) for p in traces.problems] == [("out-of-range", "b")]
+    assert traces.traces["trace"].to_pylist() == ["a", "c"]
+
+
+@pytest.mark.parametrize("option", ["rewards", "groups"])
+def test_a_table_that_is_named_but_cannot_be_read_is_an_error(option: str, log: Path, tmp_path: Path) -> None:
+    """To read on without the rewards that were asked for would be a guess."""
+    with pytest.raises(CreditError, match="unreadable"):
+        read(log, **{option: tmp_path / "nothing.csv"})  # type: ignore[arg-type]
+    (tmp_path / "empty.csv").write_bytes(b"")
+    with pytest.raises(CreditError, match="empty-file") as caught:
+        read(log, **{option: tmp_path / "empty.csv"})  # type: ignore[arg-type]
+    assert not isinstance(caught.value, NothingReadError)

@@ -1,0 +1,96 @@
+"""Layers and lightness: who may import whom, and what an import costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BELOW = {
+    "graphs": {"graphs"},
+    "estimators": {"graphs", "estimators"},
+    "credit": {"graphs", "estimators", "credit"},
+}
+HEAVY = {
+    "pyarrow",
+    "msgspec",
+    "zstandard",
+    "networkx",
+    "matplotlib",
+    "click",
+    "rich",
+    "pandas",
+    "torch",
+    "flax",
+    "optax",
+}
+
+
+def imported(file: Path) -> set[str]:
+    """Top-level names that a file imports, anywhere in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("package", sorted(BELOW))
+def test_packages_import_downwards_only(package: str) -> None:
+    for file in (ROOT / package).rglob("*.py"):
+        upwards = (imported(file) & set(BELOW)) - BELOW[package]
+        assert not upwards, f"{file.relative_to(ROOT)} imports {upwards}"
+
+
+def modules_after(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint('\\n'.join({{m.split('.')[0] for m in sys.modules}}))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
+    return set(result.stdout.split())
+
+
+@pytest.mark.parametrize("code", ["import estimators", "import graphs", "from estimators import grpo"])
+def test_trainers_import_no_reading_plotting_or_command_line_library(code: str) -> None:
+    modules = modules_after(code)
+    assert "jax" in modules
+    assert not (modules - modules_after("import jax")) & HEAVY  # JAX itself loads a compression library
+
+
+def test_importing_credit_loads_nothing_heavy() -> None:
+    assert not modules_after("import credit") & (HEAVY | {"jax", "numpy"})
+
+
+def test_every_lazy_name_resolves() -> None:
+    import credit
+
+    for name in credit.__all__:
+        assert getattr(credit, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = credit.nonsense
+
+
+def test_lazy_names_are_those_declared_for_type_checkers() -> None:
+    tree = ast.parse((ROOT / "credit" / "__init__.py").read_text())
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in guarded.body if isinstance(node, ast.ImportFrom)]
+    declared = {alias.name for node in imports for alias in node.names} - {"*"}
+    assert [node.module for node in imports if node.names[0].name == "*"] == ["estimators"]
+    import credit
+    import estimators
+
+    assert declared == set(credit.__all__) - set(estimators.__all__)
+
+
+def test_a_foreign_sibling_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs" / "__init__.py").write_text("raise RuntimeError('the foreign package was imported')\n")
+    script = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(ROOT)!r}]; import credit"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert result.returncode != 0
+    assert "ImportError: credit needs its own package 'graphs'" in result.stderr
+    assert "the foreign package was imported" not in result.stderr

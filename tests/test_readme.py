@@ -1,0 +1,73 @@
+"""The README's blocks run, in order, and print what they say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+
+
+def blocks(language: str) -> list[str]:
+    return [body for kind, body in BLOCK.findall((ROOT / "README.md").read_text()) if kind == language]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `credit demo` has run."""
+    folder = tmp_path_factory.mktemp("readme")
+    subprocess.run([sys.executable, "-m", "credit", "demo"], check=True, capture_output=True, cwd=folder)
+    return folder
+
+
+def test_python_blocks_run_and_print_what_they_say(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    namespace: dict[str, object] = {}
+    assert len(blocks("python")) >= 3
+    for body in blocks("python"):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(body, "README.md", "exec"), namespace)
+        expected = [line[2:] for line in body.splitlines() if line.startswith("# ")]
+        assert out.getvalue().rstrip().splitlines() == expected
+
+
+def commands() -> list[str]:
+    lines = [line[2:] for body in blocks("console") for line in body.splitlines() if line.startswith("$ credit ")]
+    return [line.split("#")[0].strip() for line in lines]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_run(folder: Path, command: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", *command.split()], capture_output=True, text=True, cwd=folder, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_what_validate_is_said_to_print(folder: Path) -> None:
+    command = [sys.executable, "-m", "credit", "validate", "demo/traces.jsonl"]
+    printed = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True).stdout
+    lines = [line.rstrip() for line in printed.splitlines()]
+    said = next(body for body in blocks("text") if body.startswith("traces "))
+    missing = [line for line in said.splitlines() if line not in lines]
+    assert not missing
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text()):
+        assert (ROOT / target).exists(), target
+
+
+def test_trainers_blocks_are_those_that_tests_run() -> None:
+    """They need verl or Tunix to run as they are; tests/credit/test_trainers_doc.py runs them with stand-ins."""
+    page = (ROOT / "docs" / "trainers.md").read_text()
+    assert len(blocks("py")) == 2
+    assert all(f"```python\n{body}```" in page for body in blocks("py"))

@@ -1,0 +1,38 @@
+"""The wheel, installed in a clean environment, does the main job from a directory that has its own `graphs/`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.slow
+def test_the_wheel_runs_the_demo_from_a_foreign_directory(tmp_path: Path) -> None:
+    dist = tmp_path / "dist"
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(dist), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = dist.glob("orchestration_credit-*.whl")
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=True)
+    python = environment / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", f"{wheel}[plot]"], check=True, capture_output=True)
+
+    foreign = tmp_path / "foreign"
+    (foreign / "graphs").mkdir(parents=True)
+    (foreign / "graphs" / "__init__.py").write_text("raise RuntimeError('the foreign package was imported')\n")
+    credit = environment / "bin" / "credit"
+    demo = subprocess.run([credit, "demo", "-o", "out"], capture_output=True, text=True, cwd=foreign, check=False)
+    assert demo.returncode == 0, demo.stderr
+    assert (foreign / "out" / "advantages.parquet").stat().st_size > 0
+
+    from_here = subprocess.run(
+        [python, "-m", "credit", "--help"], capture_output=True, text=True, cwd=foreign, check=False
+    )
+    assert from_here.returncode != 0
+    assert "credit needs its own package 'graphs'" in from_here.stderr
