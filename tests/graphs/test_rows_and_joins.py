@@ -86,6 +86,8 @@ def test_compressed_tables(pack: Callable[[bytes], bytes], content: bytes, tmp_p
         (parquet(a=list(range(1000)))[:-9], "bad-parquet", 0),
         (gzip.compress(b"a\n1\n")[:-3], "unreadable", 0),
     ],
+    # gzip stamps the time into its header: an id made of it would differ between the workers of a run.
+    ids=lambda value: repr(value[:4]) if isinstance(value, bytes) else str(value),
 )
 def test_tables_that_cannot_be_read(content: bytes, kind: str, line: int, tmp_path: Path) -> None:
     with pytest.raises(TraceError) as caught:
