@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from credit.ledger import Ledger, compose
     from credit.methods import METHODS, Method
     from credit.plot import draw_trace
+    from credit.published import PUBLISHED, Published, find_method
     from credit.tables import table
     from credit.write import write_table
     from estimators import *
@@ -55,6 +56,7 @@ _HOME: dict[str, str] = {
     **dict.fromkeys(("Ledger", "compose"), "credit.ledger"),
     **dict.fromkeys(("METHODS", "Method"), "credit.methods"),
     "draw_trace": "credit.plot",
+    **dict.fromkeys(("PUBLISHED", "Published", "find_method"), "credit.published"),
     "table": "credit.tables",
     "write_table": "credit.write",
     **dict.fromkeys(

@@ -99,6 +99,7 @@ def first_line(value: Any) -> str:
 def methods_page() -> str:
     """The table of methods, and what its columns mean."""
     from credit.methods import METHODS, Method
+    from credit.published import PUBLISHED
 
     lines = [
         "# Methods",
@@ -116,6 +117,20 @@ def methods_page() -> str:
             f"| `{name}` | {m.summary} | {m.unit} | {m.estimand} | {unbiased} | {m.scope} | {needs} | {m.cost} "
             f"| {m.status} | {m.reference} |"
         )
+    lines += [
+        "",
+        "## Published names",
+        "",
+        "`--method` takes these names too. A method that no log allows says why, and which piece of it can be used.",
+        "",
+        "| published as | name | status | by | how sure, or why not | what can be used |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, paper in PUBLISHED.items():
+        by = f"`{paper.method}`" if paper.method else "-"
+        options = ", ".join(f"`{key}={value}`" for key, value in paper.options.items())
+        by += f" with {options}" if options else ""
+        lines.append(f"| {paper.title} | `{name}` | {paper.status} | {by} | {paper.note} | {paper.portable or '-'} |")
     lines += ["", "## Columns", "", "```text", inspect.getdoc(Method) or "", "```", ""]
     assert dataclasses.is_dataclass(Method)
     return "\n".join(lines)

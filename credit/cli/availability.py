@@ -9,6 +9,7 @@ import numpy as np
 
 from credit.cli.options import missing_evidence
 from credit.methods import METHODS, Method
+from credit.published import PUBLISHED
 from credit.validate import returns
 from graphs.traces import Traces
 
@@ -19,17 +20,21 @@ __all__ = ["Availability", "availability"]
 class Availability:
     """Whether a method says anything about some logs, and if not, why."""
 
-    state: Literal["computable", "degenerate", "missing"]
+    state: Literal["computable", "degenerate", "missing", "not computable"]
     why: str = ""
 
 
 def availability(traces: Traces) -> dict[str, Availability]:
-    """The state of every method on these logs, without computing any.
+    """The state of every method, and of every published name, on these logs, without computing any.
 
     A method that compares is degenerate where nothing differs: no two samples of one key (the group, or the batch) have
     different returns. For methods whose unit is the event, samples are rows: outcome plus the row's own reward.
     """
-    return {name: _judge(traces, method) for name, method in METHODS.items()}
+    states = {name: _judge(traces, method) for name, method in METHODS.items()}
+    for name, paper in PUBLISHED.items():
+        if name not in states:
+            states[name] = states[paper.method] if paper.method else Availability("not computable", paper.note)
+    return states
 
 
 def _judge(traces: Traces, method: Method) -> Availability:

@@ -20,7 +20,7 @@ __all__ = ["methods"]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def methods(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
-    """List methods; with logs, say which are computable, degenerate, or lack evidence."""
+    """List methods, and published names; with logs, say which are computable, degenerate, or lack evidence."""
     from credit.cli.availability import availability
 
     traces = read_traces(paths, **reading) if paths else None
@@ -30,22 +30,29 @@ def methods(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json
 
         click.echo(msgspec.json.format(msgspec.json.encode(_plain(states))))
     else:
-        stdout().print(_promises() if states is None else _states(states))
+        console = stdout()
+        console.print(_promises() if states is None else _states(states))
+        console.print(_published(states))
     if traces is not None:
         list_problems(traces.problems, stderr(), all_=False)
         ctx.exit(exit_code(traces, allow_bad))
 
 
 def _plain(states: dict[str, Any] | None) -> dict[str, Any]:
+    """Methods by name, then published names that lead to one of them or to none."""
     import dataclasses
 
     from credit.methods import METHODS
+    from credit.published import PUBLISHED
 
     plain: dict[str, Any] = {}
     for name, method in METHODS.items():
         plain[name] = {f.name: getattr(method, f.name) for f in dataclasses.fields(method) if f.name != "fn"}
-        if states is not None:
-            plain[name] |= dataclasses.asdict(states[name])
+    for name, paper in PUBLISHED.items():
+        row = {"title": paper.title, "method": paper.method, "note": paper.note, "portable": paper.portable}
+        plain[name] = plain.get(name, {"status": paper.status}) | row
+    for name, state in (states or {}).items():
+        plain[name] |= dataclasses.asdict(state)
     return plain
 
 
@@ -65,10 +72,24 @@ def _states(states: dict[str, Any]) -> Table:
 
     table = _grid("method", "on these logs", "why", "what it computes")
     style = {"computable": "green", "degenerate": "yellow", "missing": "red"}
-    for name, state in states.items():
+    for name, method in METHODS.items():
+        state = states[name]
         table.add_row(
-            words(name), words(state.state, style[state.state]), words(state.why or "-"), words(METHODS[name].summary)
+            words(name), words(state.state, style[state.state]), words(state.why or "-"), words(method.summary)
         )
+    return table
+
+
+def _published(states: dict[str, Any] | None) -> Table:
+    """Every published name, what computes it, and how sure that is."""
+    from credit.published import PUBLISHED
+
+    columns = ("published as", "name", "status", "by", "how sure, or why not", "what can be used")
+    table = _grid(*columns) if states is None else _grid(*columns[:2], "on these logs", *columns[3:])
+    for name, paper in PUBLISHED.items():
+        state = paper.status if states is None else states[name].state
+        row = (paper.title, name, state, paper.method or "-", paper.note, paper.portable or "-")
+        table.add_row(*map(words, row))
     return table
 
 

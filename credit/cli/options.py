@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from credit.published import find_method
 from graphs.errors import CreditError
 from graphs.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
@@ -17,24 +17,9 @@ if TYPE_CHECKING:
     from estimators.base import Credit
     from graphs.traces import Traces
 
-__all__ = ["choose", "evidence_for", "missing_evidence", "options_of", "parse_options", "run_method"]
+__all__ = ["evidence_for", "missing_evidence", "options_of", "parse_options", "run_method"]
 
 EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
-
-
-def choose(name: str) -> Method:
-    """The method of that name.
-
-    Raises:
-      CreditError: there is none; the nearest names are in the message.
-    """
-    from credit.methods import METHODS
-
-    if name not in METHODS:
-        near = difflib.get_close_matches(name, METHODS, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "`credit methods` lists them"
-        raise CreditError(f"no method is called {name!r}; {hint}")
-    return METHODS[name]
 
 
 def options_of(method: Method) -> dict[str, Any]:
@@ -59,7 +44,7 @@ def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
     Raises:
       CreditError: no such option, a value of the wrong type, or an option given twice.
     """
-    method = choose(name)
+    method = find_method(name)
     known = options_of(method)
     options: dict[str, Any] = {}
     for text in given:
@@ -113,7 +98,7 @@ def run_method(traces: Traces, name: str, given: Iterable[str] = (), also: Itera
     Raises:
       CreditError: unknown method or option, an option's value that the method refuses, missing evidence.
     """
-    method, options = choose(name), parse_options(name, given)
+    method, options = find_method(name), parse_options(name, given)
     evidence = evidence_for(traces, name, method, also)
     try:
         return method.fn(traces.graph, traces.reward, **evidence, **options)

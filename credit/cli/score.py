@@ -105,7 +105,7 @@ def _silence(traces: Traces, method: str, credit: Credit) -> list[str]:
         needy = {
             name: " and ".join(METHODS[name].needs)
             for name, state in availability(traces).items()
-            if state.state == "missing"
+            if name in METHODS and state.state == "missing"
         }
         if needy:
             lines.append("methods that could, given evidence: " + ", ".join(f"{k} ({v})" for k, v in needy.items()))
