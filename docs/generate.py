@@ -26,6 +26,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "estimators.released",
         "estimators.increments",
         "estimators.control",
+        "estimators.contrast",
         "estimators.exact",
         "estimators.shapley",
         "estimators.structured",

@@ -30,6 +30,10 @@ class Reason:
     ONE_REPLAY = 8
     NO_OVERLAP = 9
     OUT_OF_RANGE = 10
+    NO_SUPPORT = 11
+    LOW_ESS = 12
+    CONTEXTS_DIFFER = 13
+    CONTRADICTION = 14
 
 
 REASONS: tuple[str, ...] = (
@@ -44,6 +48,10 @@ REASONS: tuple[str, ...] = (
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, 0 or 1: no alternative was possible",
     "rewards too large for the arithmetic: their squares or differences overflow",
+    "no support: the log does not show that the policy that acted could choose all that the target policy can",
+    "too few effective samples: a few large weights carry the estimate",
+    "the contexts differ: one choice is logged under several, so its alternatives were not drawn in one situation",
+    "logged probabilities contradict each other: those of the alternatives sum to more than 1",
 )
 """The reason for each code, in words; the empty string is the code of a valid event."""
 

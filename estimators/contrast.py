@@ -1,0 +1,177 @@
+"""A decision against its alternative, from logs in which the policy took each of them with a known probability.
+
+Spawn or not, stop or go on: after one prefix only one of the two happens, so the effect of a single decision is never
+seen. Its mean over prefixes is, if the policy took either side with a probability that was logged. Everything here is
+an array over decisions [N]; nothing knows about graphs, so that critics, worlds and readers can share it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Reason
+from graphs.event_graph import Array
+from graphs.levels import pair_ids
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
+
+__all__ = ["Contrast", "doubly_robust_contrast"]
+
+
+class Contrast(NamedTuple):
+    """The mean effect of a decision, and whether the log can tell it; arrays [S], one entry a segment.
+
+    Attributes:
+      effect: in units of the outcome; 0 where refused.
+      stderr: its standard error; infinite where refused.
+      ess: effective sample size of the smaller arm, (Σ u)² / Σ u² over its decisions with u = 1 / propensity.
+      decisions: how many there are.
+      reason: int8, a `Reason` code; 0 means valid.
+      score: float [N], the contribution φ of each decision, whose mean is `effect`; 0 where refused.
+    """
+
+    effect: jax.Array
+    stderr: jax.Array
+    ess: jax.Array
+    decisions: jax.Array
+    reason: jax.Array
+    score: jax.Array
+
+    @property
+    def valid(self) -> jax.Array:
+        """bool [S], False where there is no answer; `reason` says why."""
+        return self.reason == Reason.VALID
+
+
+@functools.partial(jax.jit, static_argnames=("num_segments",))
+def doubly_robust_contrast(
+    outcome: Array,
+    treated: Array,
+    propensity: Array,
+    value_treated: Array,
+    value_control: Array,
+    *,
+    control: Array | None = None,
+    propensity_control: Array | None = None,
+    where: Array | None = None,
+    segment_ids: Array | None = None,
+    num_segments: int = 1,
+    cluster_ids: Array | None = None,
+    min_ess: float | Array = 50.0,
+    min_ess_fraction: float | Array = 0.1,
+) -> Contrast:
+    """Mean of Q(h, treated) − Q(h, control) over the prefixes h at which the decision was made (AIPW).
+
+        φ = m₁ − m₀ + 1[treated] (R − m₁) / π₁ − 1[control] (R − m₀) / π₀        effect = mean φ
+
+    Unbiased whatever the model m, since π₁ and π₀ are the policy's own; the better m, the smaller the error, down to
+    the bound of every such estimator where m = Q. With m = 0 it is inverse propensity weighting. m must not have been
+    fitted on the decision's own trace (cross-fit it), or the standard error is too small.
+
+    An average over prefixes is an average over *these* prefixes. So one decision with a propensity of 0, 1 or none
+    makes its whole segment refuse: leaving it out would answer for other prefixes, where the effect may have the other
+    sign. Propensities must come from the policy; estimated ones cannot tell a policy that never had a choice.
+
+    Args:
+      outcome: float [N], R of the decision's trace.
+      treated: bool [N], True where the decision fell that way (spawned, stopped).
+      propensity: float [N], π₁, the probability of that at this prefix, whatever was then done; NaN where unknown.
+      value_treated, value_control: float [N], m₁ and m₀, a model's R after either decision at this prefix.
+      control: bool [N], True where the decision fell the other way. Default: wherever it is not `treated`.
+      propensity_control: float [N], π₀, needed if there are further alternatives. Default: 1 − π₁.
+      where: bool [N], which entries are decisions; what lies elsewhere is inert. Default: all.
+      segment_ids, num_segments: int [N] in [0, num_segments): one answer for each segment. Default: one for all.
+      cluster_ids: int [N], equal where decisions share their outcome, as those of one trace do; the standard error is
+        then over clusters. Default: decisions are independent.
+      min_ess: smallest effective sample size of either arm. Below some 50 a normal interval does not cover.
+      min_ess_fraction: smallest effective size as a part of the arm's decisions.
+
+    Returns:
+      `Contrast`. Reasons: NO_EVIDENCE for an empty segment, an unknown outcome or model value; NO_OVERLAP; TOO_FEW
+      where an arm is empty or there is one cluster; LOW_ESS.
+
+    Raises:
+      TypeError, ValueError: dtypes or shapes, at trace time; exactly one of `control` and `propensity_control`.
+
+    Reference: Robins, Rotnitzky and Zhao 1994; Dudík, Langford and Li 2011, arXiv:1103.4601.
+    """
+    n = jnp.shape(outcome)[0]
+    y, m1, m0 = (
+        _floats(name, values, n)
+        for name, values in (("outcome", outcome), ("value_treated", value_treated), ("value_control", value_control))
+    )
+    p1 = _floats("propensity", propensity, n)
+    took = _mask("treated", treated, n)
+    if (control is None) != (propensity_control is None):
+        raise ValueError("pass both control and propensity_control, or neither (two alternatives: π₀ = 1 − π₁)")
+    left = ~took if control is None else _mask("control", control, n)
+    p0 = 1 - p1 if propensity_control is None else _floats("propensity_control", propensity_control, n)
+    there = jnp.ones(n, bool) if where is None else _mask("where", where, n)
+    took, left = took & there, left & there
+    segment = jnp.zeros(n, jnp.int32) if segment_ids is None else jnp.asarray(segment_ids)
+
+    overlap = (p1 > 0) & (p1 < 1) & (p0 > 0) & (p0 < 1) & (p1 + p0 <= 1 + 1e-5)
+    known = jnp.isfinite(m1) & jnp.isfinite(m0) & (jnp.isfinite(y) | ~(took | left))
+    usable = there & overlap & known
+    y, m1, m0 = (jnp.where(usable, x, jnp.zeros_like(x)) for x in (y, m1, m0))
+    inverse = jnp.where(took, 1 / jnp.where(usable, p1, 1), 1 / jnp.where(usable, p0, 1))
+    residual = jnp.where(took, y - m1, jnp.where(left, m0 - y, jnp.zeros_like(y)))
+    score = jnp.where(usable, m1 - m0 + residual * inverse, jnp.zeros_like(y))
+
+    count = segment_count(segment, num_segments, there, y.dtype)
+    first = score[segment_first(segment, num_segments, there)]  # relative to it, so that equal scores do not deviate
+    effect = first + segment_mean(score - first[segment], segment, num_segments, there)
+    if cluster_ids is None:
+        cluster, of_cluster, is_cluster = jnp.arange(n, dtype=jnp.int32), segment, there
+    else:
+        cluster = pair_ids(segment, jnp.asarray(cluster_ids), there)
+        of_cluster = segment[segment_first(cluster, n, there)]
+        is_cluster = segment_count(cluster, n, there) > 0
+    deviation = segment_sum(score - effect[segment], cluster, n, there)
+    clusters = segment_count(of_cluster, num_segments, is_cluster, y.dtype)
+    squares = segment_sum(deviation**2, of_cluster, num_segments, is_cluster)
+    stderr = safe_sqrt(safe_divide(squares * safe_divide(clusters, clusters - 1), count**2))
+
+    ess, enough = jnp.full_like(count, jnp.inf), jnp.ones(num_segments, bool)
+    empty = jnp.zeros(num_segments, bool)
+    for arm in (took, left):
+        size = segment_count(segment, num_segments, arm, y.dtype)
+        weights = segment_sum(inverse, segment, num_segments, arm)
+        effective = safe_divide(weights**2, segment_sum(inverse**2, segment, num_segments, arm))
+        enough = enough & (effective >= min_ess) & (effective >= min_ess_fraction * size)
+        empty = empty | (size < 1)
+        ess = jnp.minimum(ess, effective)
+
+    reason = jnp.where(enough, Reason.VALID, Reason.LOW_ESS)
+    reason = jnp.where(empty | (clusters < 2), Reason.TOO_FEW, reason)
+    reason = jnp.where(segment_count(segment, num_segments, there & ~overlap) > 0, Reason.NO_OVERLAP, reason)
+    lacks = (segment_count(segment, num_segments, there & ~known) > 0) | (count < 1)
+    reason = jnp.where(lacks, Reason.NO_EVIDENCE, reason).astype(jnp.int8)
+    valid = reason == Reason.VALID
+    return Contrast(
+        effect=jnp.where(valid, effect, jnp.zeros_like(effect)),
+        stderr=jnp.where(valid, stderr, jnp.full_like(stderr, jnp.inf)),
+        ess=ess,
+        decisions=count,
+        reason=reason,
+        score=jnp.where(there & valid[segment], score, jnp.zeros_like(score)),
+    )
+
+
+def _floats(name: str, values: Array, n: int) -> jax.Array:
+    values = jnp.asarray(values)
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        raise TypeError(f"{name} has dtype {values.dtype}; expected a floating type")
+    if values.shape != (n,):
+        raise ValueError(f"{name} has shape {values.shape}; expected ({n},), one entry for each decision")
+    return values.astype(jnp.promote_types(values.dtype, jnp.float32))
+
+
+def _mask(name: str, values: Array, n: int) -> jax.Array:
+    values = jnp.asarray(values)
+    if values.dtype != jnp.bool_ or values.shape != (n,):
+        raise TypeError(f"{name} is {values.dtype} {values.shape}; expected bool ({n},)")
+    return values
