@@ -14,7 +14,7 @@ from graphs.traces import Traces
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["table"]
+__all__ = ["event_columns", "table"]
 
 TYPE_NAMES = [member.name.lower() for member in sorted(EventType)]
 
@@ -38,27 +38,15 @@ def table(traces: Traces, credit: Credit, *, actions_only: bool = False) -> pa.T
     if credit.credit.shape != (traces.graph.num_events,):
         expected = f"({traces.graph.num_events},), that of traces.graph"
         raise ValueError(f"credit has shape {credit.credit.shape}; expected {expected}")
-    graph = traces.graph
-    trace = np.asarray(graph.trace_ids[:events])
-    agent = np.asarray(graph.agent_ids[:events])
-    reward = np.asarray(traces.reward)[trace]
+    reward = np.asarray(traces.reward)[np.asarray(traces.graph.trace_ids[:events])]
     reason = np.asarray(credit.reason)[:events]
 
     def numbers(values: object) -> np.ndarray:
         return np.asarray(values)[:events]
 
     joined = pa.table(
-        {
-            "file": traces.events["file"],
-            "line": traces.events["line"],
-            "trace": _words(traces.traces["trace"], trace),
-            "group": _words(traces.traces["group"], trace),
-            "event": traces.events["event"],
-            "agent": _words(traces.agents["agent"], agent),
-            "role": _words(traces.agents["role"], agent),
-            "turn": _turn_in_trace(numbers(graph.turn_ids), trace),
-            "type": _words(TYPE_NAMES, numbers(graph.event_type)),
-            "action": numbers(graph.action_mask),
+        event_columns(traces)
+        | {
             "reward": pa.array(reward, from_pandas=True),
             "credit": numbers(credit.credit),
             "baseline": numbers(credit.baseline),
@@ -69,6 +57,26 @@ def table(traces: Traces, credit: Credit, *, actions_only: bool = False) -> pa.T
         }
     )
     return joined.filter(joined["action"]) if actions_only else joined
+
+
+def event_columns(traces: Traces) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """What and where each real event is: the columns file, line, trace, … action of `table`."""
+    graph, events = traces.graph, traces.sizes.events
+    trace, agent, turn, kind = (
+        np.asarray(ids[:events]) for ids in (graph.trace_ids, graph.agent_ids, graph.turn_ids, graph.event_type)
+    )
+    return {
+        "file": traces.events["file"],
+        "line": traces.events["line"],
+        "trace": _words(traces.traces["trace"], trace),
+        "group": _words(traces.traces["group"], trace),
+        "event": traces.events["event"],
+        "agent": _words(traces.agents["agent"], agent),
+        "role": _words(traces.agents["role"], agent),
+        "turn": pa.array(_turn_in_trace(turn, trace)),
+        "type": _words(TYPE_NAMES, kind),
+        "action": pa.array(np.asarray(graph.action_mask[:events])),
+    }
 
 
 def _words(words: Iterable[str] | pa.ChunkedArray, ids: np.ndarray) -> pa.DictionaryArray:
