@@ -117,6 +117,7 @@ class Combined(NamedTuple):
 
     Attributes:
       amount: float [E], the average claim; 0 where nobody claims.
+      parts: float [S, E], what each source brought to it: weight times claim.
       stderr: float [E]; infinite where no source states an error.
       there: bool [E], events with at least one valid claim.
       weight: float [S, E], the weight of each source in the average; sums to 1 over the sources that claim.
@@ -127,6 +128,7 @@ class Combined(NamedTuple):
     """
 
     amount: jax.Array
+    parts: jax.Array
     stderr: jax.Array
     there: jax.Array
     weight: jax.Array
@@ -152,8 +154,8 @@ def combine(claims: list[Credit]) -> Combined:
     members = [[claim for claim in claims if claim.source == source] for source in sources]
     votes = [_one_vote(claims_of_source) for claims_of_source in members]
     amount, variance, there = (jnp.stack(part) for part in zip(*votes, strict=True))
-    total, stderr, any_claim, weight, chi_squared = _average(amount, variance, there)
-    return Combined(total, stderr, any_claim, weight, chi_squared, sources)
+    parts, stderr, any_claim, weight, chi_squared = _average(amount, variance, there)
+    return Combined(jnp.sum(parts, axis=0), parts, stderr, any_claim, weight, chi_squared, sources)
 
 
 def _one_vote(claims: list[Credit]) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -174,7 +176,7 @@ def _average(
     precision = jnp.where(stated, 1 / jnp.where(stated, variance, 1), 0)
     weight = jnp.where(all_stated, precision, jnp.where(there, 1.0, 0.0))
     weight = safe_divide(weight, jnp.sum(weight, axis=0)[None])
-    total = jnp.sum(weight * jnp.where(there, amount, 0), axis=0)
+    parts = weight * jnp.where(there, amount, 0)
     spread = safe_sqrt(jnp.sum(weight**2 * jnp.where(stated, variance, 0), axis=0))
     any_claim = jnp.any(there, axis=0)
     stderr = jnp.where(any_claim & all_stated, spread, jnp.where(any_claim, jnp.inf, 0))
@@ -184,4 +186,4 @@ def _average(
     ratio = jnp.where(both, gap / jnp.where(both, variance[:, None] + variance[None], 1), 0)
     met = jnp.sum(jnp.where(both, 1.0, 0.0), axis=-1)
     chi = jnp.where(met > 0, jnp.sum(ratio, axis=-1) / jnp.where(met > 0, met, 1), jnp.nan)
-    return total, stderr, any_claim, weight, chi
+    return parts, stderr, any_claim, weight, chi

@@ -1,60 +1,25 @@
-"""The ledger: the team reward of each trace as a sum of entries, exactly, with nothing paid twice.
-
-    R = expected + Σ increments of events + outcome + unexplained + remainder
-
-`expected` is what the trace was worth before anybody acted, each increment what one action changed, `outcome` the luck
-after the last action where a claim states it, `unexplained` what no claim accounts for, and `remainder` what the grid
-of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for bit, in any order: `estimators.exact`.
-"""
+"""From the results of several methods to one ledger."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credit.ledger.entries import Ledger
 from estimators.base import Credit
-from estimators.exact import Partition, exact_partition
-from estimators.increments import Combined, NotComposableError, as_increment, combine
+from estimators.exact import exact_partition
+from estimators.increments import NotComposableError, as_increment, combine
 from estimators.shared import rloo
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_count, segment_first
 
-__all__ = ["Ledger", "compose"]
+__all__ = ["RULES", "compose"]
 
-
-@dataclasses.dataclass(frozen=True)
-class Ledger:
-    """Entries of a batch. Integers are canonical (`partition`); the floats here derive from them.
-
-    Attributes:
-      reward: float [T], the total of each trace; 0 where it has none.
-      expected, outcome, unexplained, remainder: float [T].
-      increments: float [E], exactly 0 on events without a claim.
-      stderr: float [E], of the increments; infinite where no source stated an error.
-      claimed: bool [E], events with a valid claim.
-      partition: the integers and the grid.
-      combined: how claims were averaged: weights, and χ² between sources.
-      refused: claims that took no part, by source, and why.
-      coverage: 1 − Var(unexplained) / Var(R − expected) over traces; NaN where the latter does not vary.
-    """
-
-    reward: jax.Array
-    expected: jax.Array
-    outcome: jax.Array
-    unexplained: jax.Array
-    remainder: jax.Array
-    increments: jax.Array
-    stderr: jax.Array
-    claimed: jax.Array
-    partition: Partition
-    combined: Combined | None
-    refused: Mapping[str, str]
-    coverage: float
+RULES = ("increments", "reconcile", "shares")
 
 
 def compose(
@@ -91,56 +56,83 @@ def compose(
     if rule != "increments":
         raise CreditError(f"rule is {rule!r}; expected 'increments'")
     refused: dict[str, str] = {}
-    increments: list[Credit] = []
+    scales = {claim.source: claim for claim in claims if claim.estimand == "scale"}
     totals = [claim for claim in claims if claim.estimand == "total"]
+    kept: list[Credit] = []
     for claim in claims:
         if claim.estimand == "total":
             continue
         try:
-            increments.append(as_increment(graph, claim, lambda_=lambda_, propensity=propensity))
+            kept.append(as_increment(graph, claim, lambda_=lambda_, propensity=propensity))
         except NotComposableError as error:
             refused[claim.source] = str(error)
-    combined = combine(increments) if increments else None
 
     reward = jnp.asarray(reward)
     scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
     total = jnp.where(scored, reward, 0)
-    zero = jnp.zeros_like(total)
-    if expected is None:
-        expected = _baseline(graph, totals[0] if totals else rloo(graph, reward))
-    start = jnp.where(scored, jnp.asarray(expected, total.dtype), 0)
-    end = zero if outcome is None else jnp.where(scored, jnp.asarray(outcome, total.dtype), 0)
+    start = _at_start(graph, reward, totals) if expected is None else jnp.asarray(expected, total.dtype)
+    start = jnp.where(scored, start, 0)
+    end = jnp.zeros_like(total) if outcome is None else jnp.where(scored, jnp.asarray(outcome, total.dtype), 0)
 
     trace = jnp.asarray(graph.trace_ids)
-    claimed = jnp.zeros(graph.num_events, bool) if combined is None else combined.there & scored[trace]
-    amount = jnp.zeros(graph.num_events, total.dtype) if combined is None else combined.amount.astype(total.dtype)
-    cells = jnp.where(claimed, amount, 0)
-    partition = exact_partition(cells, trace, claimed, total, trace_cells=jnp.stack([start, end], axis=1))
+    combined = combine(kept) if kept else None
+    channels = () if combined is None else combined.sources
+    if combined is None:
+        cells, claimed = jnp.zeros((graph.num_events, 0), total.dtype), jnp.zeros(graph.num_events, bool)
+        stderr, chi_squared = jnp.zeros(graph.num_events, total.dtype), {}
+    else:
+        claimed = combined.there & scored[trace]
+        cells = jnp.where(claimed[:, None], combined.parts.T.astype(total.dtype), 0)
+        stderr = jnp.where(claimed, combined.stderr, 0)
+        chi_squared = {
+            (a, b): float(combined.chi_squared[i, j])
+            for i, a in enumerate(channels)
+            for j, b in enumerate(channels)
+            if i < j
+        }
+    width = max(len(channels), 1)
+    partition = exact_partition(
+        (cells if channels else jnp.zeros((graph.num_events, 1), total.dtype)).reshape(-1),
+        jnp.repeat(trace, width),
+        jnp.repeat(claimed, width),
+        total,
+        trace_cells=jnp.stack([start, end], axis=1),
+    )
     if not bool(jnp.all(partition.exact)):
         worst = int(jnp.argmin(partition.exact))
+        largest = float(jnp.max(jnp.abs(jnp.where((trace == worst)[:, None], cells, 0))))
         raise CreditError(
             f"trace {worst} has entries outside the range of exact arithmetic: reward {float(total[worst])!r}, "
-            f"largest claim {float(jnp.max(jnp.abs(jnp.where(trace == worst, cells, 0))))!r}"
+            f"largest claim {largest!r}"
         )
+    exact = partition.amounts(jnp.repeat(trace, width)).reshape(graph.num_events, width)
     entries = partition.trace_amounts
     return Ledger(
+        graph=graph,
+        rule=rule,
+        channels=channels or ("nobody",),
         reward=total,
+        scored=scored,
         expected=entries[:, 0],
         outcome=entries[:, 1],
         unexplained=partition.residual,
         remainder=partition.remainder,
-        increments=partition.amounts(trace),
-        stderr=jnp.zeros_like(cells) if combined is None else jnp.where(claimed, combined.stderr, 0),
+        cells=exact,
+        increments=jnp.sum(exact, axis=1),  # exact: sums on the grid do not round
+        stderr=stderr,
         claimed=claimed,
         partition=partition,
-        combined=combined,
+        claims=tuple(kept),
+        scales=scales,
         refused=refused,
+        chi_squared=chi_squared,
         coverage=_coverage(np.asarray(partition.residual)[scored], np.asarray(total - start)[scored]),
     )
 
 
-def _baseline(graph: EventGraph, credit: Credit) -> jax.Array:
+def _at_start(graph: EventGraph, reward: jax.Array, totals: list[Credit]) -> jax.Array:
     """The baseline of each trace, 0 where it has none: [T]."""
+    credit = totals[0] if totals else rloo(graph, reward)
     trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
     first = segment_first(trace, num, credit.valid)
     there = segment_count(trace, num, credit.valid) > 0

@@ -1,0 +1,18 @@
+"""The ledger: the team reward of each trace as a sum of entries, exactly, with nothing paid twice.
+
+    R = expected + Σ increments of events + outcome + unexplained + remainder
+
+`expected` is what the trace was worth before anybody acted, each increment what one action changed, `outcome` the luck
+after the last action where a claim states it, `unexplained` what no claim accounts for, and `remainder` what the grid
+of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for bit, in any order: `estimators.exact`.
+
+    composition   from methods' results to a ledger: the three rules, and who is refused
+    entries       the ledger: totals, tables, tensors
+    signal        from a ledger to advantages to train on, with the conditions under which they are unbiased
+"""
+
+from credit.ledger.composition import compose
+from credit.ledger.entries import Ledger, Totals
+from credit.ledger.signal import Condition, Signal
+
+__all__ = ["Condition", "Ledger", "Signal", "Totals", "compose"]

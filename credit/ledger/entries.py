@@ -1,0 +1,174 @@
+"""The entries of a batch, and how to read them: totals at any level, Arrow and Parquet, tensors."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from estimators.base import Credit
+from estimators.exact import Partition
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import Level, level_ids
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from credit.ledger.signal import Kind, Signal
+    from graphs.traces import Traces
+
+__all__ = ["Ledger", "Totals"]
+
+
+class Totals(NamedTuple):
+    """Sums of increments over the units of a level, N of them; `units * 2**exponent` are the amounts exactly.
+
+    Attributes:
+      units: int64 [N, C], by channel; sums of integers, so exact in any order.
+      exponent: int32 [N], of the unit's trace.
+      amount: float [N], over all channels.
+      there: bool [N], units that have an event; ids without one are padding.
+    """
+
+    units: np.ndarray
+    exponent: np.ndarray
+    amount: np.ndarray
+    there: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Ledger:
+    """Entries of a batch. Integers are canonical (`partition`); the floats here derive from them.
+
+    A **channel** is a source of credit, a column of cells: what an event got is the sum of what each channel brought.
+
+    Attributes:
+      graph: the batch.
+      rule: by which it was composed.
+      channels: C names; of the sources, and "total" for what the exact total moved under rule "reconcile".
+      reward: float [T], the total of each trace; 0 where it has none.
+      scored: bool [T], traces that have a reward.
+      expected, outcome, unexplained, remainder: float [T].
+      cells: float [E, C], what each channel brought to each event.
+      increments: float [E], sums of cells; exactly 0 on events without a claim.
+      stderr: float [E], of the increments; infinite where no source stated an error.
+      claimed: bool [E], events that a claim, or the named scale of rule "reconcile", lets have an entry.
+      partition: the integers and the grid; `partition.units` is [E * C].
+      claims: the claims that took part, in the form in which they did.
+      scales: results of estimand "scale", by source: no claims, but factors that `advantage` can apply last.
+      refused: claims that took no part, or not everywhere, by source, and why.
+      chi_squared: for pairs of sources, mean of (c_s − c_t)² / (s_s² + s_t²) where both claim with stated errors: near
+        1 where errors are honest and independent, above 2 where they are too small or the claims mean different things,
+        below 0.5 where the sources share rollouts.
+      coverage: 1 − Var(unexplained) / Var(R − expected) over traces; NaN where the latter does not vary.
+      unexplained_variance: τ², the prior variance of `unexplained` under rule "reconcile"; NaN under other rules.
+    """
+
+    graph: EventGraph
+    rule: str
+    channels: tuple[str, ...]
+    reward: jax.Array
+    scored: jax.Array
+    expected: jax.Array
+    outcome: jax.Array
+    unexplained: jax.Array
+    remainder: jax.Array
+    cells: jax.Array
+    increments: jax.Array
+    stderr: jax.Array
+    claimed: jax.Array
+    partition: Partition
+    claims: tuple[Credit, ...]
+    scales: Mapping[str, Credit]
+    refused: Mapping[str, str]
+    chi_squared: Mapping[tuple[str, str], float]
+    coverage: float
+    unexplained_variance: float = float("nan")
+
+    @property
+    def reward_or_nan(self) -> jax.Array:
+        """The reward of each trace, NaN where it has none, as methods take it: [T]."""
+        return jnp.where(self.scored, self.reward, jnp.nan)
+
+    @property
+    def units(self) -> np.ndarray:
+        """The cells as integers, int64 [E, C]; a unit of a trace is worth 2**`partition.exponent` of it."""
+        shape = (self.graph.num_events, len(self.channels))
+        return np.asarray(self.partition.units).astype(np.int64).reshape(shape)
+
+    def totals(self, level: Level) -> Totals:
+        """Increments summed over the units of a level, exactly.
+
+        Raises:
+          ValueError: no such level.
+        """
+        ids = np.asarray(level_ids(self.graph, level))
+        real = np.asarray(self.graph.event_mask)
+        num = {"trace": self.graph.num_traces, "role": self.graph.num_agents, "agent": self.graph.num_agents}
+        count = num.get(level, self.graph.num_events)
+        units = np.zeros((count, len(self.channels)), np.int64)
+        np.add.at(units, ids[real], self.units[real])
+        exponent = np.zeros(count, np.int32)
+        exponent[ids[real]] = np.asarray(self.partition.exponent)[np.asarray(self.graph.trace_ids)[real]]
+        there = np.zeros(count, bool)
+        there[ids[real]] = True
+        dtype = np.asarray(self.reward).dtype
+        amount = np.ldexp(units.sum(axis=1).astype(dtype), exponent).astype(dtype)
+        return Totals(units, exponent, amount, there)
+
+    def table(self, traces: Traces, level: Level = "event") -> pa.Table:
+        """One row an entry, Arrow: the column `amount` of a trace's rows sums to its reward.
+
+        Columns: trace, group, entry ("expected", "increment", "outcome", "unexplained", "remainder"), what names the
+        unit down to `level` (role, agent, turn, event, type), amount, stderr, claimed, units and exponent (the integer
+        form: amount = units · 2**exponent; null for the remainder), and a column `channel:<name>` for each channel.
+        """
+        from credit.ledger.rows import ledger_table
+
+        return ledger_table(self, traces, level)
+
+    def write(self, traces: Traces, path: str | Path, level: Level = "event") -> None:
+        """Write `table` to a file, whole or not at all: .parquet, .csv, .jsonl or .arrow, by suffix."""
+        from credit.write import write_table
+
+        write_table(self.table(traces, level), path)
+
+    def to_torch(self, *, copy: bool = True) -> dict[str, Any]:
+        """The floats as `torch.Tensor`s: increments, stderr, claimed [E], cells [E, C] and the entries of traces [T].
+
+        Raises:
+          MissingExtraError: PyTorch is not installed.
+        """
+        from credit.bridge import to_torch
+
+        names = (
+            "increments",
+            "stderr",
+            "claimed",
+            "cells",
+            "reward",
+            "expected",
+            "outcome",
+            "unexplained",
+            "remainder",
+        )
+        return {name: to_torch(getattr(self, name), copy=copy) for name in names}
+
+    def advantage(
+        self,
+        kind: Kind = "control",
+        *,
+        baseline: Array | None = None,
+        beta: float | Array | None = None,
+        scale: str | Credit | None = None,
+        decided_before: tuple[str, ...] = (),
+    ) -> Signal:
+        """Advantages to train on; see `credit.ledger.signal.advantage`, which states when they are unbiased."""
+        from credit.ledger.signal import advantage
+
+        return advantage(self, kind, baseline=baseline, beta=beta, scale=scale, decided_before=decided_before)
