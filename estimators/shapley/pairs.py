@@ -73,8 +73,9 @@ def _fit(
         depth = jnp.maximum(chain.sum(1), 1)
         whole = (~inside).astype(dtype) @ chain.T < 0.5
         whole_other = inside.astype(dtype) @ chain.T < 0.5
-        blocks.append(jnp.where(unit[None], (whole.astype(dtype) - whole_other) / 2 - u[:, None] / 2, 0))
-        to_share.append(jnp.where(unit[:, None], chain / depth[:, None], 0))
+        below = unit & (depth > 1)  # the chain of a root is its indicator, which z has
+        blocks.append(jnp.where(below[None], (whole.astype(dtype) - whole_other) / 2 - u[:, None] / 2, 0))
+        to_share.append(jnp.where(below[:, None], chain / depth[:, None], 0))
     blocks.append(_odd_hats(u, jnp.asarray(plan.size_terms)))
     to_share.append(jnp.zeros((SIZE_TERMS, z.shape[1]), dtype))
     x = jnp.concatenate(blocks, 1)
@@ -88,7 +89,9 @@ def _fit(
     length = jnp.where(length > 0, length, 1)
     scaled = scaled / length[None]
     gram = scaled.T @ scaled
-    gram = gram + jnp.diag(_ridge(blocks, gram.dtype))
+    regressors = n * (1 + degree + (above is not None)) + plan.size_terms
+    # A penalty at the level of rounding, which grows with the number of regressors: collinear ones share their weight.
+    gram = gram + jnp.diag(jnp.full(x.shape[1], 4 * jnp.finfo(dtype).eps) * jnp.maximum(regressors, 4))
     # z sums to 0 over units: a constant over them is not identified, nor needed. Fix it.
     constant = jnp.where(
         jnp.arange(x.shape[1]) < z.shape[1], jnp.pad(unit, (0, x.shape[1] - z.shape[1])) / jnp.sqrt(n), 0
@@ -110,7 +113,6 @@ def _fit(
     error = jnp.where(jnp.abs(residual) <= 256 * jnp.finfo(dtype).eps * jnp.abs(v).max(), 0, error)
     variance = _within_sizes(error[:, None] * influence, size, n, rest, pair)
     pairs = pair.sum().astype(dtype)
-    regressors = n * (1 + degree + (above is not None)) + plan.size_terms
     enough = (pairs >= 1.5 * regressors) | (pairs * 2 >= 2 ** jnp.minimum(n, 30) - 2)
     noise = 2 * jnp.where(pair, residual**2 / (1 - leverage), 0).sum() / jnp.maximum(pairs, 1)
     return jnp.where(unit, share, 0), jnp.where(enough, variance, jnp.inf), noise
@@ -184,9 +186,3 @@ def _odd_hats(u: jax.Array, terms: jax.Array) -> jax.Array:
     hat = jnp.maximum(0, 1 - jnp.abs(jnp.abs(u)[:, None] * terms - knot))
     return jnp.where(knot < terms, jnp.sign(u)[:, None] * hat, 0)
 
-
-def _ridge(blocks: list[jax.Array], dtype: jnp.dtype) -> jax.Array:
-    """A penalty at rounding level on x, and a small one on the other regressors, which biases nothing in the limit."""
-    tiny = 16 * jnp.finfo(dtype).eps
-    parts = [jnp.full(block.shape[1], tiny, dtype) for block in blocks]
-    return jnp.concatenate(parts)

@@ -70,6 +70,7 @@ def solve(
         low_var = jnp.where(jnp.isnan(low_var), pair_noise, low_var)
         high_var = jnp.where(jnp.isnan(high_var), pair_noise, high_var)
         variance = variance + (low_var + high_var) / jnp.maximum(unit.sum(), 1) ** 2
+        missing |= ~jnp.all(jnp.isfinite(share) & ~jnp.isnan(variance))  # a regression that the pairs do not determine
     total_variance = low_var + high_var if plan.method == "pairs" else jnp.zeros_like(low)
     nan = jnp.asarray(jnp.nan, v.dtype)
     return Shares(

@@ -299,6 +299,27 @@ def test_a_missing_value_refuses_all_shares() -> None:
     assert np.isnan(np.asarray(got.share)).all() and np.isinf(np.asarray(got.stderr)).all()
 
 
+def test_chains_that_repeat_the_indicators_leave_the_regression_solvable() -> None:
+    """The chain of a root is its indicator: a regression that holds both failed on about one plan in two hundred."""
+    game = game_of("bernoulli_tree", 16)
+    assert game.parent is not None
+    chains = ancestors_or_self(game.parent)
+    ends = np.zeros((1, 16), bool), np.ones((1, 16), bool)
+    low, high = (float(game.value(end)[0]) for end in ends)
+    for seed in (91, *range(12)):
+        plan, choice = make_plan(jax.random.key(seed), 16, 480, noise=0.5, parent=game.parent, endpoints=1)
+        values = observe(game, plan.coalitions, np.random.default_rng(10_000 + seed))
+        got = solve(plan, values, empty=low, full=high, above=chains, degrees=choice.degrees or (0,))
+        assert np.isfinite(np.asarray(got.share)).all() and (np.asarray(got.stderr) > 0).all(), seed
+
+
+def test_an_error_that_overflows_is_infinite_not_zero() -> None:
+    game = game_of("logistic", 8)
+    plan = plan_pairs(jax.random.key(0), 8, 60)
+    got = solve(plan, game.value(plan.coalitions) * 1e300, empty=0.0, full=1e300)
+    assert np.isinf(np.asarray(got.stderr)).all()
+
+
 def test_the_rule_says_what_and_why() -> None:
     assert choose(8, 300).method == "exact"
     assert choose(8, 300, noise=0.5).method == "pairs"
