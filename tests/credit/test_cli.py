@@ -403,8 +403,14 @@ def test_demo_writes_and_compares(tmp_path: Path) -> None:
 # processes
 
 
-def start(*args: object, **options: Any) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "credit", *map(str, args)]
+LISTENING = (
+    "-c",  # a shell starts what it runs in the background with interrupts ignored, and that is inherited
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import credit.__main__ as c; c.main()",
+)
+
+
+def start(*args: object, program: Sequence[str] = ("-m", "credit"), **options: Any) -> subprocess.Popen[bytes]:
+    command = [sys.executable, *program, *map(str, args)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
@@ -432,7 +438,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_leaves_no_file(tmp_path: Path) -> None:
-    with start("assign", "-", "-o", tmp_path / "out.csv", stdin=subprocess.PIPE) as process:
+    with start("assign", "-", "-o", tmp_path / "out.csv", stdin=subprocess.PIPE, program=LISTENING) as process:
         assert process.stdin and process.stderr
         process.stdin.write(b" " * (1 << 20))  # more than a pipe holds: once it is gone, the command is reading
         process.stdin.flush()
