@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from pathlib import Path
 
 import jax
@@ -26,6 +28,7 @@ from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 from graphs.levels import level_ids
 from graphs.segment import segment_first
+from graphs.worlds import World
 
 
 def graph_of(teams: list[list[int]], groups: list[int], parents: dict[int, int] | None = None) -> EventGraph:
@@ -172,6 +175,63 @@ def test_a_world_whose_team_grew() -> None:
     credit = spread(graph, by_agent, np.where(np.isnan(by_agent), np.inf, 0).astype(np.float32), level="agent")
     first = np.unique(np.asarray(graph.agent_ids), return_index=True)[1][1:]
     assert np.asarray(credit.credit)[first].sum() == pytest.approx(earned.sum())
+
+
+def test_structured_values_in_a_world_whose_teams_grow_equal_their_definitions() -> None:
+    """A lead and up to four workers; a team earns the square of the true increments of its members who work."""
+    world = World(difficulties=(0.0, 0.5), group_size=4)
+    episodes = world.sample(jax.random.key(5), 8)
+    traces = world.traces(episodes, world.increments(episodes))
+    graph = traces.graph
+    increments = world.increments(episodes).flat(graph.num_events)
+    of_agent = np.bincount(np.asarray(graph.agent_ids), increments, graph.num_agents)
+    sizes = set()
+    for trace in range(8):
+        agents, parent = team_parents(graph, trace)
+        n = len(agents)
+        sizes.add(n)
+        worth = of_agent[agents]
+
+        def earned(working: np.ndarray, worth: np.ndarray = worth) -> float:
+            return float(working @ worth) ** 2
+
+        def works(unit: int, inside: tuple[int, ...], parent: np.ndarray = parent) -> bool:
+            above = int(parent[unit])
+            return unit in inside and (above == unit or works(above, inside, parent))
+
+        permission, precedence, feasible = np.zeros(n), np.zeros(n), 0
+        for order in itertools.permutations(range(n)):
+            team = [np.array([works(unit, order[:k]) for unit in range(n)]) for k in range(n + 1)]
+            gains = np.zeros(n)
+            gains[list(order)] = np.diff([earned(working) for working in team])
+            permission += gains / math.factorial(n)
+            if all(works(unit, order[: k + 1]) for k, unit in enumerate(order)):  # nobody before its spawner
+                precedence, feasible = precedence + gains, feasible + 1
+        plan = plan_exact(n)
+        values = np.array([earned(row) for row in permission_coalitions(parent, plan.coalitions)])
+        np.testing.assert_allclose(solve(plan, values.astype(np.float32)).share, permission, rtol=2e-4, atol=2e-6)
+        teams = ideals(parent)
+        found = precedence_exact(parent, teams, np.array([earned(team) for team in teams]))
+        np.testing.assert_allclose(found, precedence / feasible, rtol=1e-9, atol=1e-12)
+    assert len(sizes) > 1
+
+
+def test_a_world_log_answers_for_the_teams_that_occurred_and_refuses_the_others() -> None:
+    """Workers come in order: {lead, worker 2} never occurs, so no Shapley value; each step of the order has one."""
+    world = World(difficulties=(0.0,), group_size=400, max_workers=2, size_probabilities=(0.5, 0.5))
+    traces = world.traces(world.sample(jax.random.key(1), 400))
+    logged = logged_coalitions(traces.graph, traces.reward, 0)
+    assert logged.coalitions.sum(1).tolist() == [2, 3] and logged.count.sum() == 400
+    with pytest.raises(CreditError, match="of 8 needed coalitions never occurred"):
+        logged_values(plan_exact(3), logged, empty=0.0)
+    effect, error = leave_one_out(logged)
+    assert np.isfinite(effect).tolist() == np.isfinite(error).tolist() == [False, False, True]
+    reward = np.asarray(traces.reward)[:400]
+    size = np.array([len(team_parents(traces.graph, trace)[0]) for trace in range(400)])
+    assert effect[2] == pytest.approx(reward[size == 3].mean() - reward[size == 2].mean())
+    chain = np.array([0, 0])  # the lead and its first worker as one, then the second worker
+    step = precedence_exact(chain, ideals(chain), np.array([0.0, *logged.value]))
+    np.testing.assert_allclose(step, [logged.value[0], effect[2]])
 
 
 def test_units_of_the_plan_are_those_of_the_log() -> None:
