@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from credit.laws import LawError, check
     from credit.ledger import Ledger, compose
     from credit.methods import METHODS, Method
-    from credit.plot import draw_trace
+    from credit.plot import draw_calibration, draw_ledger, draw_methods, draw_snr, draw_trace
     from credit.published import PUBLISHED, Published, find_method
     from credit.tables import table
     from credit.write import write_table
@@ -55,7 +55,7 @@ _HOME: dict[str, str] = {
     **dict.fromkeys(("LawError", "check"), "credit.laws"),
     **dict.fromkeys(("Ledger", "compose"), "credit.ledger"),
     **dict.fromkeys(("METHODS", "Method"), "credit.methods"),
-    "draw_trace": "credit.plot",
+    **dict.fromkeys(("draw_calibration", "draw_ledger", "draw_methods", "draw_snr", "draw_trace"), "credit.plot"),
     **dict.fromkeys(("PUBLISHED", "Published", "find_method"), "credit.published"),
     "table": "credit.tables",
     "write_table": "credit.write",

@@ -14,7 +14,7 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 PACKAGES: dict[str, tuple[str, ...]] = {
-    "credit": ("credit", "credit.ledger"),
+    "credit": ("credit", "credit.ledger", "credit.plot"),
     "estimators": (
         "estimators",
         "estimators.base",

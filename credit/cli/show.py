@@ -68,14 +68,16 @@ def show(
 
 
 def _draw(traces: Traces, trace: int, path: Path, method: str, credit: Credit) -> None:
-    """Draw the trace, actions filled by their advantage, white where the method refuses."""
+    """Draw the trace, actions filled by their advantage, outlined by its error if the method states any."""
     import numpy as np
 
     from credit.plot import draw_trace
     from graphs.writers.atomic import atomic_write
 
     values = np.where(np.asarray(credit.valid), np.asarray(credit.advantage), np.nan)
-    figure = draw_trace(traces, trace, values, label=f"advantage by {method}", unit="")
+    error = np.asarray(credit.stderr) / np.asarray(credit.scale)
+    stated = error if np.any(np.isfinite(error) & (error > 0)) else None
+    figure = draw_trace(traces, trace, values, stderr=stated, label=f"advantage by {method}", unit="")
     with atomic_write(path) as file:
         figure.savefig(file, format=path.suffix.lstrip("."))
     stderr().print(words(f"drew {path}"), soft_wrap=True)

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Text
 
-from credit.plot import GREY, draw_trace
+from credit.plot import draw_trace
+from credit.plot.canvas import GREY
 from graphs.errors import CreditError, MissingExtraError
 from graphs.event_graph import EdgeType, EventType
 from graphs.record import Agent, TraceRecord
@@ -135,10 +136,33 @@ def test_values_that_are_all_zero_have_a_scale() -> None:
     assert draw_trace(traces, 1, np.zeros(traces.graph.num_events)).axes[1].get_ylim() == (-1, 1)
 
 
+def test_outlines_widen_with_the_standard_error() -> None:
+    traces = small()
+    n = traces.graph.num_events
+    values, stderr = np.zeros(n), np.zeros(n)
+    values[1], values[3] = 2.0, -1.0
+    stderr[[3, 6]] = 1.0, np.inf  # half of the scale, and unknown
+    figure = draw_trace(traces, 1, values, stderr=stderr)
+    width = {tuple(xy): c.get_linewidths()[0] for c in points(figure) for xy in c.get_offsets()}
+    size = {tuple(xy): c.get_sizes()[0] ** 0.5 for c in points(figure) for xy in c.get_offsets()}
+    assert width[0, 0] < width[2, 1] < width[5, 0]
+    np.testing.assert_allclose(width[2, 1], (width[0, 0] + width[5, 0]) / 2, rtol=1e-6)
+    outer = [size[xy] + width[xy] for xy in ((0, 0), (2, 1), (5, 0))]
+    np.testing.assert_allclose(outer, outer[0], rtol=1e-6)  # what is uncertain looks no larger
+    assert size[5, 0] > 2 * width[5, 0]  # and its colour still shows
+    assert "error ± 1" in {text.get_text() for text in figure.legends[0].get_texts()}
+    without = {text.get_text() for text in draw_trace(traces, 1, values).legends[0].get_texts()}
+    assert not any(text.startswith("error") for text in without)
+
+
 def test_wrong_arguments_are_refused() -> None:
     traces = small()
     with pytest.raises(CreditError, match="values has shape"):
         draw_trace(traces, 0, np.zeros(6))
+    with pytest.raises(CreditError, match="stderr has shape"):
+        draw_trace(traces, 0, np.zeros(traces.graph.num_events), stderr=np.zeros(6))
+    with pytest.raises(CreditError, match="without the values"):
+        draw_trace(traces, 0, stderr=np.zeros(traces.graph.num_events))
     with pytest.raises(CreditError, match="x is 'place'"):
         draw_trace(traces, 0, x="place")  # type: ignore[arg-type]
     with pytest.raises(CreditError, match="trace is 'third'"):
@@ -168,7 +192,10 @@ def test_labels_lie_within_the_figure_and_apart() -> None:
 
 
 def test_the_largest_teams_are_thinned_out() -> None:
-    figure = draw_trace(crowd(300, 4000), values=None)
+    traces = crowd(300, 4000)
+    rng = np.random.default_rng(1)
+    values, stderr = rng.normal(size=(2, traces.graph.num_events))
+    figure = draw_trace(traces, 0, values, stderr=np.abs(stderr))
     assert len(lane_names(figure)) < 200
     assert "300 agents" in figure.axes[0].get_ylabel()
     assert not arrows(figure)

@@ -1,8 +1,4 @@
-"""The picture of one trace: who did what in which order, what led to what, and what each action earned.
-
-matplotlib is an extra, imported when a picture is asked for. Figures are returned, never shown or saved, and do not
-touch matplotlib's global state.
-"""
+"""The picture of one trace: who did what in which order, what led to what, what each action earned, and how surely."""
 
 from __future__ import annotations
 
@@ -12,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from credit.plot.canvas import GREY, TEXT, new_figure
 from credit.text import printable
-from graphs.errors import CreditError, MissingExtraError
+from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.structure import spawn_forest
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from graphs.event_graph import Array
     from graphs.traces import Traces
 
-__all__ = ["draw_trace"]
+__all__ = ["draw_trace", "lanes"]
 
 MARKERS: dict[EventType, str] = {
     EventType.ORCHESTRATOR_DECISION: "D",
@@ -37,7 +34,7 @@ MARKERS: dict[EventType, str] = {
     EventType.AGGREGATE: "H",
     EventType.HUMAN_INTERVENTION: "*",
     EventType.SAFETY_EVENT: "X",
-    EventType.STOP: "P",
+    EventType.STOP: "p",
 }
 ARROWS: dict[str, tuple[str, Any]] = {
     "spawn": ("#0072B2", "-"),
@@ -47,21 +44,35 @@ ARROWS: dict[str, tuple[str, Any]] = {
 }
 """Edges between agents: colour (told apart by the colour-blind) and line style."""
 
-PLAIN, GREY = "#4477AA", "0.62"
+PLAIN = "#4477AA"
 MOST_ARROWS = 400  # beyond that, edges are thin lines without heads
 DENSE = 1500  # beyond that many events, points become one image inside a vector file
 LABEL_HEIGHT = 0.15  # inches that a lane's label needs
+MANY, USUAL = 200, 0.98  # of more actions than that, the scale of colours ends at this quantile of their values
+RING = 0.3  # of a marker's width: the widest outline
+OUTLINE = "0.25"
 
 
 @dataclasses.dataclass(frozen=True)
 class _Picture:
-    """Arrays of the trace to draw: `x`, `lane`, `types`, `action`, `fill` for each event; edges by event; labels."""
+    """Arrays of the trace to draw.
+
+    Attributes:
+      x, lane, types, action: per event.
+      fill: the values, not finite where there is none; None without values.
+      ring: standard errors as a share of the colour scale, 0 to 1; None where none are drawn.
+      limit: the end of the colour scale.
+      senders, receivers, edge_type: per edge, by position of the event.
+      labels: of the lanes.
+    """
 
     x: np.ndarray
     lane: np.ndarray
     types: np.ndarray
     action: np.ndarray
     fill: np.ndarray | None
+    ring: np.ndarray | None
+    limit: float
     senders: np.ndarray
     receivers: np.ndarray
     edge_type: np.ndarray
@@ -73,6 +84,7 @@ def draw_trace(
     trace: int | str = 0,
     values: Array | None = None,
     *,
+    stderr: Array | None = None,
     label: str = "advantage",
     unit: str = "reward",
     x: Literal["order", "time"] = "order",
@@ -82,13 +94,18 @@ def draw_trace(
     Lanes follow the spawn forest, sub-agents indented below the agent that spawned them. Markers tell event types;
     arrows between lanes are spawns, messages, returns and other causes (what follows what within a lane is the order).
     Actions are filled by `values`, red below and blue above 0, white where the value is not finite; events that no
-    policy chose are small and grey. Large traces are thinned: fewer lane labels, lines instead of arrows, points as an
-    image. Names are text from a log: shown as text, never as mathematics or TeX.
+    policy chose are small and grey. With `stderr` the outline of an action is the wider the less its value is known:
+    from a hairline at 0 to the widest at an error as large as the colour scale, or one that nobody states.
+
+    Large traces are thinned: fewer lane labels, lines instead of arrows, points as an image. Of more than 200 actions
+    the most extreme fiftieth lies beyond the ends of the colour scale, which are then pointed. Names are text from a
+    log: shown as text, never as mathematics or TeX.
 
     Args:
       traces: what was read.
       trace: the row or the id of a trace.
       values: float [E], one number for each event of the batch, such as `Credit.advantage`.
+      stderr: float [E], the standard error of each value, in their unit; needs `values`.
       label: what `values` are.
       unit: their unit, shown behind `label`; "" for none.
       x: "order", position in the log; "time", seconds since the trace's first time stamp.
@@ -98,34 +115,34 @@ def draw_trace(
 
     Raises:
       MissingExtraError: matplotlib is not installed.
-      CreditError: no such trace; `values` is not [E]; `x` is unknown, or "time" and an event has none.
+      CreditError: no such trace; `values` or `stderr` is not [E]; `x` is unknown, or "time" and an event has none.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("matplotlib", extra="plot") from error
     index = traces.index(trace)
-    picture = _prepare(traces, index, values, x)
-    lanes, events = len(picture.labels), len(picture.x)
-    width, height = float(np.clip(4 + 0.16 * events, 8, 22)), float(np.clip(2 + 0.34 * lanes, 3.2, 26))
-    figure = Figure(figsize=(width, height), layout="constrained")
+    picture = _prepare(traces, index, values, stderr, x)
+    rows, events = len(picture.labels), len(picture.x)
+    width, height = float(np.clip(4 + 0.16 * events, 8, 22)), float(np.clip(2 + 0.34 * rows, 3.2, 26))
+    figure = new_figure(width, height)
     axes = figure.add_subplot()
-    size = _marker_size(picture, (width - 3) * 72, (height - 1.6) * 72 / lanes)
+    size = _marker_size(picture, (width - 3) * 72, (height - 1.6) * 72 / rows)
 
-    _draw_lanes(axes, picture, (height - 1.6) / lanes)
+    _draw_lanes(axes, picture, (height - 1.6) / rows)
     _draw_edges(axes, picture, size)
     points = _draw_events(axes, picture, size)
     if points is not None:
         title = f"{label} [{unit}]" if unit else label
-        figure.colorbar(points, ax=axes, label=title, pad=0.01, fraction=0.04, aspect=30, shrink=min(1, 8 / height))
+        beyond = picture.fill is not None and bool(np.any(np.abs(picture.fill[picture.action]) > picture.limit))
+        figure.colorbar(
+            points, ax=axes, label=title, pad=0.01, fraction=0.04, aspect=30, shrink=min(1, 8 / height),
+            extend="both" if beyond else "neither",
+        )  # fmt: skip
     axes.set_xlabel("event, in the order of the log" if x == "order" else "time since the first event [s]", fontsize=9)
-    axes.set_title(_title(traces, index), loc="left", fontsize=10, parse_math=False, usetex=False)
+    axes.set_title(_title(traces, index), loc="left", fontsize=10, **TEXT)
     handles = axes.get_legend_handles_labels()[0]
     figure.legend(handles=handles, loc="outside lower left", ncols=max(3, int(width / 1.75)), frameon=False, fontsize=8)
     return figure
 
 
-def _prepare(traces: Traces, index: int, values: Array | None, x: str) -> _Picture:
+def _prepare(traces: Traces, index: int, values: Array | None, stderr: Array | None, x: str) -> _Picture:
     graph = traces.graph
     rows = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == index))
     if x == "order":
@@ -137,13 +154,18 @@ def _prepare(traces: Traces, index: int, values: Array | None, x: str) -> _Pictu
             raise CreditError(f"event {unknown[0]} of the trace has no time; draw it with x='order'")
     else:
         raise CreditError(f"x is {x!r}; expected 'order' or 'time'")
-    fill = None
-    if values is not None:
-        fill = np.asarray(values)
-        if fill.shape != (graph.num_events,):
-            raise CreditError(f"values has shape {fill.shape}; expected ({graph.num_events},), one for each event")
-        fill = fill[rows].astype(np.float64)
-    order, labels = _lanes(traces, index)
+    action = np.asarray(graph.action_mask)[rows]
+    fill = None if values is None else _of_events(graph.num_events, "values", values)[rows]
+    limit = 1.0
+    if fill is not None:
+        limit = _limit(np.abs(fill[action & np.isfinite(fill)]))
+    ring = None
+    if stderr is not None:
+        if fill is None:
+            raise CreditError("stderr is given without the values that it belongs to")
+        error = _of_events(graph.num_events, "stderr", stderr)[rows]
+        ring = np.clip(np.where(np.isfinite(error), error / limit, 1.0), 0, 1)
+    order, labels = lanes(traces, index)
     lane_of = np.zeros(graph.num_agents, np.int64)
     lane_of[order] = np.arange(len(order))
     position = np.zeros(graph.num_events, np.int64)
@@ -154,8 +176,10 @@ def _prepare(traces: Traces, index: int, values: Array | None, x: str) -> _Pictu
         x=place,
         lane=lane_of[np.asarray(graph.agent_ids)[rows]],
         types=np.asarray(graph.event_type)[rows],
-        action=np.asarray(graph.action_mask)[rows],
+        action=action,
         fill=fill,
+        ring=ring,
+        limit=limit,
         senders=position[senders[edges]],
         receivers=position[receivers[edges]],
         edge_type=np.asarray(graph.edge_type)[edges],
@@ -163,7 +187,22 @@ def _prepare(traces: Traces, index: int, values: Array | None, x: str) -> _Pictu
     )
 
 
-def _lanes(traces: Traces, index: int) -> tuple[list[int], list[str]]:
+def _limit(sizes: np.ndarray) -> float:
+    """The end of the colour scale: the largest value, or of very many one that leaves out the most extreme."""
+    if len(sizes) == 0:
+        return 1.0
+    usual = float(np.quantile(sizes, USUAL)) if len(sizes) > MANY else 0.0
+    return usual or float(sizes.max()) or 1.0
+
+
+def _of_events(num: int, name: str, values: Array) -> np.ndarray:
+    array = np.asarray(values, np.float64)
+    if array.shape != (num,):
+        raise CreditError(f"{name} has shape {array.shape}; expected ({num},), one for each event")
+    return array
+
+
+def lanes(traces: Traces, index: int) -> tuple[list[int], list[str]]:
     """Agent instances from top to bottom, each root followed by what it spawned, and their labels."""
     graph = traces.graph
     forest = spawn_forest(graph)
@@ -191,7 +230,7 @@ def _marker_size(picture: _Picture, width: float, lane_height: float) -> float:
     gaps = np.diff(picture.x[order])[same]
     span = float(np.ptp(picture.x)) if len(picture.x) else 0.0
     room = width * float(np.quantile(gaps, 0.1)) / span if len(gaps) and span > 0 else width
-    return float(np.clip(min(room, 0.6 * lane_height), 3.5, 8))
+    return float(np.clip(min(room, 0.6 * lane_height), 3.5, 10))
 
 
 def _draw_lanes(axes: Axes, picture: _Picture, lane_height: float) -> None:
@@ -264,11 +303,7 @@ def _draw_events(axes: Axes, picture: _Picture, size: float) -> Any:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    scale = None
-    if picture.fill is not None:
-        known = np.abs(picture.fill[picture.action & np.isfinite(picture.fill)])
-        limit = float(known.max(initial=0)) or 1.0
-        scale = ScalarMappable(Normalize(-limit, limit), "RdBu")
+    scale = None if picture.fill is None else ScalarMappable(Normalize(-picture.limit, picture.limit), "RdBu")
     dense = len(picture.x) > DENSE
     for kind, marker in MARKERS.items():
         of_kind = picture.types == kind
@@ -284,7 +319,8 @@ def _draw_events(axes: Axes, picture: _Picture, size: float) -> Any:
             else:
                 colours = scale.to_rgba(picture.fill[chosen])
                 colours[~np.isfinite(picture.fill[chosen])] = 1.0
-                look = {"facecolors": colours, "edgecolors": "0.25", "s": size**2, "linewidths": min(0.6, size / 12)}
+                wide = np.zeros(len(chosen)) if picture.ring is None else picture.ring[chosen]
+                look = {"facecolors": colours, "edgecolors": OUTLINE} | _outline(wide, size)
             axes.scatter(
                 picture.x[chosen], picture.lane[chosen], marker=marker, zorder=3 + action, rasterized=dense, **look
             )
@@ -294,7 +330,25 @@ def _draw_events(axes: Axes, picture: _Picture, size: float) -> Any:
                 [], [], marker, color="0.35" if acts else GREY, markersize=6 if acts else 4,
                 label=legend if acts else f"{legend} (no action)",
             )  # fmt: skip
+    if picture.ring is not None:
+        for share, label in (
+            (0.0, "error ± 0"),
+            (0.5, f"error ± {picture.limit / 2:.2g}"),
+            (1.0, "± more, or unknown"),
+        ):
+            wide = float(_outline(np.array([share]), 8)["linewidths"][0])
+            axes.plot(
+                [], [], "o", markerfacecolor="white", markeredgecolor=OUTLINE, markeredgewidth=wide,
+                markersize=8 - wide, label=label,
+            )  # fmt: skip
     return scale
+
+
+def _outline(share: np.ndarray, size: float) -> dict[str, np.ndarray]:
+    """Widths of outlines, and areas such that a marker and its outline, half of which lies outside, keep their size."""
+    thin = min(0.6, size / 12)
+    width = thin + share * (RING * size - thin)
+    return {"linewidths": width, "s": (size - width + thin) ** 2}
 
 
 def _title(traces: Traces, index: int) -> str:

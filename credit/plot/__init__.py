@@ -1,0 +1,20 @@
+"""Pictures, on matplotlib, an extra that is imported when a picture is asked for.
+
+    draw_trace          one trace: swim lanes of agents, what led to what, and what each action earned
+    draw_ledger         one trace's reward as nested bars: what was expected, who added what, and what nobody explains
+    draw_snr            signal to noise against trace length, or against cost
+    draw_methods        methods side by side: their exact bias, variance and order
+    draw_calibration    whether predictions come true as often as they say
+
+Every function returns a `matplotlib.figure.Figure`; its `savefig("name.svg")` writes a file. Nothing is shown or saved
+behind the caller's back, and matplotlib's global state stays as it was. Colours are told apart by the colour-blind, and
+never carry a distinction alone. Names from logs are drawn as text, never as mathematics or TeX.
+"""
+
+from credit.plot.calibration import draw_calibration
+from credit.plot.curves import Curve, draw_snr
+from credit.plot.ledger import draw_ledger
+from credit.plot.methods import draw_methods
+from credit.plot.trace import draw_trace
+
+__all__ = ["Curve", "draw_calibration", "draw_ledger", "draw_methods", "draw_snr", "draw_trace"]

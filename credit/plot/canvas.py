@@ -1,0 +1,79 @@
+"""What all pictures share: a figure without global state, colours, and text that stays text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphs.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+__all__ = ["BLUE", "CYCLE", "GREY", "INK", "ORANGE", "TEXT", "key", "new_figure", "plain_axes", "plain_logs"]
+
+BLUE, ORANGE, INK, GREY = "#0072B2", "#D55E00", "0.25", "0.62"
+
+CYCLE: tuple[tuple[str, str], ...] = (
+    ("#0072B2", "o"),
+    ("#D55E00", "s"),
+    ("#009E73", "^"),
+    ("#CC79A7", "D"),
+    ("#B8860B", "v"),
+    ("#56B4E9", "P"),
+    ("0.2", "X"),
+    ("#7A5195", "<"),
+    ("#8C510A", ">"),
+    ("0.55", "*"),
+)
+"""Colour and marker of the first, second, … series (Okabe and Ito's colours, the yellow darkened for white paper)."""
+
+TEXT: dict[str, Any] = {"parse_math": False, "usetex": False}
+"""For every text that may come from a log: a `$` in it is a `$`."""
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches, laid out so that nothing is clipped.
+
+    Raises:
+      MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("matplotlib", extra="plot") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def plain_axes(axes: Axes, *, grid: str = "") -> None:
+    """Open axes: no frame at the top and right, small ticks, and a faint grid along "x", "y" or "both"."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    if grid:
+        axes.grid(True, axis=grid, which="major", color="0.9", linewidth=0.7)
+        axes.set_axisbelow(True)
+
+
+def plain_logs(axis: Axis) -> None:
+    """Numbers in full along a logarithmic axis, at 1, 2 and 5 where there is room; call it when everything is drawn."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def key(owner: Figure | Axes, handles: Sequence[Any], labels: Sequence[str], **where: Any) -> Legend:
+    """A legend of a figure or of axes whose labels are text whatever they hold; `where` goes to `owner.legend`."""
+    # Placeholders, because a label that begins with an underscore would be left out.
+    options = {"frameon": False, "fontsize": 8} | where
+    legend = owner.legend(handles, [f"series {i}" for i in range(len(labels))], **options)
+    for text, label in zip(legend.get_texts(), labels, strict=True):
+        text.set_parse_math(False)
+        text.set_text(label)
+    return legend

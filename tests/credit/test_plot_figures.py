@@ -1,0 +1,250 @@
+"""The other pictures: bars add up to the reward, curves stand where they were measured, names are text."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr
+from graphs.errors import CreditError
+from graphs.event_graph import EdgeType, EventType
+from graphs.record import Agent, TraceRecord
+from graphs.traces import Traces, assemble
+
+HOSTILE = "_$\\frac{1}{0}$"
+
+
+def drawn(figure: Figure) -> Figure:
+    """The figure after one drawing, so that everything has its place."""
+    figure.draw_without_rendering()
+    return figure
+
+
+def texts(figure: Figure) -> set[str]:
+    return {text.get_text() for text in figure.findobj(Text)}
+
+
+def assert_nothing_clipped(figure: Figure) -> None:
+    """All that is drawn lies within the paper (inches)."""
+    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert box.x0 > -0.02 and box.y0 > -0.02 and box.x1 < width + 0.02 and box.y1 < height + 0.02
+
+
+def apart(labels: list[Text]) -> bool:
+    spans = sorted((label.get_window_extent().y0, label.get_window_extent().y1) for label in labels)
+    return all(below[1] <= above[0] + 0.5 for below, above in itertools.pairwise(spans))
+
+
+def team(workers: int, calls: int, name: str = "lead") -> Traces:
+    """Two traces of a lead and its workers, each of whom acts `calls` times."""
+    records = []
+    for number in range(2):
+        record = TraceRecord(f"trace-{number}", "task", "f", instances={name: Agent(role="lead")})
+        record.event("plan", EventType.ORCHESTRATOR_DECISION, name, action=True)
+        for w in range(workers):
+            record.instances[f"w{w}"] = Agent(f"w{w}", "worker", name)
+            for c in range(calls):
+                at = record.event(f"c{w}.{c}", EventType.MESSAGE, f"w{w}", action=True)
+                record.edge(0, at, EdgeType.SPAWN)
+        record.rewards["team"] = float(number)
+        records.append(record)
+    return assemble(records)
+
+
+def ledger_of(traces: Traces, rng: np.random.Generator, **fields: Any) -> Any:
+    """Entries as `credit.compose` gives them: they add up to the reward."""
+    graph = traces.graph
+    claimed = np.asarray(graph.action_mask)
+    increments = np.where(claimed, rng.normal(size=graph.num_events), 0.0)
+    reward = np.where(np.isfinite(traces.reward), traces.reward, 0.0)
+    expected = np.full(graph.num_traces, 0.25)
+    left = reward - expected - np.bincount(np.asarray(graph.trace_ids), increments, graph.num_traces)
+    entries = {
+        "reward": reward,
+        "expected": expected,
+        "outcome": np.zeros(graph.num_traces),
+        "unexplained": left,
+        "remainder": np.zeros(graph.num_traces),
+        "increments": increments,
+        "stderr": np.where(claimed, 0.5, 0.0),
+        "claimed": claimed,
+    }
+    return SimpleNamespace(**(entries | fields))
+
+
+def rows_of(figure: Figure) -> list[tuple[str, float, float]]:
+    """Label, start and end of each bar from top to bottom."""
+    axes = figure.axes[0]
+    bars = [patch for container in axes.containers for patch in container]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    return [(label, bar.get_x(), bar.get_x() + bar.get_width()) for label, bar in zip(labels, bars, strict=True)]
+
+
+def test_the_bars_of_a_ledger_lead_from_nothing_to_the_reward() -> None:
+    traces = team(2, 3)
+    ledger = ledger_of(traces, np.random.default_rng(0))
+    figure = drawn(draw_ledger(traces, ledger, "trace-1"))
+    rows = rows_of(figure)
+    assert [r[0] for r in rows] == [
+        "expected at the start", "lead", "orchestrator decision plan",
+        "w0 (worker)", "message c0.0", "message c0.1", "message c0.2",
+        "w1 (worker)", "message c1.0", "message c1.1", "message c1.2",
+        "unexplained", "reward",
+    ]  # fmt: skip
+    levels = [r for r in rows if not r[0].startswith(("message", "orchestrator"))]
+    assert levels[0][1] == 0 and levels[-1][1:] == (0, 1)
+    for before, after in itertools.pairwise(levels[:-1]):
+        np.testing.assert_allclose(after[1], before[2], atol=1e-12)
+    np.testing.assert_allclose(levels[-2][2], 1, atol=1e-9)  # what is unexplained ends at the reward
+    inside = [r for r in rows if r[0].startswith("message c0")]
+    np.testing.assert_allclose([inside[0][1], inside[-1][2]], rows[3][1:])  # an agent's bar spans its events'
+    assert_nothing_clipped(figure)
+    assert apart(figure.axes[0].get_yticklabels())
+    low, high = figure.axes[0].get_xlim()
+    assert low < min(min(r[1:]) for r in rows) and high > max(max(r[1:]) for r in rows)
+
+
+def test_a_ledger_of_many_keeps_its_sums() -> None:
+    traces = team(90, 2)
+    ledger = ledger_of(traces, np.random.default_rng(1))
+    figure = drawn(draw_ledger(traces, ledger, 1, most_rows=20))
+    rows = rows_of(figure)
+    assert len(rows) == 20 + 3 and "others" not in rows[1][0]
+    assert rows[-3][0] == "72 other agents"
+    for before, after in itertools.pairwise(rows[:-1]):
+        np.testing.assert_allclose(after[1], before[2], atol=1e-9)
+    np.testing.assert_allclose(rows[-2][2], 1, atol=1e-9)
+    middle = drawn(draw_ledger(team(30, 2), ledger_of(team(30, 2), np.random.default_rng(2)), 0))
+    assert len(rows_of(middle)) == 31 + 3  # agents without their events
+
+
+def test_luck_and_errors_are_drawn_where_the_ledger_states_them() -> None:
+    traces = team(1, 1)
+    rng = np.random.default_rng(3)
+    ledger = ledger_of(traces, rng, outcome=np.full(traces.graph.num_traces, 0.125))
+    ledger.unexplained = ledger.unexplained - ledger.outcome
+    figure = draw_ledger(traces, ledger, 1)
+    assert "luck after the last action" in texts(figure)
+    assert any("± 0.500" in text for text in texts(figure))
+    unknown = draw_ledger(traces, ledger_of(traces, rng, stderr=np.full(traces.graph.num_events, np.inf)), 1)
+    assert not any("±" in text for text in texts(unknown))
+
+
+def test_a_ledger_is_refused_where_it_does_not_fit() -> None:
+    traces = team(1, 1)
+    ledger = ledger_of(traces, np.random.default_rng(4))
+    with pytest.raises(CreditError, match="the ledger has increments"):
+        draw_ledger(team(40, 5), ledger)
+    with pytest.raises(CreditError, match="has no reward"):
+        draw_ledger(unscored(), ledger_of(unscored(), np.random.default_rng(4)))
+
+
+def unscored() -> Traces:
+    record = TraceRecord("t", "t", "f", instances={"a": Agent()})
+    record.event("e", EventType.MESSAGE, "a", action=True)
+    return assemble([record])
+
+
+LENGTH = np.array([10, 100, 1000])
+
+
+def curves() -> list[Curve]:
+    falling = 0.9 / np.sqrt(LENGTH)
+    return [
+        Curve("falls", LENGTH, falling, 0.8 * falling, 1.2 * falling, theory=falling, cost=LENGTH * 8.0, slope=-0.5),
+        Curve(HOSTILE, LENGTH, np.array([0.7, 0.7, 0.7]), cost=LENGTH**2),
+    ]
+
+
+def test_curves_stand_where_they_were_measured() -> None:
+    figure = drawn(draw_snr(curves(), title="additive"))
+    axes = figure.axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    data = {tuple(map(float, line.get_ydata())) for line in axes.lines}
+    assert tuple(0.9 / np.sqrt(LENGTH)) in data and (0.7, 0.7, 0.7) in data
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == [HOSTILE, "falls  (slope -0.50)", "closed form, not fitted"]  # the best at its last point first
+    assert not any(text.get_parse_math() for text in figure.legends[0].get_texts())
+    assert "[decisions]" in axes.get_xlabel()
+    assert_nothing_clipped(figure)
+    by_cost = draw_snr(curves(), x="cost").axes[0]
+    assert "[rollouts a trace]" in by_cost.get_xlabel()
+    assert {tuple(map(float, line.get_xdata())) for line in by_cost.lines} == {(80, 800, 8000), (100, 1e4, 1e6)}
+
+
+def test_what_is_not_positive_is_left_out() -> None:
+    axes = draw_snr([Curve("a", LENGTH, np.array([0.3, 0.0, np.nan]), np.array([-1, 0, 0.0]), np.ones(3))]).axes[0]
+    assert [tuple(line.get_xdata()) for line in axes.lines] == [(10,)]
+    assert axes.get_ylim()[0] > 0
+
+
+def test_curves_are_refused_where_they_cannot_be_drawn() -> None:
+    with pytest.raises(CreditError, match="no curve"):
+        draw_snr([])
+    with pytest.raises(CreditError, match="has no cost"):
+        draw_snr([Curve("a", LENGTH, LENGTH * 1.0)], x="cost")
+    with pytest.raises(CreditError, match="x is 'time'"):
+        draw_snr(curves(), x="time")  # type: ignore[arg-type]
+    with pytest.raises(CreditError, match=r"curve 'a': theory has shape \(2,\)"):
+        Curve("a", LENGTH, LENGTH * 1.0, theory=np.ones(2))
+    with pytest.raises(CreditError, match="both low and high"):
+        Curve("a", LENGTH, LENGTH * 1.0, low=np.ones(3))
+
+
+def row(method: str, world: str, bias: float, rank: float = 1.0, k: int = 3) -> Any:
+    return SimpleNamespace(method=method, world=world, k=k, bias=bias, variance=0.5, rank=rank)
+
+
+def test_methods_of_least_bias_come_first() -> None:
+    rows = [row("b", "w1", 0.5), row("b", "w2", 1e-15), row(HOSTILE, "w1", 2e-16), row(HOSTILE, "w2", 0.0)]
+    rows += [row("c", "w1", 0.1, np.nan), row("c", "w2", 0.2), row("d", "w1", 9.0, k=2)]
+    figure = drawn(draw_methods(rows))
+    axes = figure.axes[0]
+    labels = axes.get_yticklabels()
+    assert [label.get_text() for label in labels] == [HOSTILE, "c", "b"]
+    assert not any(label.get_parse_math() for label in labels)
+    assert sorted(float(x) for line in axes.lines for x in line.get_xdata()) == [0, 0, 0, 0.1, 0.2, 0.5]
+    assert_nothing_clipped(figure)
+    with pytest.raises(CreditError, match=r"no row has k = 5; the rows have \[2, 3\]"):
+        draw_methods(rows, k=5)
+
+
+def test_calibration_is_the_mean_outcome_of_each_bin() -> None:
+    predicted = np.repeat([0.2, 0.8], 50)
+    observed = np.concatenate([np.arange(50) < 10, np.arange(50) < 25]).astype(float)
+    figure = drawn(draw_calibration({HOSTILE: (predicted, observed)}))
+    line = figure.axes[0].lines[0]
+    np.testing.assert_allclose(line.get_xydata(), [[0.2, 0.2], [0.8, 0.5]])
+    (bars,) = figure.axes[0].collections
+    spans = [segment[:, 1] for segment in bars.get_segments()]
+    # Wilson's interval for 10 of 50 and 25 of 50, from his formula with z = 1.96
+    np.testing.assert_allclose(spans, [[0.1124, 0.3304], [0.3664, 0.6336]], atol=2e-4)
+    legend = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert legend == {f"{HOSTILE}  (calibration error 0.150)", "as predicted"}  # the mean of 0 and 0.3
+    assert_nothing_clipped(figure)
+
+
+def test_calibration_of_rewards_that_are_no_successes() -> None:
+    predicted, observed = np.arange(20.0), np.arange(20.0) + np.tile([0.5, -0.5], 10)
+    observed[3] = np.nan  # left out
+    figure = drawn(draw_calibration({"a": (predicted, observed)}, bins=4, unit="points"))
+    assert figure.axes[0].get_ylabel() == "mean outcome [points]"
+    (bars,) = figure.axes[0].collections
+    assert len(bars.get_segments()) == 4
+
+
+def test_calibration_needs_predictions_and_their_outcomes() -> None:
+    with pytest.raises(CreditError, match="no predictions"):
+        draw_calibration({})
+    with pytest.raises(CreditError, match=r"predictions \(2,\) and outcomes \(3,\)"):
+        draw_calibration({"a": (np.ones(2), np.ones(3))})
+    with pytest.raises(CreditError, match="no prediction with an outcome"):
+        draw_calibration({"a": (np.ones(2), np.full(2, np.nan))})
+    with pytest.raises(CreditError, match="bins is 0"):
+        draw_calibration({"a": (np.ones(2), np.ones(2))}, bins=0)
