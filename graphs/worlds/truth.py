@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from graphs.event_graph import Array
-from graphs.world_team import Episodes, Layout, Outcome, Policy, decision_order, decisions_taken, log_entries
+from graphs.worlds.team import Episodes, Layout, Outcome, Policy, decision_order, decisions_taken, log_entries
 
 __all__ = ["Truth", "increments"]
 

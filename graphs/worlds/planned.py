@@ -1,4 +1,4 @@
-"""Worlds: teams whose log is drawn at random and whose true credit is known.
+"""A lead with a plan and its workers: a small team in which later choices depend on earlier ones.
 
 A lead plans (how many workers, and a good or a bad plan), spawns workers, each worker makes a few model calls in
 parallel with the others, the lead aggregates and stops. Every call has a hidden quality, good or bad, drawn from a
@@ -10,8 +10,8 @@ expectation of the outcome after any part of the log follows exactly by dynamic 
     truth = world.increments(episodes)          # R = expected + Σ increments + outcome, on every trace
     traces = world.traces(episodes, truth)      # as if read from a log
 
-`docs/worlds.md` has the formulas. To extend: another outcome is another class like `Bernoulli`; another team is another
-`Layout` (which decisions there are, and what they weigh) with a `Policy` for it; the kernels know only these.
+To extend: another outcome is another class like `Bernoulli`; another team is another `Layout` (which decisions there
+are, and what they weigh) with a `Policy` for it; the kernels know only these.
 
 Legend: n traces, K tasks, N workers at most, C calls a worker, S = N C + 3 decisions at most, V log entries at most.
 """
@@ -27,16 +27,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from graphs import world_draws, world_team, world_truth
 from graphs.errors import CreditError
-from graphs.world_team import Additive, Bernoulli, Episodes, Layout, Outcome, Pivotal, Policy
-from graphs.world_truth import Truth
+from graphs.worlds import draws, team
+from graphs.worlds import truth as truths
+from graphs.worlds.team import Additive, Bernoulli, Episodes, Layout, Outcome, Pivotal, Policy
+from graphs.worlds.truth import Truth
 
 if TYPE_CHECKING:
     from graphs.record import TraceRecord
     from graphs.traces import Traces
 
-__all__ = ["Additive", "Bernoulli", "Episodes", "Layout", "Outcome", "Pivotal", "Policy", "Truth", "World"]
+__all__ = ["World"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,16 +132,14 @@ class World:
 
     def sample(self, key: jax.Array, n: int, *, first: int = 0) -> Episodes:
         """Draw traces `first` to `first + n - 1`. What a trace draws depends on the key and its own number only."""
-        return world_draws.sample(
-            self.layout, self.policy, self.outcome, key, jnp.arange(first, first + n, dtype=jnp.int32)
-        )
+        return draws.sample(self.layout, self.policy, self.outcome, key, jnp.arange(first, first + n, dtype=jnp.int32))
 
     def increments(self, episodes: Episodes) -> Truth:
         """What each event of each trace changed in the expected outcome; exact but for rounding.
 
         Computed in JAX's default precision: within `jax.enable_x64()`, in float64.
         """
-        return world_truth.increments(self.layout, self.policy, self.outcome, episodes)
+        return truths.increments(self.layout, self.policy, self.outcome, episodes)
 
     def rerun(
         self, key: jax.Array, episodes: Episodes, trace: int, t: int, good: bool, n: int, *, size: int | None = None
@@ -173,17 +172,17 @@ class World:
         one = jax.tree.map(lambda x: x[trace], episodes)
         team = jnp.asarray(one.size if size is None else size, jnp.int32)
         runs = jnp.arange(n, dtype=jnp.int32)
-        return world_draws.rerun(
+        return draws.rerun(
             self.layout, self.policy, self.outcome, key, one, team, jnp.asarray(t), jnp.asarray(good), runs
         )
 
     def log_order(self, episodes: Episodes) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Entries of each trace in log order: number in `layout.slots`, tick, and mask, each [n, V]."""
-        return world_team.log_order(self.layout, episodes)
+        return team.log_order(self.layout, episodes)
 
     def records(self, episodes: Episodes, truth: Truth | None = None) -> list[TraceRecord]:
         """The traces as a reader would find them; with `truth`, true values are logged as value evidence."""
-        from graphs.world_records import records
+        from graphs.worlds.records import records
 
         return records(self, episodes, truth)
 

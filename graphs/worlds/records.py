@@ -14,9 +14,9 @@ import numpy as np
 
 from graphs.event_graph import EdgeType, EventType
 from graphs.record import Agent, TraceRecord
-from graphs.world_team import Episodes, Slot
-from graphs.world_truth import Truth
-from graphs.worlds import World
+from graphs.worlds.planned import World
+from graphs.worlds.team import Episodes, Slot
+from graphs.worlds.truth import Truth
 
 __all__ = ["records"]
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from graphs.event_graph import Array
-from graphs.world_team import Episodes, Layout, Outcome, Policy, decision_order, decisions_taken, final_score
+from graphs.worlds.team import Episodes, Layout, Outcome, Policy, decision_order, decisions_taken, final_score
 
 __all__ = ["rerun", "sample"]
 
