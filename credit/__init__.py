@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from credit.bridge import from_torch, to_pandas, to_torch
     from credit.columns import Rows, from_columns
     from credit.laws import LawError, check
-    from credit.ledger import Ledger, compose
+    from credit.ledger import ContradictionError, Ledger, Signal, compose
     from credit.methods import METHODS, Method
     from credit.plot import draw_calibration, draw_ledger, draw_methods, draw_snr, draw_trace
     from credit.published import PUBLISHED, Published, find_method
@@ -53,7 +53,7 @@ _HOME: dict[str, str] = {
     **dict.fromkeys(("from_torch", "to_pandas", "to_torch"), "credit.bridge"),
     **dict.fromkeys(("Rows", "from_columns"), "credit.columns"),
     **dict.fromkeys(("LawError", "check"), "credit.laws"),
-    **dict.fromkeys(("Ledger", "compose"), "credit.ledger"),
+    **dict.fromkeys(("ContradictionError", "Ledger", "Signal", "compose"), "credit.ledger"),
     **dict.fromkeys(("METHODS", "Method"), "credit.methods"),
     **dict.fromkeys(("draw_calibration", "draw_ledger", "draw_methods", "draw_snr", "draw_trace"), "credit.plot"),
     **dict.fromkeys(("PUBLISHED", "Published", "find_method"), "credit.published"),

@@ -15,7 +15,7 @@ other estimand is converted exactly or refused by name:
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -23,6 +23,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.chains import chains
+from estimators.votes import votes
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt
@@ -136,13 +137,24 @@ class Combined(NamedTuple):
     sources: tuple[str, ...]
 
 
-def combine(claims: list[Credit]) -> Combined:
+def combine(
+    claims: Sequence[Credit],
+    *,
+    exact: Collection[str] = (),
+    replays: Mapping[str, Array] | None = None,
+    span: float = 1.0,
+) -> Combined:
     """Average the claims on each event, one vote a source; never add them.
 
     Two claims of one event's increment estimate the same number: adding them would pay it twice. Claims of one source
     share their errors, so they are averaged first and count once. Sources are weighted by 1/stderr² on events where all
-    of them state an error, and equally elsewhere. An error estimated from the very outcomes that it weighs biases the
-    average: state errors from numbers of replays or from held-out traces.
+    of them state an error, and equally elsewhere; a source declared exact settles the events where it states 0. An
+    error estimated from the very outcomes that it weighs biases the average: state errors from numbers of replays or
+    from held-out traces.
+
+    Args:
+      claims: increments of events.
+      exact, replays, span: what errors of 0 mean; see `estimators.votes.votes`. Without either they are unknown errors.
 
     Raises:
       NotComposableError: a claim is no increment; see `as_increment`.
@@ -150,40 +162,40 @@ def combine(claims: list[Credit]) -> Combined:
     for claim in claims:
         if claim.estimand != "increment":
             raise NotComposableError(claim.source, claim.estimand, "convert it with `as_increment` first")
-    sources = tuple(dict.fromkeys(claim.source for claim in claims))
-    members = [[claim for claim in claims if claim.source == source] for source in sources]
-    votes = [_one_vote(claims_of_source) for claims_of_source in members]
-    amount, variance, there = (jnp.stack(part) for part in zip(*votes, strict=True))
-    parts, stderr, any_claim, weight, chi_squared = _average(amount, variance, there)
-    return Combined(jnp.sum(parts, axis=0), parts, stderr, any_claim, weight, chi_squared, sources)
+    found = votes(claims, exact=exact, replays=replays, span=span, zeros=True)
+    parts, stderr, any_claim, weight, chi_squared = _average(found.amount, found.variance, found.there)
+    return Combined(jnp.sum(parts, axis=0), parts, stderr, any_claim, weight, chi_squared, found.sources)
 
 
-def _one_vote(claims: list[Credit]) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Mean of one source's claims, with the mean of their variances: they share errors, so it does not shrink."""
-    valid = jnp.stack([claim.valid for claim in claims])
-    count = jnp.sum(jnp.where(valid, 1.0, 0.0), axis=0)
-    amount = jnp.stack([jnp.where(c.valid, c.credit - c.baseline, 0) for c in claims])
-    variance = jnp.stack([jnp.where(c.valid, c.stderr**2, 0) for c in claims])
-    return safe_divide(amount.sum(0), count), safe_divide(variance.sum(0), count), count > 0
-
-
-@functools.partial(jax.jit)
+@jax.jit
 def _average(
     amount: jax.Array, variance: jax.Array, there: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    stated = there & jnp.isfinite(variance) & (variance > 0)
-    all_stated = jnp.all(stated | ~there, axis=0)
-    precision = jnp.where(stated, 1 / jnp.where(stated, variance, 1), 0)
-    weight = jnp.where(all_stated, precision, jnp.where(there, 1.0, 0.0))
+    stated = there & jnp.isfinite(variance)
+    exact = stated & (variance <= 0)
+    settled = jnp.any(exact, axis=0)[None]
+    all_stated = jnp.all(stated | ~there, axis=0)[None]
+    precision = jnp.where(stated & ~exact, 1 / jnp.where(stated & ~exact, variance, 1), 0)
+    equal = jnp.where(there, 1, 0).astype(variance.dtype)
+    weight = jnp.where(settled, jnp.where(exact, equal, 0), jnp.where(all_stated, precision, equal))
     weight = safe_divide(weight, jnp.sum(weight, axis=0)[None])
     parts = weight * jnp.where(there, amount, 0)
     spread = safe_sqrt(jnp.sum(weight**2 * jnp.where(stated, variance, 0), axis=0))
     any_claim = jnp.any(there, axis=0)
-    stderr = jnp.where(any_claim & all_stated, spread, jnp.where(any_claim, jnp.inf, 0))
+    known = (settled | all_stated)[0]
+    stderr = jnp.where(any_claim & known, spread, jnp.where(any_claim, jnp.inf, 0))
+    return parts, stderr, any_claim, weight, agreement(amount, variance, there)
 
-    both = stated[:, None] & stated[None]
-    gap = jnp.where(both, amount[:, None] - amount[None], 0) ** 2
-    ratio = jnp.where(both, gap / jnp.where(both, variance[:, None] + variance[None], 1), 0)
-    met = jnp.sum(jnp.where(both, 1.0, 0.0), axis=-1)
-    chi = jnp.where(met > 0, jnp.sum(ratio, axis=-1) / jnp.where(met > 0, met, 1), jnp.nan)
-    return parts, stderr, any_claim, weight, chi
+
+def agreement(amount: jax.Array, variance: jax.Array, there: jax.Array) -> jax.Array:
+    """χ² of each pair of sources, [S, S]: mean of (c_s − c_t)² / (s_s² + s_t²) where both claim; NaN where none."""
+    stated = there & jnp.isfinite(variance)
+    rows = []
+    for s in range(amount.shape[0]):  # a pair at a time: [S, S, E] would be the largest array of the ledger
+        for t in range(amount.shape[0]):
+            error = variance[s] + variance[t]
+            both = stated[s] & stated[t] & (error > 0)
+            gap = jnp.where(both, (amount[s] - amount[t]) ** 2 / jnp.where(both, error, 1), 0)
+            count = jnp.sum(jnp.where(both, 1, 0))
+            rows.append(jnp.where(count > 0, jnp.sum(gap) / jnp.where(count > 0, count, 1), jnp.nan))
+    return jnp.stack(rows).reshape(amount.shape[0], amount.shape[0])

@@ -6,13 +6,15 @@
 after the last action where a claim states it, `unexplained` what no claim accounts for, and `remainder` what the grid
 of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for bit, in any order: `estimators.exact`.
 
-    composition   from methods' results to a ledger: the three rules, and who is refused
+    composition   from methods' results to a ledger
+    rules         increments, reconcile, shares; and who is refused
     entries       the ledger: totals, tables, tensors
     signal        from a ledger to advantages to train on, with the conditions under which they are unbiased
 """
 
 from credit.ledger.composition import compose
 from credit.ledger.entries import Ledger, Totals
+from credit.ledger.rules import ContradictionError
 from credit.ledger.signal import Condition, Signal
 
-__all__ = ["Condition", "Ledger", "Signal", "Totals", "compose"]
+__all__ = ["Condition", "ContradictionError", "Ledger", "Signal", "Totals", "compose"]

@@ -1,25 +1,28 @@
-"""From the results of several methods to one ledger."""
+"""From the results of several methods to one ledger: who is refused, and the exact entries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from credit.ledger.entries import Ledger
+from credit.ledger.rules import Composed, by_increments, by_reconciling, by_shares
 from estimators.base import Credit
 from estimators.exact import exact_partition
-from estimators.increments import NotComposableError, as_increment, combine
+from estimators.increments import NotComposableError, as_increment
 from estimators.shared import rloo
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_count, segment_first
 
-__all__ = ["RULES", "compose"]
+__all__ = ["RULES", "Rule", "compose"]
 
-RULES = ("increments", "reconcile", "shares")
+Rule = Literal["increments", "reconcile", "shares"]
+RULES: tuple[Rule, ...] = ("increments", "reconcile", "shares")
 
 
 def compose(
@@ -27,112 +30,142 @@ def compose(
     reward: Array,
     claims: Sequence[Credit],
     *,
+    rule: Rule = "increments",
     expected: Array | None = None,
     outcome: Array | None = None,
     propensity: Array | None = None,
     lambda_: float = 1.0,
-    rule: str = "increments",
+    tau: float | Literal["fit"] = float("inf"),
+    scale: float | None = None,
+    exact: Collection[str] = (),
+    replays: Mapping[str, Array] | None = None,
+    span: float = 1.0,
 ) -> Ledger:
     """Compose the results of several methods into one exact partition of the reward of each trace.
 
-    Rule "increments": every claim is converted to increments (`estimators.increments.as_increment`); several claims on
-    one event are averaged, one vote a source, never added; what they leave of the reward is `unexplained`, an entry of
-    its own, and in nobody's credit. Claims that cannot be converted are refused by name.
+        increments   claims on events are averaged, one vote a source, never added
+        reconcile    claims on sums of increments at any nested level are made to agree by least squares
+        shares       the total is split from the top down, by shares, scores or budgets; evenly where there are none
+
+    By the first two, every claim is converted to increments (`estimators.increments.as_increment`), and what the claims
+    leave of the reward is `unexplained`, an entry of its own, and in nobody's credit. Whoever cannot take part is
+    refused by name, in `Ledger.refused`. No rule is best in every world; docs/ledger.md shows where each loses.
 
     Args:
       graph, reward: the batch; traces without reward have empty entries.
-      claims: results of methods on this graph. One of estimand "total" is no claim; its baseline is `expected`.
+      claims: results of methods on this graph, or of `estimators.claim`. One of estimand "total" is no claim; its
+        baseline is `expected`. One of estimand "scale" is a factor, kept for `Ledger.advantage`.
+      rule: as above.
       expected: float [T], what each trace was worth at its start; by default the baseline of the first "total" among
-        the claims, else the mean of the other traces of its group, and 0 where there are none.
+        the claims, else the mean of the other traces of its group, and 0 where there are none. Under rule "shares" with
+        shares of a game, v(∅), by default 0.
       outcome: float [T], R − V at the end, where a critic states it; 0 by default.
       propensity, lambda_: for the conversions.
+      tau: under "reconcile", prior standard deviation of a trace's unexplained: infinite, the total moves no claim; 0,
+        it is met wherever an event may move; "fit", estimated from the batch.
+      scale: under "reconcile", prior standard deviation of what the unclaimed events of a trace add up to, divided
+        equally among siblings from the top down, so that splitting one's work does not pay. Without it they get 0.
+      exact: sources whose stated errors of 0 are constraints.
+      replays: for a source, int [E], the number of replays behind an error that was estimated; an estimated 0 is raised
+        to what that many agreeing replays leave open.
+      span: largest minus smallest outcome that a replay can have.
 
     Raises:
-      CreditError: an unknown rule, or entries outside the range of exact arithmetic.
+      CreditError: an unknown rule; entries outside the range of exact arithmetic; under "reconcile", `NestingError` for
+        levels that do not nest, `ContradictionError` for exact claims that exclude each other, `StatedZeroError`.
 
-    Source: docs/data-model.md; composition is by increments because these are what adds up: a contrast, a removal or a
+    Source: docs/ledger.md; composition is by increments because these are what adds up: a contrast, a removal or a
     share summed over a trace does not give the reward.
     """
-    if rule != "increments":
-        raise CreditError(f"rule is {rule!r}; expected 'increments'")
-    refused: dict[str, str] = {}
-    scales = {claim.source: claim for claim in claims if claim.estimand == "scale"}
-    totals = [claim for claim in claims if claim.estimand == "total"]
-    kept: list[Credit] = []
-    for claim in claims:
-        if claim.estimand == "total":
-            continue
-        try:
-            kept.append(as_increment(graph, claim, lambda_=lambda_, propensity=propensity))
-        except NotComposableError as error:
-            refused[claim.source] = str(error)
-
+    if rule not in RULES:
+        raise CreditError(f"rule is {rule!r}; expected one of {', '.join(map(repr, RULES))}")
     reward = jnp.asarray(reward)
     scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
     total = jnp.where(scored, reward, 0)
-    start = _at_start(graph, reward, totals) if expected is None else jnp.asarray(expected, total.dtype)
-    start = jnp.where(scored, start, 0)
+    scales = {claim.source: claim for claim in claims if claim.estimand == "scale"}
+    totals = [claim for claim in claims if claim.estimand == "total"]
+    offered = [claim for claim in claims if claim.estimand != "total"]
+    if expected is not None:
+        start = jnp.asarray(expected, total.dtype)
+    elif rule == "shares" and any(claim.estimand == "share" for claim in claims):
+        start = jnp.zeros_like(total)
+    else:
+        start = _at_start(graph, totals[0] if totals else rloo(graph, reward))
+    start = jnp.where(scored, start, 0).astype(total.dtype)
     end = jnp.zeros_like(total) if outcome is None else jnp.where(scored, jnp.asarray(outcome, total.dtype), 0)
 
-    trace = jnp.asarray(graph.trace_ids)
-    combined = combine(kept) if kept else None
-    channels = () if combined is None else combined.sources
-    if combined is None:
-        cells, claimed = jnp.zeros((graph.num_events, 0), total.dtype), jnp.zeros(graph.num_events, bool)
-        stderr, chi_squared = jnp.zeros(graph.num_events, total.dtype), {}
+    refused: dict[str, str] = {}
+    if rule == "shares":
+        made = by_shares(graph, total - start - end, scored, offered, refused)
     else:
-        claimed = combined.there & scored[trace]
-        cells = jnp.where(claimed[:, None], combined.parts.T.astype(total.dtype), 0)
-        stderr = jnp.where(claimed, combined.stderr, 0)
-        chi_squared = {
-            (a, b): float(combined.chi_squared[i, j])
-            for i, a in enumerate(channels)
-            for j, b in enumerate(channels)
-            if i < j
-        }
-    width = max(len(channels), 1)
+        kept: list[Credit] = []
+        for claim in offered:
+            try:
+                kept.append(as_increment(graph, claim, lambda_=lambda_, propensity=propensity))
+            except NotComposableError as error:
+                refused[claim.source] = str(error)
+        if rule == "increments":
+            made = by_increments(graph, total, scored, kept, refused, exact, replays, span)
+        else:
+            left = total - start - end
+            made = by_reconciling(graph, left, scored, kept, refused, exact, replays, span, tau, scale)
+    return _partitioned(graph, rule, total, scored, start, end, made, scales, refused)
+
+
+def _partitioned(
+    graph: EventGraph,
+    rule: Rule,
+    total: jax.Array,
+    scored: jax.Array,
+    start: jax.Array,
+    end: jax.Array,
+    made: Composed,
+    scales: Mapping[str, Credit],
+    refused: Mapping[str, str],
+) -> Ledger:
+    trace, width = jnp.asarray(graph.trace_ids), len(made.channels)
     partition = exact_partition(
-        (cells if channels else jnp.zeros((graph.num_events, 1), total.dtype)).reshape(-1),
+        made.cells.reshape(-1),
         jnp.repeat(trace, width),
-        jnp.repeat(claimed, width),
+        jnp.repeat(made.claimed, width),
         total,
         trace_cells=jnp.stack([start, end], axis=1),
     )
     if not bool(jnp.all(partition.exact)):
         worst = int(jnp.argmin(partition.exact))
-        largest = float(jnp.max(jnp.abs(jnp.where((trace == worst)[:, None], cells, 0))))
+        largest = float(jnp.max(jnp.abs(jnp.where((trace == worst)[:, None], made.cells, 0))))
         raise CreditError(
             f"trace {worst} has entries outside the range of exact arithmetic: reward {float(total[worst])!r}, "
             f"largest claim {largest!r}"
         )
-    exact = partition.amounts(jnp.repeat(trace, width)).reshape(graph.num_events, width)
-    entries = partition.trace_amounts
+    cells = partition.amounts(jnp.repeat(trace, width)).reshape(graph.num_events, width)
+    ends = partition.trace_amounts
     return Ledger(
         graph=graph,
         rule=rule,
-        channels=channels or ("nobody",),
+        channels=made.channels,
         reward=total,
         scored=scored,
-        expected=entries[:, 0],
-        outcome=entries[:, 1],
+        expected=ends[:, 0],
+        outcome=ends[:, 1],
         unexplained=partition.residual,
         remainder=partition.remainder,
-        cells=exact,
-        increments=jnp.sum(exact, axis=1),  # exact: sums on the grid do not round
-        stderr=stderr,
-        claimed=claimed,
+        cells=cells,
+        increments=jnp.sum(cells, axis=1),  # exact: sums on the grid do not round
+        stderr=jnp.where(made.claimed, made.stderr, 0),
+        claimed=made.claimed,
         partition=partition,
-        claims=tuple(kept),
+        claims=made.claims,
         scales=scales,
         refused=refused,
-        chi_squared=chi_squared,
+        chi_squared=made.chi_squared,
         coverage=_coverage(np.asarray(partition.residual)[scored], np.asarray(total - start)[scored]),
+        unexplained_variance=made.unexplained_variance,
     )
 
 
-def _at_start(graph: EventGraph, reward: jax.Array, totals: list[Credit]) -> jax.Array:
+def _at_start(graph: EventGraph, credit: Credit) -> jax.Array:
     """The baseline of each trace, 0 where it has none: [T]."""
-    credit = totals[0] if totals else rloo(graph, reward)
     trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
     first = segment_first(trace, num, credit.valid)
     there = segment_count(trace, num, credit.valid) > 0

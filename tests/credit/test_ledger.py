@@ -111,7 +111,7 @@ def test_what_is_no_increment_is_refused_by_name(world) -> None:
     ledger = compose(traces.graph, traces.reward, [removal, normalised, claim(traces.graph, truth)])
     assert set(ledger.refused) == {"removal", "dr_mas"}
     assert "propensity" in ledger.refused["removal"]
-    with pytest.raises(credit.CreditError, match="expected 'increments'"):
+    with pytest.raises(credit.CreditError, match="'spread'; expected one of 'increments'"):
         compose(traces.graph, traces.reward, [], rule="spread")
 
 
