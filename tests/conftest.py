@@ -12,6 +12,12 @@ jax.config.update("jax_debug_key_reuse", True)
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Compiling takes most of the suite's time, and every worker would compile the same small operations; the next run, and
+# the run on the next interpreter of the same JAX, find them here.
+jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "xla"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file in one process, where they share compiled functions, unless they say otherwise."""
