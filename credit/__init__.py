@@ -18,13 +18,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from credit.auditing import Audit, audit
     from credit.bridge import from_torch, to_pandas, to_torch
     from credit.columns import Rows, from_columns
+    from credit.comparison import Comparison, compare
+    from credit.judgements import Judgements, read_judgements
     from credit.laws import LawError, check
     from credit.ledger import ContradictionError, Ledger, Signal, compose
     from credit.methods import METHODS, Method
     from credit.plot import draw_calibration, draw_ledger, draw_methods, draw_snr, draw_trace
+    from credit.plot_compare import draw_comparison
     from credit.published import PUBLISHED, Published, find_method
+    from credit.receipt import Receipt, explain
     from credit.tables import table
     from credit.write import write_table
     from estimators import *
@@ -52,6 +57,11 @@ __version__ = "0.1.0"
 _HOME: dict[str, str] = {
     **dict.fromkeys(("from_torch", "to_pandas", "to_torch"), "credit.bridge"),
     **dict.fromkeys(("Rows", "from_columns"), "credit.columns"),
+    **dict.fromkeys(("Comparison", "compare"), "credit.comparison"),
+    **dict.fromkeys(("Audit", "audit"), "credit.auditing"),
+    **dict.fromkeys(("Receipt", "explain"), "credit.receipt"),
+    **dict.fromkeys(("Judgements", "read_judgements"), "credit.judgements"),
+    "draw_comparison": "credit.plot_compare",
     **dict.fromkeys(("LawError", "check"), "credit.laws"),
     **dict.fromkeys(("ContradictionError", "Ledger", "Signal", "compose"), "credit.ledger"),
     **dict.fromkeys(("METHODS", "Method"), "credit.methods"),

@@ -14,7 +14,7 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 PACKAGES: dict[str, tuple[str, ...]] = {
-    "credit": ("credit", "credit.ledger", "credit.plot"),
+    "credit": ("credit", "credit.published", "credit.ledger", "credit.plot"),
     "estimators": (
         "estimators",
         "estimators.base",
@@ -27,6 +27,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "estimators.increments",
         "estimators.control",
         "estimators.contrast",
+        "estimators.offpolicy",
+        "estimators.draws",
         "estimators.exact",
         "estimators.shapley",
         "estimators.structured",

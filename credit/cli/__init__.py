@@ -1,4 +1,4 @@
-"""The command line: `credit validate`, `assign`, `show`, `methods`, `score`, `convert`, `schema`, `demo`, `completion`.
+"""The command line: `credit validate`, `assign`, `compose`, `explain`, `audit`, `compare`, `show`, `methods`, `score` …
 
 Exit codes: 0 all is well; 1 the call or its options are wrong, or the output cannot be written; 2 nothing could be
 read; 3 some traces were refused and the rest was done (0 with `--allow-bad`); 130 interrupted; 141 the reader of the
@@ -18,9 +18,13 @@ from typing import Any
 import click
 
 from credit.cli.assign import assign
+from credit.cli.audit import audit
+from credit.cli.compare import compare
 from credit.cli.completion import completion
+from credit.cli.compose import compose
 from credit.cli.convert import convert
 from credit.cli.demo import demo
+from credit.cli.explain import explain
 from credit.cli.methods import methods
 from credit.cli.reading import REFUSED
 from credit.cli.schema import schema
@@ -94,5 +98,7 @@ def cli() -> None:
     """Who earned the reward? Read logs of LLM agent teams and assign credit to what each agent did."""
 
 
-for _command in (validate, assign, show, methods, score, convert, schema, demo, completion):
+for _command in (
+    validate, assign, compose, explain, audit, compare, show, methods, score, convert, schema, demo, completion,
+):  # fmt: skip
     cli.add_command(_command)

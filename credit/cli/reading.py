@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
     from graphs.errors import Problem
@@ -21,6 +22,7 @@ __all__ = [
     "SHOWN",
     "exit_code",
     "list_problems",
+    "plain_table",
     "read_traces",
     "reads_logs",
     "stderr",
@@ -113,6 +115,18 @@ def words(text: object, style: str = "") -> Text:
     from credit.text import printable
 
     return Text(printable(str(text)), style=style)
+
+
+def plain_table(*columns: str) -> Table:
+    """A table without lines; columns whose name begins with "#" hold numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        numbers = column.startswith("#")
+        header = words(column.removeprefix("#"))
+        table.add_column(header, justify="right" if numbers else "left", overflow="fold")
+    return table
 
 
 def read_traces(

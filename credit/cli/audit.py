@@ -1,0 +1,157 @@
+"""`credit audit`: what adding methods up would have paid, beside the ledger."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.claims import check_claims, run_claims, takes_claims
+from credit.cli.compose import expected_option, rule_option
+from credit.cli.outputs import output_option, save_table
+from credit.cli.reading import (
+    allow_bad,
+    exit_code,
+    list_problems,
+    plain_table,
+    read_traces,
+    reads_logs,
+    stderr,
+    stdout,
+    words,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from credit.auditing import Audit
+    from estimators.base import Credit
+    from graphs.traces import Traces
+
+__all__ = ["audit"]
+
+
+@click.command(short_help="What adding methods up would pay.")
+@reads_logs()
+@takes_claims
+@rule_option
+@expected_option
+@output_option("Also write every payment: .parquet, .csv, .jsonl or .arrow.")
+@click.option(
+    "--level",
+    default="event",
+    show_default=True,
+    type=click.Choice(["trace", "event"]),
+    help="A row of --output for each of these.",
+)
+@click.option("--worst", default=10, show_default=True, type=click.IntRange(0), help="Traces and events to name.")
+@allow_bad
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    names: tuple[str, ...],
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    files: tuple[str, ...],
+    rule: str,
+    expected: Any,
+    output: Path | None,
+    level: str,
+    worst: int,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Say what adding the claims up would have paid, what was paid twice, and what the ledger pays instead."""
+    check_claims(names, given, also, least=0 if files else 1)
+    from credit.auditing import audit as add_up
+    from credit.cli.composing import compose_claims
+
+    traces = read_traces(paths, **reading)
+    claims, wrong = run_claims(traces, names, given, also, files)
+    traces = dataclasses.replace(traces, problems=traces.problems + wrong)
+    ledger = compose_claims(traces, claims, given, rule=rule, expected=expected)
+    found = add_up(traces.graph, traces.reward, claims, ledger=ledger)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(found.as_json(traces))))
+    else:
+        _print(stdout(), traces, claims, found, worst)
+    if output is not None:
+        save_table(found.table(traces) if level == "event" else found.trace_table(traces), output)
+    list_problems(traces.problems, stderr(), all_=False)
+    ctx.exit(exit_code(traces, allow_bad))
+
+
+def _print(console: Console, traces: Traces, claims: dict[str, Credit], found: Audit, worst: int) -> None:
+    import numpy as np
+
+    n = traces.sizes.events
+    paid, twice = int(np.sum(found.times[:n] > 0)), int(np.sum(found.twice[:n]))
+    size = float(np.nansum(np.abs(np.asarray(traces.reward, np.float64)[: traces.sizes.traces])))
+    console.print(words("Claims, added up", "bold"))
+    console.print(_claims(claims, found))
+    console.print()
+    if math.isfinite(found.ratio):
+        console.print(f"overcount: Σ|claims| is {found.ratio:.3g} times Σ|R| = {size:.6g}", soft_wrap=True)
+    else:
+        console.print("overcount: there is no reward to hold the claims against: Σ|R| is 0", soft_wrap=True)
+    console.print(f"{paid} actions are paid, {twice} of them more than once", soft_wrap=True)
+    if worst and twice:
+        console.print()
+        console.print(words("Actions paid more than once, the most first", "bold"))
+        console.print(_events(traces, found, worst))
+    if worst:
+        console.print()
+        console.print(words("Traces, the most overcounted first, and their ledgers", "bold"))
+        console.print(_traces(traces, found, worst))
+
+
+def _claims(claims: dict[str, Credit], found: Audit) -> Table:
+    import numpy as np
+
+    table = plain_table("claim", "estimates", "per", "#Σ|claim|", "#Σ claim", "in the ledger")
+    for name, row in zip(found.claims, found.payments, strict=True):
+        claim = claims[name]
+        part = found.refused.get(name) or "takes part"
+        numbers = (f"{np.abs(row).sum():.6g}", f"{row.sum():.6g}")
+        table.add_row(words(name), claim.estimand, claim.unit, *numbers, words(part))
+    return table
+
+
+def _events(traces: Traces, found: Audit, worst: int) -> Table:
+    import numpy as np
+
+    n = traces.sizes.events
+    weight = np.where(found.twice[:n], np.abs(found.payments[:, :n]).sum(axis=0), -1)
+    order = np.argsort(-weight, kind="stable")[: min(worst, int(found.twice[:n].sum()))]
+    table = plain_table("trace", "event", "agent", *(f"#{name}" for name in found.claims), "#added up", "#ledger")
+    trace, agent = np.asarray(traces.graph.trace_ids), np.asarray(traces.graph.agent_ids)
+    for event in order:
+        place = (
+            traces.traces["trace"][int(trace[event])].as_py(),
+            traces.events["event"][int(event)].as_py(),
+            traces.agents["agent"][int(agent[event])].as_py(),
+        )
+        numbers = (*found.payments[:, event], found.naive[event], float(found.ledger.increments[event]))
+        table.add_row(*map(words, place), *(f"{x:.4g}" for x in numbers))
+    return table
+
+
+def _traces(traces: Traces, found: Audit, worst: int) -> Table:
+    columns = ("reward", "naive", "claimed", "overcount", "events_paid_twice", "expected", "increments", "unexplained")
+    titles = ("R", "added up", "Σ|claims|", "overcount", "paid twice", "expected", "increments", "unexplained")
+    table = plain_table("trace", *(f"#{title}" for title in titles))
+    rows = found.trace_table(traces).to_pylist()
+    rows.sort(key=lambda row: -math.inf if row["overcount"] is None else -row["overcount"], reverse=False)
+    known = [row for row in rows if row["overcount"] is not None]
+    for row in known[:worst]:
+        table.add_row(words(row["trace"]), *(f"{row[column]:.4g}" for column in columns))
+    return table

@@ -1,0 +1,133 @@
+"""`credit compose`: several methods as one ledger that adds up to the reward."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.claims import check_claims, run_claims, takes_claims
+from credit.cli.outputs import output_option, save_table, table_path
+from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
+
+if TYPE_CHECKING:
+    from credit.ledger import Ledger
+    from graphs.traces import Traces
+
+__all__ = ["compose", "expected_option", "rule_option"]
+
+rule_option = click.option(
+    "--rule",
+    default="increments",
+    show_default=True,
+    type=click.Choice(["increments", "reconcile", "shares"]),
+    help="How claims become entries.",
+)
+expected_option = click.option(
+    "--expected",
+    default="baseline",
+    show_default=True,
+    type=click.Choice(["baseline", "value"]),
+    help="What a trace was worth at its start: a baseline from its group, or the log's value before its first action.",
+)
+
+
+@click.command(short_help="Write the ledger of several methods.")
+@reads_logs()
+@takes_claims
+@rule_option
+@expected_option
+@output_option("File of the ledger: .parquet, .csv, .jsonl or .arrow.", required=True)
+@click.option(
+    "--level",
+    default="event",
+    show_default=True,
+    type=click.Choice(["trace", "role", "agent", "turn", "event"]),
+    help="A row for each unit of this level.",
+)
+@click.option("--advantage", type=click.Choice(["control", "entry", "even"]), help="Also make advantages to train on.")
+@click.option(
+    "--advantages-to", "target", metavar="FILE", callback=table_path, type=click.Path(dir_okay=False, path_type=Path),
+    help="File of the advantages, as `credit assign` writes it.",
+)  # fmt: skip
+@click.option("--scale", metavar="NAME", help="Divide the advantages last: agent_name, role_name, or a method.")
+@allow_bad
+@click.pass_context
+def compose(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    names: tuple[str, ...],
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    files: tuple[str, ...],
+    rule: str,
+    expected: Any,
+    output: Path,
+    level: Any,
+    advantage: Any,
+    target: Path | None,
+    scale: str | None,
+    allow_bad: bool,
+    **reading: Any,
+) -> None:
+    """Write a table of entries that sum to each trace's reward, exactly, with nothing paid twice."""
+    if (advantage is None) != (target is None):
+        raise click.UsageError("--advantage and --advantages-to go together: which advantages, and the file to write")
+    if scale is not None and advantage is None:
+        raise click.UsageError("--scale divides advantages; expected --advantage with it")
+    check_claims(names, given, also, least=0 if files else 1)
+    from credit.cli.composing import compose_claims
+
+    traces = read_traces(paths, **reading)
+    claims, wrong = run_claims(traces, names, given, also, files)
+    traces = dataclasses.replace(traces, problems=traces.problems + wrong)
+    ledger = compose_claims(traces, claims, given, rule=rule, expected=expected)
+    signal = None if advantage is None else ledger.advantage(advantage, scale=_scale(scale, claims))
+    save_table(ledger.table(traces, level), output)
+    console = stderr()
+    for line in summary(traces, ledger):
+        console.print(words(line), soft_wrap=True)
+    if signal is not None and target is not None:
+        from credit.tables import table
+
+        save_table(table(traces, signal.credit), target)
+        for line in str(signal).splitlines():
+            console.print(words(line), soft_wrap=True)
+    list_problems(traces.problems, console, all_=False)
+    ctx.exit(exit_code(traces, allow_bad))
+
+
+def _scale(name: str | None, claims: dict[str, Any]) -> Any:
+    """A method of the command line by its name there, else what the ledger makes of the name."""
+    return claims.get(name, name) if name is not None else None
+
+
+def summary(traces: Traces, ledger: Ledger) -> list[str]:
+    """What a ledger rests on: who took part, who was refused and why, what nobody explains, which claims disagree."""
+    import numpy as np
+
+    n = traces.sizes
+    action = np.asarray(traces.graph.action_mask)[: n.events]
+    claimed = np.asarray(ledger.claimed)[: n.events]
+    scored = np.asarray(ledger.scored)[: n.traces]
+    lines = [
+        f"ledger by rule {ledger.rule!r}: {int(scored.sum())} of {n.traces} traces with a reward, "
+        f"{int(claimed.sum())} of {int(action.sum())} actions with an entry"
+    ]
+    if ledger.claims:
+        lines.append(f"  took part: {', '.join(dict.fromkeys(claim.source for claim in ledger.claims))}")
+    lines += [f"  refused: {why}" for why in ledger.refused.values()]
+    if np.isfinite(ledger.coverage):
+        lines.append(f"  explained: {ledger.coverage:.3f} of the variance of reward less what was expected")
+    for (a, b), chi in ledger.chi_squared.items():
+        if np.isfinite(chi):
+            lines.append(f"  chi squared of {a} and {b}: {chi:.2f}{_verdict(chi)}")
+    return lines
+
+
+def _verdict(chi: float) -> str:
+    if chi > 2:
+        return " (above 2: errors are stated too small, or the claims mean different things)"
+    return " (below 0.5: the sources share rollouts)" if chi < 0.5 else ""

@@ -1,0 +1,113 @@
+"""`credit explain`: the receipt of one event."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.claims import check_claims, run_claims, takes_claims
+from credit.cli.compose import expected_option, rule_option
+from credit.cli.reading import (
+    allow_bad,
+    exit_code,
+    list_problems,
+    plain_table,
+    read_traces,
+    reads_logs,
+    stderr,
+    stdout,
+    words,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from credit.receipt import Receipt
+
+__all__ = ["explain"]
+
+
+@click.command(short_help="The receipt of one event.")
+@reads_logs()
+@takes_claims
+@rule_option
+@expected_option
+@allow_bad
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def explain(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    names: tuple[str, ...],
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    files: tuple[str, ...],
+    rule: str,
+    expected: Any,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Say which claims touched an event, what each wanted, what it got, and why: PATH... TRACE EVENT.
+
+    TRACE is the id of a trace, EVENT the id of one of its events.
+    """
+    if len(paths) < 3:
+        raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
+    check_claims(names, given, also, least=0 if files else 1)
+    from credit.cli.composing import compose_claims
+    from credit.receipt import event_index
+    from credit.receipt import explain as write_receipt
+
+    *logs, trace, event = paths
+    traces = read_traces(tuple(logs), **reading)
+    event_index(traces, trace, event)  # before methods run
+    claims, wrong = run_claims(traces, names, given, also, files)
+    traces = dataclasses.replace(traces, problems=traces.problems + wrong)
+    ledger = compose_claims(traces, claims, given, rule=rule, expected=expected)
+    receipt = write_receipt(traces, trace, event, claims, ledger=ledger)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(receipt.as_json())))
+    else:
+        _print(stdout(), receipt)
+    list_problems(traces.problems, stderr(), all_=False)
+    ctx.exit(exit_code(traces, allow_bad))
+
+
+def _print(console: Console, receipt: Receipt) -> None:
+    chosen = "an action" if receipt.action else "no action of the team's policy"
+    head = (
+        f"event {receipt.event} of trace {receipt.trace}: {receipt.type} by {receipt.agent} ({receipt.role}), {chosen}"
+    )
+    console.print(words(head, "bold"), soft_wrap=True)
+    if receipt.call:
+        console.print(words(f"its credit is looked up at the action that it came from: {receipt.call}"), soft_wrap=True)
+    console.print()
+    table = plain_table("claim", "estimates", "#wanted", "#±", "#as increment", "#weight", "#got", "why")
+    for line in receipt.lines:
+        numbers = (line.wanted, line.stderr, line.increment, line.weight, line.got)
+        table.add_row(words(line.claim), line.estimand, *map(_number, numbers), words(line.why))
+    console.print(table)
+    console.print()
+    console.print(f"added up, the claims would pay {_number(receipt.naive)}; the ledger pays {_number(receipt.entry)}")
+    account = plain_table("account of the trace", "#amount")
+    for name, amount in (
+        ("expected at the start", receipt.expected),
+        ("this event", receipt.entry),
+        ("its other events", receipt.others),
+        ("outcome, after the last action", receipt.outcome),
+        ("unexplained", receipt.unexplained),
+        ("remainder of exact arithmetic", receipt.remainder),
+        ("reward", receipt.reward),
+    ):
+        account.add_row(name, _number(amount))
+    console.print()
+    console.print(account)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.6g}"

@@ -1,0 +1,293 @@
+"""Audits and receipts: what addition would pay, against loops and by hand; what the ledger pays instead.
+
+The team: a delegation (right with probability 1/2), a message (1/2), an execution (4/5), and chatter that changes
+nothing. The reward is 1 if all three are right. On the one trace that succeeds, increments are 0.2, 0.4, 0.2, against
+0.2 expected; contrasts with the other choice 0.4, 0.8, 1.0; and removing any of the three costs the whole reward.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner, Result
+
+import credit
+from credit.auditing import Audit, audit
+from credit.cli import cli
+from credit.cli.composing import compose_claims
+from credit.ledger import compose
+from credit.receipt import explain
+from estimators.base import Estimand, Reason, finish
+from graphs.readers import read
+
+RIGHT = (0.5, 0.5, 0.8)
+TYPES = ("orchestrator_decision", "message", "tool_call", "message")
+
+
+def values(choices: tuple[int, ...]) -> list[float]:
+    """V before each of the four actions, and at the end."""
+    return [float(np.prod(choices[:k]) * np.prod(RIGHT[k:])) for k in (0, 1, 2, 3, 3)]
+
+
+def log(path: Path) -> Path:
+    """The eight traces, one a line, of one task; what the delegation sent is an effect of it."""
+    lines = []
+    for choices in itertools.product((0, 1), repeat=3):
+        pi = [p if c else 1 - p for c, p in zip(choices, RIGHT, strict=True)]
+        events = [
+            {"id": f"c{k}", "t": k, "type": kind, "agent": "a", "value": v, "action": True}
+            | ({"propensity": pi[k]} if k < 3 else {})
+            for k, (kind, v) in enumerate(zip(TYPES, values(choices), strict=False))
+        ]
+        events.insert(1, {"id": "sent", "t": 9, "type": "message", "agent": "a", "action": False})
+        content = {"trace_id": "t" + "".join(map(str, choices)), "task_id": "q", "events": events}
+        content["edges"] = [{"src": "c0", "dst": "sent", "type": "causal"}]
+        content |= {"rewards": {"team": float(all(choices))}, "costs": {"tokens": 1, "wall_clock_s": 1.0}}
+        lines.append(json.dumps(content))
+    path.write_text("\n".join(lines))
+    return path
+
+
+SUCCESS = 7  # the row of trace t111
+
+Made = tuple[credit.Traces, dict[str, credit.Credit]]
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The traces, and as claims: increments, contrasts, removals, a broadcast and a normaliser."""
+    traces = read(log(tmp_path_factory.mktemp("logs") / "x.jsonl"))
+    graph = traces.graph
+    increment, contrast, removal = (np.zeros(graph.num_events, np.float32) for _ in range(3))
+    three = np.zeros(graph.num_events, bool)
+    for row, choices in enumerate(itertools.product((0, 1), repeat=3)):
+        v = values(choices)
+        for k, place in enumerate((0, 2, 3)):
+            event = 5 * row + place
+            after = float(np.prod(choices[:k]) * np.prod(RIGHT[k + 1 :]))  # Q of the right choice; the wrong has 0
+            increment[event], removal[event] = v[k + 1] - v[k], float(all(choices))
+            contrast[event] = after if choices[k] else -after
+            three[event] = True
+
+    def claim(numbers: np.ndarray, estimand: Estimand, source: str) -> credit.Credit:
+        return finish(
+            graph, credit=numbers, baseline=np.zeros_like(numbers), scale=np.ones_like(numbers),
+            stderr=np.full_like(numbers, 0.1), reason=np.where(three, Reason.VALID, Reason.NO_EVIDENCE),
+            unit="event", estimand=estimand, source=source, centred=True, own_outcome=False,
+        )  # fmt: skip
+
+    return traces, {
+        "critic": claim(increment, "increment", "critic"),
+        "message": claim(contrast, "effect", "contrast"),
+        "removal": claim(removal, "effect", "removal"),
+        "broadcast": credit.rloo(graph, traces.reward),
+        "agent-wise": credit.dr_mas(graph, traces.reward),
+    }
+
+
+@pytest.fixture(scope="module")
+def found(team: Made) -> Audit:
+    traces, claims = team
+    return audit(traces.graph, traces.reward, claims)
+
+
+def test_naive_stacking_by_hand(team: Made) -> None:
+    """On the success: increments 0.8, contrasts 2.2, removals 3, and the broadcast of 1 − 0 on four actions."""
+    traces, claims = team
+    names = ("critic", "message", "removal", "broadcast")
+    stacked = audit(traces.graph, traces.reward, {name: claims[name] for name in names})
+    assert stacked.overcount[SUCCESS] == pytest.approx(0.8 + 2.2 + 3 + 4, rel=1e-6)
+    first = 5 * SUCCESS
+    np.testing.assert_allclose(stacked.naive[first : first + 5], [2.6, 0, 3.2, 3.2, 1], rtol=1e-6)
+    assert stacked.times[first : first + 5].tolist() == [4, 0, 4, 4, 1]
+    assert np.isinf(stacked.overcount[:SUCCESS]).all()  # failures: there was nothing to divide, and yet they were paid
+
+
+def test_addition_is_what_loops_add_up(team: Made, found: Audit) -> None:
+    traces, claims = team
+    n, reward = traces.sizes, np.asarray(traces.reward, np.float64)
+    trace = np.asarray(traces.graph.trace_ids)
+    by_trace, naive, times = np.zeros(n.traces), np.zeros(n.events), np.zeros(n.events, int)
+    for claim in claims.values():
+        amount, baseline, valid = (np.asarray(x).tolist() for x in (claim.credit, claim.baseline, claim.valid))
+        for event in range(n.events):
+            if valid[event]:
+                paid = amount[event] - baseline[event]
+                by_trace[trace[event]] += abs(paid)
+                naive[event] += paid
+                times[event] += paid != 0
+    np.testing.assert_allclose(found.claimed[: n.traces], by_trace, rtol=1e-12)
+    np.testing.assert_allclose(found.naive[: n.events], naive, atol=1e-12)
+    assert found.times[: n.events].tolist() == times.tolist()
+    assert found.ratio == pytest.approx(by_trace.sum() / np.abs(reward[: n.traces]).sum())
+    assert not found.payments[:, n.events :].any()
+
+
+def test_refusals_are_named_and_the_ledger_pays_once(team: Made, found: Audit) -> None:
+    traces, _ = team
+    assert set(found.refused) == {"message", "removal", "broadcast", "agent-wise"}
+    assert "one number for all actions" in found.refused["broadcast"]
+    assert "applied after composition" in found.refused["agent-wise"]
+    assert "propensity" in found.refused["removal"]
+    table = found.trace_table(traces).to_pydict()
+    for row, reward in enumerate(table["reward"]):
+        parts = [table[name][row] for name in ("expected", "increments", "outcome", "unexplained", "remainder")]
+        assert sum(parts) == pytest.approx(reward, abs=1e-6)
+    assert table["increments"][SUCCESS] == pytest.approx(0.8, abs=1e-6)
+    assert sum(table["events_paid_twice"]) == int(found.twice.sum()) > 0
+    events = found.table(traces).to_pydict()
+    assert events["naive"] == pytest.approx(found.naive[: traces.sizes.events].tolist())
+    assert events["ledger"] == pytest.approx(np.asarray(found.ledger.increments)[: traces.sizes.events].tolist())
+
+
+def test_one_honest_claim_is_not_overcounted(team: Made) -> None:
+    traces, claims = team
+    alone = audit(traces.graph, traces.reward, {"critic": claims["critic"]})
+    assert not alone.twice.any() and not alone.refused and alone.overcount[SUCCESS] == pytest.approx(0.8)
+    np.testing.assert_allclose(alone.naive, np.asarray(alone.ledger.increments), atol=1e-6)
+
+
+def test_traces_without_reward_and_wrong_claims(team: Made, found: Audit) -> None:
+    traces, claims = team
+    reward = np.array(traces.reward)
+    reward[0] = np.nan
+    partial = audit(traces.graph, reward, claims, ledger=found.ledger)
+    assert np.isnan(partial.overcount[0]) and partial.claimed[0] == 0
+    nothing = {"zero": credit.rloo(traces.graph, np.zeros_like(reward))}
+    silent = audit(traces.graph, np.zeros_like(reward), nothing, ledger=found.ledger)
+    assert np.isnan(silent.ratio) and np.isnan(silent.overcount).all()
+    with pytest.raises(credit.CreditError, match="no claims"):
+        audit(traces.graph, reward, {})
+
+
+def test_a_receipt_accounts_for_the_entry_and_the_trace(team: Made) -> None:
+    """The contrast of the pivotal message, times 1 − π, wants what the critic wants: 0.4, paid once."""
+    traces, claims = team
+    propensity = np.where(traces.evidence["propensity"].mask, traces.evidence["propensity"].values, np.nan)
+    graph, some = traces.graph, [claims[name] for name in ("critic", "message", "broadcast")]
+    ledger = compose(graph, traces.reward, some, propensity=propensity.astype(np.float32))
+    chosen = {name: claims[name] for name in ("critic", "message", "broadcast")}
+    receipt = explain(traces, "t111", "c1", chosen, ledger=ledger)
+    lines = {line.claim: line for line in receipt.lines}
+    assert (lines["critic"].wanted, lines["message"].wanted) == (pytest.approx(0.4), pytest.approx(0.8))
+    assert lines["critic"].increment == pytest.approx(0.4) == lines["message"].increment
+    assert receipt.entry == pytest.approx(0.4, abs=1e-6) and receipt.naive == pytest.approx(2.2)
+    assert sum(line.got or 0 for line in receipt.lines) == pytest.approx(receipt.entry, abs=1e-6)
+    assert lines["critic"].weight + lines["message"].weight == pytest.approx(1)
+    assert "never added" in lines["critic"].why and "times 1 − π" in lines["message"].why
+    assert lines["broadcast"].got is None and "expected at the start" in lines["broadcast"].why
+    account = (receipt.expected, receipt.entry, receipt.others, receipt.outcome, receipt.unexplained)
+    assert sum(account) + receipt.remainder == pytest.approx(receipt.reward, abs=1e-6)
+    chatter = explain(traces, SUCCESS, 4, chosen, ledger=ledger)
+    assert chatter.event == "c3" and chatter.entry == 0
+    assert "lacks the evidence" in chatter.lines[0].why and chatter.lines[0].wanted is None
+
+
+def test_two_claims_of_one_source_are_one_vote(team: Made) -> None:
+    traces, claims = team
+    receipt = explain(traces, SUCCESS, "c1", {"critic": claims["critic"], "twin": claims["critic"]})
+    first, second = receipt.lines
+    assert first.got == second.got == pytest.approx(0.2) and receipt.entry == pytest.approx(0.4, abs=1e-6)
+    assert "one vote with 1 more" in first.why
+
+
+def test_an_effect_leads_to_its_action(team: Made, found: Audit) -> None:
+    traces, claims = team
+    receipt = explain(traces, "t111", "sent", claims, ledger=found.ledger)
+    assert not receipt.action and receipt.entry == 0 and receipt.call == "c0"
+    assert all("not an action" in line.why for line in receipt.lines)
+    with pytest.raises(credit.CreditError, match="event is 'nobody'; expected the id of one of"):
+        explain(traces, 0, "nobody", claims, ledger=found.ledger)
+    with pytest.raises(credit.CreditError, match="event is 999; expected 0 to"):
+        explain(traces, 0, 999, claims, ledger=found.ledger)
+
+
+# the command line
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(cli, [str(a) for a in args])
+
+
+GAE = ("--methods", "gae,rloo", "--option", "gae.lambda_=0.5", "--expected", "value")
+
+
+def test_compose_writes_entries_that_sum_to_the_reward(tmp_path: Path) -> None:
+    """The increments of an advantage at any λ are the differences of the values it was computed from."""
+    path, out, advantages = log(tmp_path / "x.jsonl"), tmp_path / "ledger.parquet", tmp_path / "advantages.csv"
+    result = run("compose", path, *GAE, "-o", out, "--advantage", "entry", "--advantages-to", advantages)
+    assert result.exit_code == 0, result.output
+    assert "took part: gae" in result.stderr and "advantage 'entry': biased" in result.stderr
+    rows = pyarrow.parquet.read_table(out).to_pylist()
+    for trace, reward in (("t110", 0.0), ("t111", 1.0)):
+        mine = [row for row in rows if row["trace"] == trace]
+        assert sum(row["amount"] for row in mine) == reward
+        by_event = {row["event"]: row["amount"] for row in mine if row["entry"] == "increment"}
+        expected = {"c0": 0.2, "c1": 0.4, "c2": reward - 0.8, "c3": 0.0}
+        assert {k: by_event[k] for k in expected} == pytest.approx(expected, abs=1e-6)
+        assert {row["entry"]: row["amount"] for row in mine}["expected"] == pytest.approx(0.2, abs=1e-6)
+    assert len(advantages.read_text().splitlines()) == 41
+
+
+def test_a_discounted_return_is_refused_by_name(team: Made) -> None:
+    traces, claims = team
+    discounted = dataclasses.replace(claims["critic"], estimand="return", source="gae")
+    for name, given in (("MARFT", ()), ("gae", ("gae.discount=0.9",))):
+        ledger = compose_claims(traces, {name: discounted, "rloo": claims["broadcast"]}, given)
+        assert "its discount is 0.9" in ledger.refused["gae"] and not ledger.claims
+
+
+def test_explain_prints_the_receipt(tmp_path: Path) -> None:
+    path = log(tmp_path / "x.jsonl")
+    result = run("explain", path, "t111", "c1", *GAE)
+    assert result.exit_code == 0, result.output
+    assert "event c1 of trace t111" in result.stdout and "the ledger pays 0.4" in result.stdout
+    plain = json.loads(run("explain", path, "t111", "c1", *GAE, "--json").stdout)
+    assert plain["entry"] == pytest.approx(0.4, abs=1e-6) and plain["reward"] == 1
+    assert [line["claim"] for line in plain["lines"]] == ["gae", "rloo"]
+    effect = run("explain", path, "t111", "sent", *GAE)
+    assert "looked up at the action that it came from: c0" in effect.stdout
+
+
+def test_audit_prints_and_writes(tmp_path: Path) -> None:
+    path, out = log(tmp_path / "x.jsonl"), tmp_path / "x.csv"
+    result = run("audit", path, *GAE, "-o", out, "--level", "trace")
+    assert result.exit_code == 0, result.output
+    assert "32 actions are paid" in result.stdout and "[red]" not in result.stdout
+    assert len(out.read_text().splitlines()) == 9
+    plain = json.loads(run("audit", path, *GAE, "--json").stdout)
+    assert plain["events_paid"] == 32 and plain["claims"]["gae"]["refused"] == ""
+    assert plain["overcount"] == pytest.approx(sum(claim["paid"] for claim in plain["claims"].values()))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (["compose", "LOG", "--methods", "rloo"], "Missing option '--output'"),
+        (["compose", "LOG", "-o", "x.csv"], "--methods names 0 methods; expected 1 or more"),
+        (["compose", "LOG", "--methods", "rloo", "-o", "nowhere/x.csv"], "folder 'nowhere' does not exist"),
+        (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--advantage", "entry"], "go together"),
+        (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--scale", "dr_mas"], "expected --advantage with it"),
+        (["explain", "LOG", "t111", "--methods", "rloo"], "expected PATH... TRACE EVENT"),
+        (["explain", "LOG", "t9", "c0", "--methods", "rloo"], "trace is 't9'; expected the id of one of the 8 traces"),
+        (["explain", "LOG", "t111", "x", "--methods", "rloo"], "event is 'x'; expected the id of one of the 5 events"),
+        (["audit", "LOG", "--methods", "c3"], "needs evidence that the log does not have. 'context'"),
+    ],
+)
+def test_wrong_calls_are_named(tmp_path: Path, call: list[str], message: str) -> None:
+    path = log(tmp_path / "x.jsonl")
+    result = run(*(path if word == "LOG" else word for word in call))
+    assert result.exit_code == 1 and message in result.stderr, result.output
+
+
+def test_expected_by_value_names_the_trace_that_lacks_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(log(path).read_text().replace('"value": 0.2, ', "", 1))
+    result = run("audit", path, "--methods", "rloo", "--expected", "value")
+    assert result.exit_code == 1 and "the first action of trace 't000' does not have" in result.stderr
