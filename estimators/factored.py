@@ -12,9 +12,53 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from graphs.event_graph import Array
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from graphs.event_graph import Array, EventGraph
 
-__all__ = ["agent_qmix_reward", "coma_advantage", "mixer_credit", "qmix", "vdn"]
+__all__ = ["agent_qmix_reward", "coma", "coma_advantage", "mixer_credit", "qmix", "vdn"]
+
+
+@jax.jit
+def coma(
+    graph: EventGraph, reward: Array, *, q_value: Array, target_value: Array, event_reward: Array | None = None
+) -> Credit:
+    """COMA on a log: the critic's value of the chosen action minus its mean over what could have been chosen there.
+
+    A = Q(h, a) − Σ_a' π(a' | h) Q(h, a'), both from one critic. With a critic that is right it is the increment of the
+    decision, unbiased and without the noise of outcomes; an error of Q biases it by that error, and a `target_value`
+    that is not the policy's own mean of `q_value` takes away that its mean under π is 0. No outcome enters it.
+
+    Args:
+      graph: uses the masks.
+      reward: float [T]; only where it is NaN matters: a trace without outcome gets no credit from any method.
+      q_value: float [E], Q of the chosen action; NaN where the log has none.
+      target_value: float [E], the same critic's mean over all alternatives under the policy that is trained; where that
+        is the policy that acted, its own: the baseline that `coma_advantage` returns. NaN where the log has none.
+      event_reward: not used; Q is of everything that is still to come.
+
+    Returns:
+      `Credit` at level "event", estimand "increment"; `stderr` infinite, since a critic's error is not in the log.
+
+    Reference: Foerster et al. 2018, arXiv:1705.08926; pymarl `coma_learner.py` at c971afd, golden `coma_adv_by_hand`.
+    """
+    del event_reward
+    scored = check_reward(graph, reward)[1][graph.trace_ids]
+    q, has_q = check_event_array(graph, "q_value", q_value)
+    mean, has_mean = check_event_array(graph, "target_value", target_value)
+    known = jnp.where(has_q & has_mean, Reason.VALID, Reason.NO_EVIDENCE)
+    return finish(
+        graph,
+        credit=q,
+        baseline=mean.astype(q.dtype),
+        scale=jnp.ones_like(q),
+        stderr=jnp.full_like(q, jnp.inf),
+        reason=jnp.where(scored, known, Reason.NO_REWARD),
+        unit="event",
+        estimand="increment",
+        source="coma",
+        centred=True,
+        own_outcome=False,
+    )
 
 
 @jax.jit

@@ -1,0 +1,53 @@
+"""Difference rewards: what a trace earned against what it would have, had one decision been another."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, finish
+from estimators.group import members
+from graphs.event_graph import Array, EventGraph
+
+__all__ = ["difference_reward"]
+
+
+@jax.jit
+def difference_reward(
+    graph: EventGraph, reward: Array, *, counterfactual_reward: Array, event_reward: Array | None = None
+) -> Credit:
+    """The trace's return minus its return with this one decision replaced: A_e = R − R(e replaced by a fixed action).
+
+    Unbiased for the policy gradient if the replacement is the same whatever was chosen (stay idle, say nothing) and
+    everything after it is run again by the policy: then the second return depends on what came before e only, a
+    baseline. If later actions are kept as they were, it depends on e through them, and the gradient is biased; removing
+    an agent from a finished transcript is of that kind. It is an effect against one alternative, not an increment: the
+    numbers of a trace do not add up to anything, and an AND of three decisions pays the reward three times.
+
+    Args:
+      graph, reward: as in `estimators.grpo`.
+      counterfactual_reward: float [E], the return of the trace in which the event's decision is replaced, event rewards
+        included, from one run or the mean of several; NaN where none was made.
+      event_reward: float [E], added up in the return R.
+
+    Returns:
+      `Credit` at level "event", estimand "effect"; `stderr` infinite, since single runs show no spread.
+
+    Reference: Wolpert and Tumer 2002 (difference rewards, the "wonderful life" utility). No code for LLM teams.
+    """
+    m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
+    other, there = check_event_array(graph, "counterfactual_reward", counterfactual_reward)
+    x = m.score[m.of_event]
+    return finish(
+        graph,
+        credit=x,
+        baseline=other.astype(x.dtype),
+        scale=jnp.ones_like(x),
+        stderr=jnp.full_like(x, jnp.inf),
+        reason=jnp.where(m.there[m.of_event], jnp.where(there, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_REWARD),
+        unit="event",
+        estimand="effect",
+        source="difference_reward",
+        centred=False,
+        own_outcome=True,
+    )
