@@ -209,7 +209,8 @@ def _graph(
 def _evidence(graph: EventGraph, needs: Needs, rng: np.random.Generator, missing: float) -> dict[str, np.ndarray]:
     """Plausible evidence, a part of it absent: floats in (0, 1), counts from 1 to 20, ids shared within a group.
 
-    `block` is shared by groups; `context` and `node` are a replay tree where both are asked for.
+    `block` is shared by groups; `context` and `node` are a replay tree where both are asked for, and propensities are
+    then probabilities of its alternatives.
     """
     drawn: dict[str, np.ndarray] = {}
     for name, level in needs.items():
@@ -228,6 +229,9 @@ def _evidence(graph: EventGraph, needs: Needs, rng: np.random.Generator, missing
         drawn[name] = values
     if "node" in needs:
         drawn |= _replay_tree(graph, rng, missing)
+        for name in drawn.keys() & {"propensity", "target_propensity"}:
+            chance = _policy(drawn["context"], drawn["node"], np.random.default_rng(len(name)))
+            drawn[name] = np.where(np.isnan(drawn[name]), np.nan, chance).astype(np.float32)
     return drawn
 
 
@@ -250,6 +254,14 @@ def _replay_tree(graph: EventGraph, rng: np.random.Generator, missing: float) ->
             path, leaf = (*path, leaf % 2), leaf // 2
             node[event] = ids.setdefault(path, len(ids))
     return {"context": context, "node": node}
+
+
+def _policy(context: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Probabilities of the chosen alternatives: those of a context's two sum to 1; NaN off the tree."""
+    first = {c: int(node[context == c].min()) for c in np.unique(context[context >= 0]).tolist()}
+    chance = rng.integers(4, 13, len(context) + 1) / 16
+    pairs = zip(context.tolist(), node.tolist(), strict=True)
+    return np.array([np.nan if c < 0 else chance[c] if first[c] == v else 1 - chance[c] for c, v in pairs])
 
 
 def _absent(values: np.ndarray) -> float:

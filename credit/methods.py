@@ -274,6 +274,18 @@ METHODS: dict[str, Method] = {
         needs=("context", "node"),
         cost="O(E log E)",
     ),
+    "off_policy": Method(
+        estimators.off_policy,
+        "value of the chosen message against its context's, to a policy other than the one that drew the siblings",
+        unit="event",
+        estimand="increment",
+        unbiased=False,
+        scope="group",
+        status="formula",
+        reference="Dudik et al. 2011, arXiv:1103.4601; also SNIPS (2015) and SWITCH (2017), by its option",
+        needs=("context", "node", "propensity", "target_propensity"),
+        cost="O(E log E)",
+    ),
     "turn_baseline": Method(
         estimators.turn_baseline,
         "what was earned from each turn on, against the other traces' from their turn of that number",

@@ -7,6 +7,7 @@ imports JAX and NumPy and nothing that reads files, draws or parses a command li
 from estimators.agentwise import dr_mas, dr_mas_rloo, reinforce_pp, reinforce_pp_baseline
 from estimators.anchors import gigpo
 from estimators.base import REASONS, Credit, Reason
+from estimators.contrast import Contrast, doubly_robust_contrast
 from estimators.control import control_advantage
 from estimators.counterfactual import c3
 from estimators.group import group_relative
@@ -16,6 +17,7 @@ from estimators.joint import c3_magrpo, magrpo
 from estimators.marks import foldgrpo
 from estimators.moving import moving_average, moving_average_state
 from estimators.multistep import discounted_return, gae
+from estimators.offpolicy import PolicyValue, off_policy, policy_value
 from estimators.players import marshal, spiral_rae, spiral_rae_state
 from estimators.released import foldgrpo_fork, mrlx
 from estimators.roles import matpo, matpo_reward, mgrpo, wideseek_r1, wideseek_r1_weights
@@ -38,7 +40,9 @@ from estimators.turns import mt_grpo, turn_baseline
 
 __all__ = [
     "REASONS",
+    "Contrast",
     "Credit",
+    "PolicyValue",
     "Reason",
     "agent_lightning",
     "agent_lightning_rows",
@@ -48,6 +52,7 @@ __all__ = [
     "combine",
     "control_advantage",
     "discounted_return",
+    "doubly_robust_contrast",
     "dr_grpo",
     "dr_mas",
     "dr_mas_rloo",
@@ -67,8 +72,10 @@ __all__ = [
     "moving_average_state",
     "mrlx",
     "mt_grpo",
+    "off_policy",
     "openrlhf_group_norm",
     "pass_at_k",
+    "policy_value",
     "reinforce_batch",
     "reinforce_pp",
     "reinforce_pp_baseline",

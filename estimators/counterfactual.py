@@ -56,7 +56,8 @@ def c3(
     With alternatives drawn from the policy under one frozen context, "reward_only" with "leave_one_out" has mean
     Q(h, a) − V(h): the increment of the decision, unbiased. Nested fan-outs need the mean of child means used here; a
     mean over pooled leaves would weigh alternatives by how often they were replayed. A context with one alternative has
-    no answer: its events are invalid, and no other baseline is put in its place.
+    no answer: its events are invalid, and no other baseline is put in its place. Nor has one whose nodes are logged
+    under another context, too, or whose traces belong to two tasks: those are no siblings.
 
     Args:
       graph, reward: the traces are the leaves; each event of a trace that was decided in a context gets credit.
@@ -113,6 +114,7 @@ def c3(
     alone = j[tree.context] < 2
     reason = jnp.where(tree.row, jnp.where(known, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_EVIDENCE)
     reason = jnp.where(tree.row & alone, Reason.NO_SIBLING, reason)
+    reason = jnp.where(tree.row & tree.mixed[tree.context], Reason.CONTEXTS_DIFFER, reason)
     if not own_outcome:
         if normalise or variant != "reward_only":
             raise ValueError("own_outcome=False is for variant='reward_only' without normalise")

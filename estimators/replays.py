@@ -34,6 +34,8 @@ class ReplayTree(NamedTuple):
       first: int32 [E], an event of each node.
       there: bool [E], nodes that exist.
       context_of: int32 [E], of nodes.
+      mixed: bool [E], contexts with a node that is logged under another context, too, or with traces of two tasks: no
+        siblings of one situation.
     """
 
     row: jax.Array
@@ -43,6 +45,7 @@ class ReplayTree(NamedTuple):
     first: jax.Array
     there: jax.Array
     context_of: jax.Array
+    mixed: jax.Array
 
     def values(self, outcome: jax.Array) -> jax.Array:
         """The value of each node from a number per event of a path, such as the outcome of its trace: float [E].
@@ -83,7 +86,18 @@ def replay_tree(
     among_children = safe_divide(jnp.ones_like(below), below + ends)[node]
     share = path.backward(among_siblings * among_children, jnp.zeros_like(among_children), end=1.0)
     weight = jnp.where(row, safe_divide(share, among_siblings), jnp.zeros_like(share))
-    return ReplayTree(row, node, context, weight, first, there, context_of)
+    return ReplayTree(
+        row, node, context, weight, first, there, context_of, _mixed(graph, row, node, context, context_of)
+    )
+
+
+def _mixed(graph: EventGraph, row: jax.Array, node: jax.Array, context: jax.Array, context_of: jax.Array) -> jax.Array:
+    """Contexts whose events do not belong together: bool [E]."""
+    n, group = graph.num_events, jnp.asarray(graph.group_ids)[graph.trace_ids]
+    elsewhere = row & (context_of[node] != context)
+    other_task = row & (group != group[segment_first(context, n, row)][context])
+    wrong = segment_count(context, n, elsewhere | other_task) + segment_count(context_of[node], n, elsewhere)
+    return wrong > 0
 
 
 def event_ids(graph: EventGraph, name: str, ids: Array) -> jax.Array:

@@ -73,6 +73,26 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "a critic's value of the action in its context",
         'add "q_value": NUMBER when a critic scored the prefix together with the action',
     ),
+    "target_propensity": EvidenceKey(
+        "float",
+        "probability with which the target policy would have chosen this action",
+        'add "target_propensity": NUMBER beside "propensity", from the policy that is to be judged',
+    ),
+    "target_support": EvidenceKey(
+        "float",
+        "the target policy's mass on the alternatives that the policy that acted could choose",
+        'add "target_support": 1 where the policy that acted sampled without truncation, else the mass it left',
+    ),
+    "target_value": EvidenceKey(
+        "float",
+        "mean of the critic's q_value over all alternatives under the target policy",
+        'add "target_value": NUMBER beside "q_value", from the same critic',
+    ),
+    "completion": EvidenceKey(
+        "id",
+        "what the agent contributed to a joint turn that was made of all combinations",
+        'add "completion": STRING, the same in every joint turn that contains this completion',
+    ),
     "anchor": EvidenceKey(
         "id",
         "the observation that the action answered; equal anchors of a task are compared",

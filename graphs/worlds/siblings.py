@@ -1,0 +1,131 @@
+"""Worlds of one decision: alternatives under a frozen context, drawn by one policy and judged for another.
+
+`SiblingWorld.sample` draws the logs of many such contexts at once; what each is worth to the target policy is known,
+and so is the standard error of the best estimator that knows the mean outcome of every alternative.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from graphs.event_graph import EventGraph, EventType
+
+__all__ = ["SiblingWorld", "overlapping_world", "unanswerable_world"]
+
+
+@dataclasses.dataclass(frozen=True)
+class SiblingWorld:
+    """One decision among J alternatives with Bernoulli outcomes; arrays [J].
+
+    Attributes:
+      behaviour: π_b, the probabilities with which alternatives were drawn.
+      target: π_e, those of the policy that is judged.
+      mean: Q, the mean outcome of each alternative.
+      model: what a critic believes of `mean`.
+      told: whether the log has propensities.
+    """
+
+    behaviour: np.ndarray
+    target: np.ndarray
+    mean: np.ndarray
+    model: np.ndarray
+    told: bool = True
+
+    @property
+    def value(self) -> float:
+        """V = Σ_a π_e(a) Q(a)."""
+        return float(self.target @ self.mean)
+
+    @property
+    def ess_fraction(self) -> float:
+        """1 / E[w²], the part of many draws that is effective."""
+        drawn = self.behaviour > 0
+        return float(1 / np.sum(self.target[drawn] ** 2 / self.behaviour[drawn]))
+
+    def oracle_stderr(self, draws: int) -> float:
+        """Standard error of the doubly robust estimator whose model is Q: no regular estimator has a smaller one."""
+        noise = self.mean * (1 - self.mean)
+        return float(np.sqrt(np.sum(self.target**2 / self.behaviour * noise) / draws))
+
+    def sample(
+        self, rng: np.random.Generator, contexts: int, draws: int, critic: bool = False
+    ) -> tuple[EventGraph, np.ndarray, dict[str, np.ndarray]]:
+        """Draw `contexts` contexts of `draws` traces of one event each: graph, reward, evidence by name.
+
+        With `critic` the evidence holds `q_value` and `target_value`, too.
+        """
+        n = contexts * draws
+        choice = rng.choice(len(self.behaviour), n, p=self.behaviour)
+        reward = (rng.random(n) < self.mean[choice]).astype(np.float32)
+        context = np.repeat(np.arange(contexts, dtype=np.int32), draws)
+        _, node = np.unique(context * len(self.behaviour) + choice, return_inverse=True)
+        evidence = {
+            "context": context,
+            "node": node.astype(np.int32),
+            "propensity": (self.behaviour[choice] if self.told else np.full(n, np.nan)).astype(np.float32),
+            "target_propensity": self.target[choice].astype(np.float32),
+        }
+        if critic:
+            evidence["q_value"] = self.model[choice].astype(np.float32)
+            evidence["target_value"] = np.full(n, self.target @ self.model, np.float32)
+        place, none = np.arange(n, dtype=np.int32), np.zeros(0, np.int32)
+        graph = EventGraph(
+            event_type=np.full(n, int(EventType.MESSAGE), np.int32),
+            action_mask=np.ones(n, bool),
+            event_mask=np.ones(n, bool),
+            time=np.full(n, np.nan, np.float32),
+            trace_ids=place,
+            agent_ids=place,
+            turn_ids=place,
+            senders=none,
+            receivers=none,
+            edge_type=none,
+            edge_mask=np.zeros(0, bool),
+            agent_name_ids=np.zeros(n, np.int32),
+            agent_role_ids=np.zeros(n, np.int32),
+            agent_parent=place,
+            agent_trace=place,
+            agent_mask=np.ones(n, bool),
+            group_ids=context,
+            trace_mask=np.ones(n, bool),
+        )
+        return graph, reward, evidence
+
+
+def overlapping_world(seed: int) -> SiblingWorld:
+    """A world with overlap: 4 to 10 alternatives, each drawn in 3 % or more; a quarter of the draws is effective."""
+    rng = np.random.default_rng(seed)
+    while True:
+        world = _world(rng, int(rng.integers(4, 11)))
+        if world.behaviour.min() >= 0.03 and world.ess_fraction >= 0.25:
+            return world
+
+
+def unanswerable_world(seed: int) -> SiblingWorld:
+    """A world whose logs hold no answer.
+
+    By seed modulo 4: an alternative that π_e wants is never drawn; half of them are never drawn; π_b always draws the
+    same; the log has no propensities.
+    """
+    rng = np.random.default_rng(seed)
+    world, kind = overlapping_world(seed), seed % 4
+    behaviour = world.behaviour.copy()
+    if kind == 0:
+        behaviour[np.argmax(world.target)] = 0
+    elif kind == 1:
+        behaviour[np.argsort(-world.target)[: len(behaviour) // 2]] = 0
+    elif kind == 2:
+        behaviour = np.eye(len(behaviour))[rng.integers(len(behaviour))]
+    return dataclasses.replace(world, behaviour=behaviour / behaviour.sum(), told=kind != 3)
+
+
+def _world(rng: np.random.Generator, alternatives: int) -> SiblingWorld:
+    def policy(spread: float) -> np.ndarray:
+        weights = np.exp(spread * rng.normal(size=alternatives))
+        return weights / weights.sum()
+
+    mean = rng.uniform(0.1, 0.9, alternatives)
+    model = np.clip(mean + 0.15 * rng.normal(size=alternatives), 0, 1)
+    return SiblingWorld(policy(0.6), policy(0.9), mean, model)
