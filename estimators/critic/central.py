@@ -1,0 +1,145 @@
+"""Advantages from centralised critics: CoLLM-MAAC's, and a Q critic centred by the policy for control variates.
+
+Pure functions of given values, so that they run on this library's critic, a trainer's or a logged one alike.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_reward, finish
+from estimators.chains import chains
+from estimators.multistep import gae
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import pair_ids
+from graphs.segment import safe_sqrt, segment_count, segment_mean, segment_sum_squares
+
+__all__ = ["centred_increments", "maac"]
+
+
+@functools.partial(jax.jit, static_argnames=("kind", "normalise"))
+def maac(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    value: Array,
+    q_value: Array | None = None,
+    event_reward: Array | None = None,
+    kind: Literal["v", "q"] = "v",
+    discount: float | Array = 1.0,
+    normalise: bool = True,
+    eps: float | Array = 1e-6,
+) -> Credit:
+    """CoLLM-MAAC's advantage from a centralised critic: A = r + γ X(next turn) − X(this turn), the outcome on the last.
+
+    Turns are an agent instance's own actions, in order; at its last one r is the outcome, the same for all agents. X
+    is V of the joint prompt ("v": `value`, V before the action) or Q of prompt and answer ("q": `q_value`; of a prefix
+    critic that is V after the action, which has seen what the others wrote before it).
+
+    With `normalise`, as released: A is brought to mean 0 and spread 1 among the actions of one agent name and turn
+    number in the batch, (A − mean) / max(sd, eps) with ddof 0, where there are two or more; a single one stays as it
+    is.
+
+    Args:
+      value, q_value: float [E]; NaN where there is none.
+      graph, reward, event_reward: as in `estimators.gae`.
+
+    Returns:
+      `Credit` at level "event"; estimand "return", or "scale" with `normalise`.
+
+    Raises:
+      ValueError: `kind` is "q" and there is no `q_value`.
+
+    Reference: CoMLRL `comlrl/trainers/actor_critic/maac.py` at 1665784, from its text, not executed.
+    """
+    if kind == "q" and q_value is None:
+        raise ValueError("kind is 'q'; expected q_value, the value of the prefix with the action")
+    step = gae(
+        graph,
+        reward,
+        value=q_value if kind == "q" and q_value is not None else value,
+        event_reward=event_reward,
+        discount=discount,
+        lambda_=0.0,
+        along="agent",
+    )
+    baseline, scale = step.baseline, step.scale
+    if normalise:
+        rows = step.valid
+        agent = jnp.asarray(graph.agent_ids)
+        mine = chains(graph, rows, "agent")
+        count = mine.back(jnp.cumsum(mine.row.astype(jnp.int32)))
+        first = jax.ops.segment_min(jnp.where(rows, count, rows.shape[0] + 1), agent, num_segments=graph.num_agents)
+        turn = jnp.where(rows, count - first[agent], 0)
+        slice_ = pair_ids(jnp.asarray(graph.agent_name_ids)[agent], turn, rows)
+        num, advantage = rows.shape[0], step.credit - step.baseline
+        size = segment_count(slice_, num, rows, advantage.dtype)
+        mean = segment_mean(advantage, slice_, num, rows)
+        spread = safe_sqrt(segment_sum_squares(advantage, mean, slice_, num, rows) / jnp.maximum(size, 1))
+        several = (size > 1)[slice_]
+        baseline = baseline + jnp.where(several, mean[slice_], 0)
+        scale = jnp.where(several, jnp.maximum(spread, eps)[slice_], scale)
+    return finish(
+        graph,
+        credit=step.credit,
+        baseline=baseline,
+        scale=scale,
+        stderr=step.stderr,
+        reason=step.reason,
+        unit="event",
+        estimand="scale" if normalise else "return",
+        source="maac",
+        centred=False,
+        own_outcome=True,
+    )
+
+
+@jax.jit
+def centred_increments(graph: EventGraph, reward: Array, *, q: Array, policy: Array, chosen: Array) -> Credit:
+    """Q̂ of the action minus the policy's mean of Q̂: increments whose mean under the policy is zero whatever Q̂ is.
+
+        credit_e = Q̂(h, a),   baseline_e = Σ_j π_j Q̂(h, j)
+
+    The claim that `estimators.control_advantage` may take out of the returns of other actions without bias, provided
+    that Q̂ was fitted on other traces. Raw increments of V̂ are not centred where V̂(h) is not the policy's mean of Q̂.
+
+    Args:
+      q: float [E, J], Q̂ of each alternative of the decision at an event; NaN where there is no such alternative.
+      policy: float [E, J], the probability of each; NaN or 0 where there is none.
+      chosen: int [E], the alternative that was taken; −1 where the event has none to compare with.
+      reward: float [T]; a trace without one gets no credit.
+
+    Returns:
+      `Credit` at level "event", estimand "increment", centred. An event is invalid where the probabilities do not add
+      up to 1, where a possible alternative has no Q̂ (NO_EVIDENCE), or where only one was possible (NO_OVERLAP).
+
+    Source: COMA's advantage (Foerster et al. 2018) with given alternatives; docs/data-model.md on control variates.
+    """
+    outcome, scored = check_reward(graph, reward)
+    q, policy = (jnp.asarray(x).astype(outcome.dtype) for x in (q, policy))
+    chosen = jnp.asarray(chosen)
+    pi = jnp.where(jnp.isfinite(policy), policy, 0)
+    known = jnp.all(jnp.isfinite(q) | (pi <= 0), axis=1) & (jnp.abs(pi.sum(axis=1) - 1) < 1e-3) & (chosen >= 0)
+    values = jnp.where(jnp.isfinite(q), q, 0)
+    own = jnp.clip(chosen, 0, q.shape[1] - 1)[:, None]
+    share = jnp.take_along_axis(pi, own, axis=1)[:, 0]
+    overlap = (share > 0) & (share < 1)
+    amount = jnp.take_along_axis(values, own, axis=1)[:, 0]
+    reason = jnp.where(known, jnp.where(overlap, Reason.VALID, Reason.NO_OVERLAP), Reason.NO_EVIDENCE)
+    return finish(
+        graph,
+        credit=amount,
+        baseline=jnp.sum(pi * values, axis=1),
+        scale=jnp.ones_like(amount),
+        stderr=jnp.full_like(amount, jnp.inf),
+        reason=jnp.where(scored[jnp.asarray(graph.trace_ids)], reason, Reason.NO_REWARD),
+        unit="event",
+        estimand="increment",
+        source="critic",
+        centred=True,
+        own_outcome=False,
+    )

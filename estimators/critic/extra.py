@@ -1,0 +1,16 @@
+"""Raises, when imported, an error that names the extra to install where a library that fitting a critic needs is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from graphs.errors import MissingExtraError
+
+__all__ = ["LIBRARIES"]
+
+LIBRARIES = ("flax", "optax", "orbax")
+"""What the extra `critic` brings."""
+
+for _library in LIBRARIES:
+    if importlib.util.find_spec(_library) is None:
+        raise MissingExtraError(_library, extra="critic")

@@ -1,0 +1,85 @@
+"""What training minimises: the loss of every prefix against the λ-return of the outcome, for one member and for all."""
+
+from __future__ import annotations
+
+import estimators.critic.extra  # isort: skip  # noqa: F401
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+
+from estimators.chains import Chains
+from estimators.critic.data import Batch
+from estimators.critic.network import Architecture, PrefixBatch, PrefixCritic
+from graphs.event_graph import Array
+
+__all__ = ["ensemble_loss", "initial", "member_loss", "predict"]
+
+
+def initial(sizes: Architecture, members: int, seed: int) -> Any:
+    """Parameters of each member, drawn independently, stacked."""
+    keys = jax.random.split(jax.random.key(seed), members)
+    return jax.vmap(lambda key: nnx.split(PrefixCritic(sizes, nnx.Rngs(key)))[1])(keys)
+
+
+@functools.cache
+def _definition(sizes: Architecture) -> nnx.GraphDef[PrefixCritic]:
+    return nnx.split(nnx.eval_shape(lambda: PrefixCritic(sizes, nnx.Rngs(0))))[0]
+
+
+def predict(sizes: Architecture, parameters: Any, batch: PrefixBatch) -> tuple[jax.Array, jax.Array]:
+    """V̂(G≤e) [M, E] and V̂(∅) [M] of each member, as probabilities or standardised values."""
+    z, start = jax.vmap(lambda own: nnx.merge(_definition(sizes), own)(batch))(parameters)
+    return (jax.nn.sigmoid(z), jax.nn.sigmoid(start)) if sizes.head == "bernoulli" else (z, start)
+
+
+def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: Array, lambda_: float) -> jax.Array:
+    """One member's loss on a batch: mean over its traces, each with its weight; weight float [B]."""
+    z, start = nnx.merge(_definition(sizes), own)(batch.prefix)
+    trace, mask = batch.prefix.trace, batch.prefix.mask
+    final = jnp.asarray(batch.reward)[trace]
+    if lambda_ < 1:
+        told, _ = nnx.merge(_definition(sizes), slow)(batch.prefix)
+        told = jax.lax.stop_gradient(jax.nn.sigmoid(told) if sizes.head == "bernoulli" else told)
+        chain = Chains(jnp.arange(trace.shape[0]), trace, mask, batch.last)
+        ahead = (1 - lambda_) * chain.following(told)
+        target = chain.backward(jnp.full_like(told, lambda_), jnp.where(batch.last, final, ahead))
+        begins = mask & jnp.concatenate([jnp.ones(1, bool), trace[1:] != trace[:-1]])
+        at_start = jax.ops.segment_sum(
+            jnp.where(begins, (1 - lambda_) * told + lambda_ * target, 0), trace, num_segments=batch.reward.shape[0]
+        )
+    else:
+        target, at_start = final, jnp.asarray(batch.reward)
+    each = jnp.where(mask, _loss(sizes, z, target) * batch.weight * weight[trace], 0)
+    share = jax.ops.segment_sum(jnp.where(batch.last, batch.weight, 0), trace, num_segments=batch.reward.shape[0])
+    empty = _loss(sizes, jnp.broadcast_to(start, at_start.shape), at_start) * share * weight  # 0 in padding
+    return (each.sum() + empty.sum()) / batch.trace_mask.sum()
+
+
+def _loss(sizes: Architecture, z: Array, target: Array) -> jax.Array:
+    if sizes.head == "bernoulli":
+        return optax.sigmoid_binary_cross_entropy(z, target)
+    return 0.5 * (z - target) ** 2
+
+
+@functools.cache
+def ensemble_loss(sizes: Architecture) -> Callable[[Any, Batch], jax.Array]:
+    """Summed loss of the ensemble's mean over the traces of a batch, without the empty prefix."""
+
+    @jax.jit
+    def judge(parameters: Any, batch: Batch) -> jax.Array:
+        value = predict(sizes, parameters, batch.prefix)[0].mean(axis=0)
+        target = jnp.asarray(batch.reward)[batch.prefix.trace]
+        if sizes.head == "bernoulli":
+            p = jnp.clip(value, 1e-6, 1 - 1e-6)
+            each = -(target * jnp.log(p) + (1 - target) * jnp.log1p(-p))
+        else:
+            each = 0.5 * (value - target) ** 2
+        return jnp.sum(jnp.where(batch.prefix.mask, each * batch.weight, 0))
+
+    return judge

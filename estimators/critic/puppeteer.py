@@ -1,0 +1,92 @@
+"""Puppeteer's released estimator: plain REINFORCE on an outcome with step costs; no critic and no baseline."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.chains import chains
+from graphs.event_graph import Array, EventGraph
+
+__all__ = ["puppeteer"]
+
+
+@functools.partial(jax.jit, static_argnames=("max_steps",))
+def puppeteer(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    tokens: Array,
+    event_reward: Array | None = None,
+    cost_per_token: float | Array = 1e-5,
+    max_steps: int = 5,
+    scale: float | Array = 0.1,
+    growth: float | Array = 1.0,
+    factor: float | Array = -1.0,
+    terminator: float | Array = 0.5,
+    discount: float | Array = 0.99,
+) -> Credit:
+    """Discounted return of each choice of the orchestrator, with a price on steps and on the work it ordered.
+
+    With s = 0, 1, … the number of the choice in its trace and S = `max_steps`,
+
+        c(s) = scale · ln(1 + growth (s + 1) / (S + 1)) / ln(1 + growth)
+        r_s  = factor · c(s) · cost_per_token · tokens_s          before the last choice
+        r_s  = R + terminator · c(s) if R > 0, else R − terminator · c(s)          at the last one, which stops
+        G_s  = r_s + discount · G_{s+1}
+
+    Plain REINFORCE: unbiased for the priced, discounted return, not for R. The cost of a step *adds* to a success, so
+    that a later success earns more at the last choice.
+
+    Args:
+      graph: the choices are its actions; agents that follow them are frozen there, hence no actions.
+      reward: float [T]; the authors' is +1 or −1.
+      tokens: int or float [E], tokens of the call that each choice ordered; negative or NaN where the log has none. A
+        choice without, and those before it, are invalid; the last one needs none.
+      event_reward: not used.
+      cost_per_token: 2 · parameters · 1e-5 reproduces the authors' cost, floating-point operations over 100,000.
+      factor: −1 by default there; −1.5 for web search.
+
+    Returns:
+      `Credit` at level "event", estimand "return"; `stderr` infinite.
+
+    Reference: ChatDev, branch puppeteer, `REINFORCE_continuous.py` at b24e6e6, executed, golden `puppeteer_reinforce`.
+    The survey calls it a learned central critic; the code has none. Prefixes shared by forks, which the code counts
+    once a fork, are not repeated here.
+    """
+    del event_reward
+    outcome, scored = check_reward(graph, reward)
+    trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
+    spent = jnp.asarray(tokens)
+    spent = jnp.where(spent >= 0, spent.astype(outcome.dtype), jnp.nan) if spent.dtype.kind in "iu" else spent
+    amount, there = check_event_array(graph, "tokens", spent)
+    there = there & (amount >= 0)
+    steps = chains(graph, real & jnp.asarray(graph.action_mask) & scored[trace])
+    counted = jnp.cumsum(steps.row.astype(jnp.int32))
+    first = jax.ops.segment_min(jnp.where(steps.row, counted, counted.shape[0] + 1), steps.chain, graph.num_traces)
+    number = jnp.where(steps.row, counted - first[steps.chain], 0).astype(outcome.dtype)
+    price = scale * jnp.log1p(growth * (number + 1) / (max_steps + 1)) / jnp.log1p(growth)
+    final = outcome[trace]
+    end = jnp.where(final > 0, final + terminator * price, final - terminator * price)
+    paid = factor * price * cost_per_token * steps.take(amount).astype(outcome.dtype)
+    earned = jnp.where(steps.last, end, paid).astype(outcome.dtype)
+    total = steps.backward(jnp.full_like(earned, 1) * discount, earned)
+    lacks = jnp.where(steps.last | steps.take(there), 0.0, 1.0).astype(earned.dtype)
+    missing = steps.backward(jnp.ones_like(earned), lacks) > 0
+    reason = jnp.where(steps.row, jnp.where(missing, Reason.NO_EVIDENCE, Reason.VALID), Reason.NO_REWARD)
+    return finish(
+        graph,
+        credit=total,
+        baseline=jnp.zeros_like(total),
+        scale=jnp.ones_like(total),
+        stderr=jnp.full_like(total, jnp.inf),
+        reason=reason,
+        unit="event",
+        estimand="return",
+        source="puppeteer",
+        centred=False,
+        own_outcome=True,
+    )

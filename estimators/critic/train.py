@@ -1,0 +1,263 @@
+"""Fitting a critic: an ensemble trained on logged traces, stopped by held-out tasks, resumable bit for bit.
+
+Each member minimises, over traces and their prefixes e (the empty one included),
+
+    Σ_traces w Σ_e loss(z_e, y_e) / (events + 1)
+
+with cross-entropy for the Bernoulli head and squared error for the value head. Targets are λ-returns of the outcome,
+
+    y_e = (1 − λ) V̄(G≤e+1) + λ y_{e+1},        y = R at the last event,
+
+with V̄ the member's slow parameters (moving averages); λ = 1, the default, is Monte Carlo: y_e = R. The weights w of a
+member are drawn once for each task, exponential with mean 1 (a Bayesian bootstrap over tasks), so that the members'
+spread shows how much the answer depends on which tasks were logged.
+
+Everything random comes from `seed` and the number of the epoch. So what a killed run had done up to its last checkpoint
+and does after it is what an uninterrupted run does.
+"""
+
+from __future__ import annotations
+
+import estimators.critic.extra  # isort: skip  # noqa: F401
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from estimators.critic.checkpoints import Checkpoints
+from estimators.critic.data import Batch, Corpus, Room, Scaler, Split, batches, room
+from estimators.critic.network import Architecture
+from estimators.critic.objective import ensemble_loss, initial, member_loss
+from graphs.errors import CreditError
+from graphs.event_graph import Array
+
+__all__ = ["Epoch", "Fitted", "Settings", "fit"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a critic is trained.
+
+    Attributes:
+      head: "bernoulli" (rewards in [0, 1]) or "value".
+      members: size of the ensemble.
+      hidden, sums, layers: sizes of the network (`Architecture`).
+      lambda_: λ of the targets; 1 is Monte Carlo.
+      epochs: the most passes over the training traces.
+      patience: epochs without a better validation loss before training stops.
+      batch_events: events a batch holds, about.
+      learning_rate, weight_decay: of AdamW; the rate falls as a cosine over `epochs`.
+      slow: weight of the past in the moving average of parameters, for each step. The averages are what is returned.
+      seed: of everything random.
+    """
+
+    head: str = "bernoulli"
+    members: int = 5
+    hidden: int = 16
+    sums: int = 8
+    layers: int = 1
+    lambda_: float = 1.0
+    epochs: int = 20
+    patience: int = 5
+    batch_events: int = 2048
+    learning_rate: float = 5e-3
+    weight_decay: float = 0.1
+    slow: float = 0.98
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        def require(holds: bool, field: str, expected: str) -> None:
+            if not holds:
+                raise CreditError(f"Settings.{field} is {getattr(self, field)!r}; expected {expected}")
+
+        require(self.head in ("bernoulli", "value"), "head", "'bernoulli' or 'value'")
+        for field in ("members", "hidden", "sums", "layers", "epochs", "patience", "batch_events"):
+            require(getattr(self, field) >= 1, field, "1 or more")
+        require(0 <= self.lambda_ <= 1, "lambda_", "0 to 1")
+        require(self.learning_rate > 0, "learning_rate", "a positive number")
+        require(self.weight_decay >= 0, "weight_decay", "0 or more")
+        require(0 <= self.slow < 1, "slow", "0 or more and below 1")
+
+
+class Epoch(NamedTuple):
+    """One pass: its number from 1, mean training and validation loss, and the best of the latter with its epoch."""
+
+    number: int
+    train: float
+    validation: float
+    best: float
+    best_number: int
+
+
+class Fitted(NamedTuple):
+    """A trained ensemble and all that is needed to use it.
+
+    Attributes:
+      parameters: the members' slow parameters of the best epoch, stacked on the first axis.
+      sizes: the network's.
+      scaler: of the features.
+      centre, scale: the reward's mean and spread over training traces ("value" head); 0 and 1 for "bernoulli".
+      history: the epochs, in order.
+    """
+
+    parameters: Any
+    sizes: Architecture
+    scaler: Scaler
+    centre: float
+    scale: float
+    history: tuple[Epoch, ...]
+
+
+class _State(NamedTuple):
+    """What training carries from step to step, and the best so far."""
+
+    parameters: Any
+    slow: Any
+    optimiser: Any
+    best: Any
+
+
+def fit(
+    corpus: Corpus,
+    split: Split,
+    settings: Settings,
+    *,
+    directory: Path | None = None,
+    after_epoch: Callable[[Epoch], None] | None = None,
+) -> Fitted:
+    """Train a critic on the traces `split.train`, stopping by those of `split.validation`.
+
+    Args:
+      directory: where a checkpoint is kept after each epoch. If it holds one of the same corpus, split and settings,
+        training goes on from there.
+      after_epoch: told of each epoch as it ends, earlier ones of a resumed run included.
+
+    Raises:
+      CreditError: a reward does not suit the head, a split is empty, or `directory` belongs to another fit.
+    """
+    reward = corpus.reward[split.train]
+    if len(split.train) == 0 or len(split.validation) == 0:
+        raise CreditError("the split has no training or no validation traces; both need tasks with outcomes")
+    _check_rewards(corpus.reward[np.concatenate([split.train, split.validation])], settings.head)
+    scaler = Scaler.of(corpus.features[_events(corpus, split.train)])
+    centre, scale = (0.0, 1.0) if settings.head == "bernoulli" else _centre(reward)
+    corpus = corpus._replace(
+        features=scaler(corpus.features), reward=(corpus.reward - np.float32(centre)) / np.float32(scale)
+    )
+    sizes = Architecture(
+        corpus.features.shape[1], settings.hidden, settings.sums, settings.layers,
+        float(corpus.lengths[split.train].mean()), "bernoulli" if settings.head == "bernoulli" else "value",
+    )  # fmt: skip
+    to = room(corpus, settings.batch_events)
+    weight = _bootstrap(corpus.group, settings)
+    steps = settings.epochs * sum(1 for _ in batches(corpus, split.train, to))
+    optimiser = _optimiser(settings.learning_rate, settings.weight_decay, steps)
+    parameters = initial(sizes, settings.members, settings.seed)
+    state = _State(parameters, parameters, jax.vmap(optimiser.init)(parameters), parameters)
+    history: list[Epoch] = []
+    checkpoints = None if directory is None else Checkpoints(directory, _identity(corpus, split, settings))
+    if checkpoints is not None and checkpoints.latest is not None:
+        state, told = checkpoints.restore(state)
+        history = [Epoch(*row) for row in told]
+        for epoch in history:
+            _tell(after_epoch, epoch)
+    step = _step(sizes, optimiser, settings.lambda_, settings.slow)
+    judge = ensemble_loss(sizes)
+    while len(history) < settings.epochs and not _stale(history, settings.patience):
+        number = len(history) + 1
+        order = np.random.default_rng([settings.seed, number]).permutation(split.train)
+        losses = []
+        for batch in batches(corpus, order, to):
+            state, loss = step(state, batch, jnp.asarray(weight[:, np.asarray(batch.trace)]))
+            losses.append((loss, batch.trace_mask.sum()))
+        train = float(np.average([float(x) for x, _ in losses], weights=[n for _, n in losses]))
+        validation = _mean_loss(judge, state.slow, corpus, split.validation, to)
+        better = not history or validation < history[-1].best
+        if better:
+            state = state._replace(best=state.slow)
+        epoch = Epoch(
+            number, train, validation, validation if better else history[-1].best,
+            number if better else history[-1].best_number,
+        )  # fmt: skip
+        history.append(epoch)
+        if checkpoints is not None:
+            checkpoints.save(number, state, history)
+        _tell(after_epoch, epoch)
+    return Fitted(state.best, sizes, scaler, centre, scale, tuple(history))
+
+
+def _step(
+    sizes: Architecture, optimiser: optax.GradientTransformation, lambda_: float, slow: float
+) -> Callable[[_State, Batch, Array], tuple[_State, jax.Array]]:
+    def one(own: Any, past: Any, memory: Any, batch: Batch, weight: Array) -> tuple[Any, Any, Any, jax.Array]:
+        loss, slope = jax.value_and_grad(lambda p: member_loss(sizes, p, past, batch, weight, lambda_))(own)
+        change, memory = optimiser.update(slope, memory, own)
+        own = optax.apply_updates(own, change)
+        past = optax.incremental_update(own, past, 1 - slow)
+        return own, past, memory, loss
+
+    @jax.jit
+    def step(state: _State, batch: Batch, weight: Array) -> tuple[_State, jax.Array]:
+        own, past, memory, loss = jax.vmap(one, in_axes=(0, 0, 0, None, 0))(
+            state.parameters, state.slow, state.optimiser, batch, weight
+        )
+        return _State(own, past, memory, state.best), loss.mean()
+
+    return step
+
+
+def _optimiser(rate: float, decay: float, steps: int) -> optax.GradientTransformation:
+    schedule = optax.cosine_decay_schedule(rate, steps, alpha=0.05)
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule, weight_decay=decay))
+
+
+def _mean_loss(judge: Callable[..., jax.Array], parameters: Any, corpus: Corpus, traces: np.ndarray, to: Room) -> float:
+    return sum(float(judge(parameters, batch)) for batch in batches(corpus, traces, to)) / len(traces)
+
+
+def _bootstrap(group: np.ndarray, settings: Settings) -> np.ndarray:
+    """Weight of each trace for each member: that of its task, float32 [M, T]; 1 for an ensemble of one."""
+    if settings.members == 1:
+        return np.ones((1, len(group)), np.float32)
+    rng = np.random.default_rng([settings.seed, 0])
+    drawn = rng.exponential(size=(settings.members, int(group.max(initial=0)) + 1))
+    return drawn[:, group].astype(np.float32)
+
+
+def _stale(history: list[Epoch], patience: int) -> bool:
+    return bool(history) and history[-1].number - history[-1].best_number >= patience
+
+
+def _tell(after_epoch: Callable[[Epoch], None] | None, epoch: Epoch) -> None:
+    if after_epoch is not None:
+        after_epoch(epoch)
+
+
+def _events(corpus: Corpus, traces: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.arange(corpus.start[t], corpus.start[t + 1]) for t in traces])
+
+
+def _centre(reward: np.ndarray) -> tuple[float, float]:
+    spread = float(reward.std(dtype=np.float64))
+    return float(reward.mean(dtype=np.float64)), spread if spread > 0 else 1.0
+
+
+def _check_rewards(reward: np.ndarray, head: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(reward))
+    if len(bad):
+        raise CreditError("a trace of the split has no outcome; split_by_task leaves such traces out")
+    if head == "bernoulli" and (reward.min() < 0 or reward.max() > 1):
+        worst = float(reward[np.argmax(np.abs(reward - 0.5))])
+        raise CreditError(f"a reward is {worst:g}; expected 0 to 1 for head 'bernoulli' (head 'value' takes any)")
+
+
+def _identity(corpus: Corpus, split: Split, settings: Settings) -> str:
+    parts = {name: np.asarray(part).tolist() for name, part in dataclasses.asdict(split).items()}
+    return json.dumps({"corpus": corpus.fingerprint(), "split": parts, "settings": dataclasses.asdict(settings)})
