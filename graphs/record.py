@@ -9,15 +9,15 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from graphs.errors import Problem, TraceError, excerpt
-from graphs.event_graph import EdgeType, EventType
+from graphs.event_types import EdgeType, EventType
 from graphs.schema import EVENT_EVIDENCE
 
-__all__ = ["LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check"]
+__all__ = ["LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check", "reward_problem"]
 
 LARGEST_FLOAT = 3.4028234663852886e38
 """Beyond it a number is no float32."""
@@ -172,13 +172,30 @@ def _check_ids(record: TraceRecord) -> None:
         seen[event_id] = position
 
 
+class _Rewarded(Protocol):
+    trace_id: str
+    file: str
+    line: int
+    rewards: dict[str, float]
+
+
+def reward_problem(trace: _Rewarded) -> Problem | None:
+    """What is wrong with the rewards of a trace, if anything: one is not finite, or no float32."""
+    for channel, amount in trace.rewards.items():
+        if not abs(amount) <= LARGEST_FLOAT:
+            finite = math.isfinite(amount)
+            kind, expected = ("out-of-range", _FLOAT_RANGE) if finite else ("non-finite-reward", "a finite number")
+            return Problem(
+                kind, trace.file, trace.line, f"rewards.{channel}", excerpt(amount), expected, trace.trace_id
+            )
+    return None
+
+
 def _check_numbers(record: TraceRecord) -> None:
     """Rewards are finite, and every number fits the array that it will stand in."""
-    for channel, amount in record.rewards.items():
-        if not math.isfinite(amount):
-            record.refuse("non-finite-reward", f"rewards.{channel}", amount, "a finite number")
-        if abs(amount) > LARGEST_FLOAT:
-            record.refuse("out-of-range", f"rewards.{channel}", amount, _FLOAT_RANGE)
+    problem = reward_problem(record)
+    if problem is not None:
+        raise TraceError(problem)
     event_rewards = record.columns.get("event_reward", [])
     for position, amount in enumerate(event_rewards if not _all_within(event_rewards, -math.inf, math.inf) else ()):
         if amount is not None and not math.isfinite(amount):

@@ -1,12 +1,13 @@
 """Traces: the host side of a batch. Strings, places in files, evidence, and what was refused, beside the arrays.
 
-`assemble` turns the records that readers yield into one `Traces`. Text lives in Arrow tables, one row an event, an
-agent instance or a trace, in the order of the arrays; nothing keeps a Python object per event.
+`assemble` joins the records and parts that readers yield into one `Traces`. Text lives in Arrow tables, one row an
+event, an agent instance or a trace, in the order of the arrays; nothing keeps a Python object per event.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,14 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from graphs.errors import CreditError, NothingReadError, Problem, TraceError
-from graphs.event_graph import EdgeType, EventGraph, EventType
+from graphs.errors import CapacityError, CreditError, NothingReadError, Problem, TraceError, excerpt
+from graphs.event_graph import EventGraph
 from graphs.limits import DEFAULT, Limits
-from graphs.padding import Sizes, bucket, pad, pad_array
-from graphs.record import Agent, TraceRecord, check
+from graphs.padding import Sizes, bucket, pad_array
+from graphs.part import EVENT_TEXT, Heading, Part, checked_part, first_of_each, present
+from graphs.record import TraceRecord, reward_problem
 from graphs.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 
-__all__ = ["Evidence", "Traces", "assemble", "derive_turns"]
+__all__ = ["Evidence", "Traces", "assemble"]
 
 
 class Evidence(NamedTuple):
@@ -112,17 +114,17 @@ class Traces:
 
 
 def assemble(
-    items: Iterable[TraceRecord | Problem],
+    items: Iterable[TraceRecord | Part | Problem],
     *,
     reward: str = "team",
     to: Sizes | None = None,
     ignored: Iterable[str] = (),
     limits: Limits = DEFAULT,
 ) -> Traces:
-    """Check records and join them into one batch; a trace that is refused leaves the others untouched.
+    """Check records and join them, and parts that were checked, into one batch; a refused trace harms no other.
 
     Args:
-      items: records, and the problems that readers met, in order.
+      items: records, parts, and the problems that readers met, in order.
       reward: the reward channel that is the outcome.
       to: sizes to pad to; by default `graphs.padding.bucket` of what was read.
       ignored: names of files that were passed over.
@@ -133,271 +135,250 @@ def assemble(
       CapacityError: the batch does not fit `to`.
     """
     problems: list[Problem] = []
-    batch = _Batch()
-    seen: dict[str, TraceRecord] = {}
+    parts: list[Part] = []
+    seen: dict[str, Heading] = {}
     for item in items:
         if isinstance(item, Problem):
             problems.append(item)
             continue
         try:
-            _check_size(item, limits)
-            record = check(item)
-            if record.trace_id in seen:
-                first = seen[record.trace_id]
-                expected = f"an id that no other trace has (also {first.file}:{first.line})"
-                record.refuse("duplicate-trace", "trace_id", record.trace_id, expected)
+            part = checked_part(item, limits) if isinstance(item, TraceRecord) else item
         except TraceError as error:
             problems.append(error.problem)
             continue
-        seen[record.trace_id] = dataclasses.replace(record, **_EMPTY)  # only its place is needed from here on
-        batch.add(record)
+        start = 0
+        for row, heading in enumerate(part.headings):
+            problem = reward_problem(heading)  # it may have come from outside the log, after the checks
+            if problem is None and seen.setdefault(heading.trace_id, heading) is not heading:
+                problem = _duplicate(heading, seen[heading.trace_id])
+            if problem is not None:
+                problems.append(problem)
+                if row > start:
+                    parts.append(part.slice(start, row))
+                start = row + 1
+        if start < len(part.headings):
+            parts.append(part.slice(start, len(part.headings)))
     if not seen:
         raise NothingReadError("no trace could be read", tuple(problems))
-    return batch.finish(reward, to, tuple(problems), tuple(ignored))
+    return _join(parts, reward, to, tuple(problems), tuple(ignored))
 
 
-def _check_size(record: TraceRecord, limits: Limits) -> None:
-    for field, found, most in (
-        ("events", len(record.ids), limits.events),
-        ("edges", len(record.senders), limits.edges),
-    ):
-        if found > most:
-            record.refuse("too-many", field, found, f"at most {most} {field} in a trace")
+def _duplicate(heading: Heading, first: Heading) -> Problem:
+    expected = f"an id that no other trace has (also {first.file}:{first.line})"
+    trace = heading.trace_id
+    return Problem("duplicate-trace", heading.file, heading.line, "trace_id", excerpt(trace), expected, trace)
 
 
-_EMPTY: dict[str, Any] = {
-    name: []
-    for name in (
-        "ids", "types", "agents", "actions", "times", "lines", "offsets", "files", "turns",
-        "senders", "receivers", "edge_types",
+class _Columns:
+    """The columns of all parts, taken out one after another, so that no more than one of them is held twice."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self._lists = {field.name: [getattr(p, field.name) for p in parts] for field in dataclasses.fields(Part)}
+        parts.clear()
+
+    def pop(self, name: str) -> list[Any]:
+        return self._lists.pop(name)
+
+    def counts(self, name: str) -> np.ndarray:
+        """How much each trace has of an axis, from where it ends in its part: int64 [T]."""
+        return np.concatenate([np.diff(ends, prepend=0) for ends in self.pop(name)])
+
+    def joined(self, name: str, length: int, starts: list[int] | None = None) -> np.ndarray:
+        """An array of all parts, padded with 0, positions or ids moved by `starts` of each part."""
+        columns = self.pop(name)
+        out = np.zeros(length, columns[0].dtype)
+        at = 0
+        for i, column in enumerate(columns):
+            there = out[at : at + len(column)]
+            there[:] = column
+            if starts is not None:
+                there += there.dtype.type(starts[i])
+            at += len(column)
+        return out
+
+    def strings(self, name: str) -> pa.Array:
+        return pa.chunked_array(self.pop(name)).combine_chunks()
+
+
+def _starts(counts: Iterable[int]) -> list[int]:
+    return list(itertools.accumulate(counts, initial=0))
+
+
+def _join(
+    parts: list[Part], channel: str, to: Sizes | None, problems: tuple[Problem, ...], ignored: tuple[str, ...]
+) -> Traces:
+    """One batch of all parts, which are taken apart."""
+    lengths = [len(part.types) for part in parts]
+    event_starts, agent_starts = _starts(lengths), _starts(len(part.parents) for part in parts)
+    turn_starts = _starts(int(part.turns.max()) + 1 for part in parts)
+    headings = [heading for part in parts for heading in part.headings]
+    edges = sum(len(part.senders) for part in parts)
+    n = Sizes(event_starts[-1], edges, agent_starts[-1], len(headings))
+    to = bucket(n) if to is None else to
+    for axis, need, room in zip(Sizes._fields, n, to, strict=True):
+        if need > room:
+            raise CapacityError(axis=axis, need=need, room=room)
+
+    columns = _Columns(parts)
+    columns.pop("edge_ends")
+    rows = np.arange(n.traces, dtype=np.int32)
+    event_counts = columns.counts("event_ends")
+    trace_ids = pad_array(np.repeat(rows, event_counts), to.events)
+    agent_trace = np.repeat(rows, columns.counts("agent_ends"))
+    names, roles = columns.strings("agent_names"), columns.strings("agent_roles")
+    groups = pa.array([heading.group_id for heading in headings], pa.string())
+    times = columns.joined("times", n.events)
+    parents = columns.joined("parents", to.agents, agent_starts)
+    graph = EventGraph(
+        event_type=columns.joined("types", to.events),
+        action_mask=columns.joined("actions", to.events),
+        event_mask=_mask(n.events, to.events),
+        time=pad_array(_seconds(times, trace_ids[: n.events], n.traces), to.events, np.nan),
+        trace_ids=trace_ids,
+        agent_ids=columns.joined("agents", to.events, agent_starts),
+        turn_ids=columns.joined("turns", to.events, turn_starts),
+        senders=columns.joined("senders", to.edges, event_starts),
+        receivers=columns.joined("receivers", to.edges, event_starts),
+        edge_type=columns.joined("edge_types", to.edges),
+        edge_mask=_mask(n.edges, to.edges),
+        agent_name_ids=pad_array(_codes(names), to.agents),
+        agent_role_ids=pad_array(_codes(roles), to.agents),
+        agent_parent=parents,
+        agent_trace=pad_array(agent_trace, to.agents),
+        agent_mask=_mask(n.agents, to.agents),
+        group_ids=pad_array(_codes(groups), to.traces),
+        trace_mask=_mask(n.traces, to.traces),
     )
-} | {"columns": {}, "instances": {}}  # fmt: skip
-
-
-class _Vocabulary(dict[str, int]):
-    """Strings to dense ids, in order of first appearance."""
-
-    def __missing__(self, key: str) -> int:
-        self[key] = number = len(self)
-        return number
-
-
-class _Batch:
-    """Growing columns of a batch; one small array per trace and column, joined at the end."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[str, list[np.ndarray]] = {}
-        self.text: dict[str, list[pa.Array]] = {}
-        self.names, self.roles, self.groups = _Vocabulary(), _Vocabulary(), _Vocabulary()
-        self.ids: dict[str, _Vocabulary] = {}
-        self.event_columns: dict[str, list[tuple[int, np.ndarray, np.ndarray]]] = {}
-        self.trace_columns: dict[str, list[tuple[int, float]]] = {}
-        self.num = Sizes(0, 0, 0, 0)
-        self.turns = 0
-
-    def _append(self, **arrays: np.ndarray) -> None:
-        for name, array in arrays.items():
-            self.arrays.setdefault(name, []).append(array)
-
-    def _append_text(self, **columns: tuple[list[Any] | pa.Array, pa.DataType]) -> None:
-        for name, (values, kind) in columns.items():
-            column = values if isinstance(values, pa.Array) else pa.array(values, kind)
-            self.text.setdefault(name, []).append(column)
-
-    def add(self, record: TraceRecord) -> None:
-        n, k = len(record.ids), len(record.senders)
-        instances = dict(record.instances)
-        for agent_id in dict.fromkeys(record.agents):
-            if agent_id not in instances:
-                instances[agent_id] = Agent()
-        index = {agent_id: i for i, agent_id in enumerate(instances)}
-        agent_of_event = np.fromiter(map(index.__getitem__, record.agents), np.int32, n)
-        senders, receivers = np.array(record.senders, np.int32), np.array(record.receivers, np.int32)
-        edge_type = np.array(record.edge_types, np.int32)
-        types = np.array(record.types, np.int32)
-        times = np.array(record.times, np.float64)
-        if record.turns:
-            labels = _Vocabulary()
-            turns = np.fromiter(
-                (labels[f"{a}\0{t}"] for a, t in zip(record.agents, record.turns, strict=True)), np.int32
-            )
-        else:
-            turns = derive_turns(types, agent_of_event, senders, receivers, edge_type)
-        known = times[np.isfinite(times)]
-        self._append(
-            event_type=types,
-            action_mask=np.array(record.actions, bool),
-            time=_seconds(times, known[0] if len(known) else 0.0),
-            trace_ids=np.full(n, self.num.traces, np.int32),
-            agent_ids=agent_of_event + np.int32(self.num.agents),
-            turn_ids=turns + np.int32(self.turns),
-            senders=senders + np.int32(self.num.events),
-            receivers=receivers + np.int32(self.num.events),
-            edge_type=edge_type,
-            agent_name_ids=np.fromiter(
-                (self.names[agent.name or agent_id] for agent_id, agent in instances.items()), np.int32
-            ),
-            agent_role_ids=np.fromiter(
-                (self.roles[agent.role or agent.name or agent_id] for agent_id, agent in instances.items()),
-                np.int32,
-            ),
-            agent_parent=np.fromiter(
-                (index[agent.parent or agent_id] + self.num.agents for agent_id, agent in instances.items()),
-                np.int32,
-            ),
-            agent_trace=np.full(len(instances), self.num.traces, np.int32),
-            group_ids=np.array([self.groups[record.group_id]], np.int32),
-        )
-        self._add_text(record, instances, times)
-        self._add_evidence(record)
-        self.turns += int(turns.max()) + 1
-        self.num = Sizes(self.num.events + n, self.num.edges + k, self.num.agents + len(instances), self.num.traces + 1)
-
-    def _add_text(self, record: TraceRecord, instances: dict[str, Agent], times: np.ndarray) -> None:
-        n = len(record.ids)
-        string = pa.string()
-        self._append_text(
-            event=(record.ids, string),
-            event_file=(record.files or pa.repeat(pa.scalar(record.file, string), n), string),
-            event_line=(record.lines, pa.int32()),
-            event_offset=(record.offsets, pa.int64()),
-            agent=(list(instances), string),
-            trace=([record.trace_id], string),
-            group=([record.group_id], string),
-            format=([record.format], string),
-            file=([record.file], string),
-            line=([record.line], pa.int32()),
-            offset=([record.offset], pa.int64()),
-            topology=([record.topology or None], string),
-            system=([record.system or None], string),
-        )
-        self.text.setdefault("event_time", []).append(pa.array(times, from_pandas=True))
-        for name in TEXT_COLUMNS:
-            self._append_text(**{name: (_filled(record.columns.get(name), n, string), string)})
-        self._append_text(trusted=(_filled(record.columns.get("trusted"), n, pa.bool_()), pa.bool_()))
-
-    def _add_evidence(self, record: TraceRecord) -> None:
-        for name, key in EVENT_EVIDENCE.items():
-            column = record.columns.get(name)
-            if not column:
-                continue
-            if key.kind == "id":
-                mask = np.fromiter((v is not None for v in column), bool, len(column))
-                vocabulary = self.ids.setdefault(name, _Vocabulary())
-                values = np.fromiter((0 if v is None else vocabulary[str(v)] for v in column), np.float64, len(column))
-            else:
-                values = np.array(column, np.float64)  # None becomes NaN
-                mask = np.isfinite(values)
-            self.event_columns.setdefault(name, []).append((self.num.events, np.where(mask, values, 0), mask))
-        for family, amounts in (
-            ("rewards.", record.rewards),
-            ("costs.", record.costs),
-            ("metrics.", record.metrics),
-            ("", {name: v for name, v in record.evidence.items() if name in TRACE_EVIDENCE}),
-        ):
-            for name, amount in amounts.items():
-                self.trace_columns.setdefault(family + name, []).append((self.num.traces, amount))
-
-    def finish(self, channel: str, to: Sizes | None, problems: tuple[Problem, ...], ignored: tuple[str, ...]) -> Traces:
-        to = bucket(self.num) if to is None else to
-        joined = {name: np.concatenate(parts) for name, parts in self.arrays.items()}
-        graph = pad(
-            EventGraph(
-                event_mask=np.ones(self.num.events, bool),
-                edge_mask=np.ones(self.num.edges, bool),
-                agent_mask=np.ones(self.num.agents, bool),
-                trace_mask=np.ones(self.num.traces, bool),
-                **joined,
-            ),
-            to,
-        )
-        evidence = self._finish_evidence(to)
-        outcome = evidence.get(f"rewards.{channel}")
-        reward = np.full(self.num.traces, np.nan, np.float32)
-        if outcome is not None:
-            reward = np.where(outcome.mask, outcome.values, np.nan)[: self.num.traces].astype(np.float32)
-        return Traces(
-            graph=graph,
-            reward=pad_array(reward, to.traces),
-            evidence=evidence,
-            events=self._table(
-                event="event", file="event_file", line="event_line", offset="event_offset", time="event_time",
-                trusted="trusted", **{name: name for name in TEXT_COLUMNS},
-            ),
-            agents=self._agents(joined),
-            traces=self._table(
-                trace="trace", group="group", format="format", file="file", line="line", offset="offset",
-                topology="topology", system="system",
-            ),
-            problems=problems,
-            ignored=ignored,
-        )  # fmt: skip
-
-    def _table(self, **columns: str) -> pa.Table:
-        return pa.table({name: pa.chunked_array(self.text[key]).combine_chunks() for name, key in columns.items()})
-
-    def _agents(self, joined: dict[str, np.ndarray]) -> pa.Table:
-        return pa.table(
+    evidence = _event_evidence(columns.pop("evidence"), lengths, to) | _trace_evidence(headings, to)
+    outcome = evidence.get(f"rewards.{channel}")
+    reward = np.full(n.traces, np.nan, np.float32)
+    if outcome is not None:
+        reward = np.where(outcome.mask, outcome.values, np.nan)[: n.traces].astype(np.float32)
+    files, lines, offsets = _places(columns, event_counts, lengths)
+    text = columns.pop("text")
+    return Traces(
+        graph=graph,
+        reward=pad_array(reward, to.traces),
+        evidence=evidence,
+        events=pa.table(
+            {"event": _text(text, "event", lengths), "file": files, "line": lines, "offset": offsets}
+            | {"time": pa.array(times, from_pandas=True)}
+            | {name: _text(text, name, lengths) for name in ("trusted", *TEXT_COLUMNS)}
+        ),
+        agents=pa.table(
             {
-                "agent": pa.chunked_array(self.text["agent"]).combine_chunks(),
-                "name": pa.array(list(self.names)).take(pa.array(joined["agent_name_ids"])),
-                "role": pa.array(list(self.roles)).take(pa.array(joined["agent_role_ids"])),
-                "parent": joined["agent_parent"],
-                "trace": joined["agent_trace"],
+                "agent": columns.strings("agent_ids"),
+                "name": names,
+                "role": roles,
+                "parent": parents[: n.agents],
+                "trace": agent_trace,
             }
-        )
-
-    def _finish_evidence(self, to: Sizes) -> dict[str, Evidence]:
-        evidence: dict[str, Evidence] = {}
-        for name, parts in self.event_columns.items():
-            kind = EVENT_EVIDENCE[name].kind
-            dtype = np.float32 if kind == "float" else np.int32
-            values, mask = np.zeros(to.events, dtype), np.zeros(to.events, bool)
-            for start, part, there in parts:
-                values[start : start + len(part)] = part
-                mask[start : start + len(part)] = there
-            evidence[name] = Evidence(values, mask)
-        for name, pairs in self.trace_columns.items():
-            amounts, mask = np.zeros(to.traces, np.float64), np.zeros(to.traces, bool)
-            for row, amount in pairs:
-                amounts[row], mask[row] = amount, True
-            evidence[name] = Evidence(amounts, mask)
-        return evidence
+        ),
+        traces=_trace_table(headings, groups),
+        problems=problems,
+        ignored=ignored,
+    )
 
 
-def _filled(column: list[Any] | None, n: int, kind: pa.DataType) -> list[Any] | pa.Array:
-    """A column of n entries, null where the record has none."""
-    if not column:
-        return pa.nulls(n, kind)
-    return column if len(column) == n else column + [None] * (n - len(column))
+def _mask(real: int, length: int) -> np.ndarray:
+    return np.arange(length) < real
 
 
-def _seconds(times: np.ndarray, start: float) -> np.ndarray:
-    """Time since `start` as float32; a number of a log that is beyond float32 becomes the largest there is."""
+def _codes(strings: pa.Array) -> np.ndarray:
+    """Dense ids of strings in order of first appearance, int32."""
+    return strings.dictionary_encode().indices.to_numpy()
+
+
+def _seconds(times: np.ndarray, trace_ids: np.ndarray, traces: int) -> np.ndarray:
+    """Time since the first of the trace, float32; a number beyond float32 becomes the largest there is."""
+    known = np.flatnonzero(np.isfinite(times))
+    first = first_of_each(trace_ids[known], times[known], traces, absent=0.0)
     largest = np.finfo(np.float32).max
-    return np.clip(times - start, -largest, largest).astype(np.float32)
+    return np.clip(times - first[trace_ids], -largest, largest).astype(np.float32)
 
 
-def derive_turns(
-    types: np.ndarray, agents: np.ndarray, senders: np.ndarray, receivers: np.ndarray, edge_type: np.ndarray
-) -> np.ndarray:
-    """Turn of each event of one trace, dense from 0, numbered by first event.
+def _places(columns: _Columns, counts: np.ndarray, lengths: list[int]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """File, line and offset of each event: its own, else those of its trace."""
+    headings, places = columns.pop("headings"), columns.pop("places")
+    parts = []
+    at = 0
+    for own, group, n in zip(places, headings, lengths, strict=True):
+        here = counts[at : at + len(group)]
+        at += len(group)
+        parts.append(
+            own
+            or (
+                pa.repeat(group[0].file, n),  # only a part of a single file is without places of its own
+                pa.array(np.repeat(np.array([heading.line for heading in group], np.int32), here)),
+                pa.array(np.repeat(np.array([heading.offset for heading in group], np.int64), here)),
+            )
+        )
+    files, lines, offsets = (pa.chunked_array(chunks).combine_chunks() for chunks in zip(*parts, strict=True))
+    return files, lines, offsets
 
-    An agent's turn begins with its first event, with an event that another agent's event led to (it was activated), and
-    after it returned (it had handed over). Edges that only tell time activate nobody.
-    """
-    n = len(types)
-    activated = np.zeros(n, bool)
-    cross = (agents[senders] != agents[receivers]) & (edge_type != EdgeType.TEMPORAL)
-    activated[receivers[cross]] = True
-    order = np.argsort(agents, kind="stable")
-    mine = agents[order]
-    begins = np.ones(n, bool)
-    same = mine[1:] == mine[:-1]
-    begins[1:] = ~same | activated[order][1:] | (types[order][:-1] == EventType.RETURN)
-    run = np.empty(n, np.int64)
-    run[order] = np.cumsum(begins) - 1
-    _, first, dense = np.unique(run, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int32)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(first), dtype=np.int32)
-    return rank[dense]
+
+def _text(parts: list[dict[str, pa.Array]], name: str, lengths: list[int]) -> pa.Array:
+    """A column of text of all parts, null where a part has none."""
+    kind = EVENT_TEXT[name]
+    found = [part.pop(name, None) for part in parts]
+    chunks = [pa.nulls(n, kind) if column is None else column for column, n in zip(found, lengths, strict=True)]
+    return pa.chunked_array(chunks, kind).combine_chunks()
+
+
+def _event_evidence(
+    parts: list[dict[str, np.ndarray | pa.Array]], lengths: list[int], to: Sizes
+) -> dict[str, Evidence]:
+    evidence: dict[str, Evidence] = {}
+    for name, kind in ((name, key.kind) for name, key in EVENT_EVIDENCE.items()):
+        found = [part.pop(name, None) for part in parts]
+        if all(column is None for column in found):
+            continue
+        if kind == "id":
+            nulls = (pa.nulls(n, pa.string()) for n in lengths)
+            chunks = [none if column is None else column for column, none in zip(found, nulls, strict=True)]
+            codes = pa.chunked_array(chunks).combine_chunks().dictionary_encode().indices
+            there = codes.is_valid().to_numpy(zero_copy_only=False)
+            evidence[name] = Evidence(
+                pad_array(codes.fill_null(0).to_numpy(), to.events), pad_array(there, to.events, False)
+            )
+            continue
+        values = np.zeros(to.events, np.float32 if kind == "float" else np.int32)
+        mask = np.zeros(to.events, bool)
+        at = 0
+        for column, n in zip(found, lengths, strict=True):
+            if column is not None:
+                mask[at : at + n] = there = present(column)
+                np.copyto(values[at : at + n], column, where=there)
+            at += n
+        evidence[name] = Evidence(values, mask)
+    return evidence
+
+
+def _trace_evidence(headings: list[Heading], to: Sizes) -> dict[str, Evidence]:
+    evidence: dict[str, Evidence] = {}
+    for row, heading in enumerate(headings):
+        own = {name: amount for name, amount in heading.evidence.items() if name in TRACE_EVIDENCE}
+        families = (("rewards.", heading.rewards), ("costs.", heading.costs), ("metrics.", heading.metrics), ("", own))
+        for family, amounts in families:
+            for name, amount in amounts.items():
+                column = evidence.get(family + name)
+                if column is None:
+                    column = evidence[family + name] = Evidence(np.zeros(to.traces), np.zeros(to.traces, bool))
+                column.values[row], column.mask[row] = amount, True
+    return evidence
+
+
+def _trace_table(headings: list[Heading], groups: pa.Array) -> pa.Table:
+    string = pa.string()
+    return pa.table(
+        {
+            "trace": pa.array([heading.trace_id for heading in headings], string),
+            "group": groups,
+            "format": pa.array([heading.format for heading in headings], string),
+            "file": pa.array([heading.file for heading in headings], string),
+            "line": pa.array([heading.line for heading in headings], pa.int32()),
+            "offset": pa.array([heading.offset for heading in headings], pa.int64()),
+            "topology": pa.array([heading.topology or None for heading in headings], string),
+            "system": pa.array([heading.system or None for heading in headings], string),
+        }
+    )

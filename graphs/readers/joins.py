@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.errors import Problem, excerpt
+from graphs.part import Heading, Part
 from graphs.readers.rows import read_rows
 from graphs.record import TraceRecord
 
@@ -79,23 +80,26 @@ class Join:
             into[trace] = converted
             self.places[f"{field}\0{trace}"] = (name, line)
 
-    def apply(self, items: Iterable[TraceRecord | Problem]) -> Iterator[TraceRecord | Problem]:
+    def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
         """Pass items on, with rewards and groups written in; at the end, the rows that met no trace."""
         yield from self.problems
         used: set[str] = set()
         for item in items:
-            if isinstance(item, TraceRecord):
-                used.add(item.trace_id)
-                if item.trace_id in self.rewards:
-                    item.rewards[self.channel] = self.rewards[item.trace_id]
-                item.group_id = self.groups.get(item.trace_id, item.group_id)
+            traces: Iterable[TraceRecord | Heading] = ()
+            if not isinstance(item, Problem):
+                traces = item.headings if isinstance(item, Part) else (item,)
+            for trace in traces:
+                used.add(trace.trace_id)
+                if trace.trace_id in self.rewards:
+                    trace.rewards[self.channel] = self.rewards[trace.trace_id]
+                trace.group_id = self.groups.get(trace.trace_id, trace.group_id)
             yield item
         for field, table in (("reward", self.rewards), ("group", self.groups)):
-            for trace in table:
-                if trace not in used:
-                    name, line = self.places[f"{field}\0{trace}"]
+            for trace_id in table:
+                if trace_id not in used:
+                    name, line = self.places[f"{field}\0{trace_id}"]
                     yield Problem(
-                        "unmatched-row", name, line, "trace", excerpt(trace), "the id of a trace that was read"
+                        "unmatched-row", name, line, "trace", excerpt(trace_id), "the id of a trace that was read"
                     )
 
 

@@ -7,6 +7,7 @@ A file holds one trace, a JSON list of traces, or one trace a line. Each is deco
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import re
@@ -17,18 +18,22 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.event_graph import ACTION_TYPES, EventType
+from graphs.event_types import ACTION_TYPES, EventType
+from graphs.part import Part
 from graphs.readers import native_slim
 from graphs.readers.json_problems import JSON_ERRORS, json_problem, untyped
 from graphs.readers.keys import Opening, opening
 from graphs.readers.native_agents import find_agents, owners
+from graphs.readers.native_columns import Decoded, columns
 from graphs.readers.native_wire import (
     COUNTS,
     EDGE_CODES,
     EVENT_CODES,
     EXTENSION_KEYS,
+    NEVER_NEGATIVE,
     TOP_LEVEL_EXTENSION,
     Trace,
+    version_known,
 )
 from graphs.readers.source import Source, unreadable
 from graphs.record import TraceRecord
@@ -39,8 +44,9 @@ __all__ = ["from_wire", "read", "sniff"]
 _IS_ACTION = [kind in ACTION_TYPES for kind in sorted(EventType)]
 _KEPT = (*TEXT_COLUMNS, "trusted", *EVENT_EVIDENCE)
 _TOP_LEVEL = frozenset(Trace.__struct_encode_fields__)
-_NEVER_NEGATIVE = ("tokens", "wall_clock_s", "tool_calls", "messages")
 _LINES_TO_LOOK_AT = 20
+BATCH_BYTES = 1 << 20
+"""Text whose traces become columns at once: enough that calls of NumPy do not count, little enough for the caches."""
 _SHORT_HEAD = 2048
 _NEXT_OBJECT = re.compile(rb"\}\s*\{")
 """Where two objects stand side by side, no document goes over both: they are lines."""
@@ -82,7 +88,7 @@ def _has_our_events(seen: Opening) -> bool:
     )
 
 
-def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
+def read(sources: Sequence[Source]) -> Iterator[Part | TraceRecord | Problem]:
     """The traces of all sources; a trace that cannot be decoded is a `Problem` and harms no other."""
     decoder = native_slim.SlimDecoder()
     for source in sources:
@@ -91,17 +97,54 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
         except OSError as error:
             yield unreadable(source, error)
             continue
+        batch: list[Decoded] = []
+        size = 0
         for piece in pieces:
-            if isinstance(piece, Problem):
-                yield piece
-                continue
-            line, _, text = piece
-            refused = source.limits.refuse_size(text, source.name, line)
-            if refused is None:
-                yield from _read_trace(source, decoder, *piece)
+            item = piece if isinstance(piece, Problem) else _decode(source, decoder, *piece)
+            if batch and (
+                isinstance(item, Problem) or size > BATCH_BYTES or type(item.trace) is not type(batch[-1].trace)
+            ):
+                yield from _built(source, batch)
+                batch, size = [], 0
+            if not isinstance(item, Problem):
+                batch.append(item)
+                size += len(item.data)
+            elif isinstance(piece, Problem):
+                yield item
             else:
-                yield refused
+                yield from _without_foreign_keys(item, source, *piece)
+        yield from _built(source, batch)
         source.release()
+
+
+def _decode(source: Source, decoder: native_slim.SlimDecoder, line: int, offset: int, data: bytes) -> Decoded | Problem:
+    refused = source.limits.refuse_size(data, source.name, line)
+    if refused is not None:
+        return refused
+    try:
+        trace = decoder.decode(data)
+    except JSON_ERRORS as error:
+        return json_problem(error, data, source.name, line)
+    known = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ())  # objects at a known depth
+    return source.limits.refuse_depth(data, source.name, line, known) or Decoded(trace, line, offset, data)
+
+
+def _built(source: Source, batch: list[Decoded]) -> Iterator[Part | TraceRecord | Problem]:
+    """A batch as parts; traces that are not plain, one by one between them, as records or problems."""
+    if not batch:
+        return
+    part, plain = columns(batch, source.name, source.limits)
+    for is_plain, run in itertools.groupby(range(len(batch)), plain.__getitem__):
+        rows = list(run)
+        if is_plain:
+            yield part.slice(rows[0], rows[-1] + 1)
+            continue
+        for row in rows:
+            trace, line, offset, data = batch[row]
+            try:
+                yield from_wire(trace, source.name, line, offset)
+            except TraceError as error:
+                yield from _without_foreign_keys(error.problem, source, line, offset, data)
 
 
 def _pieces(source: Source) -> Iterable[tuple[int, int, bytes] | Problem]:
@@ -149,29 +192,6 @@ def _elements(file: str, line: int, offset: int, text: bytes) -> Iterator[tuple[
         at = found + len(piece)
 
 
-def _read_trace(
-    source: Source, decoder: native_slim.SlimDecoder, line: int, offset: int, data: bytes
-) -> Iterator[TraceRecord | Problem]:
-    built = _build(source, decoder, line, offset, data)
-    if isinstance(built, Problem):
-        yield from _without_foreign_keys(built, source, line, offset, data)
-    else:
-        yield built
-
-
-def _build(
-    source: Source, decoder: native_slim.SlimDecoder, line: int, offset: int, data: bytes
-) -> TraceRecord | Problem:
-    try:
-        trace = decoder.decode(data)
-        known = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ())  # objects at a known depth
-        return source.limits.refuse_depth(data, source.name, line, known) or from_wire(trace, source.name, line, offset)
-    except JSON_ERRORS as error:
-        return json_problem(error, data, source.name, line)
-    except TraceError as error:
-        return error.problem
-
-
 def _without_foreign_keys(
     problem: Problem, source: Source, line: int, offset: int, data: bytes
 ) -> list[TraceRecord | Problem]:
@@ -181,23 +201,31 @@ def _without_foreign_keys(
     another thing. Such a key is left out of the whole trace, and a problem says so. Where something else is wrong, the
     problem remains and the trace does not.
     """
-    document = untyped(data)
+    document = untyped(data) if _concerns_extension(problem) else None
     if not isinstance(document, dict) or any(key in document for key in TOP_LEVEL_EXTENSION):
         return [problem]
     foreign: list[TraceRecord | Problem] = []
     while True:
-        key = problem.field.rpartition(".")[2]
-        if not problem.field.startswith("events[") or key not in EXTENSION_KEYS:
+        if not _concerns_extension(problem):
             return [problem]
+        key = problem.field.rpartition(".")[2]
         expected = f"{problem.expected}; {key!r} is left out of this trace"
         foreign.append(dataclasses.replace(problem, kind="foreign-key", expected=expected))
         for event in document["events"]:
             if isinstance(event, dict):
                 event.pop(key, None)
-        built = _build(source, native_slim.SlimDecoder(), line, offset, json.dumps(document).encode())
-        if not isinstance(built, Problem):
-            return [*foreign, built]
-        problem = built
+        built = _decode(source, native_slim.SlimDecoder(), line, offset, json.dumps(document).encode())
+        if isinstance(built, Problem):
+            problem = built
+            continue
+        try:
+            return [*foreign, from_wire(built.trace, source.name, line, offset)]
+        except TraceError as error:
+            problem = error.problem
+
+
+def _concerns_extension(problem: Problem) -> bool:
+    return problem.field.startswith("events[") and problem.field.rpartition(".")[2] in EXTENSION_KEYS
 
 
 def from_wire(trace: Trace, file: str, line: int, offset: int) -> TraceRecord:
@@ -250,13 +278,13 @@ def from_wire(trace: Trace, file: str, line: int, offset: int) -> TraceRecord:
 
 
 def _check_document(trace: Trace, record: TraceRecord) -> None:
-    version = trace.schema_version
-    if version is not None and version.partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
-        record.refuse("unknown-version", "schema_version", version, f"a version like {SCHEMA_VERSION}")
+    if not version_known(trace.schema_version):
+        expected = f"a version like {SCHEMA_VERSION}"
+        record.refuse("unknown-version", "schema_version", trace.schema_version, expected)
     record.rewards, record.evidence = trace.rewards or {}, trace.evidence or {}
     record.costs, record.metrics = trace.costs or {}, trace.metrics or {}
     record.topology, record.system = trace.topology or "", trace.system or ""
-    for name in _NEVER_NEGATIVE:
+    for name in NEVER_NEGATIVE:
         if record.costs.get(name, 0.0) < 0:
             record.refuse("out-of-range", f"costs.{name}", record.costs[name], "a number, 0 or more")
     listed = [agent.id for agent in trace.agents or ()]

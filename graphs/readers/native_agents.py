@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from graphs.event_graph import EdgeType, EventType
+from graphs.event_types import EdgeType, EventType
 from graphs.readers.native_wire import Trace
 from graphs.record import Agent, TraceRecord
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from graphs.event_graph import EdgeType, EventType
+from graphs.event_types import EdgeType, EventType
 from graphs.record import LARGEST_COUNT, LARGEST_FLOAT
-from graphs.schema import EVENT_EVIDENCE
+from graphs.schema import EVENT_EVIDENCE, SCHEMA_VERSION
 
 __all__ = [
     "COUNTS",
@@ -21,6 +21,7 @@ __all__ = [
     "EVENT_CODES",
     "EVENT_FIELDS",
     "EXTENSION_KEYS",
+    "NEVER_NEGATIVE",
     "TOPOLOGIES",
     "TOP_LEVEL_EXTENSION",
     "AgentEntry",
@@ -28,6 +29,7 @@ __all__ = [
     "Event",
     "EventBase",
     "Trace",
+    "version_known",
 ]
 
 EVENT_CODES: dict[str, int] = {kind.name.lower(): int(kind) for kind in EventType}
@@ -42,6 +44,8 @@ TOPOLOGIES = (
     "mixed",
     "unknown",
 )
+NEVER_NEGATIVE = ("tokens", "wall_clock_s", "tool_calls", "messages")
+"""Costs that are 0 or more."""
 TOP_LEVEL_EXTENSION = ("schema_version", "group", "agents", "evidence")
 
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
@@ -141,3 +145,8 @@ class Trace(msgspec.Struct):
 
 
 DECODER = msgspec.json.Decoder(Trace)
+
+
+def version_known(version: str | None) -> bool:
+    """Whether a file's `schema_version` is one that this library reads; None is the survey's own form."""
+    return version is None or version.partition(".")[0] == SCHEMA_VERSION.partition(".")[0]

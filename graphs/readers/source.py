@@ -60,6 +60,8 @@ class Source:
         if self.path is None:
             return _unpack(io.BytesIO(_read(sys.stdin.buffer, most)), None, most).removeprefix(BYTE_ORDER_MARK)
         with self.path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size > most:
+                raise TooLargeError(f"more than {most} bytes")
             return _unpack(file, None, most).removeprefix(BYTE_ORDER_MARK)
 
     def head(self, size: int) -> bytes:
@@ -127,7 +129,11 @@ def _unpack(file: BinaryIO, size: int | None, most: int) -> bytes:
             return _unpack_zstandard(file, most)
     except (EOFError, zlib.error, zstandard.ZstdError) as error:
         raise OSError(f"damaged compressed data: {error}") from error
-    return _read(file, most) if size is None else file.read(size)
+    if size is not None:
+        return file.read(size)
+    content = file.read(os.fstat(file.fileno()).st_size) if isinstance(file, io.BufferedReader) else b""
+    more = file.read(_CHUNK)  # of a file that grew, or that says no size
+    return content + more + _read(file, most - len(content) - len(more)) if more else content
 
 
 def _read(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
