@@ -113,6 +113,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "format score of what an agent instance wrote, one number for each instance",
         'add "format_score": NUMBER to an event of the instance, say its last',
     ),
+    "counterfactual_reward": EvidenceKey(
+        "float",
+        "return of the trace with this one decision replaced by a fixed action and everything after it run again",
+        'add "counterfactual_reward": NUMBER to the event that decides, event rewards included, from such a run',
+    ),
     "block": EvidenceKey(
         "id",
         "the trainer's block that a sub-agent's trajectory fell into",

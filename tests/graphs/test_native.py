@@ -271,6 +271,7 @@ def extended_trace(**top: Any) -> Document:
     s1 |= {"node": "n1", "q_value": 0.25, "anchor": "o1", "block": "b1"}
     s2 |= {"node": "n2", "anchor": "o1", "env_step": 4, "env_reward": 0.125, "format_score": 0.5}
     s1 |= {"target_propensity": 0.5, "target_support": 1, "target_value": 0.75, "completion": "y1"}
+    s1 |= {"counterfactual_reward": 0.5}
     s1["blamed"] = s2["blamed_agent"] = 1
     document["events"].append({"id": "z", "type": "stop", "agent": "boss", "turn": 2, "unknown": {"a": [1]}})
     return document | top
@@ -297,6 +298,7 @@ def test_the_extension_reads(tmp_path: Path) -> None:
         "node": {1: 0, 2: 1}, "q_value": {1: 0.25}, "anchor": {1: 0, 2: 0}, "block": {1: 0}, "env_step": {2: 4},
         "env_reward": {2: 0.125}, "format_score": {2: 0.5}, "blamed": {1: 1}, "blamed_agent": {2: 1},
         "target_propensity": {1: 0.5}, "target_support": {1: 1}, "target_value": {1: 0.75}, "completion": {1: 0},
+        "counterfactual_reward": {1: 0.5},
     }  # fmt: skip
     assert expected.keys() == EVENT_EVIDENCE.keys()
     for name, where in expected.items():
