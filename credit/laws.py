@@ -317,15 +317,19 @@ def tight_scope(s: Subject) -> str:
 
 
 def response(s: Subject) -> str:
-    """The numbers of a group change when the rewards of its traces do."""
+    """The numbers of a group change when the rewards of its traces do; never those that use no outcome at all."""
     batch = s.regular()
     mine = (batch.graph.group_ids == 0)[batch.graph.trace_ids]
-    before = s.run(padded(batch, SIZES))["advantage"][: len(mine)][mine]
+    first = padded(batch, SIZES)
+    before = s.run(first)["advantage"][: len(mine)][mine]
+    silent = s.scope == "trace" and not jax.eval_shape(s.direct, first).own_outcome
     for seed in range(4):
         rng = np.random.default_rng(s.seed + seed)
         other = dataclasses.replace(batch, reward=draw_rewards(batch.graph, rng))
         if (s.run(padded(other, SIZES))["advantage"][: len(mine)][mine] != before).any():
-            return ""
+            return "rewards change its advantages, though it declares that no outcome enters them" if silent else ""
+    if silent:
+        raise _NotApplicable("it uses evidence only, no outcome")
     return "no reward of group 0 changed the advantages of its events"
 
 

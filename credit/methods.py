@@ -6,6 +6,7 @@ The command line, the law tests, the chooser and the documentation read it; a us
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -137,6 +138,42 @@ METHODS: dict[str, Method] = {
         status="released",
         reference="Schulman et al. 2016, arXiv:1506.02438; C3's MAPPO, MARFT",
         needs=("value",),
+        cost="O(E log E)",
+    ),
+    "critic": Method(
+        estimators.critic_increments,
+        "what each action changed in a critic's value of the trace so far",
+        unit="event",
+        estimand="increment",
+        unbiased=False,
+        scope="trace",
+        status="formula",
+        reference="differences of a learned value, docs/critic.md",
+        needs=("value",),
+        cost="O(E log E)",
+    ),
+    "maac": Method(
+        functools.partial(estimators.maac, normalise=False),
+        "reward and next value of an agent's turn against its value, from a centralised critic",
+        unit="event",
+        estimand="return",
+        unbiased=False,
+        scope="trace",
+        status="reconstructed",
+        reference="CoLLM-MAAC: CoMLRL maac.py",
+        needs=("value",),
+        cost="O(E log E)",
+    ),
+    "puppeteer": Method(
+        estimators.puppeteer,
+        "discounted return of each choice with a price on steps and tokens; no critic, no baseline",
+        unit="event",
+        estimand="return",
+        unbiased=False,
+        scope="trace",
+        status="released",
+        reference="Puppeteer REINFORCE_continuous.py",
+        needs=("tokens",),
         cost="O(E log E)",
     ),
     "pass_at_k": Method(
@@ -285,6 +322,28 @@ METHODS: dict[str, Method] = {
         reference="Dudik et al. 2011, arXiv:1103.4601; also SNIPS (2015) and SWITCH (2017), by its option",
         needs=("context", "node", "propensity", "target_propensity"),
         cost="O(E log E)",
+    ),
+    "coma": Method(
+        estimators.coma,
+        "a critic's value of the chosen action against its mean over what could have been chosen",
+        unit="event",
+        estimand="increment",
+        unbiased=False,
+        scope="trace",
+        status="released",
+        reference="Foerster et al. 2018, arXiv:1705.08926; pymarl coma_learner.py",
+        needs=("q_value", "target_value"),
+    ),
+    "difference_reward": Method(
+        estimators.difference_reward,
+        "return against that of a re-run in which this one decision is replaced by a fixed action",
+        unit="event",
+        estimand="effect",
+        unbiased=True,
+        scope="trace",
+        status="formula",
+        reference="Wolpert and Tumer 2002",
+        needs=("counterfactual_reward",),
     ),
     "turn_baseline": Method(
         estimators.turn_baseline,

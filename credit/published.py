@@ -107,10 +107,10 @@ PUBLISHED: dict[str, Published] = {
     "dr_mas": Published("Dr. MAS", "dr_mas", "golden `drmas_grpo`: across the rollouts of a task, not within one"),
     "collm_maac": Published(
         "CoLLM-MAAC (CoLLM-CC)",
-        "gae",
-        "the one-step target read in `comlrl/trainers/actor_critic/maac.py`, not executed; the division by the spread "
-        "of an agent's turns in its buffer is left to the trainer",
-        options={"discount": 1.0, "lambda_": 0.0},
+        "maac",
+        "the one-step target and the division by the spread of an agent's turns in its buffer, read in "
+        "`comlrl/trainers/actor_critic/maac.py`, not executed; `kind=q` is its critic of prompts and answers",
+        options={"normalise": True},
     ),
     "langmarl": Published(
         "LangMARL",
@@ -132,9 +132,9 @@ PUBLISHED: dict[str, Published] = {
     ),
     "puppeteer": Published(
         "Puppeteer",
-        None,
-        "its reward needs the cost of each call and the limit on steps, which logs hold under no common name",
-        "REINFORCE without critic or baseline on rewards at events: `discounted_return` with `discount=0.99`",
+        "puppeteer",
+        "golden `puppeteer_reinforce`: REINFORCE on an outcome with step costs, without the critic that surveys name; "
+        "`cost_per_token` and `max_steps` are the run's own",
     ),
     "agent_q_mix": Published(
         "Agent Q-Mix",
@@ -214,9 +214,9 @@ PUBLISHED: dict[str, Published] = {
     "gigpo": Published("GiGPO", "gigpo", "golden `drmas_gigpo`, observations compared by equality"),
     "coma": Published(
         "COMA",
-        None,
-        "it needs the values and probabilities of the alternatives that were not taken, which no log holds",
-        "`estimators.factored.coma_advantage` on given values (golden); siblings sampled from the policy are `c3`",
+        "coma",
+        "golden `coma_adv_by_hand`; `estimators.factored.coma_advantage` makes its two numbers of a critic's values of "
+        "all alternatives; siblings sampled from the policy are `c3`",
     ),
     "qmix": Published(
         "QMIX",

@@ -10,6 +10,11 @@ from estimators.base import REASONS, Credit, Reason
 from estimators.contrast import Contrast, doubly_robust_contrast
 from estimators.control import control_advantage
 from estimators.counterfactual import c3
+from estimators.critic.central import centred_increments, maac
+from estimators.critic.credit import critic_increments
+from estimators.critic.puppeteer import puppeteer
+from estimators.difference import difference_reward
+from estimators.factored import coma
 from estimators.group import group_relative
 from estimators.increments import as_increment, combine
 from estimators.influence import maporl
@@ -19,6 +24,7 @@ from estimators.moving import moving_average, moving_average_state
 from estimators.multistep import discounted_return, gae
 from estimators.offpolicy import PolicyValue, off_policy, policy_value
 from estimators.players import marshal, spiral_rae, spiral_rae_state
+from estimators.reconcile import reconcile
 from estimators.released import foldgrpo_fork, mrlx
 from estimators.roles import matpo, matpo_reward, mgrpo, wideseek_r1, wideseek_r1_weights
 from estimators.shared import (
@@ -37,6 +43,7 @@ from estimators.shared import (
     verl_rloo,
 )
 from estimators.turns import mt_grpo, turn_baseline
+from estimators.votes import claim, floor_variance
 
 __all__ = [
     "REASONS",
@@ -49,19 +56,26 @@ __all__ = [
     "as_increment",
     "c3",
     "c3_magrpo",
+    "centred_increments",
+    "claim",
+    "coma",
     "combine",
     "control_advantage",
+    "critic_increments",
+    "difference_reward",
     "discounted_return",
     "doubly_robust_contrast",
     "dr_grpo",
     "dr_mas",
     "dr_mas_rloo",
+    "floor_variance",
     "foldgrpo",
     "foldgrpo_fork",
     "gae",
     "gigpo",
     "group_relative",
     "grpo",
+    "maac",
     "magrpo",
     "maporl",
     "marshal",
@@ -76,6 +90,8 @@ __all__ = [
     "openrlhf_group_norm",
     "pass_at_k",
     "policy_value",
+    "puppeteer",
+    "reconcile",
     "reinforce_batch",
     "reinforce_pp",
     "reinforce_pp_baseline",

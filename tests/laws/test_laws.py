@@ -303,6 +303,16 @@ def test_a_wrong_scope_is_caught(scope: Any, method: str, law: str) -> None:
     assert wrong.try_law(law, LAWS[law]).passed is False
 
 
+def test_who_declares_that_no_outcome_enters_is_held_to_it() -> None:
+    assert subject("coma").try_law("response", LAWS["response"]).passed is None
+
+    def hides_its_outcome(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        return replaced(good(graph, reward, event_reward=event_reward), own_outcome=False)
+
+    with pytest.raises(LawError, match="though it declares that no outcome enters"):
+        check(hides_its_outcome, scope="trace", skip=[name for name in LAWS if name != "response"])
+
+
 def test_check_takes_entries_of_the_table_and_partials() -> None:
     few = [name for name in LAWS if name not in ("jit", "response")]
     assert "laws of remax" in str(check(credit.METHODS["remax"], skip=few))
