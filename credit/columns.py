@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from credit.column_values import ColumnError, as_arrow, factorise, finite, numbers, renumber
 from graphs.errors import excerpt
@@ -65,6 +66,7 @@ def from_columns(
     trace: Any,
     agent: Any = None,
     role: Any = None,
+    parent: Any = None,
     reward: Any = None,
     row_reward: Any = None,
     event_reward: Any = None,
@@ -87,6 +89,8 @@ def from_columns(
       trace: the execution of the team that the row belongs to. verl's agent forks call it `traj_uid`.
       agent: the name of the agent that acted; rows of one name in one trace are one instance. Default: one for all.
       role: the role of that agent, one for each instance. Default: its name.
+      parent: the name of the agent of the same trace that spawned the row's agent, one for each instance; null, or its
+        own name, where nobody did. Default: nobody spawned anybody, so that all are main agents (M-GRPO, MATPO).
       reward: the outcome of the row's trace, the same on all its rows.
       row_reward: instead, what each row earned by itself: becomes `rows.event_reward`, with outcome 0. The
         return of a trace is then the sum over its rows: an outcome that was copied to every row belongs in `reward`.
@@ -104,7 +108,8 @@ def from_columns(
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, numbers are not finite, a trace has two groups or
-        two outcomes, an instance has two roles; with the row numbers.
+        two outcomes, an instance has two roles or parents, a parent is no agent of the trace, or descends from its
+        child; with the row numbers.
       CapacityError: the content does not fit the sizes asked for; it names the size needed.
     """
     if (reward is None) == (row_reward is None):
@@ -133,6 +138,11 @@ def from_columns(
     if role is not None:
         role_codes, _ = factorise("role", role, n)
         role_ids = by_agent.constant("role", role_codes[order], "an agent has one role within a trace")
+    agent_parent = np.arange(instances)
+    if parent is not None:
+        if agent_names is None:
+            raise ColumnError("parent", [], "names agents, and there is no agent= column")
+        agent_parent = _parents(parent, agent_names, trace_ids, name_ids, first, by_agent)
     if turn is None:
         turn_ids = instance
     else:
@@ -165,7 +175,7 @@ def from_columns(
             edge_mask=np.zeros(0, bool),
             agent_name_ids=name_ids[first].astype(np.int32),
             agent_role_ids=role_ids.astype(np.int32),
-            agent_parent=np.arange(instances, dtype=np.int32),
+            agent_parent=agent_parent.astype(np.int32),
             agent_trace=trace_ids[first].astype(np.int32),
             agent_mask=np.ones(instances, bool),
             group_ids=group_ids.astype(np.int32),
@@ -214,6 +224,41 @@ class _Segments:
             rows = sorted((int(self.order[first[segment]]), int(self.order[at])))
             raise ColumnError(column, rows, f"{self.kind}{name} has different values; {advice}")
         return values[first]
+
+
+def _parents(
+    parent: Any, names: pa.Array, trace_ids: np.ndarray, name_ids: np.ndarray, first: np.ndarray, by_agent: _Segments
+) -> np.ndarray:
+    """The instance that spawned each instance, itself where none did: [A]."""
+    array = as_arrow("parent", parent, len(trace_ids))
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    codes = np.full(len(there), -1)
+    if there.any():
+        words, distinct = factorise("parent", array.filter(pa.array(there)))
+        if distinct.type != names.type:
+            problem = f"names agents by {distinct.type}, column 'agent' by {names.type}; expected one type"
+            raise ColumnError("parent", np.flatnonzero(there), problem)
+        known = pc.index_in(distinct, value_set=names).fill_null(-2).to_numpy(zero_copy_only=False)
+        codes[there] = known[words]
+    spawner = by_agent.constant("parent", codes[by_agent.order], "an agent has one parent within a trace")
+    width = len(names)
+    keys = trace_ids[first] * width + name_ids[first]  # of instances
+    order = np.argsort(keys)
+    wanted = trace_ids[first] * width + spawner
+    found = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+    stranger = (spawner != -1) & ((spawner < 0) | (keys[found] != wanted))
+    if stranger.any():
+        at = int(by_agent.order[first[np.argmax(stranger)]])
+        raise ColumnError("parent", [at], f"{excerpt(array[at].as_py())} is no agent of the row's trace")
+    parents = np.where(spawner == -1, np.arange(len(first)), found)
+    above = parents
+    for _ in range(len(first).bit_length()):  # twice as far each time: from every agent that has one, a root is reached
+        above = above[above]
+    circular = parents[above] != above
+    if circular.any():
+        at = by_agent.order[first[circular]]
+        raise ColumnError("parent", at, "agents spawned each other in a circle; a main agent has no parent")
+    return parents
 
 
 def _evidence(column: str, values: Any, n: int, by_trace: _Segments, to: Sizes) -> np.ndarray:

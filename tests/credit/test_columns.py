@@ -236,3 +236,51 @@ def test_default_sizes_are_the_bucket_and_follow_events() -> None:
     assert (graph.num_events, graph.num_agents, graph.num_traces) == (128, 128, 128)
     graph, _, _ = example(events=1024, traces=None, agents=None)
     assert (graph.num_events, graph.num_agents, graph.num_traces) == (1024, 1024, 1024)
+
+
+# --- Who spawned whom -------------------------------------------------------------------------------------------------
+
+PARENT = [None, None, "S", "S", None, None, "S", None]
+
+
+def test_parents_are_agents_of_the_same_trace() -> None:
+    graph, reward, rows = example(parent=PARENT)
+    owner = np.asarray(graph.agent_ids)[rows.event]
+    for i, name in enumerate(PARENT):
+        parent = int(graph.agent_parent[owner[i]])
+        if name is None:
+            assert parent == owner[i]
+        else:
+            assert graph.agent_trace[parent] == graph.agent_trace[owner[i]]
+            assert parent == next(owner[j] for j in range(8) if TRACE[j] == TRACE[i] and AGENT[j] == name)
+    plain, _, _ = example()
+    assert plain.agent_parent[:7].tolist() == list(range(7))
+    # A sub-agent is no longer compared with main agents.
+    main, sub = ([i for i in range(4) if (PARENT[i] is None) == kind] for kind in (True, False))
+    extra = np.zeros(16, np.float32)
+    extra[rows.event[sub]] = 1
+    result = rows.gather(credit.mgrpo(graph, reward, event_reward=extra).baseline)
+    assert np.asarray(result)[main].tolist() == [0.5, 0.5] and np.asarray(result)[sub].tolist() == [1.5, 1.5]
+
+
+@pytest.mark.parametrize("container", [list, pa.array, lambda x: pa.array(x).dictionary_encode()])
+def test_parents_in_any_container(container: Any) -> None:
+    expected = example(parent=PARENT)[0].agent_parent
+    assert np.array_equal(example(parent=container(PARENT))[0].agent_parent, expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"parent": [None, None, "X", "S", None, None, "S", None]}, "'X' is no agent of the row's trace (rows 2)"),
+        ({"parent": [None, None, "S", "S", "V", None, "S", "V"]}, "'V' is no agent of the row's trace (rows 4)"),
+        ({"parent": [None, None, "S", "S", None, None, "S", "S"]}, "an agent has one parent within a trace"),
+        ({"parent": ["V", None, "S", None, None, None, None, None]}, "spawned each other in a circle"),
+        ({"parent": [None, None, 1, 1, None, None, 1, None]}, "names agents by int64, column 'agent' by string"),
+        ({"parent": PARENT, "agent": None}, "there is no agent= column"),
+    ],
+)
+def test_wrong_parents_are_named(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ColumnError) as caught:
+        example(**changes)
+    assert words in str(caught.value)
