@@ -17,6 +17,7 @@ serve the actions before it, and does; one that is not centred, or no increment,
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -26,7 +27,7 @@ from estimators.base import Credit, Reason, finish
 from estimators.chains import chains
 from estimators.shared import rloo
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import segment_sum
+from graphs.segment import segment_count, segment_sum
 
 __all__ = ["ENOUGH_TRACES", "Control", "control_advantage"]
 
@@ -65,8 +66,9 @@ def control_advantage(
       claims: increments; of each source one `Credit`. Those that are not centred, or no increments, are refused.
       baseline: float [T], b of each trace, which must not depend on the trace's own choices; by default the mean of the
         other traces of its group, and traces without others are invalid.
-      beta: the coefficient, a number or [S] in the order of `Control.used`; by default fitted for each trace on the
-        traces of all other groups, and 0 where those are fewer than `ENOUGH_TRACES`.
+      beta: the coefficient, a number or [S] in the order of `Control.used`; by default fitted for each trace, by
+        least squares of A over the actions of all other groups, and 0 where those are of fewer than `ENOUGH_TRACES`
+        traces.
 
     Returns:
       `Control`. Unbiased under the conditions above, of which (i), (ii) and (iii) are arranged or checked here by what
@@ -95,6 +97,7 @@ def control_advantage(
     return Control(credit, coefficients, tuple(claim.source for claim in kept), refused)
 
 
+@functools.partial(jax.jit, static_argnames=("own_outcome",))
 def _control(
     graph: EventGraph,
     reward: jax.Array,
@@ -116,18 +119,13 @@ def _control(
     taken = jnp.zeros_like(b)
     coefficients = jnp.zeros((0, num), b.dtype)
     if amount is not None:
-        amount = jnp.where(rows, amount, 0)
-        total = jax.vmap(lambda c: segment_sum(c, trace, num, rows))(amount)
+        amount = jnp.where(rows[None], amount, 0).astype(b.dtype)
+        others = _of_others(graph, amount, rows, own_outcome)
         if beta is None:
-            coefficients = _fit(graph, _centred_return(outcome - b, rows, trace, num), total)
+            coefficients = _fit(graph, jnp.where(rows, outcome - b, 0), others)
         else:
-            coefficients = jnp.broadcast_to(jnp.atleast_1d(jnp.asarray(beta, b.dtype))[:, None], total.shape)
-        path = chains(graph, rows)
-        ones = jnp.ones_like(b)
-        for s, own in enumerate(own_outcome):
-            after = path.backward(ones, amount[s]) - amount[s]
-            others = after if own else total[s][trace] - amount[s]
-            taken = taken + coefficients[s][trace] * others
+            coefficients = jnp.broadcast_to(jnp.atleast_1d(jnp.asarray(beta, b.dtype))[:, None], (len(amount), num))
+        taken = jnp.sum(coefficients[:, trace] * others, axis=0)
     credit = finish(
         graph,
         credit=outcome - taken,
@@ -144,29 +142,44 @@ def _control(
     return credit, coefficients
 
 
-def _centred_return(difference: jax.Array, rows: jax.Array, trace: Array, num: int) -> jax.Array:
-    """R − b of each trace, 0 where it has no valid action: [T]."""
-    count = segment_sum(jnp.ones_like(difference), trace, num, rows)
-    return jnp.where(count > 0, segment_sum(difference, trace, num, rows) / jnp.where(count > 0, count, 1), 0)
+def _of_others(graph: EventGraph, amount: jax.Array, rows: jax.Array, own_outcome: tuple[bool, ...]) -> jax.Array:
+    """Σ_{f≠e} c_f of each source at each action e, over f after e only where claims hold their own outcome: [S, E]."""
+    trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
+    path, ones = chains(graph, rows), jnp.ones_like(amount[0])
+    found = []
+    for claims, own in zip(amount, own_outcome, strict=True):
+        if own:
+            found.append(path.backward(ones, claims) - claims)
+        else:
+            found.append(jnp.where(rows, segment_sum(claims, trace, num)[trace] - claims, 0))
+    return jnp.stack(found)
 
 
-def _fit(graph: EventGraph, target: jax.Array, total: jax.Array) -> jax.Array:
-    """β of each trace: R − b regressed on the claims' sums Σ_f c_f over the traces of all other groups, [S, T]."""
-    group, num = jnp.asarray(graph.group_ids), graph.num_traces
-    real = jnp.asarray(graph.trace_mask)
-    present = real & jnp.any(jnp.abs(total) > 0, axis=0)
-    sources = total.shape[0]
+def _fit(graph: EventGraph, target: jax.Array, others: jax.Array) -> jax.Array:
+    """β of each trace, [S, T]: those that make Σ_e A_e² least over the traces of all other groups.
+
+    A_e = target − Σ_s β_s others_s over the actions of those traces; 0 where they are fewer than `ENOUGH_TRACES`.
+    """
+    group, trace, num = jnp.asarray(graph.group_ids), jnp.asarray(graph.trace_ids), graph.num_traces
+    sources = others.shape[0]
+    terms = jnp.concatenate([others, target[None]])
 
     def elsewhere(x: jax.Array) -> jax.Array:
-        """Sum over the traces of all other groups, for each trace."""
-        inside = segment_sum(x, group, num, present)
-        return jnp.sum(jnp.where(present, x, 0)) - inside[group]
+        """Sums over the traces of all other groups, for each trace: [T]."""
+        inside = segment_sum(x, group, num)
+        return jnp.sum(x) - inside[group]
 
-    gram = jnp.stack([jnp.stack([elsewhere(total[i] * total[j]) for j in range(sources)]) for i in range(sources)])
-    moment = jnp.stack([elsewhere(total[i] * target) for i in range(sources)])
-    gram, moment = jnp.moveaxis(gram, 2, 0), jnp.moveaxis(moment, 1, 0)
-    # A little of its own size on the diagonal: sources that say the same share the coefficient.
-    size = jnp.max(jnp.abs(gram), axis=(1, 2), keepdims=True) * 1e-6 + 1e-30
-    solved = jnp.linalg.solve(gram + size * jnp.eye(sources, dtype=total.dtype)[None], moment[..., None])[..., 0]
-    enough = elsewhere(jnp.ones_like(target)) >= ENOUGH_TRACES
+    pairs = [
+        [elsewhere(segment_sum(terms[i] * terms[j], trace, num)) for j in range(sources + 1)] for i in range(sources)
+    ]
+    products = jnp.stack([jnp.stack(row, axis=-1) for row in pairs], axis=1)  # [T, S, S + 1]
+    gram, moment = products[..., :sources], products[..., sources:]
+    # A little of each source's own size on the diagonal: sources that say the same share the coefficient.
+    size = jnp.diagonal(gram, axis1=1, axis2=2) * 1e-6
+    least = jnp.where(size > 0, size, 1)
+    eye = jnp.eye(sources, dtype=gram.dtype)[None]
+    solved = jnp.linalg.solve(gram + least[:, :, None] * eye, moment)[..., 0]
+    speaks = jnp.any(others != 0, axis=0)
+    present = segment_count(trace, num, speaks) > 0
+    enough = elsewhere(jnp.where(present, 1, 0)) >= ENOUGH_TRACES
     return jnp.where(enough[None], solved.T, 0)

@@ -10,6 +10,7 @@ that happens two times in three. It is raised to what a uniform prior leaves aft
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -139,18 +140,21 @@ def votes(
                 nothing = int(np.sum(np.asarray(each.valid) & (np.asarray(each.stderr) <= 0)))
                 if nothing:
                     raise StatedZeroError(source, nothing)
-        made.append(_one_vote(mine, floor, source in exact))
+        parts = [(jnp.asarray(c.credit - c.baseline), jnp.asarray(c.stderr), c.valid) for c in mine]
+        made.append(_one_vote(parts, floor, source in exact))
     amount, variance, there = (jnp.stack(part) for part in zip(*made, strict=True))
     return Votes(sources, amount, variance, there)
 
 
-def _one_vote(claims: list[Credit], floor: jax.Array, exact: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
+@functools.partial(jax.jit, static_argnames=("exact",))
+def _one_vote(
+    claims: list[tuple[Array, Array, Array]], floor: jax.Array, exact: bool
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Mean of one source's claims, with the mean of their variances: they share errors, so it does not shrink."""
-    valid = jnp.stack([claim.valid for claim in claims])
-    count = jnp.sum(jnp.where(valid, 1.0, 0.0), axis=0)
-    amount = jnp.stack([jnp.where(c.valid, c.credit - c.baseline, 0) for c in claims])
-    count = count.astype(amount.dtype)
-    variance = safe_divide(jnp.stack([jnp.where(c.valid, c.stderr**2, 0) for c in claims]).sum(0), count)
+    amount, error, valid = (jnp.stack(part) for part in zip(*claims, strict=True))
+    count = jnp.sum(jnp.where(valid, 1, 0), axis=0).astype(amount.dtype)
+    amount = jnp.where(valid, amount, 0)
+    variance = safe_divide(jnp.sum(jnp.where(valid, error**2, 0), axis=0), count)
     if not exact:
         variance = jnp.where(variance <= 0, jnp.where(floor > 0, floor, jnp.inf), variance)
-    return safe_divide(amount.sum(0), count), variance, count > 0
+    return safe_divide(jnp.sum(amount, axis=0), count), variance, count > 0

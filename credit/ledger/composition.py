@@ -17,7 +17,6 @@ from estimators.increments import NotComposableError, as_increment
 from estimators.shared import rloo
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import segment_count, segment_first
 
 __all__ = ["RULES", "Rule", "compose"]
 
@@ -166,10 +165,11 @@ def _partitioned(
 
 def _at_start(graph: EventGraph, credit: Credit) -> jax.Array:
     """The baseline of each trace, 0 where it has none: [T]."""
-    trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
-    first = segment_first(trace, num, credit.valid)
-    there = segment_count(trace, num, credit.valid) > 0
-    return jnp.where(there, jnp.asarray(credit.baseline)[first], 0)
+    valid = np.flatnonzero(np.asarray(credit.valid))
+    baseline = np.asarray(credit.baseline)
+    out = np.zeros(graph.num_traces, baseline.dtype)
+    out[np.asarray(graph.trace_ids)[valid]] = baseline[valid]
+    return jnp.asarray(out)
 
 
 def _coverage(unexplained: np.ndarray, difference: np.ndarray) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
@@ -57,7 +58,7 @@ def draw(
     rng: np.random.Generator, sizes: tuple[int, ...], sources: tuple[int, ...], decades: float, exact: float = 0.1
 ) -> Case:
     """A random hierarchy in which units may have no events, claims may be missing, and exact claims do not disagree."""
-    parents = tuple(rng.integers(0, b, a).astype(np.int32) for a, b in zip(sizes, sizes[1:], strict=False))
+    parents = tuple(rng.integers(0, b, a).astype(np.int32) for a, b in itertools.pairwise(sizes))
 
     def errors(count: int, size: int, silent: float) -> np.ndarray:
         variance = 10.0 ** rng.uniform(-decades, decades, (count, size))  # standard errors over `decades` decades
@@ -85,7 +86,7 @@ def draw(
 
 
 def by_rationals(case: Case) -> tuple[list[Fraction], list[Fraction]]:
-    """Mean and variance of every event: independent priors, conditioned on one claim after another, without rounding."""
+    """Mean and variance of every event: independent priors, conditioned on claim after claim, without rounding."""
     n = len(case.prior)
     mean, cov = [Fraction(0)] * n, [[Fraction(0)] * n for _ in range(n)]
     events = case.claims[0]

@@ -1,0 +1,244 @@
+"""Advantages of a ledger on enumerated worlds: exact bias, each broken condition, and the known counter-examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+import pytest
+
+import credit
+from credit.ledger import Ledger, Signal
+from graphs.micro import MICRO, Micro
+
+
+@pytest.fixture(autouse=True)
+def float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+class Enumerated:
+    """Every trace of a micro-world as one batch, with exact expectations over it."""
+
+    def __init__(self, world: Micro) -> None:
+        self.world, self.graph = world, world.batch().graph
+        self.chance = world.probabilities(world.policy)
+        self.path = np.array([step for steps in world.steps for step in steps])  # (state, choice) of every event
+        self.n = len(self.path)
+        self.score = np.concatenate(world.scores)
+        self.trace = np.asarray(self.graph.trace_ids)[: self.n]
+        self.first = np.concatenate([np.arange(len(steps)) == 0 for steps in world.steps])
+        self.reward = np.full(self.graph.num_traces, np.nan)
+        self.reward[: len(world.total)] = world.total
+        self.exact = world.gradient()
+
+    def claim(self, values: np.ndarray, **changes: object) -> credit.Credit:
+        padded = np.full(self.graph.num_events, np.nan)
+        padded[: self.n] = values
+        options = {"estimand": "increment", "source": "made up", "centred": True, "own_outcome": False} | changes
+        return credit.claim(self.graph, padded, **options)
+
+    def compose(self, claims: list[credit.Credit], **options: object) -> Ledger:
+        return credit.compose(self.graph, self.reward, claims, **options)
+
+    def gradient(self, advantage: np.ndarray) -> np.ndarray:
+        weight = self.chance[self.trace] * np.asarray(advantage)[: self.n]
+        return weight @ self.score
+
+    def bias(self, signal: Signal) -> float:
+        return float(np.linalg.norm(self.gradient(signal.credit.advantage) - self.exact) / np.linalg.norm(self.exact))
+
+    def wrong_but_centred(self, rng: np.random.Generator) -> np.ndarray:
+        """Any number for each history and choice, minus its mean under the policy."""
+        table = 3 * rng.normal(size=self.world.policy.shape)
+        table -= (self.world.policy * table).sum(axis=1, keepdims=True)
+        return table[tuple(self.path.T)]
+
+
+@pytest.fixture(scope="module")
+def worlds() -> dict[str, Enumerated]:
+    return {name: Enumerated(world) for name, world in MICRO.items()}
+
+
+def test_control_is_exact_for_wrong_but_centred_claims_on_every_world(worlds: dict[str, Enumerated]) -> None:
+    """Whatever the claims, the baseline and the coefficients are."""
+    for seed, (name, world) in enumerate(worlds.items()):
+        rng = np.random.default_rng(seed)
+        ledger = world.compose([world.claim(world.wrong_but_centred(rng), source=s) for s in ("one", "other")])
+        for beta in ([1.0, 0.0], rng.normal(size=2)):
+            baseline = np.full(world.graph.num_traces, rng.normal())
+            signal = ledger.advantage("control", baseline=baseline, beta=np.asarray(beta))
+            assert world.bias(signal) < 1e-12, name
+            assert signal.used == ("one", "other") and signal.unbiased is None  # b and β are the caller's word
+        assert world.bias(ledger.advantage("entry")) > 0.01, name
+
+
+@pytest.mark.parametrize("replays", [1, 2, 4])
+def test_own_outcome_in_an_earlier_claim_shrinks_later_gradients_by_one_over_its_replays(
+    worlds: dict[str, Enumerated], replays: int
+) -> None:
+    for world in worlds.values():
+        own = (world.world.total - world.chance @ world.world.total)[world.trace] / replays
+        values = np.where(world.first, own, np.nan)
+        options = {"baseline": np.zeros(world.graph.num_traces), "beta": 1.0}
+        lying = world.compose([world.claim(values)]).advantage("control", **options)
+        later = np.where(world.first, 0.0, 1.0)
+        exact = world.gradient(later * world.world.total[world.trace])
+        np.testing.assert_allclose(
+            world.gradient(later * np.asarray(lying.credit.advantage)[: world.n]), (1 - 1 / replays) * exact, atol=1e-12
+        )
+        honest = world.compose([world.claim(values, own_outcome=True)]).advantage("control", **options)
+        assert world.bias(honest) < 1e-12
+
+
+def test_presence_or_coefficients_chosen_by_the_events_own_action_bias(worlds: dict[str, Enumerated]) -> None:
+    world = worlds["spawn-additive"]
+    rng = np.random.default_rng(0)
+    values, chose = world.wrong_but_centred(rng), world.path[:, 1]
+    options = {"baseline": np.zeros(world.graph.num_traces), "beta": 1.0}
+    for broken in (np.where(chose == 1, values, np.nan), np.where(chose == 1, 2.0, 0.5) * values):
+        signal = world.compose([world.claim(broken)]).advantage("control", **options)
+        assert world.bias(signal) > 0.05
+    signal = world.compose([world.claim(np.where(chose == 1, values, np.nan))]).advantage("control", **options)
+    assert [c.holds for c in signal.conditions if c.name.startswith("presence")] == [None]
+
+
+def test_claims_whose_presence_follows_the_events_type_are_left_out_by_name() -> None:
+    """A worker that chose to message carries a claim, one that chose to call a tool does not."""
+    graph = MICRO["spawn-additive"].batch().graph
+    kind = np.array(graph.event_type)
+    workers = np.asarray(graph.event_mask) & (np.asarray(graph.agent_role_ids)[graph.agent_ids] != 0)
+    kind[np.flatnonzero(workers)[::2]] = int(credit.EventType.TOOL_CALL)
+    graph = credit.EventGraph(**{**vars(graph), "event_type": kind})
+    amount = np.where(workers & (kind == int(credit.EventType.MESSAGE)), 0.1, np.nan)
+    made = credit.claim(graph, amount, estimand="increment", source="c", centred=True, own_outcome=False)
+    reward = np.zeros(graph.num_traces)
+    signal = credit.compose(graph, reward, [made]).advantage("control")
+    assert signal.used == () and "follows the event's type" in signal.refused["c"]
+    vouched = credit.compose(graph, reward, [made]).advantage("control", decided_before=("c",))
+    assert vouched.used == ("c",)
+
+
+def test_what_cannot_be_a_control_variate_is_left_out_by_name(worlds: dict[str, Enumerated]) -> None:
+    world = worlds["spawn-and"]
+    off = world.claim(np.ones(world.n), source="critic", centred=False)
+    coarse = world.claim(np.ones(world.n), source="agents", unit="trace", stderr=1.0)
+    signal = world.compose([off, coarse], rule="reconcile").advantage("control")
+    assert signal.used == () and set(signal.refused) == {"critic", "agents"}
+    assert "not centred" in signal.refused["critic"] and "sums over traces" in signal.refused["agents"]
+    rloo = credit.rloo(world.graph, world.reward)
+    np.testing.assert_array_equal(signal.credit.advantage, rloo.advantage)  # nothing left: plain RLOO
+    assert "left out critic" in str(signal) and "coverage" in str(signal)
+
+
+def decisions(count: int, nulls: int = 0, p: float = 0.5) -> Enumerated:
+    """R = AND of `count` decisions of different agents, each 1 with probability p; then events that change nothing."""
+    from graphs.event_graph import EventType
+    from graphs.micro import Decision
+
+    def decide(history: tuple[int, ...]) -> Decision | None:
+        t = len(history)
+        return Decision(f"agent-{t}", EventType.MESSAGE, 2) if t < count + nulls else None
+
+    made = Micro("and", decide, lambda h: ((1.0, float(all(h[:count]))),))
+    even = np.tile([[1 - p, p]], (len(made.states), 1))
+    made.__dict__.update(policy=even, logits=np.log(even))  # cached properties, so that the policy is the paper's
+    return Enumerated(made)
+
+
+def by_decision(world: Enumerated, advantage: np.ndarray) -> np.ndarray:
+    """The gradient by the logit of each decision, the same in all histories: E[A_t (a_t − p)]."""
+    position = np.concatenate([np.arange(len(steps)) for steps in world.world.steps])
+    score = world.path[:, 1] - world.world.policy[0, 1]
+    weight = world.chance[world.trace] * np.asarray(advantage)[: world.n] * score
+    return np.bincount(position, weight)
+
+
+def test_an_exact_removal_claim_under_the_whole_total_teaches_one_decision_only() -> None:
+    """Gradient (0, .125) where the truth is (.125, .125)."""
+    world = decisions(2)
+    second = np.concatenate([np.arange(len(steps)) == 1 for steps in world.world.steps])
+    removal = np.where(second, world.world.total[world.trace], np.nan)
+    honest = world.compose([world.claim(removal, estimand="effect", source="removal")], rule="reconcile", tau=0)
+    assert "propensity" in honest.refused["removal"]
+    zero = np.zeros(world.graph.num_traces)
+    lying = world.compose(
+        [world.claim(removal, source="removal", centred=False, stderr=0.0)],
+        rule="reconcile",
+        tau=0,
+        exact=["removal"],
+        expected=zero,
+    )
+    signal = lying.advantage("entry")
+    np.testing.assert_allclose(by_decision(world, signal.credit.advantage), [0, 0.125], atol=1e-12)
+    assert signal.unbiased is False and "unclaimed actions get 0" in str(signal)
+    control = lying.advantage("control", baseline=zero)
+    assert "not centred" in control.refused["removal"]
+    np.testing.assert_allclose(by_decision(world, control.credit.advantage), [0.125, 0.125], atol=1e-12)
+
+
+def test_an_even_residual_beside_an_exact_claim_halves_the_other_gradient() -> None:
+    """Gradient (.125, .0625, 0) with one null event; the named scale is what spreads the residual."""
+    world = decisions(2, nulls=1)
+    first = np.concatenate([np.arange(len(steps)) == 0 for steps in world.world.steps])
+    claim = world.claim(np.where(first, world.world.increments[tuple(world.path.T)], np.nan), stderr=0.0)
+    start = np.full(world.graph.num_traces, 0.25)
+    options = {"rule": "reconcile", "exact": ["made up"], "expected": start}
+    spread = world.compose([claim], tau=0, scale=1.0, **options)
+    signal = spread.advantage("entry")
+    np.testing.assert_allclose(by_decision(world, signal.credit.advantage), [0.125, 0.0625, 0], atol=1e-12)
+    assert signal.unbiased is False
+    control = spread.advantage("control", baseline=start, beta=1.0)
+    np.testing.assert_allclose(by_decision(world, control.credit.advantage), [0.125, 0.125, 0], atol=1e-12)
+    assert not np.asarray(world.compose([claim], **options).increments)[: world.n][~first].any()  # without a scale: 0
+
+
+def test_three_removal_claims_under_the_whole_total_turn_a_gradient_round() -> None:
+    """Credit (−.961, .980, .980) R and gradient (−.060, .061, .061) where the truth is .0625 each."""
+    world = decisions(3)
+    position = np.concatenate([np.arange(len(steps)) for steps in world.world.steps])
+    removal = world.world.total[world.trace]
+    stderr = np.zeros(world.graph.num_events)
+    stderr[: world.n] = np.array([1.0, 0.1, 0.1])[position]
+    zero = np.zeros(world.graph.num_traces)
+    lying = world.compose(
+        [world.claim(removal, source="removal", stderr=stderr, centred=False)], rule="reconcile", tau=0, expected=zero
+    )
+    won = np.flatnonzero(world.world.total[world.trace] > 0)
+    np.testing.assert_allclose(np.asarray(lying.increments)[won], [-0.961, 0.980, 0.980], atol=5e-4)
+    signal = lying.advantage("entry")
+    np.testing.assert_allclose(by_decision(world, signal.credit.advantage), [-0.0600, 0.0613, 0.0613], atol=5e-5)
+    assert signal.unbiased is False
+    control = lying.advantage("control", baseline=zero)
+    assert set(control.refused) == {"removal"}
+    np.testing.assert_allclose(by_decision(world, control.credit.advantage), [0.0625] * 3, atol=1e-12)
+
+
+def test_a_scale_is_applied_last_and_said_to_bias(worlds: dict[str, Enumerated]) -> None:
+    world = worlds["spawn-additive"]
+    ledger = world.compose([credit.dr_mas(world.graph, world.reward)])
+    plain = ledger.advantage("control")
+    by_name, by_source = ledger.advantage("control", scale="agent_name"), ledger.advantage("control", scale="dr_mas")
+    for scaled in (by_name, by_source):
+        there = np.asarray(scaled.credit.valid)
+        ratio = np.asarray(plain.credit.advantage)[there] / np.asarray(scaled.credit.scale)[there]
+        np.testing.assert_allclose(np.asarray(scaled.credit.advantage)[there], ratio)
+        assert scaled.unbiased is False and "re-weights decisions" in str(scaled)
+    spread = np.asarray(by_name.credit.advantage)[: world.n]
+    lead = np.asarray(world.graph.agent_name_ids)[np.asarray(world.graph.agent_ids)[: world.n]] == 0
+    assert np.std(spread[lead]) == pytest.approx(1, abs=1e-3)
+    with pytest.raises(credit.CreditError, match="expected one of dr_mas, agent_name, role_name"):
+        ledger.advantage("control", scale="nonsense")
+
+
+def test_even_is_the_baseline_subtracted_reward_and_nothing_else_may_claim_it(worlds: dict[str, Enumerated]) -> None:
+    world = worlds["spawn-additive"]
+    signal = world.compose([], rule="shares").advantage("even")
+    wanted = credit.rloo(world.graph, world.reward).advantage
+    np.testing.assert_allclose(signal.credit.advantage, wanted, atol=1e-12)
+    with pytest.raises(credit.CreditError, match="even split"):
+        world.compose([]).advantage("even")
+    with pytest.raises(credit.CreditError, match="expected 'control', 'entry' or 'even'"):
+        world.compose([]).advantage("best")
