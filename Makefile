@@ -26,6 +26,11 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Every notebook, from start to end; `--write` stores what they show.
+notebooks: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable ".[notebooks,test]"
+	$(BIN)/python -m pytest -n auto --dist load -m slow tests/test_notebooks.py
+
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/reading.py
 

@@ -46,6 +46,7 @@ ARROWS: dict[str, tuple[str, Any]] = {
 
 PLAIN = "#4477AA"
 MOST_ARROWS = 400  # beyond that, edges are thin lines without heads
+FEW = 100  # up to so many events, markers may touch rather than shrink until their colours are lost
 DENSE = 1500  # beyond that many events, points become one image inside a vector file
 LABEL_HEIGHT = 0.15  # inches that a lane's label needs
 MANY, USUAL = 200, 0.98  # of more actions than that, the scale of colours ends at this quantile of their values
@@ -224,13 +225,14 @@ def lanes(traces: Traces, index: int) -> tuple[list[int], list[str]]:
 
 
 def _marker_size(picture: _Picture, width: float, lane_height: float) -> float:
-    """Points across a marker such that most neighbours in a lane do not touch, within what can be seen."""
+    """Points across a marker such that most neighbours in a lane do not touch, within what can be told apart."""
     order = np.lexsort((picture.x, picture.lane))
     same = np.diff(picture.lane[order]) == 0
     gaps = np.diff(picture.x[order])[same]
     span = float(np.ptp(picture.x)) if len(picture.x) else 0.0
     room = width * float(np.quantile(gaps, 0.1)) / span if len(gaps) and span > 0 else width
-    return float(np.clip(min(room, 0.6 * lane_height), 3.5, 10))
+    least = 6 if len(picture.x) <= FEW else 3.5
+    return float(np.clip(min(room, 0.6 * lane_height), least, 10))
 
 
 def _draw_lanes(axes: Axes, picture: _Picture, lane_height: float) -> None:

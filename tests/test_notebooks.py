@@ -1,0 +1,82 @@
+"""The notebooks run from start to end, and as they are stored they show what they ran, and nothing of the machine."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import re
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+MACHINE = re.compile(r"(?<![\w.])/(home|root|tmp|usr|opt|work|Users|private)/|site-packages|\b0x[0-9a-f]{8,}\b")
+"""Absolute paths and addresses of objects."""
+
+LARGEST = 300_000  # bytes of a picture
+
+
+def runner() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("execute", FOLDER / "execute.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_text())["cells"]
+
+
+def outputs(path: Path) -> list[dict[str, Any]]:
+    return [output for cell in cells(path) for output in cell.get("outputs", ())]
+
+
+def test_notebooks_are_numbered_and_titled() -> None:
+    assert NOTEBOOKS
+    for path in NOTEBOOKS:
+        assert re.fullmatch(r"\d\d_[a-z_]+\.ipynb", path.name)
+        opening = "".join(cells(path)[0]["source"])
+        assert opening.startswith("# ") and "**Question.**" in opening, path.name
+        text = "\n".join("".join(cell["source"]) for cell in cells(path) if cell["cell_type"] == "markdown")
+        assert "**Answer.**" in text and "**What this does not show.**" in text, path.name
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_stored_outputs_are_those_of_one_whole_run(path: Path) -> None:
+    counts = [cell["execution_count"] for cell in cells(path) if cell["cell_type"] == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+    kinds = {output["output_type"] for output in outputs(path)}
+    assert "error" not in kinds
+    assert not [output for output in outputs(path) if output.get("name") == "stderr"]
+    assert any("image/png" in output.get("data", {}) for output in outputs(path)), "no picture"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_is_stored_is_small_and_says_nothing_of_the_machine(path: Path) -> None:
+    for output in outputs(path):
+        data = output.get("data", {})
+        if "image/png" in data:
+            assert len(base64.b64decode(data["image/png"])) < LARGEST
+        words = json.dumps([output.get("text"), data.get("text/plain"), data.get("text/html")])
+        assert not MACHINE.search(words), MACHINE.search(words)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # of the machinery that talks with kernels
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_runs_from_start_to_end(path: Path) -> None:
+    pytest.importorskip("nbclient", reason="needs the extra `notebooks`")
+    pytest.importorskip("ipykernel", reason="needs the extra `notebooks`")
+    execute = runner()
+    began = time.perf_counter()
+    notebook = execute.execute(path)
+    assert time.perf_counter() - began < execute.SECONDS
+    stored = [[o["output_type"] for o in cell["outputs"]] for cell in cells(path) if cell["cell_type"] == "code"]
+    found = [[o.output_type for o in cell.outputs] for cell in notebook.cells if cell.cell_type == "code"]
+    assert found == stored, "the stored outputs are of another run: python notebooks/execute.py --write"
