@@ -54,7 +54,7 @@ def modules_after(code: str) -> set[str]:
     return set(result.stdout.split())
 
 
-@pytest.mark.parametrize("code", ["import estimators", "import graphs", "from estimators import grpo"])
+@pytest.mark.parametrize("code", ["import estimators", "from graphs import EventGraph", "from estimators import grpo"])
 def test_trainers_import_no_reading_plotting_or_command_line_library(code: str) -> None:
     modules = modules_after(code)
     assert "jax" in modules
@@ -65,8 +65,19 @@ def test_importing_credit_loads_nothing_heavy() -> None:
     assert not modules_after("import credit") & (HEAVY | {"jax", "numpy"})
 
 
+def test_a_process_that_only_reads_does_without_jax() -> None:
+    modules = modules_after("import graphs.readers.parallel, graphs.readers.native, graphs.readers.who_and_when")
+    assert "pyarrow" in modules
+    assert "jax" not in modules
+
+
 def test_every_lazy_name_resolves() -> None:
     import credit
+    import graphs
+
+    assert graphs._HOME.keys() == set(graphs.__all__)
+    for name in graphs.__all__:
+        assert getattr(graphs, name) is not None
 
     for name in credit.__all__:
         assert getattr(credit, name) is not None

@@ -1,9 +1,10 @@
 """Readers: one file a format, and the table of them.
 
 A reader is a module with `sniff(head) -> bool`, which tells its format by the first bytes of the content, and
-`read(sources) -> Iterator[TraceRecord | Problem]`, which gets all sources of its format at once, since some formats
-spread a trace over several files. A bad trace is a `Problem` among the others, never an exception that ends the rest.
-`read` here finds the files, tells the formats apart, joins rewards and groups kept elsewhere, and assembles the batch.
+`read(sources) -> Iterator[TraceRecord | Part | Problem]`, which gets all sources of its format at once, since some
+formats spread a trace over several files. A bad trace is a `Problem` among the others, never an exception that ends
+the rest. `read` here finds the files, tells the formats apart, joins rewards and groups kept elsewhere, and assembles
+the batch.
 """
 
 from __future__ import annotations
@@ -11,17 +12,20 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from graphs.cache import is_cache, read_cache
 from graphs.errors import CreditError, NothingReadError, Problem, excerpt
 from graphs.limits import DEFAULT, Limits
-from graphs.padding import Sizes
+from graphs.part import Part
 from graphs.readers.joins import Join
+from graphs.readers.parallel import ALONE, read_files, workers_for
 from graphs.readers.results import is_result
 from graphs.readers.source import Source, find_sources, unreadable
 from graphs.record import TraceRecord
-from graphs.traces import Traces, assemble
+
+if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do without
+    from graphs.padding import Sizes
+    from graphs.traces import Traces
 
 __all__ = ["FORMATS", "read", "read_records"]
 
@@ -44,7 +48,11 @@ HEAD = 1 << 16  # bytes that a reader may look at to know its format
 
 
 def _module(name: str) -> Any:
-    return importlib.import_module(f"graphs.readers.{name.replace('-', '_')}")
+    return importlib.import_module(f"graphs.readers.{_module_name(name)}")
+
+
+def _module_name(format: str) -> str:
+    return format.replace("-", "_")
 
 
 def read(
@@ -56,6 +64,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     to: Sizes | None = None,
     limits: Limits = DEFAULT,
+    workers: int | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> Traces:
     """Read logs into one batch of traces.
@@ -71,6 +80,8 @@ def read(
       columns: for the table reader, which column is what: `{"trace": "traj_uid", "group": "uid", ...}`.
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces; what passes one is a problem and is not read.
+      workers: processes that read, this one among them; by default one for each core where the files are large. What
+        is read does not depend on it. Only formats in which every file stands alone are divided (`parallel.ALONE`).
       progress: wraps the iteration over files, as a progress bar does.
 
     Returns:
@@ -78,14 +89,20 @@ def read(
 
     Raises:
       NothingReadError: not one trace is usable.
-      CreditError: an unknown `format`.
+      CreditError: an unknown `format`, or `workers` that is no number of processes.
+      WorkerError: a process that read was killed.
     """
+    from graphs.cache import is_cache, read_cache
+    from graphs.traces import assemble
+
     if len(paths) == 1 and is_cache(paths[0]):
         if format or columns or rewards or groups:
             given = "format, columns, rewards and groups belong to `credit convert`, which made it"
             raise CreditError(f"{str(paths[0])!r} is a cache of what was read; {given}")
         return read_cache(paths[0], reward=reward, to=to, limits=limits)
-    items, ignored = read_records(*paths, format=format, columns=columns, limits=limits, progress=progress)
+    items, ignored = read_records(
+        *paths, format=format, columns=columns, limits=limits, workers=workers, progress=progress
+    )
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
     return assemble(join.apply(items), reward=reward, to=to, ignored=ignored, limits=limits)
 
@@ -95,9 +112,12 @@ def read_records(
     format: str | None = None,
     columns: Mapping[str, str] | None = None,
     limits: Limits = DEFAULT,
+    workers: int | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
-) -> tuple[Iterator[TraceRecord | Problem], list[str]]:
+) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
     """The records of all logs under `paths`, lazily, and the names of the files that were passed over."""
+    from graphs.cache import is_cache
+
     if format is not None and format not in FORMATS:
         raise CreditError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     sources, ignored, problems = find_sources(paths, limits)
@@ -106,7 +126,7 @@ def read_records(
 
     named = {str(Path(path)) for path in paths}
 
-    def items() -> Iterator[TraceRecord | Problem]:
+    def items() -> Iterator[TraceRecord | Part | Problem]:
         yield from problems
         by_format: dict[str, list[Source]] = {name: [] for name in FORMATS}
         for source in progress(sources):
@@ -132,8 +152,11 @@ def read_records(
                 by_format[name].append(source)
         for name, members in by_format.items():
             if members:
-                options = {"columns": columns} if name == "table" else {}
-                yield from _module(name).read(members, **options)
+                processes = workers_for(members, workers) if name in ALONE else 1
+                if processes > 1:
+                    yield from read_files(_module_name(name), members, processes)
+                else:
+                    yield from _module(name).read(members, **({"columns": columns} if name == "table" else {}))
                 for source in members:
                     yield from source.refused.values()
 

@@ -10,7 +10,7 @@ import enum
 import math
 from typing import Any
 
-from graphs.event_graph import EdgeType, EventType
+from graphs.event_types import EdgeType, EventType
 from graphs.readers.places import Place
 from graphs.record import Agent, TraceRecord
 

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.event_graph import EdgeType, EventType
+from graphs.event_types import EdgeType, EventType
 from graphs.readers.keys import opening
 from graphs.readers.places import Document, Places, documents, stem
 from graphs.readers.source import Source

@@ -1,0 +1,99 @@
+"""Files read by several processes: the same records, parts and problems in the same order as by one.
+
+The calling process reads too, so that nothing waits for the others to start. They import NumPy, Arrow and the readers,
+not JAX and not the caller's own main module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+
+from graphs.errors import CreditError, Problem
+from graphs.part import Part
+from graphs.readers.source import Source
+from graphs.record import TraceRecord
+
+__all__ = ["ALONE", "WorkerError", "read_files", "workers_for"]
+
+ALONE = ("native", "who-and-when")
+"""Formats in which every file stands alone; in the others a trace, or the tasks of several, spread over files."""
+
+WORTHWHILE = 128 << 20
+"""Bytes of files from which on processes are started without being asked for: starting one takes about a second."""
+
+AHEAD = 32
+"""Files that are read before their turn at most."""
+
+_Items = tuple[list[TraceRecord | Part | Problem], dict[int, Problem]]
+
+
+class WorkerError(CreditError):
+    """A process that read logs ended before it was done."""
+
+
+def workers_for(sources: Sequence[Source], asked: int | None) -> int:
+    """How many processes read the files: as many as asked for, else as there are cores if that is worthwhile.
+
+    Raises:
+      CreditError: `asked` is no number of processes.
+    """
+    if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int) or asked < 1):
+        raise CreditError(f"workers is {asked!r}; expected an integer, 1 or more, or None")
+    if any(source.path is None for source in sources):
+        return 1  # standard input can be read once
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if asked is None and cores > 1:
+        asked = cores if sum(source.size() for source in sources) >= WORTHWHILE else 1
+    return min(asked or 1, len(sources))
+
+
+def read_files(module: str, sources: Sequence[Source], workers: int) -> Iterator[TraceRecord | Part | Problem]:
+    """What `graphs.readers.MODULE.read` gives for each source, in the order of the sources.
+
+    Raises:
+      WorkerError: one of the processes was killed, or had no memory left.
+    """
+    from loky import ProcessPoolExecutor  # a pool whose processes do not run the caller's main module again
+
+    pool = ProcessPoolExecutor(max_workers=workers - 1)
+    given: dict[int, Future[_Items]] = {}
+    read: dict[int, _Items] = {}
+    free = 0  # the first source that nobody has
+
+    def hand_out() -> None:
+        nonlocal free
+        busy = sum(not future.done() for future in given.values())
+        while busy < 2 * (workers - 1) and free < len(sources):
+            given[free] = pool.submit(_read_file, module, _fresh(sources[free]))
+            free, busy = free + 1, busy + 1
+
+    try:
+        for turn, source in enumerate(sources):
+            hand_out()
+            while turn not in read and not (turn in given and given[turn].done()):
+                if free >= min(len(sources), turn + AHEAD):
+                    break
+                mine, free = free, free + 1
+                hand_out()
+                read[mine] = _read_file(module, sources[mine])
+            items, refused = read.pop(turn) if turn in read else given.pop(turn).result()
+            yield from items
+            source.refused.update(refused)
+    except BrokenProcessPool as error:
+        problem = "a process that read logs ended before it was done: it was killed, or memory ran out"
+        raise WorkerError(f"{problem}; pass workers=1 to read in this process alone") from error
+    finally:
+        pool.shutdown(kill_workers=True)
+
+
+def _fresh(source: Source) -> Source:
+    return Source(source.name, source.path, source.limits)
+
+
+def _read_file(module: str, source: Source) -> _Items:
+    items = list(importlib.import_module(f"graphs.readers.{module}").read([source]))
+    return items, source.refused
