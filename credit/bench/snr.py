@@ -1,0 +1,283 @@
+"""Signal to noise of a decision's advantage against trace length, measured, with the closed forms beside it.
+
+For a decision with choice a in situation s, SNR = |E[A | s, a]| / sd(A | s, a), here pooled over the decisions of a
+trace. The world's decisions are alike (`credit.bench.snr_logs`): E[A | s, a] is +m or -m, so
+
+    m = E[A sign(x)]        SNR = |m| / sqrt(E[A²] − m²)        unconditional (the survey's Eq. 8) = |m| / sqrt(E[A²])
+
+and the second is SNR / sqrt(1 + SNR²). Bands are 99 %, from the spread between independent parts of what was drawn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from credit.bench.snr_schemes import SCHEMES, Effort, Scheme, Sums, left_out
+from credit.bench.snr_theory import Setting
+from graphs.errors import CreditError
+from graphs.writers.atomic import atomic_write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from credit.plot import Curve
+
+__all__ = ["FULL", "LENGTHS", "QUICK", "QUICK_LENGTHS", "Fit", "Point", "Report", "curves", "fit", "measure", "run"]
+
+LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+QUICK_LENGTHS = (10, 30, 100, 300, 1000)
+FULL = Effort(traces=40_000, rows=6_000_000, full=100)
+QUICK = Effort(traces=4_000, rows=150_000, full=10)
+Z99 = 2.5758293035489004
+FITTED_TO = 10_000  # slopes are of points up to this length
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One scheme at one length.
+
+    Attributes:
+      scheme, method: names.
+      length: T, decisions of a trace.
+      group: K.
+      snr, low, high: SNR and its 99 % band.
+      unconditional: SNR / sqrt(1 + SNR²).
+      theory: the closed form, None where there is none.
+      cost: rollouts that the evidence of one trace takes.
+      equal_cost: SNR / sqrt(cost): what one rollout's worth of evidence gives, averaged as gradients are.
+      decisions, parts: how many decisions were counted, in how many independent parts.
+      log: "full", "thin" or "replays".
+      seconds: that it took.
+    """
+
+    scheme: str
+    method: str
+    length: int
+    group: int
+    snr: float
+    low: float
+    high: float
+    unconditional: float
+    theory: float | None
+    cost: float
+    equal_cost: float
+    decisions: float
+    parts: int
+    log: str
+    seconds: float
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the closed form lies in the band."""
+        return None if self.theory is None else self.low <= self.theory <= self.high
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """Slopes of log SNR on log T, by least squares on the same lengths.
+
+    Attributes:
+      scheme, group: which curve.
+      lengths: how many points, to the greatest of them.
+      longest: that length.
+      slope, half_width: measured, and half of its 99 % interval, from the bands of the points.
+      theory: that of the closed form; None where there is none.
+      last_decade: measured over the last factor of ten; None with fewer than two points.
+    """
+
+    scheme: str
+    group: int
+    lengths: int
+    longest: int
+    slope: float
+    half_width: float
+    theory: float | None
+    last_decade: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Points, slopes, and registered methods that were left out with the reason."""
+
+    points: list[Point]
+    fits: list[Fit]
+    left_out: dict[str, str]
+
+    def table(self) -> pa.Table:
+        """The points, one a row."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([dataclasses.asdict(point) for point in self.points])
+
+    def json(self) -> dict[str, Any]:
+        """Everything, with versions."""
+        import importlib.metadata
+        import platform
+
+        versions = {name: importlib.metadata.version(name) for name in ("orchestration-credit", "jax", "numpy")}
+        return {
+            "about": {"python": platform.python_version(), "machine": platform.machine(), **versions},
+            "points": [dataclasses.asdict(point) for point in self.points],
+            "slopes": [dataclasses.asdict(line) for line in self.fits],
+            "left out": self.left_out,
+        }
+
+
+def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) -> Point:
+    """One point. What is drawn depends on the scheme's name, the length, the setting and the seed only."""
+    start = time.perf_counter()
+    rng = np.random.default_rng([seed, zlib.crc32(scheme.name.encode()), length, w.group])
+    batches = list(scheme.draw(rng, w, length, effort))
+    sums = Sums(*(np.concatenate(column) for column in zip(*batches, strict=True)))
+    snr, error = _ratio(sums)
+    cost = scheme.cost(length, w)
+    log = scheme.log if scheme.log != "thin" else "full" if length <= effort.full else "thin"
+    return Point(
+        scheme=scheme.name,
+        method=scheme.method,
+        length=length,
+        group=w.group,
+        snr=snr,
+        low=snr - Z99 * error,
+        high=snr + Z99 * error,
+        unconditional=snr / math.sqrt(1 + snr**2),
+        theory=None if scheme.theory is None else scheme.theory(length, w),
+        cost=cost,
+        equal_cost=snr / math.sqrt(cost),
+        decisions=float(sums.count.sum()),
+        parts=len(sums.count),
+        log=log,
+        seconds=round(time.perf_counter() - start, 3),
+    )
+
+
+def _ratio(sums: Sums) -> tuple[float, float]:
+    """SNR and its standard error, by the delta method over independent parts."""
+    n, total = len(sums.count), float(sums.count.sum())
+    mean, square = float(sums.first.sum()) / total, float(sums.second.sum()) / total
+    variance = square - mean**2
+    if variance <= 0 or n < 2:
+        raise CreditError(f"the advantage does not vary over {n} independent parts; a ratio to its noise is undefined")
+    # Each part's departure from the means, as ratios of sums have it, and how far SNR follows.
+    first, second = sums.first - mean * sums.count, sums.second - square * sums.count
+    moved = (square * first - mean * second / 2) / variance**1.5
+    error = math.sqrt(float(np.sum((moved - moved.mean()) ** 2)) * n / (n - 1)) / total
+    return abs(mean) / math.sqrt(variance), error
+
+
+def fit(points: Sequence[Point]) -> Fit | None:
+    """The slope of one scheme's points up to T = 10,000; None with fewer than two."""
+    kept = sorted((p for p in points if p.length <= FITTED_TO and p.snr > 0), key=lambda p: p.length)
+    if len(kept) < 2:
+        return None
+    x = np.log10([p.length for p in kept])
+    slope, error = _line(x, kept)
+    theories = [p.theory for p in kept if p.theory is not None]
+    last = [p for p in kept if p.length * 10 >= kept[-1].length]
+    return Fit(
+        scheme=kept[0].scheme,
+        group=kept[0].group,
+        lengths=len(kept),
+        longest=kept[-1].length,
+        slope=slope,
+        half_width=Z99 * error,
+        theory=float(np.polyfit(x, np.log10(theories), 1)[0]) if len(theories) == len(kept) else None,
+        last_decade=_line(np.log10([p.length for p in last]), last)[0] if len(last) > 1 else None,
+    )
+
+
+def _line(x: np.ndarray, points: Sequence[Point]) -> tuple[float, float]:
+    weight = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
+    y = np.log10([p.snr for p in points])
+    errors = np.array([(p.high - p.low) / (2 * Z99 * p.snr * math.log(10)) for p in points])
+    return float(weight @ y), float(np.sqrt(np.sum((weight * errors) ** 2)))
+
+
+def run(
+    schemes: Iterable[Scheme] = tuple(SCHEMES.values()),
+    *,
+    lengths: Sequence[int] = LENGTHS,
+    groups: Sequence[int] = (8,),
+    effort: Effort = FULL,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    progress: Callable[[list[Any]], Iterator[Any]] = iter,
+) -> Report:
+    """Measure schemes at all lengths that they are taken to.
+
+    With a folder each point is written there as soon as it is known, and one that is there already, from the same
+    effort and seed, is not measured again: a run that was killed goes on where it was.
+
+    Args:
+      progress: wraps the list of what is to be measured, say in a progress bar.
+
+    Raises:
+      CreditError: a length is below 10 or no multiple of 10, or a group has fewer than two traces.
+    """
+    for length in lengths:
+        if length < 10 or length % 10:
+            raise CreditError(f"length {length}; expected a multiple of 10, for ten agents share the decisions")
+    for group in groups:
+        if group < 2:
+            raise CreditError(f"group size {group}; expected 2 or more, so that there are others to compare with")
+    todo = [
+        (scheme, length, Setting(group=group))
+        for group in groups
+        for scheme in schemes
+        for length in lengths
+        if length <= scheme.longest
+    ]
+    points = [_point(*job, effort, seed, None if folder is None else Path(folder)) for job in progress(todo)]
+    curves_of = {(p.scheme, p.group): [q for q in points if (q.scheme, q.group) == (p.scheme, p.group)] for p in points}
+    fits = [line for line in map(fit, curves_of.values()) if line is not None]
+    return Report(points, fits, left_out())
+
+
+def _point(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, folder: Path | None) -> Point:
+    if folder is None:
+        return measure(scheme, length, w, effort, seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    job = json.dumps([scheme.name, length, w, effort, seed])
+    file = folder / f"{hashlib.sha256(job.encode()).hexdigest()[:16]}.json"
+    if file.exists():
+        return Point(**json.loads(file.read_text(encoding="utf-8")))
+    point = measure(scheme, length, w, effort, seed)
+    with atomic_write(file) as out:
+        out.write(json.dumps(dataclasses.asdict(point)).encode())
+    return point
+
+
+def curves(report: Report, *, group: int | None = None, names: Sequence[str] | None = None) -> list[Curve]:
+    """The points as curves for `credit.draw_snr`, of one group size (by default the first)."""
+    from credit.plot import Curve
+
+    group = report.points[0].group if group is None else group
+    drawn = []
+    for line in report.fits:
+        points = [p for p in report.points if p.scheme == line.scheme and p.group == group]
+        if line.group != group or (names is not None and line.scheme not in names):
+            continue
+        theory = [p.theory for p in points]
+        drawn.append(
+            Curve(
+                name=line.scheme,
+                length=np.array([p.length for p in points]),
+                snr=np.array([p.snr for p in points]),
+                low=np.array([p.low for p in points]),
+                high=np.array([p.high for p in points]),
+                theory=None if any(t is None for t in theory) else np.array(theory),
+                cost=np.array([p.cost for p in points]),
+                slope=line.slope,
+            )
+        )
+    return drawn
