@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from credit.auditing import Audit, audit
     from credit.bridge import from_torch, to_pandas, to_torch
+    from credit.channels import Channel, annealed, channel, depart, kimi_parl, sharp
     from credit.columns import Rows, from_columns
     from credit.comparison import Comparison, compare
     from credit.judgements import Judgements, read_judgements
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from credit.plot_compare import draw_comparison
     from credit.published import PUBLISHED, Published, find_method
     from credit.receipt import Receipt, explain
+    from credit.sums import weighted_sum
     from credit.tables import table
     from credit.write import write_table
     from estimators import *
@@ -57,6 +59,8 @@ __version__ = "0.1.0"
 _HOME: dict[str, str] = {
     **dict.fromkeys(("from_torch", "to_pandas", "to_torch"), "credit.bridge"),
     **dict.fromkeys(("Rows", "from_columns"), "credit.columns"),
+    **dict.fromkeys(("Channel", "annealed", "channel", "depart", "kimi_parl", "sharp"), "credit.channels"),
+    "weighted_sum": "credit.sums",
     **dict.fromkeys(("Comparison", "compare"), "credit.comparison"),
     **dict.fromkeys(("Audit", "audit"), "credit.auditing"),
     **dict.fromkeys(("Receipt", "explain"), "credit.receipt"),

@@ -77,7 +77,7 @@ class Audit:
         def by_trace(values: Array) -> np.ndarray:
             return np.bincount(trace, np.asarray(values, np.float64)[: n.events], n.traces)
 
-        reward = np.asarray(traces.reward)[: n.traces]
+        reward = np.where(np.asarray(ledger.scored), np.asarray(ledger.reward), np.nan)[: n.traces]
         return pa.table(
             {
                 "trace": traces.traces["trace"],
@@ -115,7 +115,8 @@ def audit(graph: EventGraph, reward: Array, claims: Mapping[str, Credit], *, led
     """Add claims up as naive stacking would, and say what it would have paid.
 
     Args:
-      graph, reward: the batch; traces without reward pay nothing.
+      graph, reward: the batch; traces without reward pay nothing. For claims that were given rewards at events, the
+        reward here holds their sum too.
       claims: results of methods on it, by the names to show, whatever they estimate.
       ledger: of the same claims; by default `compose(graph, reward, claims)` by rule "increments".
 

@@ -114,7 +114,6 @@ def explain(
     row, at, first = event_index(traces, trace, event)
     agent = int(graph.agent_ids[at])
     lines = _lines(ledger, claims, at)
-    reward = float(traces.reward[row])
     increments = np.asarray(ledger.increments, np.float64)
     entry = float(increments[at])
     stderr = float(ledger.stderr[at])
@@ -133,7 +132,7 @@ def explain(
         entry=entry,
         stderr=stderr if np.isfinite(stderr) and bool(ledger.claimed[at]) else None,
         others=float(increments[(np.asarray(graph.trace_ids) == row) & np.asarray(graph.event_mask)].sum()) - entry,
-        reward=reward if np.isfinite(reward) else None,
+        reward=float(ledger.reward[row]) if bool(ledger.scored[row]) else None,
         expected=float(ledger.expected[row]),
         outcome=float(ledger.outcome[row]),
         unexplained=float(ledger.unexplained[row]),

@@ -71,13 +71,13 @@ def audit(
     """Say what adding the claims up would have paid, what was paid twice, and what the ledger pays instead."""
     check_claims(names, given, also, least=0 if files else 1)
     from credit.auditing import audit as add_up
-    from credit.cli.composing import compose_claims
+    from credit.cli.composing import compose_claims, total_of
 
     traces = read_traces(paths, **reading)
     claims, wrong = run_claims(traces, names, given, also, files)
     traces = dataclasses.replace(traces, problems=traces.problems + wrong)
     ledger = compose_claims(traces, claims, given, rule=rule, expected=expected)
-    found = add_up(traces.graph, traces.reward, claims, ledger=ledger)
+    found = add_up(traces.graph, total_of(traces), claims, ledger=ledger)
     if as_json:
         import msgspec
 
@@ -95,7 +95,7 @@ def _print(console: Console, traces: Traces, claims: dict[str, Credit], found: A
 
     n = traces.sizes.events
     paid, twice = int(np.sum(found.times[:n] > 0)), int(np.sum(found.twice[:n]))
-    size = float(np.nansum(np.abs(np.asarray(traces.reward, np.float64)[: traces.sizes.traces])))
+    size = float(np.abs(np.asarray(found.ledger.reward, np.float64)).sum())
     console.print(words("Claims, added up", "bold"))
     console.print(_claims(claims, found))
     console.print()

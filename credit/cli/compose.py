@@ -14,6 +14,7 @@ from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces,
 
 if TYPE_CHECKING:
     from credit.ledger import Ledger
+    from estimators.base import Credit
     from graphs.traces import Traces
 
 __all__ = ["compose", "expected_option", "rule_option"]
@@ -52,6 +53,14 @@ expected_option = click.option(
     "--advantages-to", "target", metavar="FILE", callback=table_path, type=click.Path(dir_okay=False, path_type=Path),
     help="File of the advantages, as `credit assign` writes it.",
 )  # fmt: skip
+@click.option(
+    "--channel",
+    "channels",
+    multiple=True,
+    metavar="NAME=WEIGHT",
+    help="A reward of the log and its weight; NAME=START..END/STEPS anneals it.",
+)
+@click.option("--step", default=0, show_default=True, type=click.IntRange(0), help="Of training, for annealed weights.")
 @click.option("--scale", metavar="NAME", help="Divide the advantages last: agent_name, role_name, or a method.")
 @allow_bad
 @click.pass_context
@@ -68,6 +77,8 @@ def compose(
     level: Any,
     advantage: Any,
     target: Path | None,
+    channels: tuple[str, ...],
+    step: int,
     scale: str | None,
     allow_bad: bool,
     **reading: Any,
@@ -78,15 +89,25 @@ def compose(
     if scale is not None and advantage is None:
         raise click.UsageError("--scale divides advantages; expected --advantage with it")
     check_claims(names, given, also, least=0 if files else 1)
-    from credit.cli.composing import compose_claims
+    if channels and (files or expected == "value"):
+        raise click.UsageError("--channel runs methods on each reward; --judgements and --expected value go without it")
+    from credit.cli.composing import compose_channels, compose_claims, parse_channels
 
+    weights = parse_channels(channels, step)
     traces = read_traces(paths, **reading)
-    claims, wrong = run_claims(traces, names, given, also, files)
-    traces = dataclasses.replace(traces, problems=traces.problems + wrong)
-    ledger = compose_claims(traces, claims, given, rule=rule, expected=expected)
+    claims: dict[str, Credit] = {}
+    if weights:
+        outcome = reading["reward_channel"]
+        ledger = compose_channels(traces, weights, names, given, also, outcome=outcome, rule=rule)
+    else:
+        claims, wrong = run_claims(traces, names, given, also, files)
+        traces = dataclasses.replace(traces, problems=traces.problems + wrong)
+        ledger = compose_claims(traces, claims, given, rule=rule, expected=expected)
     signal = None if advantage is None else ledger.advantage(advantage, scale=_scale(scale, claims))
     save_table(ledger.table(traces, level), output)
     console = stderr()
+    for name, weight in weights.items():
+        console.print(words(f"channel {name}: weight {weight:.6g}"), soft_wrap=True)
     for line in summary(traces, ledger):
         console.print(words(line), soft_wrap=True)
     if signal is not None and target is not None:

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from credit.cli.claims import options_for
-from credit.cli.options import parse_options
+from credit.cli.options import parse_options, run_method
 from credit.columns import evidence_array
 from credit.ledger import compose
 from credit.published import find_method
+from credit.validate import returns
 from estimators.increments import NotComposableError, as_increment
 from graphs.errors import CreditError
 from graphs.schema import EVENT_EVIDENCE
+from graphs.traces import Evidence
 
 if TYPE_CHECKING:
     from credit.ledger import Ledger
     from estimators.base import Credit
     from graphs.traces import Traces
 
-__all__ = ["Expected", "compose_claims"]
+__all__ = ["Expected", "compose_channels", "compose_claims", "parse_channels", "total_of"]
 
 Expected = Literal["baseline", "value"]
 
@@ -35,6 +38,7 @@ def compose_claims(
     *,
     rule: str = "increments",
     expected: Expected = "baseline",
+    total: np.ndarray | None = None,
 ) -> Ledger:
     """Compose what methods of a command line found; the log's propensities serve the conversion of effects.
 
@@ -46,6 +50,7 @@ def compose_claims(
       given: its `--option`s, METHOD.KEY=VALUE.
       expected: what each trace was worth at its start: "baseline", of the first broadcast among the claims, or else the
         mean of the other traces of the group; "value", the log's value before the first action.
+      total: float [T], what the ledger accounts for; by default `total_of`.
 
     Raises:
       CreditError: as `credit.compose`; "value" for logs without values.
@@ -63,8 +68,16 @@ def compose_claims(
         except NotComposableError as error:
             refused[claim.source] = str(error)
     start = None if expected == "baseline" else _value_at_start(traces)
-    ledger = compose(traces.graph, traces.reward, ready, rule=rule, propensity=pi, expected=start)
+    whole = total_of(traces) if total is None else total
+    ledger = compose(traces.graph, whole, ready, rule=rule, propensity=pi, expected=start)
     return dataclasses.replace(ledger, refused={**ledger.refused, **refused})
+
+
+def total_of(traces: Traces) -> np.ndarray:
+    """What methods divide: the outcome of each trace and its rewards at events, which they are always given: [T]."""
+    total = np.asarray(traces.reward, np.float32).copy()
+    total[: traces.sizes.traces] = returns(traces)
+    return total
 
 
 def _lambda(name: str, claim: Credit, given: Iterable[str]) -> float:
@@ -102,3 +115,68 @@ def _value_at_start(traces: Traces) -> np.ndarray:
     start = np.zeros(graph.num_traces, np.float32)
     start[trace] = value.values[actions[first]]
     return start
+
+
+OF_THE_OUTCOME = frozenset({"value", "q_value", "target_value", "greedy_reward", "counterfactual_reward"})
+"""Evidence that speaks of the log's outcome and says nothing about another reward."""
+
+
+def parse_channels(texts: Iterable[str], step: int) -> dict[str, float]:
+    """`NAME=WEIGHT` and `NAME=START..END/STEPS` as the weight of each channel at a step of training.
+
+    Raises:
+      CreditError: another form, or a channel named twice.
+    """
+    from credit.channels import annealed
+
+    weights: dict[str, float] = {}
+    for text in texts:
+        name, sign, amount = text.rpartition("=")
+        match = re.fullmatch(rf"({NUMBER})(?:\.\.({NUMBER})/(\d+))?", amount)
+        if not sign or not name or match is None:
+            raise CreditError(f"--channel {text!r}; expected NAME=WEIGHT or NAME=START..END/STEPS")
+        if name in weights:
+            raise CreditError(f"--channel names {name!r} twice")
+        start, end, steps = match.groups()
+        weights[name] = float(start) if end is None else annealed(float(start), float(end), int(steps))(step)
+    return weights
+
+
+NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
+
+
+def compose_channels(
+    traces: Traces,
+    weights: Mapping[str, float],
+    names: tuple[str, ...],
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    *,
+    outcome: str,
+    rule: str,
+) -> Ledger:
+    """One ledger a channel, each from the methods run on that channel's reward, and their weighted sum.
+
+    A method that needs a critic's values or re-runs is refused, by name, on channels other than the outcome.
+
+    Raises:
+      CreditError: no channel of that name in the log; as `compose_claims`.
+    """
+    from credit.channels import channel
+    from credit.sums import weighted_sum
+
+    ledgers = {}
+    for name in weights:
+        part = channel(traces, name)
+        evidence = {key: value for key, value in traces.evidence.items() if key != "event_reward"}
+        if part.event_reward is not None:
+            evidence["event_reward"] = Evidence(part.event_reward, np.asarray(traces.graph.event_mask))
+        mine = dataclasses.replace(traces, reward=part.outcome, evidence=evidence)
+        wanted = {m: OF_THE_OUTCOME.intersection(find_method(m).needs) if name != outcome else () for m in names}
+        claims = {m: run_method(mine, m, options_for(m, given), options_for(m, also)) for m in names if not wanted[m]}
+        ledger = compose_claims(mine, claims, given, rule=rule, total=part.total)
+        no = {
+            m: f"{m!r} needs {', '.join(sorted(w))}, which says nothing about {name!r}" for m, w in wanted.items() if w
+        }
+        ledgers[name] = dataclasses.replace(ledger, refused={**ledger.refused, **no})
+    return weighted_sum(ledgers, weights)
