@@ -158,7 +158,7 @@ def load_critic(directory: str | Path) -> Critic:
         raise CreditError(f"{path} has format {kept.get('format')!r}; expected {FORMAT}")
     sizes = Architecture(**kept["sizes"])
     scaler = Scaler(*(np.array([float(x) for x in kept[name]], np.float32) for name in ("mean", "spread")))
-    parameters = load_tree(Path(directory) / "parameters", initial(sizes, kept["members"], 0))
+    parameters = load_tree(Path(directory) / "parameters", initial(sizes, kept["members"], 0, 0.0))
     history = tuple(Epoch(*row) for row in kept["history"])
     judged = Judged(**{**kept["judged"], "curve": tuple(map(tuple, kept["judged"]["curve"]))})
     fitted = Fitted(parameters, sizes, scaler, kept["centre"], kept["scale"], history)

@@ -186,6 +186,25 @@ class QualityWorld:
             effect=effect,
         )
 
+    def spawn_values(self, episodes: QualityEpisodes, worker: int) -> np.ndarray:
+        """V(G≤t) right after a worker's spawn, had it come out badly and had it come out well: float64 [n, 2].
+
+        Raises:
+          CreditError: no such worker.
+        """
+        if not 0 <= worker < self.workers:
+            raise CreditError(f"worker is {worker}; expected 0 to {self.workers - 1}")
+        at = 2 + worker
+        known = np.where(episodes.good[:, 2:at], GOOD, BAD)
+        lead = self.events - 4 - self.workers - self.workers * self.turns
+        so_far = episodes.effect[:, :at].sum(axis=1) - self._centre
+        values = []
+        for boost in (BAD, GOOD):
+            mean = so_far + self.step * self.drift * self.turns * (known.sum(axis=1) + boost)
+            variance = self.weight**2 + self.step**2 * (lead + self.turns * ((known**2).sum(axis=1) + boost**2))
+            values.append(self._mixed(mean, variance, self.workers - 1 - worker))
+        return np.stack(values, axis=1)
+
     def _value(self, effect: np.ndarray, spread: np.ndarray, order: np.ndarray, boost: np.ndarray) -> np.ndarray:
         """V(G≤t), [n, T]."""
         n, size = effect.shape

@@ -50,6 +50,10 @@ evidence_option = click.option(
 @method_option
 @method_options
 @evidence_option
+@click.option("--critic", metavar="DIR", type=click.Path(exists=True, file_okay=False),
+              help="Values from a critic that `credit fit critic` kept there.")  # fmt: skip
+@click.option("--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+              help="The numbers of each event that the critic was fitted with, .npy.")  # fmt: skip
 @click.option("--actions-only", is_flag=True, help="Leave out events that no policy chose.")
 @allow_bad
 @click.pass_context
@@ -60,6 +64,8 @@ def assign(
     method: str,
     given: tuple[str, ...],
     also: tuple[str, ...],
+    critic: str | None,
+    dense: str | None,
     actions_only: bool,
     allow_bad: bool,
     **reading: Any,
@@ -71,13 +77,16 @@ def assign(
 
     # Whatever can be wrong with the call is found before the logs are read.
     parse_options(method, given)
+    if dense is not None and critic is None:
+        raise click.UsageError("--dense is what a critic was fitted with; expected --critic, too")
     if output != "-":
         table_writer(output)
         if not Path(output).parent.is_dir():
             raise click.BadParameter(f"folder {str(Path(output).parent)!r} does not exist", param_hint="--output")
 
     traces = read_traces(paths, **reading)
-    credit = run_method(traces, method, given, also)
+    evidence = None if critic is None else _of_critic(traces, critic, dense)
+    credit = run_method(traces, method, given, also, evidence)
     rows = table(traces, credit, actions_only=actions_only)
     if output == "-":
         write_csv(rows, sys.stdout.buffer)
@@ -92,6 +101,15 @@ def assign(
     )
     list_problems(traces.problems, console, all_=False)
     ctx.exit(exit_code(traces, allow_bad))
+
+
+def _of_critic(traces: Traces, folder: str, dense: str | None) -> dict[str, Any]:
+    """Evidence of a critic for what was read."""
+    from credit.cli.fit import read_dense
+    from credit.critic import load_critic
+
+    own = None if dense is None else read_dense(dense, traces.sizes.events)
+    return load_critic(folder).evidence(traces, dense=own)
 
 
 def _summary(traces: Traces, method: str, credit: Credit) -> list[str]:

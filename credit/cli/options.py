@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from credit.published import find_method
@@ -70,8 +70,12 @@ def _lacking(traces: Traces, needs: Iterable[str]) -> dict[str, str]:
     return {need: EVIDENCE[need].how_to_log if need in EVIDENCE else "see the method's page" for need in lacking}
 
 
-def evidence_for(traces: Traces, name: str, method: Method, also: Iterable[str] = ()) -> dict[str, Any]:
+def evidence_for(
+    traces: Traces, name: str, method: Method, also: Iterable[str] = (), given: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The evidence arguments of a method: what it needs, what is asked for, and event rewards where the log has them.
+
+    `given` is evidence from elsewhere, such as a critic's; what the method takes of it replaces the log's.
 
     Raises:
       CreditError: the log lacks evidence that the method needs or that was asked for, with how to log it; or the method
@@ -83,25 +87,33 @@ def evidence_for(traces: Traces, name: str, method: Method, also: Iterable[str] 
     for asked in also:
         if asked not in takes:
             raise CreditError(f"method {name!r} takes no evidence {asked!r}; it takes: {', '.join(takes) or 'none'}")
-    wanted = dict.fromkeys([*method.needs, *also])
+    given = {n: values for n, values in (given or {}).items() if n in _keywords(method)}
+    wanted = dict.fromkeys(n for n in (*method.needs, *also) if n not in given)
     lacking = _lacking(traces, wanted)
     if lacking:
         how = "; ".join(f"{need!r}: {text}" for need, text in lacking.items())
         raise CreditError(f"method {name!r} needs evidence that the log does not have. {how}")
     names = [*wanted, *(["event_reward"] if "event_reward" in traces.evidence else [])]
-    return {n: evidence_array(EVIDENCE[n].kind, *traces.evidence[n]) for n in dict.fromkeys(names)}
+    logged = {n: evidence_array(EVIDENCE[n].kind, *traces.evidence[n]) for n in dict.fromkeys(names)}
+    return {**logged, **given}
 
 
-def run_method(traces: Traces, name: str, given: Iterable[str] = (), also: Iterable[str] = ()) -> Credit:
-    """Compute a method on what was read, with options and evidence.
+def run_method(
+    traces: Traces,
+    name: str,
+    given: Iterable[str] = (),
+    also: Iterable[str] = (),
+    evidence: Mapping[str, Any] | None = None,
+) -> Credit:
+    """Compute a method on what was read, with options and evidence; `evidence` is what does not come from the log.
 
     Raises:
       CreditError: unknown method or option, an option's value that the method refuses, missing evidence.
     """
     method, options = find_method(name), parse_options(name, given)
-    evidence = evidence_for(traces, name, method, also)
+    arrays = evidence_for(traces, name, method, also, evidence)
     try:
-        return method.fn(traces.graph, traces.reward, **evidence, **options)
+        return method.fn(traces.graph, traces.reward, **arrays, **options)
     except ValueError as error:
         if not options:
             raise

@@ -92,8 +92,8 @@ def prefix_values(graph: EventGraph, after: Array, start: Array) -> PrefixValues
     real, trace = jnp.asarray(graph.event_mask), jnp.asarray(graph.trace_ids)
     begins = jnp.concatenate([jnp.ones(1, bool), (trace[1:] != trace[:-1]) | ~real[:-1]])
     shifted = jnp.concatenate([after[:, :1], after[:, :-1]], axis=1)
-    before = jnp.where(begins, start[:, None], shifted)
-    return PrefixValues(jnp.where(real, before, 0), jnp.where(real, after, 0))
+    before = jnp.where(begins[None], start[:, None], shifted)
+    return PrefixValues(jnp.where(real[None], before, 0), jnp.where(real[None], after, 0))
 
 
 @functools.partial(jax.jit, static_argnames=("source",))
@@ -245,4 +245,4 @@ def _spread(values: jax.Array) -> jax.Array:
     """Standard deviation over members, ddof 1: [M, ...] to [...]; infinite for one member."""
     if values.shape[0] == 1:
         return jnp.full(values.shape[1:], jnp.inf, values.dtype)
-    return safe_sqrt(jnp.sum((values - values.mean(axis=0)) ** 2, axis=0) / (values.shape[0] - 1))
+    return safe_sqrt(jnp.sum((values - values.mean(axis=0, keepdims=True)) ** 2, axis=0) / (values.shape[0] - 1))

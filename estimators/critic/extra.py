@@ -1,4 +1,4 @@
-"""Raises, when imported, an error that names the extra to install where a library that fitting a critic needs is missing."""
+"""Raises, when imported, an error that names the extra to install where a library of a critic is missing."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ For each event e, with x its features, in each layer
     z_e  =  a + ρ(last inputs of φ)_e + Σ_{f ≤ e of the trace} u(h_f) / √L,        V(G≤e) = z_e or sigmoid(z_e)
 
 The sums make V a function of the whole prefix, parallel siblings included; the last one lets each event state what it
-adds. `a` alone is the value of the empty prefix. L is a constant, the mean length of the traces trained on, so that
-sums are of order one. Nothing depends on the number of agents or events: parameters fit any team.
+adds. `a` alone is the value of the empty prefix. L is a constant of the order of the length of a
+trace, so that sums are of order one. Nothing depends on the number of agents or events: parameters fit any team.
 
 Nothing later can reach V(G≤e), not even by rounding: edges run forward, and the sums are taken in blocks of fixed place
 whose partial sums contain earlier terms only, so that at one padded shape later events leave V(G≤e) as it is bit for
@@ -67,7 +67,7 @@ class Architecture:
       hidden: width of h.
       sums: width of χ and u's input, the columns that are summed over the prefix.
       layers: rounds of message passing.
-      length: L, mean number of events of a trace trained on.
+      length: L, the power of two nearest to the mean number of events of a trace trained on.
       head: "bernoulli" for rewards in [0, 1], where V is a probability; "value" for any.
     """
 
@@ -92,7 +92,7 @@ def prefix_sum(values: Array, trace: Array, mask: Array) -> jax.Array:
     # Padding joins no trace: its id is one that no event has.
     ids = jnp.pad(jnp.where(mask, trace, -1), (0, rows - num), constant_values=-1).reshape(-1, BLOCK)
     before = jnp.tril(jnp.ones((BLOCK, BLOCK), bool))
-    same = (ids[:, :, None] == ids[:, None, :]) & before
+    same = (ids[:, :, None] == ids[:, None, :]) & before[None]
     within = jnp.einsum("bij,bjc->bic", same.astype(values.dtype), values, precision=jax.lax.Precision.HIGHEST)
 
     last = jnp.concatenate([jnp.full(1, -2, ids.dtype), ids[:-1, -1]])  # trace that is open before each block

@@ -21,10 +21,13 @@ from graphs.event_graph import Array
 __all__ = ["ensemble_loss", "initial", "member_loss", "predict"]
 
 
-def initial(sizes: Architecture, members: int, seed: int) -> Any:
-    """Parameters of each member, drawn independently, stacked."""
+def initial(sizes: Architecture, members: int, seed: int, mean: float) -> Any:
+    """Parameters of each member, drawn independently, stacked; each says `mean` of every prefix."""
     keys = jax.random.split(jax.random.key(seed), members)
-    return jax.vmap(lambda key: nnx.split(PrefixCritic(sizes, nnx.Rngs(key)))[1])(keys)
+    drawn = jax.vmap(lambda key: nnx.split(PrefixCritic(sizes, nnx.Rngs(key)))[1])(keys)
+    p = min(max(mean, 1e-3), 1 - 1e-3)
+    drawn["start"][...] = jnp.full(members, jnp.log(p / (1 - p)) if sizes.head == "bernoulli" else mean)
+    return drawn
 
 
 @functools.cache
