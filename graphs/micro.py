@@ -1,10 +1,12 @@
 """Micro-orchestrations: teams so small that every trace, its probability and the true gradient can be written down.
 
-A `Micro` is a decision tree. At history h (the choices so far) `decide(h)` names who decides, what kind of event it is
-and how many choices there are, or None at the end; `outcome(h)` lists the rewards that then follow. The policy is a
-softmax with one row of logits for each history, so an unbiased gradient here is one for every policy that ties rows.
+A `Micro` is a decision tree. At history h (the choices so far) `decide(h)` says who decides what, or None at the end;
+`outcome(h)` lists the rewards that luck may then give. The policy has one row of logits for each history, so a gradient
+estimate that is unbiased here is unbiased for every policy that ties rows. The worlds are in `graphs.micro_worlds`.
 
-    R(τ) = outcome + Σ_e r_e      P(τ) = P(outcome | h_T) Π_e π(a_e | h_e)      J(θ) = Σ_τ P(τ) R(τ)
+    R(τ) = outcome + Σ_e r_e        P(τ) = P(outcome | h_T) Π_e π(a_e | h_e)        J(θ) = Σ_τ P(τ) R(τ)
+
+Legend: N traces, M decisions of the longest one, S states (histories at which somebody decides), C choices.
 """
 
 from __future__ import annotations
@@ -19,32 +21,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from graphs.event_graph import EdgeType, EventType
+from graphs.event_graph import Array, EdgeType, EventType
 from graphs.record import Agent, TraceRecord
 from graphs.traces import Traces, assemble
 
-__all__ = ["MICRO", "Decision", "Micro", "Trace"]
+__all__ = ["Decision", "History", "Lottery", "Micro"]
 
 History = tuple[int, ...]
+"""The choices made so far, in order."""
+
+Lottery = tuple[tuple[float, float], ...]
+"""Pairs (probability, reward)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """Who decides, what kind of event it is, and among how many choices."""
+    """Who decides, what kind of event it is, and among how many choices; choice 0 is the idle one.
+
+    `sees` is what the decider observes of the history: decisions of one agent that see the same share an anchor.
+    `stage` is the round of the execution.
+    """
 
     agent: str
     type: EventType
     choices: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Trace:
-    """One possible trace: its choices, the outcome, and the reward at each of its events."""
-
-    choices: History
-    luck: float
-    reward: float
-    steps: tuple[float, ...]
+    sees: History = ()
+    stage: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,19 +55,21 @@ class Micro:
 
     Attributes:
       name: of the world.
+      about: what happens in it, in one sentence.
       decide: the decision at a history, None at the end.
-      outcome: pairs (probability, reward) at the end.
+      outcome: the outcome's lottery at the end.
       step: reward at the event that completed a history; 0 by default.
     """
 
     name: str
+    about: str
     decide: Callable[[History], Decision | None]
-    outcome: Callable[[History], tuple[tuple[float, float], ...]]
+    outcome: Callable[[History], Lottery]
     step: Callable[[History], float] = lambda history: 0.0
 
     @functools.cached_property
     def states(self) -> dict[History, Decision]:
-        """Every history at which somebody decides."""
+        """Every history at which somebody decides, shorter ones first."""
         found: dict[History, Decision] = {}
         open_: list[History] = [()]
         while open_:
@@ -77,187 +81,201 @@ class Micro:
         return found
 
     @functools.cached_property
-    def traces(self) -> tuple[Trace, ...]:
-        """Every trace; an outcome left to luck makes two of one sequence of choices."""
-        ends = [(*h, c) for h, d in self.states.items() for c in range(d.choices) if (*h, c) not in self.states]
-        return tuple(
-            Trace(end, luck, reward, tuple(self.step(end[: i + 1]) for i in range(len(end))))
-            for end in ends
-            for luck, reward in self.outcome(end)
-        )
+    def ends(self) -> tuple[tuple[History, float, float], ...]:
+        """Every trace: its choices, the probability of its luck given them, and its outcome."""
+        last = [(*h, c) for h, d in self.states.items() for c in range(d.choices) if (*h, c) not in self.states]
+        return tuple((end, luck, reward) for end in last for luck, reward in self.outcome(end))
+
+    @functools.cached_property
+    def choice(self) -> np.ndarray:
+        """The choices of each trace, int [N, M]; -1 behind its last."""
+        longest = max(len(end) for end, _, _ in self.ends)
+        return np.array([[*end, *[-1] * (longest - len(end))] for end, _, _ in self.ends])
+
+    @functools.cached_property
+    def state(self) -> np.ndarray:
+        """The state in which each choice was made, int [N, M]; -1 behind the last."""
+        number = {history: s for s, history in enumerate(self.states)}
+        return np.array([[number[end[:i]] if i < len(end) else -1 for i in range(len(row))]
+                         for (end, _, _), row in zip(self.ends, self.choice, strict=True)])  # fmt: skip
+
+    @functools.cached_property
+    def outcomes(self) -> np.ndarray:
+        """The outcome of each trace, float64 [N]."""
+        return np.array([reward for _, _, reward in self.ends])
+
+    @functools.cached_property
+    def step_rewards(self) -> np.ndarray:
+        """The reward at each event, float64 [N, M]."""
+        return np.array([[self.step(end[: i + 1]) if i < len(end) else 0.0 for i in range(self.choice.shape[1])]
+                         for end, _, _ in self.ends])  # fmt: skip
 
     @functools.cached_property
     def total(self) -> np.ndarray:
-        """R(τ) of each trace, float64."""
-        return np.array([t.reward + sum(t.steps) for t in self.traces])
+        """R(τ) of each trace, float64 [N]."""
+        return self.outcomes + self.step_rewards.sum(1)
 
     @functools.cached_property
     def logits(self) -> np.ndarray:
-        """Uneven logits of the policy, float64 [states, choices]; -inf where there is no such choice."""
+        """Logits of the policy, float64 [S, C]; -inf where there is no such choice."""
         width = max(d.choices for d in self.states.values())
-        rows = [
-            [math.sin(1.0 + 2.3 * s + 1.7 * c) if c < d.choices else -math.inf for c in range(width)]
+        rows = [  # uneven in every state, and such that greedy runs earn something
+            [math.sin(1.0 + 2.9 * s + 0.9 * c) if c < d.choices else -math.inf for c in range(width)]
             for s, d in enumerate(self.states.values())
         ]
         return np.array(rows)
 
     @functools.cached_property
     def policy(self) -> np.ndarray:
-        """π(a | h), float64 [states, choices]."""
+        """π(a | h), float64 [S, C]."""
         weight = np.exp(self.logits)
         return weight / weight.sum(1, keepdims=True)
 
-    @functools.cached_property
-    def steps(self) -> list[list[tuple[int, int]]]:
-        """Of each trace, the pairs (state, choice) along it."""
-        number = {history: s for s, history in enumerate(self.states)}
-        return [[(number[t.choices[:i]], c) for i, c in enumerate(t.choices)] for t in self.traces]
+    def probabilities(self, policy: np.ndarray | None = None) -> np.ndarray:
+        """P(τ) of each trace, float64 [N], under this policy or another one [S, C]."""
+        chosen = (self.policy if policy is None else policy)[self.state, self.choice]
+        return np.array([luck for _, luck, _ in self.ends]) * np.prod(np.where(self.state < 0, 1, chosen), axis=1)
 
-    def probabilities(self, policy: np.ndarray) -> np.ndarray:
-        """P(τ) of each trace under a policy, float64."""
-        luck = [t.luck for t in self.traces]
-        return np.array(
-            [p * math.prod(policy[s, c] for s, c in path) for p, path in zip(luck, self.steps, strict=True)]
-        )
-
-    @functools.cached_property
-    def scores(self) -> list[np.ndarray]:
-        """∇ log π of each decision of each trace: float64 [events, states * choices]."""
-        out = []
-        for path in self.steps:
-            score = np.zeros((len(path), *self.policy.shape))
-            for e, (s, c) in enumerate(path):
-                score[e, s] = -self.policy[s]
-                score[e, s, c] += 1
-            out.append(score.reshape(len(path), -1))
-        return out
-
-    def gradient(self) -> np.ndarray:
-        """∇J as Σ_τ P(τ) R(τ) Σ_e ∇ log π(e), float64 [states * choices]."""
-        weight = self.probabilities(self.policy) * self.total
-        return np.sum([w * score.sum(0) for w, score in zip(weight, self.scores, strict=True)], axis=0)
-
-    def gradient_by_jax(self) -> np.ndarray:
-        """∇J by differentiating the expected reward; call it where 64 bits are enabled."""
-        luck = np.array([t.luck for t in self.traces]) * self.total
+    def mean(self, logits: Array, values: Array) -> jax.Array:
+        """Σ_τ P(τ) x_τ for numbers x [N], differentiable in the logits [S, C]; for float64 enable 64 bits."""
         there = np.isfinite(self.logits)
+        log_policy = jax.nn.log_softmax(jnp.where(there, logits, -1e30), axis=1)
+        logs = jnp.sum(jnp.where(self.state < 0, 0.0, log_policy[self.state, self.choice]), axis=1)
+        return jnp.sum(np.array([luck for _, luck, _ in self.ends]) * jnp.asarray(values) * jnp.exp(logs))
 
-        def expected(logits: jax.Array) -> jax.Array:
-            log_policy = jax.nn.log_softmax(jnp.where(there, logits, -1e30), axis=1)
-            logs = [sum((log_policy[s, c] for s, c in path), start=jnp.zeros(())) for path in self.steps]
-            return jnp.sum(jnp.asarray(luck) * jnp.exp(jnp.stack(logs)))
+    def gradient(self, values: np.ndarray | None = None) -> np.ndarray:
+        """∇ Σ_τ P(τ) x_τ = Σ_τ P(τ) x_τ Σ_e ∇ log π(e), float64 [S, C]; x is R by default, which gives ∇J."""
+        weight = self.probabilities() * (self.total if values is None else values)
+        pushed = np.zeros(self.policy.shape)
+        where = self.state >= 0
+        np.add.at(pushed, (self.state[where], self.choice[where]), np.broadcast_to(weight[:, None], where.shape)[where])
+        return self.through_scores(pushed)
 
-        return np.asarray(jax.grad(expected)(jnp.asarray(np.where(there, self.logits, 0.0)))).ravel()
+    def through_scores(self, pushed: np.ndarray) -> np.ndarray:
+        """Σ_a x(h, a) ∇ log π(a | h) for numbers x [..., S, C]: x(h, a) − π(a | h) Σ_a' x(h, a')."""
+        return pushed - self.policy * pushed.sum(-1, keepdims=True)
 
     @functools.cached_property
     def q(self) -> np.ndarray:
-        """Q(h, a): expected reward from the choice on, its own included; 0 where there is no such choice."""
+        """Q(h, a): expected reward from the choice on, its own included, float64 [S, C]; 0 where no such choice is."""
         mass, amount = np.zeros(self.policy.shape), np.zeros(self.policy.shape)
-        weights = self.probabilities(self.policy)
-        for trace, path, weight in zip(self.traces, self.steps, weights, strict=True):
-            for e, (s, c) in enumerate(path):
-                mass[s, c] += weight
-                amount[s, c] += weight * (trace.reward + sum(trace.steps[e:]))
+        to_go = self.outcomes[:, None] + np.cumsum(self.step_rewards[:, ::-1], axis=1)[:, ::-1]
+        where = self.state >= 0
+        at = self.state[where], self.choice[where]
+        weight = np.broadcast_to(self.probabilities()[:, None], where.shape)
+        np.add.at(mass, at, weight[where])
+        np.add.at(amount, at, (weight * to_go)[where])
         return amount / np.where(mass > 0, mass, 1)
 
     @functools.cached_property
     def v(self) -> np.ndarray:
-        """V(h) = Σ_a π(a | h) Q(h, a), float64 [states]."""
+        """V(h) = Σ_a π(a | h) Q(h, a), float64 [S]."""
         return np.sum(self.policy * self.q, axis=1)
 
     @functools.cached_property
     def increments(self) -> np.ndarray:
-        """Q(h, a) − V(h): what a choice changed in the expected reward, float64 [states, choices]."""
+        """D(h, a) = Q(h, a) − V(h), what a choice changed in the expected reward: float64 [S, C]."""
         return np.where(np.isfinite(self.logits), self.q - self.v[:, None], 0.0)
 
     @functools.cached_property
-    def greedy(self) -> float:
-        """Expected R of the run in which each choice is the likeliest."""
-        best = np.eye(self.policy.shape[1])[np.argmax(self.policy, axis=1)]
-        return float(self.probabilities(best) @ self.total)
+    def anchors(self) -> np.ndarray:
+        """An id for each pair of an agent and what it sees, int [S]."""
+        seen: dict[tuple[str, History], int] = {}
+        return np.array([seen.setdefault((d.agent, d.sees), len(seen)) for d in self.states.values()])
+
+    def rest(self, history: History) -> Lottery:
+        """The lottery of R when the team goes on from a history by its policy; equal rewards are one prize."""
+        chance = self.probabilities()
+        prizes: dict[float, float] = {}
+        for i, (end, _, _) in enumerate(self.ends):
+            if end[: len(history)] == history:
+                reward = round(float(self.total[i]), 9)
+                prizes[reward] = prizes.get(reward, 0.0) + float(chance[i])
+        mass = sum(prizes.values())
+        return tuple((p / mass, reward) for reward, p in prizes.items())
+
+    def greedy(self) -> Lottery:
+        """The lottery of R of the run in which each choice is the likeliest."""
+        return self.ended(self._follow((), lambda history: int(np.argmax(self.logits[self._number(history)]))))
+
+    def frozen(self, trace: int, at: int) -> Lottery:
+        """The lottery of R where decision `at` is replaced by choice 0 and what came later stays as it was.
+
+        Each agent repeats its later choices in their order; one that has to decide more often than it did is idle.
+        """
+        end = self.ends[trace][0]
+        later: dict[str, list[int]] = {}
+        for i in range(at + 1, len(end)):
+            later.setdefault(self.states[end[:i]].agent, []).append(end[i])
+
+        def again(history: History) -> int:
+            decision = self.states[history]
+            kept = later.get(decision.agent, [])
+            return min(kept.pop(0), decision.choices - 1) if kept else 0
+
+        return self.ended(self._follow((*end[:at], 0), again))
+
+    def ended(self, end: History) -> Lottery:
+        """The lottery of R once every choice has been made."""
+        steps = sum(self.step(end[: i + 1]) for i in range(len(end)))
+        return tuple((p, reward + steps) for p, reward in self.outcome(end))
+
+    def _follow(self, history: History, choose: Callable[[History], int]) -> History:
+        while history in self.states:
+            history = (*history, choose(history))
+        return history
+
+    def _number(self, history: History) -> int:
+        return list(self.states).index(history)
+
+    @functools.cached_property
+    def agents(self) -> tuple[str, ...]:
+        """Every agent that may decide, by name, in the order of first decisions."""
+        return tuple(dict.fromkeys(d.agent for d in self.states.values()))
+
+    def worth(self, present: frozenset[str]) -> float:
+        """Expected R of a coalition of agents; one that is absent takes choice 0 wherever it decides."""
+        idle = np.eye(self.policy.shape[1])[0]
+        rows = [self.policy[s] if d.agent in present else idle for s, d in enumerate(self.states.values())]
+        return float(self.probabilities(np.array(rows)) @ self.total)
 
     def shapley(self) -> dict[str, float]:
-        """Shapley values of agents; an agent that is removed takes choice 0 wherever it decides."""
-        agents = sorted({d.agent for d in self.states.values()})
-        idle = np.eye(self.policy.shape[1])[0]
-
-        def worth(present: frozenset[str]) -> float:
-            rows = [self.policy[s] if d.agent in present else idle for s, d in enumerate(self.states.values())]
-            return float(self.probabilities(np.array(rows)) @ self.total)
-
-        n, out = len(agents), dict.fromkeys(agents, 0.0)
-        for agent in agents:
-            others = [a for a in agents if a != agent]
+        """Shapley values of the agents in the game `worth`, exact: they sum to J minus the worth of nobody."""
+        n, out = len(self.agents), dict.fromkeys(self.agents, 0.0)
+        for agent in self.agents:
+            others = [a for a in self.agents if a != agent]
             for size in range(n):
                 share = math.factorial(size) * math.factorial(n - size - 1) / math.factorial(n)
                 for team in itertools.combinations(others, size):
-                    out[agent] += share * (worth(frozenset(team) | {agent}) - worth(frozenset(team)))
+                    out[agent] += share * (self.worth(frozenset({*team, agent})) - self.worth(frozenset(team)))
         return out
 
     def batch(self) -> Traces:
-        """All traces as if read from a log, one group; only decisions, each caused by the one before it."""
-        return assemble([self._record(i) for i in range(len(self.traces))])
+        """All traces as if read from a log, one group: decisions only, each caused by the one before it."""
+        return assemble([self._record(i) for i in range(len(self.ends))])
 
     def _record(self, i: int) -> TraceRecord:
-        trace, path = self.traces[i], self.steps[i]
         record = TraceRecord(f"{self.name}-{i:04d}", self.name, "micro", format="world")
-        record.instances["lead"] = Agent("lead", "lead")
-        decisions = list(self.states.values())
-        for e, (s, c) in enumerate(path):
-            agent = decisions[s].agent
-            if agent != "lead":
-                record.instances[agent] = Agent(agent, "worker", "lead")
+        for position, (s, c) in enumerate(zip(self.state[i], self.choice[i], strict=True)):
+            if s < 0:
+                break
+            decision = list(self.states.values())[s]
+            lead = next(iter(record.instances), decision.agent)
+            record.instances.setdefault(
+                decision.agent, Agent(decision.agent, "worker", lead) if record.instances else Agent(lead, "lead")
+            )
             record.event(
-                f"e{e}",
-                decisions[s].type,
-                agent,
+                f"e{position}",
+                decision.type,
+                decision.agent,
                 action=True,
                 value=float(self.v[s]),
+                q_value=float(self.q[s, c]),
                 propensity=float(self.policy[s, c]),
-                event_reward=trace.steps[e],
+                stage=decision.stage,
+                event_reward=float(self.step_rewards[i, position]),
             )
-            if e:
-                record.edge(e - 1, e, EdgeType.CAUSAL)
-        record.rewards["team"] = trace.reward
-        record.evidence["greedy_reward"] = self.greedy
+            if position:
+                record.edge(position - 1, position, EdgeType.CAUSAL)
+        record.rewards["team"] = float(self.outcomes[i])
         return record
-
-
-def _spawn(h: History) -> Decision | None:
-    """The lead spawns a second worker or not; each worker then works well or badly; the lead aggregates."""
-    team = 1 + h[0] if h else 0
-    if not h:
-        return Decision("lead", EventType.ORCHESTRATOR_DECISION, 2)
-    if len(h) <= team:
-        return Decision(f"worker-{len(h)}", EventType.MESSAGE, 2)
-    return None
-
-
-def _delegate(h: History) -> Decision | None:
-    """The lead delegates to one of three; that worker messages one of two, or does nothing."""
-    if not h:
-        return Decision("lead", EventType.ORCHESTRATOR_DECISION, 3)
-    return Decision(f"worker-{h[0] + 1}", EventType.MESSAGE, 2) if len(h) == 1 else None
-
-
-def _stop(h: History) -> Decision | None:
-    """Up to three turns; at each but the first the lead may stop (0) or go on (1), which the worker answers."""
-    if len(h) == 3 or (h and h[-1] == 0 and len(h) % 2 == 1):
-        return None
-    return Decision("worker-1", EventType.MESSAGE, 2) if len(h) % 2 else Decision("lead", EventType.STOP, 2)
-
-
-def _bernoulli(p: float) -> tuple[tuple[float, float], ...]:
-    return (p, 1.0), (1 - p, 0.0)
-
-
-MICRO: dict[str, Micro] = {
-    m.name: m
-    for m in (
-        Micro("spawn-additive", _spawn, lambda h: ((1.0, 1.0 * sum(h[1:]) - 0.25 * h[0]),)),
-        Micro("spawn-and", _spawn, lambda h: ((1.0, float(all(h[1:]))),)),
-        Micro("delegate-bernoulli", _delegate, lambda h: _bernoulli((0.2, 0.5, 0.7)[h[0]] + 0.2 * h[1])),
-        Micro("stop-rewards", _stop, lambda h: ((1.0, float(sum(h))),), lambda h: 0.5 * len(h) - 0.75 * h[-1]),
-    )
-}
-"""Every micro-orchestration by name."""

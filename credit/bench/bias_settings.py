@@ -1,0 +1,162 @@
+"""How each method is tried by `credit.bench.bias`: what is sampled, what it is given, and what has no score.
+
+A method without an entry here is tried with its own defaults: on one trace where its scope is the trace, on groups of
+2 and 3 independent traces otherwise, with true evidence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+
+import estimators
+from credit.bench.draws import DECISIONS
+from credit.methods import METHODS
+from estimators.base import Credit
+from estimators.difference import difference_reward
+from estimators.factored import coma
+from graphs.event_graph import Array, EventGraph
+
+__all__ = ["SETTINGS", "UNSCORED", "Setting", "Way", "family"]
+
+Way = Literal["groups", "alone", "greedy", "rerun", "frozen", "replays", "nested"]
+"""What is sampled: K independent traces; one trace; one and a greedy run; one and, for each decision, the same with
+choice 0, the rest run again or kept; one with alternatives to each decision; a tree in which each alternative fans out.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One row of the table.
+
+    Attributes:
+      fn: the method.
+      way: what is sampled.
+      options: arguments other than evidence.
+      evidence: arguments by the name of the evidence that each is given (`credit.bench.batches.stack`).
+      reward: "outcome", beside which event rewards are given; or "returns", the outcome together with all event
+        rewards, for methods that know no event rewards or read them as something else.
+      event_reward: what is given under this name; None where the method takes no event rewards.
+      rescaled: whether advantages are multiplied by K / (K − 1).
+    """
+
+    fn: Callable[..., Credit]
+    way: Way = "groups"
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    evidence: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    reward: Literal["outcome", "returns"] = "outcome"
+    event_reward: str | None = "event_reward"
+    rescaled: bool = False
+
+
+def c3_pooled(graph: EventGraph, reward: Array, *, context: Array, node: Array, env_step: Array) -> Credit:
+    """`estimators.c3` with the plain mean over all leaves below a node as its value, in place of child means."""
+
+    def of(number: int) -> Credit:
+        only = jnp.asarray(env_step) == number  # a tree of one decision: every leaf is a child of its node
+        return estimators.c3(graph, reward, context=jnp.where(only, context, -1), node=jnp.where(only, node, -1))
+
+    result = of(0)
+    for number in range(1, DECISIONS):
+        here = jnp.asarray(env_step) == number
+        result = jax.tree.map(lambda new, old, here=here: jnp.where(here, new, old), of(number), result)
+    return result
+
+
+_TREE = {"context": "context", "node": "node"}
+_BAD = {"value": "wrong_value"}
+
+_SPECIAL: dict[str, Setting] = {
+    "remax": Setting(estimators.remax, "greedy", evidence={"greedy_reward": "greedy_reward"}),
+    "critic": Setting(
+        METHODS["critic"].fn, "alone", evidence={"value": "expected_return"}, reward="returns", event_reward=None
+    ),
+    "puppeteer": Setting(
+        METHODS["puppeteer"].fn, "alone", evidence={"tokens": "tokens"}, reward="returns", event_reward=None
+    ),
+    "difference_reward": Setting(
+        difference_reward, "rerun", evidence={"counterfactual_reward": "counterfactual_reward"}
+    ),
+    "c3": Setting(estimators.c3, "replays", evidence=_TREE, reward="returns", event_reward=None),
+    "magrpo": Setting(estimators.magrpo, "replays", evidence=_TREE),
+    "off_policy": Setting(
+        METHODS["off_policy"].fn,
+        evidence={need: need for need in (*METHODS["off_policy"].needs, "target_support")},
+        reward="returns",
+        event_reward=None,
+    ),
+    "mrlx": Setting(METHODS["mrlx"].fn, evidence={"block": "block"}, reward="returns", event_reward=None),
+    "foldgrpo": Setting(METHODS["foldgrpo"].fn, reward="returns", event_reward="mark"),
+    "foldgrpo_fork": Setting(METHODS["foldgrpo_fork"].fn, reward="returns", event_reward="mark"),
+}
+
+_VARIANTS: dict[str, Setting] = {
+    "dr_grpo x K/(K-1)": Setting(estimators.dr_grpo, rescaled=True),
+    "discounted_return, discount 0.9": Setting(estimators.discounted_return, "alone", {"discount": 0.9}),
+    "gae, lambda 1": Setting(estimators.gae, "alone", {"lambda_": 1.0}, {"value": "value"}),
+    "gae, lambda 1, wrong values": Setting(estimators.gae, "alone", {"lambda_": 1.0}, _BAD),
+    "gae, wrong values": Setting(estimators.gae, "alone", evidence=_BAD),
+    "gae, lambda 1, along agents": Setting(
+        estimators.gae, "alone", {"lambda_": 1.0, "along": "agent"}, {"value": "value"}
+    ),
+    "critic, wrong values": Setting(
+        METHODS["critic"].fn, "alone", evidence={"value": "wrong_expected_return"}, reward="returns", event_reward=None
+    ),
+    "coma, wrong critic": Setting(coma, "alone", evidence={"q_value": "wrong_q_value", "target_value": "wrong_value"}),
+    "difference_reward, later actions kept": Setting(
+        difference_reward, "frozen", evidence={"counterfactual_reward": "counterfactual_reward"}
+    ),
+    "dr_mas, no division": Setting(estimators.dr_mas, options={"scale": "none"}),
+    "dr_mas, one sample a trace": Setting(estimators.dr_mas, options={"population": "trace"}),
+    "mt_grpo, no division": Setting(estimators.mt_grpo, options={"scale": "none"}),
+    "gigpo, anchor = history": Setting(estimators.gigpo, evidence={"anchor": "history"}),
+    "c3, nested fan-out": Setting(estimators.c3, "nested", evidence=_TREE, reward="returns", event_reward=None),
+    "c3, pooled leaves": Setting(
+        c3_pooled, "replays", evidence={**_TREE, "env_step": "env_step"}, reward="returns", event_reward=None
+    ),
+    "c3, equal choices one node": Setting(estimators.c3, "groups", evidence=_TREE, reward="returns", event_reward=None),
+    "c3, z-norm": Setting(estimators.c3, "replays", {"normalise": True}, _TREE, reward="returns", event_reward=None),
+    "c3, as released, true critic": Setting(
+        estimators.c3,
+        "replays",
+        {"variant": "value_assisted", "normalise": True},
+        {**_TREE, "q_value": "q_value"},
+        reward="returns",
+        event_reward=None,
+    ),
+    "magrpo, discount 1, others' mean": Setting(
+        estimators.magrpo, "replays", {"discount": 1.0, "baseline": "leave_one_out"}, _TREE
+    ),
+}
+
+UNSCORED: dict[str, str] = {}
+"""Registered methods for which bias and advantage error say nothing, and why."""
+
+
+def family(name: str) -> list[str]:
+    """A method and its variants, or the one variant."""
+    return [name, *(variant for variant in _VARIANTS if name in METHODS and _base(variant) == name)]
+
+
+def _base(variant: str) -> str:
+    return variant.replace(",", " ").split()[0]
+
+
+def _settings() -> dict[str, Setting]:
+    table = {}
+    for name, method in METHODS.items():
+        if name in UNSCORED:
+            continue
+        way: Way = "alone" if method.scope == "trace" else "groups"
+        plain = Setting(method.fn, way, evidence={need: need for need in method.needs})
+        table[name] = _SPECIAL.get(name, plain)
+        table |= {variant: _VARIANTS[variant] for variant in family(name)[1:]}
+    return table
+
+
+SETTINGS: dict[str, Setting] = _settings()
+"""Every row of the table by name: registered methods with their defaults, each followed by its variants."""

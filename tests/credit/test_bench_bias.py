@@ -1,0 +1,249 @@
+"""Bias by enumeration: what promises none has none in every micro-orchestration, and the rest is what theory says."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import credit
+from credit.bench.batches import AGENTS, stack
+from credit.bench.bias import Row, cells, mean_gradient, measure, x64
+from credit.bench.bias_settings import SETTINGS, UNSCORED, family
+from credit.bench.bias_table import from_lists, inserted
+from credit.bench.draws import alone, independent, replays
+from graphs.micro import Micro
+from graphs.micro_worlds import MICRO
+from graphs.validate import validate
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = ("spawn-and", "delegate-luck", "relay-and")
+UNBIASED = (
+    "rloo", "dr_grpo x K/(K-1)", "remax", "reinforce_batch", "moving_average", "discounted_return", "gae",
+    "gae, lambda 1", "gae, lambda 1, wrong values", "c3", "c3, nested fan-out", "magrpo, discount 1, others' mean",
+    "turn_baseline", "coma", "difference_reward",
+)  # fmt: skip
+QUICK = ("rloo", "dr_grpo", "gae, lambda 1", "turn_baseline", "mt_grpo", "c3")
+"""Rows that the default run measures; the slow run measures all."""
+
+
+def committed() -> list[Row]:
+    return from_lists(json.loads((ROOT / "benchmarks" / "results" / "bias.json").read_text())["rows"])
+
+
+def check(names: tuple[str, ...], worlds: tuple[str, ...] = ()) -> None:
+    """Measured scores are the committed ones to 1e-6, relative where they exceed 1."""
+    known = {(row.method, row.world, row.k): row for row in committed()}
+    for cell in cells(names, worlds):
+        found, expected = measure(*cell), known[cell]
+        for score in ("bias", "cosine", "variance", "error", "rank", "sign", "answered"):
+            assert getattr(found, score) == pytest.approx(getattr(expected, score), rel=1e-6, abs=1e-6, nan_ok=True), (
+                cell,
+                score,
+            )
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_committed_table_is_what_the_code_gives(name: str) -> None:
+    check((name,), ("stop-rewards", "relay-and"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_whole_committed_table_is_what_the_code_gives(name: str) -> None:
+    check((name,))
+
+
+def test_every_method_has_rows_or_a_reason() -> None:
+    rows = {(row.method, row.world, row.k) for row in committed()}
+    assert rows == set(cells()), "run `python benchmarks/bias.py`"
+    assert set(credit.METHODS) <= set(SETTINGS) | set(UNSCORED)
+    assert set(UNSCORED) <= set(credit.METHODS)
+    for name, why in UNSCORED.items():
+        assert name not in SETTINGS and len(why) > 20, name
+
+
+def test_the_page_holds_the_committed_table() -> None:
+    page = (ROOT / "docs" / "bias.md").read_text()
+    assert inserted(page, committed()) == page, "run `python benchmarks/bias.py`"
+    for world in MICRO.values():
+        assert f"| `{world.name}` | {world.about} |" in page
+
+
+def test_what_promises_no_bias_has_none() -> None:
+    promised = {name for name, method in credit.METHODS.items() if method.unbiased}
+    assert promised <= set(UNBIASED)
+    rows = committed()
+    for row in rows:
+        if row.method in UNBIASED:
+            assert row.bias < 1e-6 and row.cosine == pytest.approx(1, abs=1e-9), row
+    assert {row.method for row in rows} >= set(UNBIASED)
+
+
+def factor(advantage: Callable[[float, np.ndarray], float], k: int, p: float) -> float:
+    """By how much E g exceeds ∇J where outcomes are 0 or 1, p the chance of 1, and A depends on outcomes only.
+
+    E[A_1 ∇ log π(τ_1)] = ∇p (E A(1, others) − E A(0, others)), over the outcomes of the K − 1 others.
+    """
+    total = 0.0
+    for others in itertools.product((0.0, 1.0), repeat=k - 1):
+        chance = math.prod(p if r else 1 - p for r in others)
+        total += chance * (advantage(1.0, np.array(others)) - advantage(0.0, np.array(others)))
+    return total
+
+
+def normalised(ddof: int, outside: float, inside: float = 0.0) -> Callable[[float, np.ndarray], float]:
+    """(r − mean) / (sqrt(variance + inside) + outside), 0 where there is no spread."""
+
+    def advantage(r: float, others: np.ndarray) -> float:
+        group = np.append(others, r)
+        return float((r - group.mean()) / (math.sqrt(group.var(ddof=ddof) + inside) + outside))
+
+    return advantage
+
+
+def leads(r: float, others: np.ndarray) -> float:
+    """Pass@k: the lead of the only best over the second."""
+    group = np.append(others, r)
+    return float((r - others.max()) / (group.std(ddof=1) + 1e-6)) if r > others.max() else 0.0
+
+
+CLOSED: dict[str, Callable[[float, np.ndarray], float]] = {
+    **dict.fromkeys(("grpo", "slime_grpo", "agent_lightning", "matpo", "wideseek_r1"), normalised(1, 1e-6)),
+    "trl_grpo": normalised(1, 1e-4),
+    "openrlhf_group_norm": normalised(1, 1e-9),
+    "c3_magrpo": normalised(0, 0.0, 1e-8),
+    "pass_at_k": leads,
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_bias_of_normalised_outcomes_is_a_sum_over_binomial_outcomes(name: str) -> None:
+    for row in committed():
+        if row.method == name and row.world in BINARY:
+            expected = abs(1 - factor(CLOSED[name], row.k, MICRO[row.world].v[0]))
+            assert row.bias == pytest.approx(expected, abs=1e-6), row
+            assert row.cosine == pytest.approx(1, abs=1e-9)
+
+
+def test_the_mean_of_a_group_shrinks_the_gradient() -> None:
+    """By 1/K; over rows of T decisions a trace, its own among them, by (T − 1)/(KT − 1) after the rescaling."""
+    for row in committed():
+        if row.method == "dr_grpo":
+            assert row.bias == pytest.approx(1 / row.k, abs=1e-9)
+        if row.world == "relay-and" and row.method in ("mt_grpo, no division", "marshal", "dr_mas, no division"):
+            assert row.bias == pytest.approx(1 / row.k, abs=1e-9)  # three turns, one for each agent, whatever happens
+        if row.method == "verl_rloo" and row.world in ("relay-and", "delegate-luck"):
+            turns = 3 if row.world == "relay-and" else 2
+            assert row.bias == pytest.approx((turns - 1) / (row.k * turns - 1), abs=1e-9)
+
+
+def turn_index_bias(world: Micro, k: int) -> np.ndarray:
+    """The closed form in the docstring of `estimators.mt_grpo`: −Σ_l {c_l ∇ρ_l + (1 − c_l) μ_l ∇p_l}."""
+    turns = turn_rewards(world)
+    out = np.zeros(world.policy.shape)
+    for earned in turns.T:
+        has = np.isfinite(earned)
+        p = world.probabilities() @ has
+        rho = world.probabilities() @ np.where(has, earned, 0)
+        c = (1 - (1 - p) ** k) / (k * p)
+        out -= c * slope(world, np.where(has, earned, 0)) + (1 - c) * rho / p * slope(world, has.astype(float))
+    return out
+
+
+def turn_rewards(world: Micro) -> np.ndarray:
+    """What each trace earned in its l-th turn, the outcome in the last; NaN where it has none: [N, turns]."""
+    agents = [d.agent for d in world.states.values()]
+    rows = []
+    for states, steps, outcome in zip(world.state, world.step_rewards, world.outcomes, strict=True):
+        taken = states[states >= 0]
+        begins = [i == 0 or agents[s] != agents[taken[i - 1]] for i, s in enumerate(taken)]
+        turn = np.cumsum(begins) - 1
+        earned = np.bincount(turn, steps[: len(taken)])
+        earned[-1] += outcome
+        rows.append(np.append(earned, [np.nan] * (4 - len(earned))))
+    table = np.array(rows)
+    return table[:, np.isfinite(table).any(0)]
+
+
+def slope(world: Micro, values: np.ndarray) -> np.ndarray:
+    """∇ E x by differentiation, not by enumeration of scores."""
+    logits = np.where(np.isfinite(world.logits), world.logits, 0.0)
+    with x64():
+        return np.asarray(differentiated(world)(logits, values))
+
+
+@functools.cache
+def differentiated(world: Micro) -> Callable[[np.ndarray, np.ndarray], jax.Array]:
+    return jax.jit(jax.grad(world.mean))
+
+
+@pytest.mark.parametrize("world", ["stop-rewards", "spawn-and"])
+def test_normalising_by_turn_index_is_wrong_by_the_group_means_that_a_policy_can_avoid(world: str) -> None:
+    for k in (2, 3):
+        found = mean_gradient("mt_grpo, no division", world, k) - MICRO[world].gradient()
+        np.testing.assert_allclose(found, turn_index_bias(MICRO[world], k), atol=1e-12)
+        assert np.linalg.norm(found) > 0.5 * np.linalg.norm(MICRO[world].gradient())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", ["hire-additive", "delegate-luck", "relay-and"])
+def test_normalising_by_turn_index_is_wrong_likewise_elsewhere(world: str) -> None:
+    for k in (2, 3):
+        found = mean_gradient("mt_grpo, no division", world, k) - MICRO[world].gradient()
+        np.testing.assert_allclose(found, turn_index_bias(MICRO[world], k), atol=1e-12)
+
+
+def test_every_way_of_sampling_is_a_distribution_of_valid_batches() -> None:
+    for world in MICRO.values():
+        for draws in (independent(world, 2), alone(world), replays(world, 2)):
+            assert draws.chance.sum() == pytest.approx(1, abs=1e-12) and draws.chance.min() > 0
+            batch = stack(draws)
+            for i in np.linspace(0, len(draws.chance) - 1, 5).astype(int):
+                graph = jax.tree.map(lambda values, i=i: values[i], batch.graph)
+                validate(graph)
+                taken = batch.state[i] >= 0
+                np.testing.assert_array_equal(taken, graph.event_mask)
+                np.testing.assert_array_equal(
+                    batch.state[i][taken], np.concatenate([world.state[m][world.state[m] >= 0] for m in
+                                                           draws.members[i] if m >= 0])
+                )  # fmt: skip
+                assert graph.num_agents == AGENTS * graph.num_traces
+
+
+def test_replays_visit_decisions_as_the_policy_does() -> None:
+    """The weight that a choice gets on average is its probability, so that Σ w A ∇ log π is a gradient estimate."""
+    for world in MICRO.values():
+        expected = np.zeros(world.policy.shape)
+        where = world.state >= 0
+        chance = np.broadcast_to(world.probabilities()[:, None], where.shape)
+        np.add.at(expected, (world.state[where], world.choice[where]), chance[where])
+        for draws in (independent(world, 3), replays(world, 2)):
+            batch, found = stack(draws), np.zeros(world.policy.shape)
+            where = batch.state >= 0
+            mass = draws.chance[:, None] * batch.weight
+            np.add.at(found, (batch.state[where], batch.choice[where]), mass[where])
+            np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_the_command_prints_a_table_and_json() -> None:
+    from credit.cli.bench import bench
+
+    result = CliRunner().invoke(bench, ["bias", "-m", "dr_grpo", "--world", "stop-rewards"])
+    assert result.exit_code == 0 and "0.5 / 0.333" in result.stdout and "stop-rewards" in result.stdout
+    result = CliRunner().invoke(bench, ["bias", "-m", "dr_grpo", "--world", "stop-rewards", "--json"])
+    plain = json.loads(result.stdout)
+    assert [row[:3] for row in plain["rows"]] == [
+        [name, "stop-rewards", k] for name in family("dr_grpo") for k in (2, 3)
+    ]
+    assert plain["fields"][3] == "bias" and plain["rows"][0][3] == pytest.approx(0.5)
+    result = CliRunner().invoke(bench, ["bias", "-m", "nobody"])
+    assert result.exit_code != 0 and "'nobody' is none of grpo" in result.stderr
