@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from credit.auditing import Audit, audit
     from credit.bridge import from_torch, to_pandas, to_torch
     from credit.channels import Channel, annealed, channel, depart, kimi_parl, sharp
+    from credit.chooser import Advice, choose
     from credit.columns import Rows, from_columns
     from credit.comparison import Comparison, compare
     from credit.judgements import Judgements, read_judgements
@@ -61,6 +62,7 @@ _HOME: dict[str, str] = {
     **dict.fromkeys(("Rows", "from_columns"), "credit.columns"),
     **dict.fromkeys(("Channel", "annealed", "channel", "depart", "kimi_parl", "sharp"), "credit.channels"),
     "weighted_sum": "credit.sums",
+    **dict.fromkeys(("Advice", "choose"), "credit.chooser"),
     **dict.fromkeys(("Comparison", "compare"), "credit.comparison"),
     **dict.fromkeys(("Audit", "audit"), "credit.auditing"),
     **dict.fromkeys(("Receipt", "explain"), "credit.receipt"),

@@ -19,12 +19,15 @@ import click
 
 from credit.cli.assign import assign
 from credit.cli.audit import audit
+from credit.cli.bench import bench
+from credit.cli.choose import choose
 from credit.cli.compare import compare
 from credit.cli.completion import completion
 from credit.cli.compose import compose
 from credit.cli.convert import convert
 from credit.cli.demo import demo
 from credit.cli.explain import explain
+from credit.cli.fit import fit
 from credit.cli.methods import methods
 from credit.cli.reading import REFUSED
 from credit.cli.schema import schema
@@ -99,6 +102,7 @@ def cli() -> None:
 
 
 for _command in (
-    validate, assign, compose, explain, audit, compare, show, methods, score, convert, schema, demo, completion,
+    validate, assign, compose, explain, audit, compare, show, methods, choose, score, convert, schema, demo, completion,
+    fit, bench,
 ):  # fmt: skip
     cli.add_command(_command)
