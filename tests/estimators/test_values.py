@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import credit
+from credit.law_batches import regular
 from estimators import factored, released, tokens
+from estimators.base import Reason
 
 
 def debate(seed: int) -> list[dict]:
@@ -159,6 +161,22 @@ def test_coma_is_centred_and_silent_where_nothing_matters() -> None:
     assert float(none) == 0 and np.isfinite(float(baseline))
     with pytest.raises(ValueError, match="expected one shape"):
         factored.coma_advantage(q, policy[:2], 0)
+
+
+def test_coma_on_a_log_is_coma_on_the_values_of_all_alternatives() -> None:
+    rng = np.random.default_rng(1)
+    batch = regular(0, {})
+    n = batch.graph.num_events
+    q, policy = rng.normal(size=(n, 3)).astype(np.float32), rng.dirichlet(np.ones(3), n).astype(np.float32)
+    action = rng.integers(0, 3, n)
+    advantage, baseline = factored.coma_advantage(q, policy, action)
+    q_value = q[np.arange(n), action]
+    found = credit.coma(batch.graph, batch.reward, q_value=q_value, target_value=baseline)
+    np.testing.assert_allclose(found.advantage, advantage, atol=1e-6)
+    assert found.centred and not found.own_outcome and np.asarray(found.valid).all()
+    q_value[3] = np.nan
+    missing = credit.coma(batch.graph, batch.reward, q_value=q_value, target_value=baseline)
+    assert np.flatnonzero(missing.reason).tolist() == [3] and int(missing.reason[3]) == Reason.NO_EVIDENCE
 
 
 def test_qmix_against_a_loop_and_its_slopes_against_differences() -> None:
