@@ -1,0 +1,112 @@
+"""Laws that every method obeys, and `check`, which tries them on a method: a published one or the user's own.
+
+    def mine(graph, reward, *, event_reward=None): ...
+    print(credit.check(mine, scope="group"))
+
+Each law is a function in `LAWS`; it returns "" where the law holds and the counter-example where it does not. They run
+the method on the batches of `credit.law_batches`. `docs/laws.md` says why each of them is one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, get_args
+
+from credit.law_batches import Needs
+from credit.laws import arrays, meaning
+from credit.laws.report import LawError, LawReport, LawResult
+from credit.laws.subject import Subject
+from credit.methods import Method, Scope
+from estimators.base import Credit
+from graphs.errors import excerpt
+from graphs.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+
+__all__ = ["LAWS", "LawError", "LawReport", "LawResult", "Subject", "check"]
+
+
+def check(
+    fn: Callable[..., Credit] | Method,
+    *,
+    needs: Sequence[str] | Mapping[str, Literal["event", "trace"]] = (),
+    scope: Scope = "group",
+    skip: Sequence[str] = (),
+    seed: int = 0,
+    strict: bool = True,
+) -> LawReport:
+    """Try the laws on a method.
+
+    Args:
+      fn: `fn(graph, reward, *, event_reward=None, **evidence) -> Credit`, with `functools.partial` for other options;
+        or an entry of `METHODS`, which brings its own `needs` and `scope`. `event_reward` may be missing.
+      needs: names of evidence in `graphs.schema` that `fn` is given; or a mapping from any name to "event" or "trace",
+        for evidence of your own (floats in (0, 1), NaN where absent).
+      scope: whose rewards can change a trace's numbers: "trace" its own only, "group", "batch", or "sequence" (those of
+        earlier traces).
+      skip: names in `LAWS` that are left out.
+      seed: of the batches.
+      strict: raise where a law is broken; otherwise the report says so.
+
+    Raises:
+      LawError: names the first broken law and gives the counter-example.
+      ValueError: `scope`, `skip` or `needs` name nothing known.
+    """
+    method = fn
+    if isinstance(method, Method):
+        fn, needs, scope = method.fn, method.needs, method.scope
+    if scope not in get_args(Scope):
+        raise ValueError(f"scope is {scope!r}; expected one of {', '.join(get_args(Scope))}")
+    for name in skip:
+        if name not in LAWS:
+            raise ValueError(f"skip has {name!r}; expected names among {', '.join(LAWS)}")
+    subject = Subject(fn, _levels(needs), scope, seed)
+    results: list[LawResult] = []
+    for name, law in LAWS.items():
+        if name in skip:
+            continue
+        if results and results[0].passed is False and results[0].law == "jit":
+            results.append(LawResult(name, None, "not tried: the method cannot be compiled"))
+            continue
+        results.append(subject.try_law(name, law))
+    inner = fn.func if isinstance(fn, functools.partial) else fn
+    report = LawReport(getattr(inner, "__name__", excerpt(fn)), tuple(results))
+    if strict and report.broken:
+        raise LawError(report)
+    return report
+
+
+def _levels(needs: Sequence[str] | Mapping[str, Literal["event", "trace"]]) -> Needs:
+    if isinstance(needs, Mapping):
+        return dict(needs)
+    levels: dict[str, Literal["event", "trace"]] = {}
+    for name in needs:
+        if name not in EVENT_EVIDENCE and name not in TRACE_EVIDENCE:
+            known = ", ".join([*EVENT_EVIDENCE, *TRACE_EVIDENCE])
+            raise ValueError(f"needs has {name!r}; expected names among {known}, or a mapping to 'event' or 'trace'")
+        levels[name] = "event" if name in EVENT_EVIDENCE else "trace"
+    return levels
+
+
+LAWS: dict[str, Callable[[Subject], str]] = {
+    law.__name__: law
+    for law in (
+        arrays.jit,
+        arrays.padding_is_zero,
+        arrays.padding_changes_nothing,
+        arrays.poison,
+        meaning.order,
+        meaning.missing_reward,
+        meaning.independence,
+        meaning.tight_scope,
+        meaning.response,
+        meaning.regular_is_valid,
+        arrays.finite,
+        arrays.gradients,
+        arrays.dtypes,
+        meaning.equal_rewards,
+        arrays.vmap,
+        meaning.no_event_reward,
+        meaning.unit,
+    )
+}
+"""Every law by name, in the order in which they are tried."""

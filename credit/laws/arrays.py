@@ -1,0 +1,144 @@
+"""Laws of a method as a function of arrays: compiled or not, padded, poisoned, mapped, differentiated, in any float."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import importlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credit.law_batches import LARGER, SIZES, Batch, draw_rewards, padded
+from credit.laws.subject import NUMBERS, QUICK, Subject, all_masked, differ, numbers, tied
+
+
+def jit(s: Subject) -> str:
+    """Compiles; once for batches of one shape; and gives what it gives operation by operation."""
+    for seed in range(2):
+        for batch in (padded(s.ragged(seed), SIZES), padded(s.regular(seed), SIZES)):
+            if detail := differ(s.run(batch), s.eager(batch), batch.graph.event_mask):
+                return detail
+    return "" if s.traced == 1 else f"traced {s.traced} times for batches of one shape; expected 1"
+
+
+def padding_is_zero(s: Subject) -> str:
+    """In padding and where `valid` is False all numbers are 0, `scale` is 1; environment events are never valid."""
+    for batch in (padded(s.ragged(), SIZES), all_masked(s)):
+        out = s.run(batch)
+        off = ~out["valid"]
+        blank = {name: np.full(len(off), float(name == "scale")) for name in NUMBERS}
+        if detail := differ({name: out[name] for name in NUMBERS}, blank, off, exactly=True):
+            return f"{detail} ({'padding' if not batch.graph.event_mask.all() else 'invalid'})"
+        wrong = out["valid"] & ~(batch.graph.event_mask & batch.graph.action_mask)
+        if wrong.any():
+            return f"event {int(np.argmax(wrong))} is valid; it is padding or no action"
+    return ""
+
+
+def padding_changes_nothing(s: Subject) -> str:
+    """More padding leaves the real numbers as they are."""
+    batch = s.ragged()
+    small, large = s.run(padded(batch, SIZES)), s.once(padded(batch, LARGER))
+    n = batch.graph.num_events
+    return differ({k: v[:n] for k, v in large.items()}, {k: v[:n] for k, v in small.items()}, np.ones(n, bool))
+
+
+def poison(s: Subject) -> str:
+    """NaN and infinity in padded rewards, evidence and times change no number, bit for bit."""
+    batch = s.ragged()
+    clean, poisoned = s.run(padded(batch, SIZES)), s.run(padded(batch, SIZES, poison=True))
+    return differ(poisoned, clean, np.ones(SIZES.events, bool), exactly=True)
+
+
+def finite(s: Subject) -> str:
+    """Valid numbers are finite (`stderr` may be infinite) and scales positive, in every awkward case."""
+    for batch in (padded(s.ragged(), SIZES), padded(s.ragged(1), SIZES), tied(s), all_masked(s)):
+        out = s.run(batch)
+        for name in ("credit", "baseline", "scale", "advantage"):
+            wrong = out["valid"] & ~(np.isfinite(out[name]) & ((out[name] > 0) | (name != "scale")))
+            if wrong.any():
+                return f"{name} of event {int(np.argmax(wrong))} is {out[name][np.argmax(wrong)]}"
+        if (np.isnan(out["stderr"]) | (out["stderr"] < 0)).any():
+            return "stderr is NaN or negative"
+    return ""
+
+
+def gradients(s: Subject) -> str:
+    """Gradients to rewards and evidence are finite at ties, in groups of one and of none, and where all is masked."""
+
+    @functools.partial(jax.jit, compiler_options=QUICK)
+    @jax.grad
+    def slopes_of(floats: dict[str, Any], batch: Batch) -> jax.Array:
+        evidence = {**batch.evidence, **{name: values for name, values in floats.items() if name in batch.evidence}}
+        parts = numbers(s.direct(Batch(batch.graph, floats["the reward"], floats["the event reward"], evidence)))
+        weight = jnp.sin(jnp.arange(SIZES.events) + 1.0)  # uneven, so that nothing cancels
+        stderr = jnp.where(jnp.isfinite(parts["stderr"]), parts["stderr"], 0)
+        return sum(
+            (jnp.sum(weight * parts[name]) for name in ("advantage", "credit", "baseline", "scale")),
+            start=jnp.sum(weight * stderr),
+        )
+
+    for batch in (padded(s.ragged(), SIZES), tied(s), all_masked(s)):
+        floats = {name: values for name, values in batch.evidence.items() if values.dtype.kind == "f"}
+        floats |= {"the reward": batch.reward, "the event reward": batch.event_reward}
+        for name, slope in slopes_of(floats, batch).items():
+            wrong = ~np.isfinite(np.asarray(slope))
+            if wrong.any():
+                return f"the gradient to {name}, at place {int(np.argmax(wrong))}, is not finite"
+    return ""
+
+
+def dtypes(s: Subject) -> str:
+    """float32 stays float32, also where 64 bits are enabled; bfloat16 is computed in float32; float64 is kept."""
+    batch = padded(s.regular(), SIZES)
+    expected = s.run(batch)
+    found = {jnp.float32: expected, jnp.bfloat16: s.eager(_cast(batch, jnp.bfloat16))}
+    with _x64():
+        found[jnp.float64] = s.once(_cast(batch, jnp.float64))
+        shapes = jax.eval_shape(lambda given: numbers(s.direct(given)), batch)
+    for name in NUMBERS:
+        if shapes[name].dtype != jnp.float32:
+            return f"{name} is {shapes[name].dtype} for float32 where 64 bits are enabled; expected float32"
+        for given, out in found.items():
+            promised = jnp.promote_types(given, jnp.float32)
+            if out[name].dtype != promised:
+                return f"{name} is {out[name].dtype} for {jnp.dtype(given).name}; expected {promised}"
+    for given, out in found.items():
+        if detail := differ(out, expected, batch.graph.event_mask):
+            return f"{detail} (in {jnp.dtype(given).name}, against float32)"
+    return ""
+
+
+def _x64() -> contextlib.AbstractContextManager[Any]:
+    """A context with 64 bits enabled; older JAX has it under `jax.experimental`."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    return importlib.import_module("jax.experimental").enable_x64(True)
+
+
+def _cast(batch: Batch, dtype: Any) -> Batch:
+    def cast(values: np.ndarray) -> Any:
+        return jnp.asarray(values).astype(dtype) if values.dtype.kind == "f" else values
+
+    evidence = {name: cast(values) for name, values in batch.evidence.items()}
+    return Batch(batch.graph, cast(batch.reward), cast(batch.event_reward), evidence)
+
+
+def vmap(s: Subject) -> str:
+    """Mapped over several rewards it gives what it gives for each of them."""
+    batch = padded(s.ragged(), SIZES)
+    real = s.ragged().graph
+    draws = [draw_rewards(real, np.random.default_rng(s.seed + seed)) for seed in range(3)]
+    rewards = np.stack([np.where(np.isnan(batch.reward), np.nan, np.resize(r, SIZES.traces)) for r in draws])
+    rewards = rewards.astype(np.float32)
+    over_rewards = jax.vmap(lambda r, b: numbers(s.direct(dataclasses.replace(b, reward=r))), in_axes=(0, None))
+    mapped = jax.jit(over_rewards, compiler_options=QUICK)(rewards, batch)
+    for i, reward in enumerate(rewards):
+        one = s.run(dataclasses.replace(batch, reward=reward))
+        if detail := differ({k: np.asarray(v)[i] for k, v in mapped.items()}, one, batch.graph.event_mask):
+            return f"{detail} (mapped)"
+    return ""

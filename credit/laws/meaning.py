@@ -1,0 +1,150 @@
+"""Laws of what credit means: whose rewards count, names and order that do not, units, and who is owed a number."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+
+from credit.law_batches import SIZES, Batch, draw_rewards, padded, rearranged
+from credit.laws.subject import NotApplicable, Subject, changes, differ, numbers
+from graphs.event_graph import KINDS
+from graphs.levels import LEVELS, Level, level_ids
+
+
+def order(s: Subject) -> str:
+    """Names, roles, groups and agents may be renumbered, and traces reordered unless the scope is "sequence"."""
+    for seed in range(2):
+        batch, rng = s.ragged(seed), np.random.default_rng(s.seed + seed)
+        traces = np.arange(batch.graph.num_traces)
+        moved, was = rearranged(batch, traces if s.scope == "sequence" else rng.permutation(traces), rng)
+        if detail := _moved_differ(s, batch, moved, was):
+            return f"{detail} (after renumbering)"
+    return ""
+
+
+def missing_reward(s: Subject) -> str:
+    """A trace without a reward gets no credit, and to the others it is as if it were not there."""
+    batch, rng = s.ragged(), np.random.default_rng(s.seed)
+    without = np.isnan(batch.reward)[batch.graph.trace_ids]
+    out = s.run(padded(batch, SIZES))
+    if out["valid"][: len(without)][without].any():
+        return "an event of a trace without reward is valid"
+    rest, was = rearranged(batch, np.flatnonzero(~np.isnan(batch.reward)), rng)
+    detail = _moved_differ(s, batch, rest, was)
+    return f"{detail} (without the traces that have no reward)" if detail else ""
+
+
+def _moved_differ(s: Subject, batch: Batch, moved: Batch, was: np.ndarray) -> str:
+    expected = {name: values[was] for name, values in s.run(padded(batch, SIZES)).items()}
+    found = {name: values[: len(was)] for name, values in s.run(padded(moved, SIZES)).items()}
+    return differ(found, expected, np.ones(len(was), bool))
+
+
+def independence(s: Subject) -> str:
+    """Rewards outside the scope change nothing, bit for bit: of other traces, other groups, or later traces."""
+    if s.scope == "batch":
+        raise NotApplicable("the scope is the batch")
+    batch = s.ragged()
+    if s.scope == "trace":
+        kept, other = np.arange(batch.graph.num_traces) == 6, "another trace"
+    elif s.scope == "group":
+        kept, other = batch.graph.group_ids == 3, "another group"  # one with groups before and behind it
+    else:
+        kept, other = np.arange(batch.graph.num_traces) < 11, "a later trace"  # which cuts that group in two
+    for seed in range(2):
+        if detail := changes(s, batch, kept, np.random.default_rng(s.seed + seed)):
+            return f"{detail} (before the rewards of {other} changed; the scope is {s.scope!r})"
+    return ""
+
+
+def tight_scope(s: Subject) -> str:
+    """The declared scope is no wider than it must be: rewards beyond the next narrower one do matter."""
+    batch = s.regular()
+    if s.scope == "trace":
+        raise NotApplicable("no scope is narrower than the trace")
+    if s.scope == "group":
+        kept, other = np.arange(batch.graph.num_traces) % 4 == 0, "of the same group"
+    elif s.scope == "batch":
+        kept, other = batch.graph.group_ids == 0, "of other groups"
+    else:
+        kept, other = np.arange(batch.graph.num_traces) >= 8, "of earlier traces"
+    for seed in range(8):
+        if changes(s, batch, kept, np.random.default_rng(s.seed + seed)):
+            return ""
+    return f"no reward {other} changed anything; the scope {s.scope!r} is too wide"
+
+
+def response(s: Subject) -> str:
+    """The numbers of a group change when the rewards of its traces do; never those that use no outcome at all."""
+    batch = s.regular()
+    mine = (batch.graph.group_ids == 0)[batch.graph.trace_ids]
+    first = padded(batch, SIZES)
+    before = s.run(first)["advantage"][: len(mine)][mine]
+    silent = s.scope == "trace" and not jax.eval_shape(s.direct, first).own_outcome
+    for seed in range(4):
+        rng = np.random.default_rng(s.seed + seed)
+        other = dataclasses.replace(batch, reward=draw_rewards(batch.graph, rng))
+        if (s.run(padded(other, SIZES))["advantage"][: len(mine)][mine] != before).any():
+            return "rewards change its advantages, though it declares that no outcome enters them" if silent else ""
+    if silent:
+        raise NotApplicable("it uses evidence only, no outcome")
+    return "no reward of group 0 changed the advantages of its events"
+
+
+def regular_is_valid(s: Subject) -> str:
+    """Where nothing is missing, every action is valid."""
+    batch = padded(s.regular(), SIZES)
+    out = s.run(batch)
+    wrong = batch.graph.event_mask & batch.graph.action_mask & ~out["valid"]
+    at = int(np.argmax(wrong))
+    return f"event {at} is not valid, with reason {out['reason'][at]}" if wrong.any() else ""
+
+
+def equal_rewards(s: Subject) -> str:
+    """Where all rewards of the scope are equal, whatever the value, advantages are exactly 0."""
+    if s.scope not in ("group", "batch"):
+        raise NotApplicable("nothing is compared within a group")
+    batch = s.regular()
+    groups = batch.graph.group_ids
+    for values in ([0.1, 1 / 3, 10000.1, -7.3], [0.3, 0.7, 1e-3, 3e6]):
+        reward = np.array(values, np.float32)[groups if s.scope == "group" else np.zeros_like(groups)]
+        flat = dataclasses.replace(batch, reward=reward, event_reward=np.zeros_like(batch.event_reward))
+        advantage = s.run(padded(flat, SIZES))["advantage"]
+        if advantage.any():
+            at = int(np.argmax(advantage != 0))
+            return (
+                f"advantage of event {at} is {advantage[at]} where every reward is {reward[batch.graph.trace_ids[at]]}"
+            )
+    return ""
+
+
+def no_event_reward(s: Subject) -> str:
+    """No event rewards is the same as event rewards of 0."""
+    if not s.takes_event_reward:
+        raise NotApplicable("the method takes no event_reward")
+    batch = padded(s.ragged(), SIZES)
+    zeros = s.run(dataclasses.replace(batch, event_reward=np.zeros_like(batch.event_reward)))
+    with jax.disable_jit():
+        none = numbers(s.fn(batch.graph, batch.reward, event_reward=None, **batch.evidence))
+    return differ({name: np.asarray(v) for name, v in none.items()}, zeros, batch.graph.event_mask)
+
+
+def unit(s: Subject) -> str:
+    """The result names a known unit, and within a unit valid events have the same numbers."""
+    batch = padded(s.ragged(), SIZES)
+    with jax.disable_jit():
+        declared = s.direct(batch).unit
+    if declared not in (*LEVELS, *KINDS):
+        return f"unit is {declared!r}; expected one of {', '.join((*LEVELS, *KINDS))}"
+    level: Level = next((level for level in LEVELS if level == declared), "event")  # a unit of a kind is the event
+    ids = np.asarray(level_ids(batch.graph, level))
+    out = s.run(batch)
+    for name in ("credit", "baseline", "scale"):
+        first: dict[int, float] = {}
+        for at in np.flatnonzero(out["valid"]):
+            value = float(out[name][at])
+            if first.setdefault(int(ids[at]), value) != value:
+                return f"{name} of event {at} is {value}; another event of its {declared} has {first[int(ids[at])]}"
+    return ""
