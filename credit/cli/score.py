@@ -1,4 +1,4 @@
-"""`credit score blame`: does a method's credit find the step and the agent that people blame?"""
+"""`credit score`: is a method's credit to be trusted? Blame: does it find the step and the agent that people blame?"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from credit.cli.assign import method_option, method_options
 from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, stdout, words
+from credit.cli.score_reliability import reliability
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["score"]
 
 
-@click.group(short_help="Hold credit against what people say.")
+@click.group(short_help="Hold credit against what people say, and against itself.")
 def score() -> None:
-    """Hold credit against what people say."""
+    """Hold credit against what people say, and against itself."""
+
+
+score.add_command(reliability)
 
 
 @score.command(short_help="Rank of the blamed agent and step.")

@@ -1,0 +1,222 @@
+"""Signal to noise: closed forms against enumeration, thin logs against full ones, and a run that was stopped."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import estimators
+from credit.bench import snr_theory as theory
+from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Point, fit, measure, run
+from credit.bench.snr_logs import draw_log, fitted, plain_graph
+from credit.bench.snr_schemes import SCHEMES, Effort, left_out, registered, scheme_of
+from credit.bench.snr_theory import Setting
+from credit.cli import cli
+from credit.methods import METHODS
+from graphs.errors import CreditError
+
+TINY = Effort(traces=800, rows=30_000, full=10)
+
+
+def enumerated(length: int, group: int, chance: Any) -> float:
+    """SNR of A = R_1 − mean of the others, over all choices; `chance` gives outcomes and their probabilities."""
+    sums = np.array([sum(x) for x in itertools.product((-1, 1), repeat=length)])
+    first = np.array([x[0] for x in itertools.product((-1, 1), repeat=length)])
+    outcome, probability = chance(sums)
+    mean = float(np.mean(np.sum(outcome * probability, axis=1)))
+    square = float(np.mean(np.sum(outcome**2 * probability, axis=1)))
+    good = first == 1
+    signal = float(np.mean(np.sum(outcome * probability, axis=1)[good])) - mean
+    own = float(np.mean(np.sum(outcome**2 * probability, axis=1)[good])) - (signal + mean) ** 2
+    return signal / math.sqrt(own + (square - mean**2) / (group - 1))
+
+
+def test_closed_forms_are_those_of_enumeration() -> None:
+    quiet = Setting(noise=0.0, group=3)
+
+    def certain(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return sums[:, None].astype(float), np.ones((len(sums), 1))
+
+    assert theory.shared(6, quiet, 2) == pytest.approx(enumerated(6, 3, certain))
+    for slope in (0.2, 1.0):
+
+        def coin(sums: np.ndarray, slope: float = slope) -> tuple[np.ndarray, np.ndarray]:
+            p = 1 / (1 + np.exp(-slope * sums))
+            return np.broadcast_to([[0.0, 1.0]], (len(sums), 2)), np.stack([1 - p, p], axis=1)
+
+        assert theory.bernoulli(6, quiet, slope) == pytest.approx(enumerated(6, 3, coin))
+
+
+def test_closed_forms_have_their_limits() -> None:
+    w = Setting()
+    assert theory.shared(10, w, 7) == pytest.approx(0.29397, abs=5e-6)
+    assert theory.parts(10, w, 10) == pytest.approx(1.97203, abs=5e-6)
+    assert theory.parts(100, w, 1) == theory.shared(100, w, 7)
+    assert theory.critic(50, w, 0.0, 1.0) == pytest.approx(theory.critic(50, w, 1e-12, 1.0))
+    one_step = w.signal / math.sqrt((49 * 2 * 0.3 + w.noise**2 + 0.3) / 50)
+    assert theory.critic(50, w, 0.3, 0.0) == pytest.approx(one_step)
+    # Worthless claims leave the shared baseline, perfect ones the noise and the baseline's.
+    assert theory.control(100, w, 1e12, 7, math.inf) == pytest.approx(theory.shared(100, w, 7))
+    assert theory.control(100, w, 0.0, math.inf, math.inf) == pytest.approx(w.signal / w.noise)
+    assert theory.normalised(10_000, w) / theory.shared(10_000, w, 7) == pytest.approx(0.9650, abs=1e-3)  # c₄(8)
+
+
+def test_gae_has_the_noise_that_its_closed_form_says() -> None:
+    """Noise of the advantage as a linear map of everything that was drawn."""
+    length, mse, lambda_, w = 7, 0.6, 0.8, Setting(signal=2.0, noise=1.5)
+    drawn = 2 * length + 1  # x, ε, errors of the values
+    sd = np.concatenate([np.full(length, w.signal), [w.noise], np.full(length, math.sqrt(mse))])
+    variance = []
+    for t in range(length):
+        row = np.zeros(drawn)
+        for k in range(t, length):
+            delta = np.zeros(drawn)
+            delta[k] += 1
+            delta[length + 1 + k] -= 1
+            if k + 1 < length:
+                delta[length + 2 + k] += 1
+            else:
+                delta[length] += 1
+            row += lambda_ ** (k - t) * delta
+        row[t] = 0  # given the decision
+        variance.append(float(np.sum((row * sd) ** 2)))
+    assert theory.critic(length, w, mse, lambda_) == pytest.approx(w.signal / math.sqrt(np.mean(variance)))
+
+
+@pytest.mark.parametrize("name", ["rloo", "dr_mas", "parts"])
+def test_a_thin_log_says_what_the_full_one_says(name: str) -> None:
+    w, agents, length, traces = Setting(group=4), 5, 20, 12
+    full = draw_log(np.random.default_rng(0), w, length, traces, agents=agents, full=True)
+    events = traces * length
+    thin = plain_graph(traces, agents, 1, w.group)
+    last = full.part[:events].reshape(traces * agents, -1).sum(1)
+
+    def advantage(graph: Any, part: np.ndarray, rows: int) -> np.ndarray:
+        if name == "parts":
+            nothing = np.zeros_like(full.reward)
+            credit = estimators.group_relative(graph, nothing, event_reward=part, by="agent_name")
+        else:
+            credit = METHODS[name].fn(graph, full.reward)
+        return np.asarray(credit.advantage)[:rows]
+
+    wide = advantage(full.graph, full.part, events).reshape(traces * agents, -1)
+    short = advantage(thin, fitted(last), traces * agents)
+    assert np.all(wide == wide[:, :1])
+    # Dr. MAS counts rows: more of them scale its standard deviation, all by one number.
+    scale = float(np.sum(wide[:, 0] * short) / np.sum(short**2))
+    np.testing.assert_allclose(wide[:, 0], scale * short, rtol=2e-5, atol=1e-6)
+    assert name == "dr_mas" or scale == pytest.approx(1)
+
+
+def test_measured_points_are_where_the_closed_forms_are() -> None:
+    names = ("shared, leave one out", "split by role, parts scored")
+    report = run([SCHEMES[name] for name in names], lengths=(10, 100, 1000), effort=TINY)
+    for point in report.points:
+        assert point.theory is not None
+        assert point.low - 0.5 * (point.high - point.low) < point.theory < point.high + 0.5 * (point.high - point.low)
+        assert point.unconditional == pytest.approx(point.snr / math.sqrt(1 + point.snr**2))
+        assert point.decisions >= 800 * point.length
+    for line in report.fits:
+        assert line.theory is not None and abs(line.slope - line.theory) < 0.1
+
+
+def test_bands_cover_and_slopes_have_intervals() -> None:
+    scheme, w = SCHEMES["shared, leave one out"], Setting()
+    points = [measure(scheme, 30, w, TINY, seed) for seed in range(40)]
+    assert sum(bool(p.agrees) for p in points) >= 37
+    errors = [p.snr - theory.shared(30, w, 7) for p in points]
+    assert np.std(errors) == pytest.approx(np.mean([p.high - p.low for p in points]) / 2 / 2.576, rel=0.35)
+
+    def at(length: int, snr: float, half: float) -> Point:
+        numbers = {"cost": 1.0, "equal_cost": snr, "decisions": 1.0, "parts": 1, "log": "full", "seconds": 0.0}
+        return Point("s", "m", length, 8, snr, snr - half, snr + half, snr, 3 / length, **numbers)
+
+    line = fit([at(10, 1.0, 0.1), at(100, 0.1, 0.01), at(100_000, 5.0, 1.0)])
+    assert line is not None and line.lengths == 2
+    assert (line.slope, line.theory) == (pytest.approx(-1), pytest.approx(-1))
+    assert line.half_width == pytest.approx(math.sqrt(2) * 0.1 / math.log(10))
+    assert fit([at(10, 1.0, 0.1)]) is None
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    schemes, options = [SCHEMES["shared, leave one out"]], {"lengths": (10, 30, 100), "effort": TINY}
+
+    def stopped(todo: list[Any]) -> Iterator[Any]:
+        yield from todo[:2]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(schemes, folder=tmp_path, progress=stopped, **options)
+    kept = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    assert len(kept) == 2
+    report = run(schemes, folder=tmp_path, **options)
+    assert {file: file.stat().st_mtime_ns for file in kept} == kept and len(list(tmp_path.iterdir())) == 3
+    fresh = run(schemes, **options)
+    assert [p.snr for p in report.points] == [p.snr for p in fresh.points]
+    run(schemes, folder=tmp_path, seed=1, **options)
+    assert len(list(tmp_path.iterdir())) == 6
+
+
+def test_every_method_has_a_scheme_or_a_reason() -> None:
+    named = {scheme.method for scheme in SCHEMES.values()} | set(registered()) | set(left_out())
+    assert set(METHODS) <= named
+    assert not set(registered()) & set(left_out())
+    assert all(length % 10 == 0 for length in (*LENGTHS, *QUICK_LENGTHS)) and FULL.traces > QUICK.traces
+
+
+def test_ones_own_method_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import jax.numpy as jnp\n"
+        "from estimators import rloo\n"
+        "def half(graph, reward, *, propensity):\n"
+        "    return rloo(graph, jnp.asarray(reward) * propensity[0])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    command = ["bench", "snr", "--quick", "--lengths", "10", "-m", "mine:half", "-m", "shared, leave one out"]
+    done = CliRunner().invoke(cli, [*command, "-o", str(tmp_path / "out"), "--json"])
+    assert done.exit_code == 0, done.output
+    mine, shared = json.loads(done.stdout)["points"]
+    assert mine["low"] < shared["theory"] < mine["high"] and mine["theory"] is None
+    assert json.loads((tmp_path / "out" / "snr.json").read_text())["points"][0]["scheme"] == "mine:half"
+    assert (tmp_path / "out" / "snr.parquet").exists()
+    shown = CliRunner().invoke(cli, [*command, "-o", str(tmp_path / "out")])
+    assert "mine:half" in shown.stdout and "closed form" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: scheme_of("nonsense"), "no scheme or method is called 'nonsense'"),
+        (lambda: scheme_of("no.such:thing"), "cannot be imported"),
+        (lambda: scheme_of("math:pi"), "expected a function"),
+        (lambda: scheme_of("estimators:magrpo"), "needs context, node"),
+        (lambda: scheme_of("gigpo"), "needs anchor"),
+        (lambda: run(lengths=(15,)), "length 15"),
+        (lambda: run(groups=(1,)), "group size 1"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(call: Any, words: str) -> None:
+    with pytest.raises(CreditError, match=words):
+        call()
+
+
+@pytest.mark.slow
+def test_the_quick_run_says_what_the_closed_forms_say() -> None:
+    report = run(lengths=QUICK_LENGTHS, effort=QUICK)
+    for line in report.fits:
+        assert line.theory is not None
+        assert abs(line.slope - line.theory) <= 0.1, line
+    known = [p.agrees for p in report.points if p.agrees is not None]
+    assert sum(known) >= 0.95 * len(known)
+    success = {line.scheme: line.last_decade for line in report.fits if line.scheme.startswith("success")}
+    for name, expected in (("slope 1", -0.5), ("slope 2/sqrt(T)", -0.5), ("slope 2/T", -1.0)):
+        found = success[f"success, {name}"]
+        assert found is not None and abs(found - expected) < 0.12

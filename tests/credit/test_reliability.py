@@ -1,0 +1,93 @@
+"""Split-half agreement: high where credit follows the kind of action, none where it is noise, else refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from credit.cli import cli
+from credit.reliability import reliability
+from estimators.base import Credit, finish
+from graphs.errors import CreditError
+from graphs.traces import Traces
+from graphs.worlds import TeamWorld
+
+
+@pytest.fixture(scope="module")
+def traces() -> Traces:
+    world = TeamWorld("centralized", agents=6, events=40, group_size=4)
+    return world.traces(world.sample(jax.random.key(0), 48))
+
+
+def scored(traces: Traces, amount: np.ndarray) -> Credit:
+    """That amount on each action of a trace with an outcome."""
+    graph = traces.graph
+    there = np.asarray(graph.action_mask) & np.isfinite(np.asarray(traces.reward))[np.asarray(graph.trace_ids)]
+    padded = np.zeros(graph.num_events, np.float32)
+    padded[: len(amount)] = amount
+    one = np.ones_like(padded)
+    return finish(
+        graph, credit=padded, baseline=0 * one, scale=one, stderr=one, reason=np.where(there, 0, 3).astype(np.int8),
+        unit="event", estimand="score", source="test", centred=False, own_outcome=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("halves", ["groups", "traces"])
+def test_credit_that_follows_the_agent_agrees_and_noise_does_not(traces: Traces, halves: str) -> None:
+    n = traces.sizes.events
+    names = np.asarray(traces.graph.agent_name_ids)[np.asarray(traces.graph.agent_ids)[:n]]
+    worth = np.random.default_rng(0).normal(size=names.max() + 1)[names]
+    noise = np.random.default_rng(1).normal(size=n)
+    sure = reliability(traces, lambda half: scored(half, worth), by="agent", halves=halves, resamples=50)
+    assert sure.agreement == pytest.approx(1) and sure.low == pytest.approx(1)
+    assert sure.groups == 12
+    mixed = reliability(traces, lambda half: scored(half, worth + 4 * noise), by="agent", halves=halves, resamples=50)
+    blind = reliability(traces, lambda half: scored(half, noise), by="agent", halves=halves, resamples=50)
+    assert 0 < mixed.agreement < sure.agreement
+    assert mixed.stepped_up == pytest.approx(2 * mixed.agreement / (1 + mixed.agreement))
+    assert blind.low < 0.5 and blind.agreement < mixed.agreement
+
+
+def test_halves_see_different_outcomes_and_a_seed_gives_the_same_again(traces: Traces) -> None:
+    seen = []
+
+    def method(half: Traces) -> Credit:
+        seen.append(np.isfinite(np.asarray(half.reward))[: half.sizes.traces])
+        return scored(half, np.ones(half.sizes.events))
+
+    first = reliability(traces, method, by="agent", halves="traces", splits=3, resamples=5)
+    for one, other in zip(seen[::2], seen[1::2], strict=True):
+        assert not np.any(one & other) and np.all(one | other)
+        assert set(np.bincount(np.repeat(np.arange(12), 4), one)) == {2.0}
+    again = reliability(traces, method, by="agent", halves="traces", splits=3, resamples=5)
+    assert str(first) == str(again)  # NaN: ones do not vary
+
+
+def test_what_cannot_be_split_is_refused(traces: Traces) -> None:
+    world = TeamWorld("swarm", agents=3, events=12, group_size=2)
+    small = world.traces(world.sample(jax.random.key(0), 2))
+    for options, words in (
+        ({"halves": "groups"}, "1 task"),
+        ({"halves": "traces"}, "2 traces"),
+        ({"halves": "events"}, "halves is"),
+        ({"by": "colour"}, "by is"),
+    ):
+        with pytest.raises(CreditError, match=words):
+            reliability(small, lambda half: scored(half, np.ones(half.sizes.events)), **options)
+    two_kinds = reliability(traces, lambda half: scored(half, np.arange(half.sizes.events) % 7), by="role", resamples=5)
+    assert np.isfinite(two_kinds.agreement)
+
+
+def test_the_command_line_says_both(shared_data: Path) -> None:
+    command = ["score", "reliability", str(shared_data / "tau_bench_airline"), "-m", "rloo", "--json", "--splits", "2"]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["halves"]
+    assert found["groups"]["groups"] == found["traces"]["groups"] == 20
+    assert -1 <= found["traces"]["low"] <= found["traces"]["agreement"] <= found["traces"]["high"] <= 1
+    assert "95 % interval" in CliRunner().invoke(cli, [*command[:-3], "--splits", "2"]).stdout
