@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,3 +76,10 @@ def changed() -> Callable[..., Any]:
         return pad(whole, room), np.where(later[:, None], other.dense, episodes.dense)
 
     return change
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Callable[[str], dict]:
+    """A case of the goldens by its name."""
+    path = Path(__file__).parent.parent / "golden" / "oracles.json"
+    return {case["name"]: case for case in json.loads(path.read_text())["cases"]}.__getitem__
