@@ -100,8 +100,7 @@ def draw_snr(curves: Sequence[Curve], *, x: Literal["length", "cost"] = "length"
         handles.append(
             Line2D([], [], color=colour, marker=marker, markersize=5, linewidth=1.2, linestyle=_joined(curve))
         )
-        slope = "" if curve.slope is None else f"  (slope {curve.slope:+.2f})"
-        labels.append(printable(curve.name, 48) + slope)
+        labels.append(printable(curve.name, 48) + (_slope(curve) if x == "length" else ""))
         known = _positive(curve.snr)
         last.append(-known[-1] if len(known) else np.inf)
     order = np.argsort(last, kind="stable")
@@ -136,6 +135,12 @@ def _draw(axes: Axes, curve: Curve, x: np.ndarray, colour: str, marker: str, flo
 def _joined(curve: Curve) -> Any:
     """How a scheme's points are joined: by its closed form, or by straight lines where it has none."""
     return "-" if curve.theory is None else DASHED
+
+
+def _slope(curve: Curve) -> str:
+    if curve.slope is None:
+        return ""
+    return f"  (slope {0.0 if abs(curve.slope) < 0.005 else curve.slope:+.2f})".replace("-", "\N{MINUS SIGN}")
 
 
 def _positive(values: Array) -> np.ndarray:

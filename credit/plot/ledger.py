@@ -43,7 +43,8 @@ def draw_ledger(
 
     Read from top to bottom: each bar begins where the one above it ended, an agent's bar spans those of its events, and
     the last bar is the reward. Blue adds, orange takes away; grey is what no action of the log accounts for, hatched
-    what no claim explains. Thin lines are ± one standard error, where the ledger states one. Numbers are at the right.
+    what no claim explains. Thin lines are ± one standard error, where the ledger states one; those of an agent take the
+    errors of its events for independent. Numbers are at the right.
 
     Agents stand in the order of the spawn forest. Where events do not fit, agents are drawn without them; where agents
     do not fit, those of the largest entries are drawn and the others are one bar.

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from credit.bias import Row
+    from credit.bench.bias import Row
 
 __all__ = ["draw_methods"]
 
 PANELS: tuple[tuple[str, str], ...] = (
     ("bias", "bias of the mean gradient\n[share of |∇J|]"),
-    ("variance", "variance of the gradient\n[reward²]"),
+    ("variance", "variance of the gradient\n[|∇J|², for equally many runs]"),
     ("rank", "order of advantages\n[Kendall's tau-b]"),
 )
 EXACT = 1e-9  # what rounding leaves of an exact zero
@@ -31,21 +31,26 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
     """Draw bias, variance and order of each method, a marker for each world; methods of least bias come first.
 
     Bias is |E g − ∇J| / |∇J| and lies on an axis that is linear below 0.01, so that exact zeros have a place; variance
-    is E|g|² − |E g|²; order is the rank correlation of mean advantages with true increments, and missing where all
-    advantages are equal. Methods are ordered by their largest bias over the worlds drawn, then by mean variance.
+    is E|g|² − |E g|², in units of |∇J|² and for equally many runs; order is the rank correlation of mean advantages
+    with true increments, and missing where all advantages are equal. Methods are ordered by their largest bias over
+    the worlds drawn, then by mean variance.
 
     Args:
-      rows: of `credit.bias.rows`.
-      k: the group size to draw.
+      rows: of `credit.bench.bias.measure`.
+      k: the group size to draw, or, of a method that was measured at smaller sizes only, the largest of them.
       title: above the panels; "" for none.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
-      CreditError: no row has this group size.
+      CreditError: no row has this group size or less.
     """
-    chosen = [row for row in rows if row.k == k]
+    size: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row.k <= k:
+            size[row.method, row.world] = max(row.k, size.get((row.method, row.world), 0))
+    chosen = [row for row in rows if size.get((row.method, row.world)) == row.k]
     if not chosen:
-        raise CreditError(f"no row has k = {k}; the rows have {sorted({row.k for row in rows})}")
+        raise CreditError(f"no row has k = {k} or less; the rows have {sorted({row.k for row in rows})}")
     from matplotlib.lines import Line2D
 
     by_method: dict[str, list[Row]] = {}
@@ -89,5 +94,5 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
 
 
 def _merit(rows: Sequence[Row]) -> tuple[float, float]:
-    worst = max(row.bias for row in rows)
+    worst = max((row.bias for row in rows if np.isfinite(row.bias)), default=np.inf)
     return (0.0 if worst < EXACT else worst, float(np.mean([row.variance for row in rows])))

@@ -169,7 +169,7 @@ def test_curves_stand_where_they_were_measured() -> None:
     data = {tuple(map(float, line.get_ydata())) for line in axes.lines}
     assert tuple(0.9 / np.sqrt(LENGTH)) in data and (0.7, 0.7, 0.7) in data
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == [HOSTILE, "falls  (slope -0.50)", "closed form, not fitted"]  # the best at its last point first
+    assert legend == [HOSTILE, "falls  (slope −0.50)", "closed form, not fitted"]  # the best at its last point first
     assert not any(text.get_parse_math() for text in figure.legends[0].get_texts())
     assert "[decisions]" in axes.get_xlabel()
     assert_nothing_clipped(figure)
@@ -203,7 +203,7 @@ def row(method: str, world: str, bias: float, rank: float = 1.0, k: int = 3) -> 
 
 def test_methods_of_least_bias_come_first() -> None:
     rows = [row("b", "w1", 0.5), row("b", "w2", 1e-15), row(HOSTILE, "w1", 2e-16), row(HOSTILE, "w2", 0.0)]
-    rows += [row("c", "w1", 0.1, np.nan), row("c", "w2", 0.2), row("d", "w1", 9.0, k=2)]
+    rows += [row("c", "w1", 0.1, np.nan), row("c", "w2", 0.2), row("b", "w1", 9.0, k=2), row("d", "w1", 0.3, k=4)]
     figure = drawn(draw_methods(rows))
     axes = figure.axes[0]
     labels = axes.get_yticklabels()
@@ -211,8 +211,10 @@ def test_methods_of_least_bias_come_first() -> None:
     assert not any(label.get_parse_math() for label in labels)
     assert sorted(float(x) for line in axes.lines for x in line.get_xdata()) == [0, 0, 0, 0.1, 0.2, 0.5]
     assert_nothing_clipped(figure)
-    with pytest.raises(CreditError, match=r"no row has k = 5; the rows have \[2, 3\]"):
-        draw_methods(rows, k=5)
+    with pytest.raises(CreditError, match=r"no row has k = 1 or less; the rows have \[2, 3, 4\]"):
+        draw_methods(rows, k=1)
+    alone = draw_methods([row("b", "w1", 0.5), row("replays", "w1", 0.1, k=1)])  # of one size only, and that smaller
+    assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == ["replays", "b"]
 
 
 def test_calibration_is_the_mean_outcome_of_each_bin() -> None:
