@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from pathlib import Path
@@ -57,6 +58,12 @@ def small_world(kind: str, seed: int) -> TeamWorld:
 # The oracle goes through all completions and counts a score from the words of the documentation.
 
 
+@functools.lru_cache(maxsize=1)
+def descendants(world: TeamWorld) -> set[int]:
+    graph = nx.DiGraph(zip(world.script.senders.tolist(), world.script.receivers.tolist(), strict=True))
+    return set(nx.descendants(graph, int(world.script.events[world.rule.marked])))
+
+
 def score(world: TeamWorld, x: tuple[bool, ...]) -> int:
     script, n = world.script, len(x)
     agent = [int(script.agents[e]) for e in script.events]
@@ -76,8 +83,7 @@ def score(world: TeamWorld, x: tuple[bool, ...]) -> int:
         cost = sum(1 for a in by_choice if x[script.agent_on[a]])
         return sum(weight[d] for d in good if agent[d] not in by_choice[1::2]) - cost
     if world.kind == "poisoned" and world.rule.marked not in good:
-        graph = nx.DiGraph(zip(script.senders.tolist(), script.receivers.tolist(), strict=True))
-        reached = nx.descendants(graph, int(script.events[world.rule.marked]))
+        reached = descendants(world)
         good = [d for d in good if int(script.events[d]) not in reached]
     return sum(weight[d] for d in good)
 
@@ -91,13 +97,18 @@ def mean_outcome(world: TeamWorld, x: tuple[bool, ...]) -> float:
     return link.good if z else link.bad
 
 
+@functools.lru_cache(maxsize=1)
+def completions(world: TeamWorld) -> tuple[np.ndarray, np.ndarray]:
+    """All choices [2^D, D] and the expected outcome of each."""
+    everything = list(itertools.product((False, True), repeat=world.decisions))
+    return np.array(everything), np.array([mean_outcome(world, x) for x in everything])
+
+
 def enumerated(world: TeamWorld, task: int, choice: np.ndarray, present: np.ndarray) -> list[float]:
     """E[R | first j decisions as in this trace] for all j."""
     p = world.chance[task]
-    everything = list(itertools.product((False, True), repeat=len(p)))
-    chance = np.array([math.prod(q if good else 1 - q for good, q in zip(x, p, strict=True)) for x in everything])
-    mean = np.array([mean_outcome(world, x) for x in everything])
-    table = np.array(everything)
+    table, mean = completions(world)
+    chance = np.where(table, p, 1 - p).prod(axis=1)
     values = []
     agree = np.ones(len(table), bool)
     for j in range(len(p) + 1):
@@ -109,11 +120,10 @@ def enumerated(world: TeamWorld, task: int, choice: np.ndarray, present: np.ndar
 
 def verify(world: TeamWorld, seed: int) -> None:
     runs = world.sample(jax.random.key(seed), 4)
-    truth = world.increments(runs)
-    for i in range(len(runs.reward)):
+    truth, records = world.increments(runs), world.records(runs)
+    for i, record in enumerate(records):
         present = np.asarray(runs.present[i])
         values = enumerated(world, int(runs.task[i]), np.asarray(runs.choice[i]), present)
-        record = world.records(runs)[i]
         expected = np.zeros(len(record.ids))
         expected[record.actions] = np.diff(values)[present]
         mask = truth.event_mask[i]
@@ -301,14 +311,17 @@ def test_a_team_of_three_hundred_is_written_read_assigned_composed_and_drawn(tmp
 
     world = TeamWorld("swarm", agents=300, events=4000, group_size=4)
     runs = world.sample(jax.random.key(0), 4)
-    native.write(world.traces(runs, world.increments(runs)), tmp_path / "team.jsonl")
+    truth = world.increments(runs)
+    native.write(world.traces(runs, truth), tmp_path / "team.jsonl")
     traces: Traces = read(tmp_path / "team.jsonl")
     assert (traces.sizes.events, traces.sizes.agents) == (16_000, 1200)
     total = credit.rloo(traces.graph, traces.reward)
     value = np.where(traces.evidence["value"].mask, traces.evidence["value"].values, np.nan)
     claim = credit.gae(traces.graph, traces.reward, value=value, lambda_=0.0)
-    ledger = credit.compose(traces.graph, traces.reward, [total, claim], lambda_=0.0)
-    assert ledger.coverage > 0.99
+    expected = np.zeros(traces.graph.num_traces, np.float32)
+    expected[:4] = truth.expected
+    ledger = credit.compose(traces.graph, traces.reward, [total, claim], expected=expected, lambda_=0.0)
+    assert ledger.coverage > 0.999  # the critic is right, so nothing is left unexplained
     figure = credit.draw_trace(traces, 0, np.asarray(ledger.increments))
     figure.savefig(tmp_path / "team.png")
     assert (tmp_path / "team.png").stat().st_size > 10_000
