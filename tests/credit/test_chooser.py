@@ -16,7 +16,7 @@ from graphs.readers import read
 
 
 def write(path: Path, *, rewards: tuple[float, ...] = (0.0, 1.0, 1.0), agents: int = 1, **evidence: Any) -> Path:
-    """Traces of one task: a decision and two messages; evidence by name, the same at all events or by (trace, event)."""
+    """Traces of one task: a decision and two messages; evidence by name, one for all events or by (trace, event)."""
     lines = []
     for i, reward in enumerate(rewards):
         events: list[dict[str, Any]] = []

@@ -1,0 +1,146 @@
+"""Every method on a log with every evidence, from file to numbers; against the world's truth where it estimates that.
+
+The world is enumerated: three decisions, right with probability 1/2 each, reward 1 if all are right, so that its eight
+traces are one group, and a replay tree with two alternatives in each context. With V before a decision, Q of its choice
+and D = Q − V, every number below is known exactly; the tolerance is that of float32, 1e-6.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.cli.options import run_method
+from credit.published import PUBLISHED
+from estimators.increments import as_increment
+from graphs.errors import CreditError
+from graphs.readers import read
+from graphs.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+
+LEAVES = list(itertools.product((0, 1), repeat=3))
+AGENTS = ("planner", "solver", "solver")
+
+
+def value(choices: tuple[int, ...]) -> float:
+    """V after these choices."""
+    return float(all(choices)) / 2 ** (3 - len(choices))
+
+
+def known(leaf: tuple[int, ...], k: int) -> dict[str, Any]:
+    """Evidence of the k-th decision of a trace."""
+    before, through = leaf[:k], leaf[: k + 1]
+    name = "".join(map(str, before)) or "root"
+    return {
+        "value": value(before),
+        "q_value": value(through),
+        "target_value": value(before),  # the policy's mean of Q over the two choices
+        "propensity": 0.5,
+        "log_prob": float(np.log(0.5)),
+        "context": name,
+        "node": "".join(map(str, through)),
+        "sibling_parent": name,
+        "anchor": name,
+        "env_step": k,
+        "stage": k,
+        "tokens": 3 + k,
+        "event_reward": 0.0,
+        "env_reward": value(through) - value(before),
+        "counterfactual_reward": 0.0,  # any decision made wrong costs the reward
+        "block": "b",
+    }
+
+
+def write(path: Path, without: str = "") -> Path:
+    """The log, with every key of evidence that there is but one."""
+    lines = []
+    for leaf in LEAVES:
+        events = []
+        for k in range(3):
+            event: dict[str, Any] = {"id": f"e{k}", "t": k, "type": "message", "agent": AGENTS[k], "action": True}
+            filler = {key: {"float": 0.5, "count": 1, "id": "x"}[spec.kind] for key, spec in EVENT_EVIDENCE.items()}
+            events.append(event | {key: v for key, v in (filler | known(leaf, k)).items() if key != without})
+        content: dict[str, Any] = {"trace_id": "t" + "".join(map(str, leaf)), "task_id": "q", "events": events}
+        content |= {"edges": [], "rewards": {"team": float(all(leaf))}, "costs": {"tokens": 9, "wall_clock_s": 1.0}}
+        per_trace = {key: 1.0 for key in TRACE_EVIDENCE if key != without}
+        lines.append(json.dumps(content | {"schema_version": "1.0", "evidence": per_trace}))
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> credit.Traces:
+    return read(write(tmp_path_factory.mktemp("logs") / "x.jsonl"))
+
+
+V = np.array([[value(leaf[:k]) for k in range(3)] for leaf in LEAVES])
+Q = np.array([[value(leaf[: k + 1]) for k in range(3)] for leaf in LEAVES])
+R = np.array([[float(all(leaf))] * 3 for leaf in LEAVES])
+
+
+def increments(lambda_: float) -> Callable[[credit.Traces, credit.Credit], np.ndarray]:
+    return lambda traces, result: np.asarray(as_increment(traces.graph, result, lambda_=lambda_).credit)
+
+
+def difference(traces: credit.Traces, result: credit.Credit) -> np.ndarray:
+    return np.asarray(result.credit) - np.asarray(result.baseline)
+
+
+TRUTH: dict[str, tuple[tuple[str, ...], Callable[[credit.Traces, credit.Credit], np.ndarray], np.ndarray]] = {
+    "gae": ((), increments(0.95), Q - V),  # at any λ, its increments are the differences of the values
+    "coma": ((), difference, Q - V),
+    "c3": ((), difference, 2 * (Q - V)),  # against the other of two alternatives: (Q − V) / (1 − π)
+    "magrpo": (("discount=1.0",), difference, Q - V),  # against the mean of both
+    "dr_grpo": ((), difference, R - V[0, 0]),  # the mean of the eight is V at the start
+    "rloo": ((), difference, (R - V[0, 0]) * 8 / 7),
+    "remax": ((), difference, R - 1.0),  # the greedy run earns 1
+    "discounted_return": ((), difference, R),
+    "difference_reward": ((), difference, R),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "magrpo" else n for n in sorted(TRUTH)]
+)
+def test_numbers_are_the_worlds(traces: credit.Traces, name: str) -> None:
+    options, number, truth = TRUTH[name]
+    result = run_method(traces, name, options)
+    found = number(traces, result)[: 3 * len(LEAVES)].reshape(len(LEAVES), 3)
+    np.testing.assert_allclose(found, truth, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(credit.METHODS))
+def test_every_method_runs_on_logs_that_have_its_evidence(traces: credit.Traces, name: str) -> None:
+    result = run_method(traces, name)
+    there = np.asarray(result.valid)
+    assert there[: 3 * len(LEAVES)].all() and not there[3 * len(LEAVES) :].any()
+    assert np.isfinite(np.asarray(result.advantage)).all()
+
+
+@pytest.mark.parametrize("name", sorted(name for name, method in credit.METHODS.items() if method.needs))
+def test_what_is_missing_is_named(tmp_path: Path, name: str) -> None:
+    for need in credit.METHODS[name].needs:
+        poorer = read(write(tmp_path / f"{need}.jsonl", without=need))
+        with pytest.raises(CreditError, match=f"needs evidence that the log does not have. '{need}'"):
+            run_method(poorer, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["tau_bench_airline", "who_and_when"])
+def test_every_name_runs_on_real_logs_or_names_what_is_missing(shared_data: Path, folder: str) -> None:
+    real = read(shared_data / folder)
+    for name in [*credit.METHODS, *PUBLISHED]:
+        try:
+            result = run_method(real, name)
+        except CreditError as error:
+            assert "needs evidence that the log does not have" in str(error) or "not computable from logs" in str(error)
+        else:
+            assert np.isfinite(np.asarray(result.advantage)).all()
+            assert result.credit.shape == (real.graph.num_events,)
