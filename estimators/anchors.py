@@ -151,7 +151,7 @@ def gigpo(
     known = known & (observed >= 0)
     reason = jnp.where((reason == Reason.VALID) & ~known, Reason.NO_EVIDENCE, reason)
     num = graph.num_events
-    meeting = pair_ids(key, observed, known)
+    meeting = pair_ids(jnp.maximum(observed, 0), key, known, num)
     # Relative to one of them, so that equal returns differ by exactly 0.
     reference = to_go[segment_first(meeting, num, known)]
     relative = jnp.where(known, to_go - reference[meeting], jnp.zeros_like(to_go))

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import segment_sum
+from graphs.segment import segment_count, segment_first, segment_sum
 
-__all__ = ["Along", "Chains", "chains"]
+__all__ = ["Along", "Chains", "chains", "grouped_order"]
 
 Along = Literal["trace", "agent"]
 
@@ -84,10 +84,35 @@ def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
         order, chain, num = place, jnp.asarray(graph.trace_ids), graph.num_traces
     elif along == "agent":
         chain, num = jnp.asarray(graph.agent_ids), graph.num_agents
-        order = jnp.lexsort((chain, ~jnp.asarray(graph.event_mask))).astype(jnp.int32)  # stable; padding last
+        order = grouped_order(graph, chain, num)
         chain = chain[order]
     else:
         raise ValueError(f"along is {along!r}; expected 'trace' or 'agent'")
     row = jnp.asarray(rows)[order]
     last_place = jax.ops.segment_max(jnp.where(row, place, -1), chain, num_segments=num)
     return Chains(order, chain, row, row & (last_place[chain] == place))
+
+
+def grouped_order(graph: EventGraph, ids: Array, num: int) -> jax.Array:
+    """The events in the order of `ids`, int [E] in [0, num), and those of one id in log order; padding last: int32 [E].
+
+    The ids must not span traces. A counting sort: all traces take their steps side by side, so the loop is as long as
+    the longest trace. It was four times as fast as sorting two million events by two keys.
+    """
+    place, real = jnp.arange(graph.num_events, dtype=jnp.int32), jnp.asarray(graph.event_mask)
+    trace, ids = jnp.asarray(graph.trace_ids), jnp.asarray(ids)
+    length = segment_count(trace, graph.num_traces, real, jnp.int32)
+    start = segment_first(trace, graph.num_traces, real)
+
+    def step(at: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        ahead, position = state
+        # A trace that has ended writes out of range, where nothing is kept.
+        event = jnp.where(at < length, start + at, graph.num_events)
+        mine = jnp.where(at < length, ids[jnp.minimum(event, graph.num_events - 1)], num)
+        position = position.at[event].set(ahead[jnp.minimum(mine, num - 1)], mode="drop")
+        return ahead.at[mine].add(1, mode="drop"), position
+
+    count = segment_count(ids, num, real, jnp.int32)
+    first = jnp.cumsum(count, dtype=jnp.int32) - count
+    _, position = jax.lax.fori_loop(0, jnp.max(length), step, (first, place))
+    return jnp.zeros_like(place).at[position].set(place)

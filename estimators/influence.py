@@ -61,7 +61,7 @@ def maporl(
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
     number = event_ids(graph, "stage", stage)
     known = row & (number >= 0)
-    of_round = pair_ids(trace, number, known)
+    of_round = pair_ids(trace, number, known, graph.num_traces)
     lead_of = segment_first(of_round, n, known)[of_round]
     mean = score[lead_of] + segment_mean(score - score[lead_of], of_round, n, known)[of_round]
     if share == "all":

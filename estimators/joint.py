@@ -63,7 +63,7 @@ def magrpo(
     turn = event_ids(graph, "node", node)
     acts = real & jnp.asarray(graph.action_mask) & scored[trace] & (turn >= 0)
     acts = acts & (event_ids(graph, "context", context) >= 0)
-    joint = pair_ids(trace, turn, acts)  # a joint turn as it occurs in one trace
+    joint = pair_ids(jnp.maximum(turn, 0), trace, acts, n)  # a joint turn as it occurs in one trace
     lead_of = segment_first(joint, n, acts)[joint]
     leads = acts & (lead_of == place)
 

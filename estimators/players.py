@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
-from estimators.chains import chains
+from estimators.chains import chains, grouped_order
 from estimators.group import Members, Over, statistics
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids, unit_ids
@@ -68,7 +68,8 @@ def marshal(
 
     player = _names(graph, by)[graph.agent_ids]
     group = jnp.asarray(graph.group_ids)[trace]
-    m = Members(to_go, pair_ids(player, group if over == "group" else jnp.zeros_like(group), leads), leads, lead_of)
+    other = group if over == "group" else jnp.zeros_like(group)
+    m = Members(to_go, pair_ids(player, other, leads, graph.num_agents), leads, lead_of)
     n, mean, squares = statistics(m)
     key, x = m.key[lead_of], to_go[lead_of]
     if scale == "std":
@@ -129,7 +130,7 @@ def spiral_rae(
     row, leads, lead_of = _turns(graph, scored)
     mine = unit[graph.agent_ids]
 
-    order = jnp.lexsort((mine, ~jnp.asarray(graph.event_mask)))  # stable: events of a player of a trace, in log order
+    order = grouped_order(graph, mine, graph.num_agents)  # events of a player of a trace, in log order
     begun = jnp.cumsum(leads[order].astype(jnp.int32), dtype=jnp.int32)
     begun = jnp.zeros_like(begun).at[order].set(begun)
     last = jax.ops.segment_max(jnp.where(leads, begun, 0), mine, num_segments=graph.num_agents)

@@ -73,7 +73,7 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
     begun = jnp.cumsum(leads.astype(jnp.int32), dtype=jnp.int32)
     number = begun - begun[segment_first(trace, graph.num_traces, row)][trace]
     group = jnp.asarray(graph.group_ids)
-    key = pair_ids(group[trace], number, leads)
+    key = pair_ids(group[trace], number, leads, graph.num_traces)
 
     chain = chains(graph, leads)
     earned = jnp.where(chain.last, outcome[trace], jnp.zeros_like(outcome[trace]))

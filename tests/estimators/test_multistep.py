@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import credit
+from credit.law_batches import SIZES, padded, ragged
+from estimators.chains import grouped_order
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "oracles.json"
 
@@ -113,3 +115,11 @@ def test_a_missing_value_invalidates_the_actions_that_lead_to_it_only() -> None:
     result = credit.gae(graph, reward, value=value)
     assert rows.gather(np.asarray(result.valid)).tolist() == [False, False, True, True, True, True]
     assert credit.REASONS[int(result.reason[rows.event[0]])] == "the log lacks the evidence that the method needs here"
+
+
+def test_events_of_one_agent_stand_together_in_log_order() -> None:
+    batch = padded(ragged(0, {}), SIZES)
+    order = np.asarray(grouped_order(batch.graph, batch.graph.agent_ids, SIZES.agents))
+    real = int(batch.graph.event_mask.sum())
+    np.testing.assert_array_equal(order[:real], np.argsort(batch.graph.agent_ids[:real], kind="stable"))
+    np.testing.assert_array_equal(order[real:], np.arange(real, SIZES.events))

@@ -99,6 +99,21 @@ def test_pair_ids_number_the_pairs_like_a_dict(seed: int, top: int) -> None:
     np.testing.assert_array_equal(pair_ids(jnp.asarray(first), jnp.asarray(second), jnp.asarray(mask)), expected)
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("spread", [2, 2**20, 2**31 - 1])
+def test_pair_ids_side_by_side_are_the_same_pairs_in_the_same_order(seed: int, spread: int) -> None:
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 4, LENGTH).astype(np.int32)
+    second = (rng.integers(-1, 2, LENGTH) * (spread // 2) + 5).astype(np.int32)  # few fit beside each other, or none
+    mask = rng.random(LENGTH) < 0.8
+    plain = np.asarray(pair_ids(first, second, mask))
+    found = np.asarray(pair_ids(first, second, mask, 4))
+    assert found.min() >= 0 and found.max() < LENGTH and not found[~mask].any()
+    assert len(np.unique(found[mask])) == len(np.unique(plain[mask]))
+    order = np.argsort(plain[mask], kind="stable")
+    assert (np.diff(found[mask][order]) >= 0).all()
+
+
 def test_pair_ids_of_nothing() -> None:
     zeros = jnp.zeros(4, jnp.int32)
     assert pair_ids(zeros, zeros, jnp.zeros(4, bool)).tolist() == [0, 0, 0, 0]
