@@ -9,6 +9,7 @@ import pytest
 
 import credit
 from estimators import released
+from estimators.turn_tokens import turn_tokens
 
 Batch = Callable[..., tuple]
 Oracle = Callable[[str], dict]
@@ -119,3 +120,40 @@ def test_marshal_score_normalize(batch: Batch, oracle: Oracle, output: str, scal
     close(credit.marshal(graph, reward, scale=scale).advantage[row], case["outputs"][output])
     constant = credit.marshal(graph, np.full_like(reward, 0.1), scale=scale).advantage[row]
     assert not np.asarray(constant).any()
+
+
+@pytest.mark.parametrize(("output", "scale"), [("asym_clip", "std"), ("identity", "none"), ("mean_std_const", "std")])
+def test_marshal_score_normalize_in_its_other_settings(batch: Batch, oracle: Oracle, output: str, scale: str) -> None:
+    """The clip of the oracle does not bind, "identity" subtracts nothing, and equal scores give exactly 0."""
+    case = oracle("marshal_score_normalize")
+    expected = case["outputs"][output]
+    x = [0.1] * len(expected) if output == "mean_std_const" else case["inputs"]["x"]
+    graph, reward, _, _, row = batch(group=[0] * len(x), trace=list(range(len(x))), agent=["p0"] * len(x), reward=x)
+    result = credit.marshal(graph, reward, scale=scale)
+    close((result.credit if output == "identity" else result.advantage)[row], expected)
+
+
+def test_marshal_score_normalize_under_a_mask(batch: Batch, oracle: Oracle) -> None:
+    """Three scores count, equally spaced by their standard deviation of 2; traces without an outcome are masked."""
+    expected = np.ravel(oracle("marshal_score_normalize")["outputs"]["masked_mean_std"])
+    x = np.array([1.0, np.nan, 5.0, 3.0, np.nan, np.nan], np.float32)
+    graph, reward, _, _, row = batch(group=[0] * 6, trace=list(range(6)), agent=["p0"] * 6, reward=[0.0] * 6)
+    reward = np.array(reward)
+    reward[np.asarray(graph.trace_ids)[row]] = x
+    close(credit.marshal(graph, reward, scale="std").advantage[row], expected)
+
+
+def test_marshal_masks(oracle: Oracle) -> None:
+    case = oracle("marshal_masks")
+    given, outputs = case["inputs"], case["outputs"]
+    ids, scores = np.array(given["ids"]), np.array([given["turn_scores"]], np.float32)
+    options = {"start": given["im_start"], "end": given["im_end"], "header": given["assistant_hdr"]}
+    found = turn_tokens(ids, scores, **options)
+    close(found.response, outputs["response_mask"])
+    close(found.turn_end, outputs["turn_end"])
+    close(found.after_prompt, outputs["non_prompt_mask"])
+    close(found.rewards, outputs["scores"])
+    cut = turn_tokens(ids[:, :-1], scores, **options)  # the last turn broken off: its reward moves to the last column
+    assert np.flatnonzero(cut.turn_end[0]).tolist() == [12, 19] and float(cut.rewards[0, 19]) == 1.0
+    with pytest.raises(ValueError, match="expected it to begin with start"):
+        turn_tokens(ids, scores, start=1, end=9, header=[2, 3])

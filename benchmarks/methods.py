@@ -1,0 +1,244 @@
+"""Every method at the design point as multiples of one segment sum; GAE beside rlax's; coverage of off-policy intervals.
+
+    python benchmarks/methods.py [speed|gae|coverage] ...     (default: all)
+
+512 traces of 4,000 events and 300 agents, groups of 8. A method and the segment sum that it is measured against run in
+turns, so that other work on the machine slows both; figures are medians. Results go to benchmarks/results/methods.json,
+section by section.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import credit
+from estimators.offpolicy import policy_value
+from estimators.tokens import gae as block_gae
+from graphs import EventGraph, EventType
+from graphs.schema import EVENT_EVIDENCE
+from graphs.worlds.siblings import overlapping_world, unanswerable_world
+
+RESULTS = Path(__file__).parent / "results" / "methods.json"
+TRACES, LENGTH, AGENTS, GROUP = 512, 4000, 300, 8
+REPEATS = 3
+BRANCHING = 3  # decisions of a trace at which its group of 8 branches in two
+
+
+def graph_of(traces: int = TRACES, length: int = LENGTH, agents: int = AGENTS) -> EventGraph:
+    """All events are actions; an agent acts four times running, the first spawned the others."""
+    n, place = traces * length, np.arange(length)
+    acting = (place // 4 * 7) % agents
+    trace = np.repeat(np.arange(traces, dtype=np.int32), length)
+    owner = np.repeat(np.arange(traces, dtype=np.int32), agents)
+    return EventGraph(
+        event_type=np.full(n, int(EventType.MESSAGE), np.int32),
+        action_mask=np.ones(n, bool),
+        event_mask=np.ones(n, bool),
+        time=np.full(n, np.nan, np.float32),
+        trace_ids=trace,
+        agent_ids=(trace * agents + np.tile(acting, traces)).astype(np.int32),
+        turn_ids=(trace * (length // 4) + np.tile(place // 4, traces)).astype(np.int32),
+        senders=np.zeros(8, np.int32),
+        receivers=np.zeros(8, np.int32),
+        edge_type=np.zeros(8, np.int32),
+        edge_mask=np.zeros(8, bool),
+        agent_name_ids=np.tile(np.arange(agents, dtype=np.int32) % 10, traces),
+        agent_role_ids=np.tile(np.arange(agents, dtype=np.int32) % 3, traces),
+        agent_parent=(owner * agents).astype(np.int32),
+        agent_trace=owner,
+        agent_mask=np.ones(traces * agents, bool),
+        group_ids=(np.arange(traces) // GROUP).astype(np.int32),
+        trace_mask=np.ones(traces, bool),
+    )
+
+
+def evidence_of(graph: EventGraph, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Something for every name that a method of the table needs."""
+    n, trace = graph.num_events, np.asarray(graph.trace_ids)
+    place = np.arange(n) - trace.astype(np.int64) * LENGTH
+    leaf, group = trace % GROUP, trace // GROUP
+    # A replay tree: at its first decisions a group branches in two; from then on every trace is alone.
+    depth = np.minimum(place + 1, BRANCHING)
+    after = np.where(place < BRANCHING, (group * GROUP + (leaf >> (BRANCHING - depth))) * LENGTH + place, np.arange(n))
+    before = np.where(place < BRANCHING, (group * GROUP + (leaf >> (BRANCHING - depth + 1))) * LENGTH + place, after)
+    floats = {
+        name: rng.uniform(0.1, 0.9, n).astype(np.float32) for name, key in EVENT_EVIDENCE.items() if key.kind == "float"
+    }
+    half = np.full(n, 0.5, np.float32)
+    return {
+        **floats,
+        "context": before.astype(np.int32),
+        "node": after.astype(np.int32),
+        "completion": after.astype(np.int32),
+        "propensity": half,
+        "target_propensity": half,
+        "anchor": (group * 97 + place % 97).astype(np.int32),
+        "block": (trace // 5).astype(np.int32),
+        "stage": (place // 40).astype(np.int32),
+        "env_step": (place // 4).astype(np.int32),
+        "tokens": rng.integers(1, 200, n).astype(np.int32),
+        "greedy_reward": rng.uniform(size=graph.num_traces).astype(np.float32),
+    }
+
+
+def interleaved(calls: dict[str, Callable[[], Any]], reference: Callable[[], Any], repeats: int) -> dict[str, Any]:
+    """Median seconds of each call, and its median multiple of the reference timed right before and after it."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    multiples: dict[str, list[float]] = {name: [] for name in calls}
+
+    def timed(call: Callable[[], Any]) -> float:
+        start = time.perf_counter()
+        jax.block_until_ready(call())
+        return time.perf_counter() - start
+
+    for call in (*calls.values(), reference):
+        timed(call)  # compiles
+    base: list[float] = []
+    for _ in range(repeats):
+        for name, call in calls.items():
+            around = [timed(reference)]
+            spent = timed(call)
+            around.append(timed(reference))
+            base += around
+            seconds[name].append(spent)
+            multiples[name].append(spent / statistics.mean(around))
+    return {
+        "segment_sum seconds": round(statistics.median(base), 5),
+        "methods": {
+            name: {"seconds": round(statistics.median(seconds[name]), 4), "multiple": round(statistics.median(m), 1)}
+            for name, m in sorted(multiples.items(), key=lambda item: statistics.median(item[1]))
+        },
+    }
+
+
+def speed(only: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Each method of the table, with event rewards, as a multiple of one segment sum over the same events."""
+    rng = np.random.default_rng(0)
+    graph = graph_of()
+    evidence = {name: jnp.asarray(values) for name, values in evidence_of(graph, rng).items()}
+    reward = jnp.asarray(rng.uniform(size=TRACES).astype(np.float32))
+    step = jnp.asarray(np.where(rng.random(graph.num_events) < 0.05, 0.1, 0).astype(np.float32))
+    graph = jax.tree.map(jnp.asarray, graph)
+    total = jax.jit(lambda x, ids: jax.ops.segment_sum(x, ids, num_segments=TRACES))
+
+    def bind(method: credit.Method) -> Callable[[], Any]:
+        given = {name: evidence[name] for name in method.needs}
+        fn = jax.jit(lambda g, r, e, extra: method.fn(g, r, event_reward=e, **extra).advantage)
+        return lambda: fn(graph, reward, step, given)
+
+    methods = {
+        name: m for name, m in credit.METHODS.items() if (not only or name in only) and set(m.needs) <= set(evidence)
+    }
+    found: dict[str, Any] = {}
+    names = list(methods)
+    for at in range(0, len(names), 6):  # a few at a time, since each holds its compiled arrays
+        calls = {name: bind(methods[name]) for name in names[at : at + 6]}
+        part = interleaved(calls, lambda: total(step, graph.trace_ids), REPEATS)
+        found.setdefault("segment_sum seconds", []).append(part["segment_sum seconds"])
+        found.setdefault("methods", {}).update(part["methods"])
+        print(json.dumps(part["methods"]), flush=True)
+        jax.clear_caches()
+    found["segment_sum seconds"] = statistics.median(found["segment_sum seconds"])
+    found["methods"] = dict(sorted(found["methods"].items(), key=lambda item: item[1]["multiple"]))
+    return {"traces": TRACES, "events": graph.num_events, "agents": AGENTS, "repeats": REPEATS, **found}
+
+
+def gae() -> dict[str, Any]:
+    """Generalised advantages of one block [512, 4000] by rlax and by this library, and of the flat batch."""
+    import rlax
+
+    rng = np.random.default_rng(0)
+    values = jnp.asarray(rng.normal(size=(TRACES, LENGTH + 1)).astype(np.float32))
+    rewards = jnp.asarray(rng.normal(size=(TRACES, LENGTH)).astype(np.float32))
+    mask = jnp.ones((TRACES, LENGTH), bool)
+    graph = jax.tree.map(jnp.asarray, graph_of())
+    reward, flat = jnp.zeros(TRACES, jnp.float32), rewards.ravel()
+    value = values[:, :-1].ravel()
+    theirs = jax.jit(
+        jax.vmap(lambda r, v: rlax.truncated_generalized_advantage_estimation(r, jnp.full(LENGTH, 0.99), 0.95, v))
+    )
+    ends = values.at[:, -1].set(0)
+    calls = {
+        "block": lambda: block_gae(rewards, values[:, :-1], mask, 0.99, 0.95)[0],
+        "flat": lambda: (
+            credit.gae(graph, reward, value=value, event_reward=flat, discount=0.99, lambda_=0.95).advantage
+        ),
+    }
+    expected = np.asarray(theirs(rewards, ends))
+    np.testing.assert_allclose(np.asarray(calls["block"]()), expected, rtol=1e-3, atol=2e-3)
+    np.testing.assert_allclose(np.asarray(calls["flat"]()).reshape(expected.shape), expected, rtol=1e-3, atol=2e-3)
+    found = interleaved(calls, lambda: theirs(rewards, ends), 4 * REPEATS)
+    lengths = np.clip(np.exp(rng.normal(np.log(LENGTH / 4), 0.8, TRACES)), 10, LENGTH)
+    return {
+        "shape": [TRACES, LENGTH],
+        "rlax seconds": found["segment_sum seconds"],
+        "multiples of rlax": {name: m["multiple"] for name, m in found["methods"].items()},
+        "padding of a block of lognormal lengths": round(float(1 - lengths.mean() / LENGTH), 3),
+        "padding of the same batch flat": 0.0,
+    }
+
+
+def coverage(contexts: int = 1000, draws: int = 300) -> dict[str, Any]:
+    """Twenty worlds with overlap and twenty without an answer, for each estimator and model."""
+    settings = {
+        "snips": ("snips", False),
+        "doubly robust, siblings": ("doubly_robust", False),
+        "doubly robust, critic": ("doubly_robust", True),
+        "switch, critic": ("switch", True),
+    }
+    found: dict[str, Any] = {}
+    for label, (estimator, critic) in settings.items():
+        rows, refused = [], []
+        for seed in range(20):
+            world = overlapping_world(seed)
+            graph, reward, given = world.sample(np.random.default_rng(1000 + seed), contexts, draws, critic=critic)
+            result = policy_value(graph, reward, **given, estimator=estimator)
+            answered = np.asarray(result.valid)[:contexts]
+            low, high = (np.asarray(end)[:contexts][answered] for end in result.interval())
+            covers = (low <= world.value) & (world.value <= high)
+            width = (high - low).mean() / (2 * 1.959964 * world.oracle_stderr(draws))
+            rows.append((answered.mean(), covers.mean(), width))
+            graph, reward, given = unanswerable_world(seed).sample(
+                np.random.default_rng(seed), contexts, draws, critic=critic
+            )
+            refused.append(bool(np.asarray(policy_value(graph, reward, **given, estimator=estimator).valid).any()))
+        answered, covered, width = np.array(rows).T
+        found[label] = {
+            "answered, least": round(float(answered.min()), 4),
+            "covered, pooled": round(float(covered.mean()), 4),
+            "covered, least and most": [round(float(covered.min()), 3), round(float(covered.max()), 3)],
+            "width over the oracle's, mean and most": [round(float(width.mean()), 3), round(float(width.max()), 3)],
+            "worlds without an answer that got one": int(sum(refused)),
+        }
+        print(label, json.dumps(found[label]), flush=True)
+    return {"worlds": 20, "contexts": contexts, "draws": draws, **found}
+
+
+def main(sections: list[str]) -> None:
+    known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae, "coverage": coverage}
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in sections or list(known):
+        results[name] = known[name]() | {
+            "load": [round(x, 1) for x in os.getloadavg()],
+            "device": f"{jax.devices()[0].platform}, {os.cpu_count()} cores, {platform.machine()}",
+            "versions": {p: importlib.metadata.version(p) for p in ("jax", "jaxlib", "numpy")},
+        }
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        print(json.dumps({name: results[name]}, indent=1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
