@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from graphs.limits import Limits
     from graphs.readers import FORMATS, read
+    from graphs.readers.chunks import Chunks, read_chunks
     from graphs.traces import Evidence, Traces
 
 __version__ = "0.1.0"
@@ -95,6 +96,7 @@ _HOME: dict[str, str] = {
     ),
     "Limits": "graphs.limits",
     **dict.fromkeys(("FORMATS", "read"), "graphs.readers"),
+    **dict.fromkeys(("Chunks", "read_chunks"), "graphs.readers.chunks"),
     **dict.fromkeys(("Evidence", "Traces"), "graphs.traces"),
 }
 

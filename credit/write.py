@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,7 +16,7 @@ import pyarrow.parquet
 from graphs.errors import CreditError
 from graphs.writers.atomic import atomic_write
 
-__all__ = ["TABLE_SUFFIXES", "table_writer", "write_csv", "write_table"]
+__all__ = ["TABLE_SUFFIXES", "table_writer", "write_csv", "write_table", "write_tables"]
 
 BATCH = 1 << 14  # rows that become Python objects at once when JSON is written
 
@@ -37,6 +38,31 @@ def write_table(table: pa.Table, path: str | Path) -> None:
         write(table, file)
 
 
+def write_tables(tables: Iterable[pa.Table], path: str | Path) -> int:
+    """Write tables of the same columns, one after another, as one file, and return how many rows it has.
+
+    No more than one table is held at a time, and the file appears whole, once the last is written, or not at all. As
+    `write_table`, but for how rows are grouped in the file; in .arrow files, strings are stored as they are.
+
+    Raises:
+      CreditError: another suffix, or no table.
+      OSError: the folder does not exist or cannot be written to.
+    """
+    table_writer(path)
+    write = _STREAMS[Path(path).suffix.lower()]
+    rows = 0
+
+    def counted() -> Iterator[pa.Table]:
+        nonlocal rows
+        for table in tables:
+            rows += table.num_rows
+            yield table
+
+    with atomic_write(path) as file:
+        write(counted(), file)
+    return rows
+
+
 def table_writer(path: str | Path) -> Callable[[pa.Table, BinaryIO], None]:
     """The function that writes the format of a path's suffix.
 
@@ -49,15 +75,16 @@ def table_writer(path: str | Path) -> Callable[[pa.Table, BinaryIO], None]:
     return TABLE_SUFFIXES[suffix]
 
 
-def write_csv(table: pa.Table, file: BinaryIO) -> None:
-    """Write a table as CSV with a header line; null is an empty field.
+def write_csv(table: pa.Table, file: BinaryIO, *, header: bool = True) -> None:
+    """Write a table as CSV with a header line, unless that is there already; null is an empty field.
 
     Spreadsheets run a field that begins with = + - or @ as a formula, and the text comes from logs that nobody vouches
     for. So a text that begins with one of these, with a tab or line break, or with an apostrophe, gets an apostrophe in
     front. Reading programs undo it by removing one leading apostrophe from text; the other formats need no such care.
     """
     plain = {name: _disarmed(table[name]) for name in table.column_names}
-    pyarrow.csv.write_csv(pa.table(plain), file)
+    options = pyarrow.csv.WriteOptions(include_header=header)
+    pyarrow.csv.write_csv(pa.table(plain), file, options)
 
 
 def _disarmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -72,6 +99,47 @@ def _disarmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _write_parquet(table: pa.Table, file: BinaryIO) -> None:
     pyarrow.parquet.write_table(table, file, compression="zstd")
+
+
+def _stream_parquet(tables: Iterator[pa.Table], file: BinaryIO) -> None:
+    first = _first(tables)
+    with pyarrow.parquet.ParquetWriter(file, first.schema, compression="zstd") as writer:
+        for table in itertools.chain([first], tables):
+            writer.write_table(table)
+
+
+def _stream_csv(tables: Iterator[pa.Table], file: BinaryIO) -> None:
+    write_csv(_first(tables), file)
+    for table in tables:
+        write_csv(table, file, header=False)
+
+
+def _stream_jsonl(tables: Iterator[pa.Table], file: BinaryIO) -> None:
+    for table in itertools.chain([_first(tables)], tables):
+        _write_jsonl(table, file)
+
+
+def _stream_arrow(tables: Iterator[pa.Table], file: BinaryIO) -> None:
+    first = _spelt_out(_first(tables))
+    with pa.ipc.new_file(file, first.schema) as writer:
+        for table in itertools.chain([first], map(_spelt_out, tables)):
+            writer.write_table(table)
+
+
+def _first(tables: Iterator[pa.Table]) -> pa.Table:
+    first = next(tables, None)
+    if first is None:
+        raise CreditError("no table to write; expected at least one")
+    return first
+
+
+def _spelt_out(table: pa.Table) -> pa.Table:
+    """Without dictionaries, of which an Arrow file has one for all of it."""
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
 
 
 def _write_jsonl(table: pa.Table, file: BinaryIO) -> None:
@@ -92,3 +160,10 @@ TABLE_SUFFIXES: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
     ".arrow": _write_arrow,
 }
 """Writers of tables by suffix."""
+
+_STREAMS: dict[str, Callable[[Iterator[pa.Table], BinaryIO], None]] = {
+    ".parquet": _stream_parquet,
+    ".csv": _stream_csv,
+    ".jsonl": _stream_jsonl,
+    ".arrow": _stream_arrow,
+}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
 
-from credit.cli.reading import SHOWN, allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
+from credit.cli.reading import REFUSED, allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
 
 if TYPE_CHECKING:
-    from estimators.base import Credit
     from graphs.traces import Traces
 
 __all__ = ["assign"]
@@ -54,6 +53,8 @@ evidence_option = click.option(
               help="Values from a critic that `credit fit critic` kept there.")  # fmt: skip
 @click.option("--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
               help="The numbers of each event that the critic was fitted with, .npy.")  # fmt: skip
+@click.option("--chunk-events", type=click.IntRange(1), metavar="N",
+              help="Read whole groups at a time, about N events: for native logs larger than memory.")  # fmt: skip
 @click.option("--actions-only", is_flag=True, help="Leave out events that no policy chose.")
 @allow_bad
 @click.pass_context
@@ -66,12 +67,14 @@ def assign(
     also: tuple[str, ...],
     critic: str | None,
     dense: str | None,
+    chunk_events: int | None,
     actions_only: bool,
     allow_bad: bool,
     **reading: Any,
 ) -> None:
     """Write a table of credit and advantages, one row an event."""
     from credit.cli.options import parse_options, run_method
+    from credit.cli.summary import Summary
     from credit.tables import table
     from credit.write import table_writer, write_csv, write_table
 
@@ -84,6 +87,10 @@ def assign(
         if not Path(output).parent.is_dir():
             raise click.BadParameter(f"folder {str(Path(output).parent)!r} does not exist", param_hint="--output")
 
+    if chunk_events is not None:
+        if critic is not None:
+            raise click.UsageError("--critic values all traces at once; expected it without --chunk-events")
+        _assign_in_chunks(ctx, paths, output, method, given, also, chunk_events, actions_only, allow_bad, reading)
     traces = read_traces(paths, **reading)
     evidence = None if critic is None else _of_critic(traces, critic, dense)
     credit = run_method(traces, method, given, also, evidence)
@@ -94,7 +101,9 @@ def assign(
         write_table(rows, output)
 
     console = stderr()
-    for line in _summary(traces, method, credit):
+    summary = Summary()
+    summary.add(traces, credit)
+    for line in summary.lines(method):
         console.print(words(line), soft_wrap=True)
     console.print(
         words(f"wrote {rows.num_rows} rows to {'standard output' if output == '-' else output}"), soft_wrap=True
@@ -112,28 +121,28 @@ def _of_critic(traces: Traces, folder: str, dense: str | None) -> dict[str, Any]
     return load_critic(folder).evidence(traces, dense=own)
 
 
-def _summary(traces: Traces, method: str, credit: Credit) -> list[str]:
-    """What was computed, why some actions have no advantage, and which groups taught nothing."""
-    import numpy as np
+def _assign_in_chunks(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    output: str,
+    method: str,
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    events: int,
+    actions_only: bool,
+    allow_bad: bool,
+    reading: dict[str, Any],
+) -> NoReturn:
+    from credit.cli.assign_chunks import assign_in_chunks
 
-    from estimators.base import REASONS
-
-    n = traces.sizes
-    action = np.asarray(traces.graph.action_mask[: n.events])
-    valid = np.asarray(credit.valid)[: n.events]
-    groups = traces.traces["group"].to_pylist()
-    lines = [
-        f"{method}: {n.traces} traces in {len(set(groups))} groups, {n.events} events, {int(action.sum())} actions, "
-        f"{int(valid.sum())} with an advantage"
-    ]
-    codes, counts = np.unique(np.asarray(credit.reason)[: n.events][action & ~valid], return_counts=True)
-    lines += [f"  {count} actions without: {REASONS[code]}" for code, count in zip(codes, counts, strict=True)]
-
-    group = np.asarray(traces.graph.group_ids)[np.asarray(traces.graph.trace_ids[: n.events])]
-    moved = np.abs(np.asarray(credit.advantage)[: n.events]) > 0
-    taught = np.bincount(group[valid & moved], minlength=len(groups)) > 0
-    silent = [name for i, name in enumerate(dict.fromkeys(groups)) if not taught[i]]
-    if silent:
-        more = f", … and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
-        lines.append(f"  {len(silent)} groups taught nothing: {', '.join(silent[:SHOWN])}{more}")
-    return lines
+    if output == "-":
+        raise click.BadParameter("a table made in chunks appears whole; expected a file", param_hint="--output")
+    summary, rows, chunks = assign_in_chunks(
+        paths, output, method, given, also, events=events, actions_only=actions_only, **reading
+    )
+    console = stderr()
+    for line in summary.lines(method):
+        console.print(words(line), soft_wrap=True)
+    console.print(words(f"wrote {rows} rows to {output}, from {len(chunks)} chunks"), soft_wrap=True)
+    list_problems(tuple(chunks.problems), console, all_=False)
+    ctx.exit(REFUSED if chunks.problems and not allow_bad else 0)

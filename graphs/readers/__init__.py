@@ -10,7 +10,7 @@ the batch.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do w
     from graphs.padding import Sizes
     from graphs.traces import Traces
 
-__all__ = ["FORMATS", "read", "read_records"]
+__all__ = ["FORMATS", "read", "read_records", "sort_sources"]
 
 FORMATS: dict[str, str] = {
     "native": "the survey's orchestration-trace JSON and its extension, one trace a line or one a file",
@@ -116,8 +116,6 @@ def read_records(
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
     """The records of all logs under `paths`, lazily, and the names of the files that were passed over."""
-    from graphs.cache import is_cache
-
     if format is not None and format not in FORMATS:
         raise CreditError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     sources, ignored, problems = find_sources(paths, limits)
@@ -128,29 +126,10 @@ def read_records(
 
     def items() -> Iterator[TraceRecord | Part | Problem]:
         yield from problems
-        by_format: dict[str, list[Source]] = {name: [] for name in FORMATS}
-        for source in progress(sources):
-            try:
-                head = source.head(HEAD)
-            except OSError as error:
-                yield unreadable(source, error)
-                continue
-            if source.path is not None and source.name not in named and is_result(source, head):
-                ignored.append(source.name)  # a table that `credit assign` left in the folder is no log
-                continue
-            if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
-                expected = "a cache alone, or logs without caches among them"
-                yield Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected)
-                continue
-            name = format or ("table" if columns else detect(head))
-            if name is None and not head.strip():
-                yield Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")
-            elif name is None:
-                kinds = "a supported format: " + ", ".join(FORMATS)
-                yield Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds)
-            else:
-                by_format[name].append(source)
-        for name, members in by_format.items():
+        members_of, refused, results = sort_sources(progress(sources), format or ("table" if columns else None), named)
+        ignored.extend(results)
+        yield from refused
+        for name, members in members_of.items():
             if members:
                 processes = workers_for(members, workers) if name in ALONE else 1
                 if processes > 1:
@@ -161,6 +140,42 @@ def read_records(
                     yield from source.refused.values()
 
     return items(), ignored
+
+
+def sort_sources(
+    sources: Iterable[Source], format: str | None, named: Collection[str]
+) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
+    """Sources by format, what is wrong with others, and the names of tables that this library wrote.
+
+    Such a table, which `credit assign` left in a folder, is no log, unless it is among the `named` files.
+    """
+    from graphs.cache import is_cache
+
+    members: dict[str, list[Source]] = {name: [] for name in FORMATS}
+    problems: list[Problem] = []
+    results: list[str] = []
+    for source in sources:
+        try:
+            head = source.head(HEAD)
+        except OSError as error:
+            problems.append(unreadable(source, error))
+            continue
+        if source.path is not None and source.name not in named and is_result(source, head):
+            results.append(source.name)
+            continue
+        if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
+            expected = "a cache alone, or logs without caches among them"
+            problems.append(Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected))
+            continue
+        name = format or detect(head)
+        if name is None and not head.strip():
+            problems.append(Problem("empty-file", source.name, 0, "content", "empty", "at least one trace"))
+        elif name is None:
+            kinds = "a supported format: " + ", ".join(FORMATS)
+            problems.append(Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds))
+        else:
+            members[name].append(source)
+    return members, problems, results
 
 
 def detect(head: bytes) -> str | None:

@@ -25,6 +25,7 @@ class Join:
     groups: dict[str, str]
     problems: list[Problem]
     places: dict[str, tuple[str, int]]  # "reward\0trace" -> file and line, for rows that match nothing
+    met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
 
     @classmethod
     def load(
@@ -81,22 +82,31 @@ class Join:
             self.places[f"{field}\0{trace}"] = (name, line)
 
     def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
-        """Pass items on, with rewards and groups written in; at the end, the rows that met no trace."""
+        """Pass items on, with rewards and groups written in; before them what is wrong with the tables themselves, and
+        at the end the rows that met no trace.
+        """
         yield from self.problems
-        used: set[str] = set()
+        yield from self.write(items)
+        yield from self.unmatched()
+
+    def write(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
+        """Pass items on, with rewards and groups written in."""
         for item in items:
             traces: Iterable[TraceRecord | Heading] = ()
             if not isinstance(item, Problem):
                 traces = item.headings if isinstance(item, Part) else (item,)
             for trace in traces:
-                used.add(trace.trace_id)
+                self.met.add(trace.trace_id)
                 if trace.trace_id in self.rewards:
                     trace.rewards[self.channel] = self.rewards[trace.trace_id]
                 trace.group_id = self.groups.get(trace.trace_id, trace.group_id)
             yield item
+
+    def unmatched(self) -> Iterator[Problem]:
+        """The rows that have met no trace."""
         for field, table in (("reward", self.rewards), ("group", self.groups)):
             for trace_id in table:
-                if trace_id not in used:
+                if trace_id not in self.met:
                     name, line = self.places[f"{field}\0{trace_id}"]
                     yield Problem(
                         "unmatched-row", name, line, "trace", excerpt(trace_id), "the id of a trace that was read"

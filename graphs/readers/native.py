@@ -39,7 +39,7 @@ from graphs.readers.source import Source, unreadable
 from graphs.record import TraceRecord
 from graphs.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS
 
-__all__ = ["from_wire", "read", "sniff"]
+__all__ = ["Piece", "from_wire", "pieces", "read", "read_pieces", "sniff"]
 
 _IS_ACTION = [kind in ACTION_TYPES for kind in sorted(EventType)]
 _KEPT = (*TEXT_COLUMNS, "trusted", *EVENT_EVIDENCE)
@@ -48,7 +48,7 @@ _LINES_TO_LOOK_AT = 20
 BATCH_BYTES = 1 << 20
 """Text whose traces become columns at once: enough that calls of NumPy do not count, little enough for the caches."""
 _SHORT_HEAD = 2048
-_NEXT_OBJECT = re.compile(rb"\}\s*\{")
+NEXT_OBJECT = re.compile(rb"\}\s*\{")
 """Where two objects stand side by side, no document goes over both: they are lines."""
 _SRC, _DST, _TYPE = attrgetter("src"), attrgetter("dst"), attrgetter("type")
 
@@ -93,28 +93,33 @@ def read(sources: Sequence[Source]) -> Iterator[Part | TraceRecord | Problem]:
     decoder = native_slim.SlimDecoder()
     for source in sources:
         try:
-            pieces: Iterable[tuple[int, int, bytes] | Problem] = _pieces(source)
+            found = pieces(source)
         except OSError as error:
             yield unreadable(source, error)
             continue
-        batch: list[Decoded] = []
-        size = 0
-        for piece in pieces:
-            item = piece if isinstance(piece, Problem) else _decode(source, decoder, *piece)
-            if batch and (
-                isinstance(item, Problem) or size > BATCH_BYTES or type(item.trace) is not type(batch[-1].trace)
-            ):
-                yield from _built(source, batch)
-                batch, size = [], 0
-            if not isinstance(item, Problem):
-                batch.append(item)
-                size += len(item.data)
-            elif isinstance(piece, Problem):
-                yield item
-            else:
-                yield from _without_foreign_keys(item, source, *piece)
-        yield from _built(source, batch)
+        yield from read_pieces(source, found, decoder)
         source.release()
+
+
+def read_pieces(
+    source: Source, found: Iterable[Piece | Problem], decoder: native_slim.SlimDecoder
+) -> Iterator[Part | TraceRecord | Problem]:
+    """The traces of some records of a source, and the problems, in their order."""
+    batch: list[Decoded] = []
+    size = 0
+    for piece in found:
+        item = piece if isinstance(piece, Problem) else _decode(source, decoder, *piece)
+        if batch and (isinstance(item, Problem) or size > BATCH_BYTES or type(item.trace) is not type(batch[-1].trace)):
+            yield from _built(source, batch)
+            batch, size = [], 0
+        if not isinstance(item, Problem):
+            batch.append(item)
+            size += len(item.data)
+        elif isinstance(piece, Problem):
+            yield item
+        else:
+            yield from _without_foreign_keys(item, source, *piece)
+    yield from _built(source, batch)
 
 
 def _decode(source: Source, decoder: native_slim.SlimDecoder, line: int, offset: int, data: bytes) -> Decoded | Problem:
@@ -147,8 +152,16 @@ def _built(source: Source, batch: list[Decoded]) -> Iterator[Part | TraceRecord 
                 yield from _without_foreign_keys(error.problem, source, line, offset, data)
 
 
-def _pieces(source: Source) -> Iterable[tuple[int, int, bytes] | Problem]:
-    """(line, offset, JSON) of each trace of a source."""
+Piece = tuple[int, int, bytes]
+"""Line, offset and JSON of a record."""
+
+
+def pieces(source: Source) -> Iterable[Piece | Problem]:
+    """The record of each trace of a source.
+
+    Raises:
+      OSError: it cannot be read.
+    """
     data = source.data
     text = data.strip()
     if not text:
@@ -160,7 +173,7 @@ def _pieces(source: Source) -> Iterable[tuple[int, int, bytes] | Problem]:
     end = text.find(b"\n")
     if end < 0:
         return [whole]
-    if _NEXT_OBJECT.match(text, end - 1):
+    if NEXT_OBJECT.match(text, end - 1):
         return source.unchecked_lines()
     if _is_json(text[:end]) or (not _is_json(text) and any(_is_json(line) for _, _, line in source.unchecked_lines())):
         return source.unchecked_lines()
@@ -174,7 +187,7 @@ def _is_json(data: bytes) -> bool:
         return False
 
 
-def _elements(file: str, line: int, offset: int, text: bytes) -> Iterator[tuple[int, int, bytes] | Problem]:
+def _elements(file: str, line: int, offset: int, text: bytes) -> Iterator[Piece | Problem]:
     try:
         elements = msgspec.json.decode(text, type=list[msgspec.Raw])
     except JSON_ERRORS as error:
