@@ -6,22 +6,27 @@ what the grid cannot hold of the total is one remainder.
 
 With p = 24 bits (float32) or 53 (float64), if the integers k_i satisfy Σ|k_i| <= 2^p, then every partial sum of the
 entries k_i q, in any order and on any device, is an integer below 2^p times q: exactly representable, so no addition
-rounds. With K = Σ k_i the nearest integer to R/q, the remainder ρ = R − K q is itself a float, and adding it last gives
-R bit for bit. ρ is 0 whenever R lies on the grid; so the finest grid with Σ|k_i| <= 2^p is taken.
+rounds. The residual entry is K − Σ k_i with K the nearest integer to R/q; the remainder ρ = R − K q is itself a float,
+and adding it last gives R bit for bit. ρ is 0 whenever R lies on the grid; so the finest grid with Σ|k_i| <= 2^p is
+taken.
+
+Cells are rounded up or down by a sequence of low discrepancy over positions, so that many equal cells do not all round
+the same way and leave their sum to the residual.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from graphs.event_graph import Array
-from graphs.segment import segment_min, segment_sum
+from graphs.segment import segment_sum
 
 __all__ = ["Partition", "exact_partition"]
+
+GOLDEN = 0x9E3779B9  # 2^32 / golden ratio: its multiples are the sequence of least discrepancy
 
 
 class Partition(NamedTuple):
@@ -30,11 +35,11 @@ class Partition(NamedTuple):
     Attributes:
       units: int [M], 0 where no cell is.
       trace_units: int [T, C], the cells that belong to whole traces.
-      residual_units: int [T], the cell that takes what the others leave; 0 where none was asked for.
+      residual_units: int [T], the cell that takes what the others leave.
       exponent: int32 [T]; a unit of trace t is worth 2**exponent[t].
       remainder: float [T], at most half a unit: what the grid cannot hold of the total.
-      exact: bool [T]: True where all of the above holds. False for totals that are not finite, for magnitudes outside
-        the range of normal floats, and where cells without a residual do not sum to their total.
+      exact: bool [T]: True where all of the above holds. False for totals or cells that are not finite, and for
+        magnitudes outside the range of normal floats.
     """
 
     units: jax.Array
@@ -46,7 +51,7 @@ class Partition(NamedTuple):
 
     def amounts(self, trace_ids: Array) -> jax.Array:
         """The cells as floats, each exactly units * 2**exponent: [M]."""
-        return _scale(self.units.astype(self.remainder.dtype), self.exponent[trace_ids])
+        return _amounts(self.units.astype(self.remainder.dtype), self.exponent, trace_ids)
 
     @property
     def trace_amounts(self) -> jax.Array:
@@ -59,29 +64,30 @@ class Partition(NamedTuple):
         return _scale(self.residual_units.astype(self.remainder.dtype), self.exponent)
 
 
-@functools.partial(jax.jit, static_argnames=("residual",))
+class _Grid(NamedTuple):
+    """What the cells come to on the grid 2**exponent, all [T]: what they leave, Σ|k|, and the rounded total."""
+
+    exponent: jax.Array
+    residual: jax.Array
+    weight: jax.Array
+    whole: jax.Array
+
+
+@jax.jit
 def exact_partition(
-    cells: Array,
-    trace_ids: Array,
-    where: Array,
-    total: Array,
-    *,
-    trace_cells: Array | None = None,
-    residual: bool = True,
+    cells: Array, trace_ids: Array, where: Array, total: Array, *, trace_cells: Array | None = None
 ) -> Partition:
     """Round cells to the finest grid on which they, and what they leave of the total, sum to the total exactly.
 
-    Each cell moves by at most 1.5 units: half by rounding, one where it takes a unit of the rounding of the others. A
-    unit is at most 4 max(Σ|cells|, |R|) / 2^p. Cells outside `where` are exactly 0.
+    Each cell moves by less than a unit. A unit is at most 4 max(Σ|cells|, |R|) / 2^p, the residual among the cells.
+    Cells outside `where` are exactly 0.
 
     Args:
       cells: float [M], what each cell should get; finite where `where`.
-      trace_ids: int [M] in [0, T), the total that a cell is part of; the cells of a trace are contiguous.
+      trace_ids: int [M] in [0, T), the total that a cell is part of.
       where: bool [M], the cells that exist.
       total: float [T], same dtype as `cells`.
       trace_cells: float [T, C], further cells of each trace, such as its expectation; they move by half a unit at most.
-      residual: whether one more cell per trace takes total − Σ cells. Without it the cells must sum to the total up to
-        float rounding, or `exact` is False.
 
     Returns:
       A `Partition`; at most 2^p / 4 cells a trace.
@@ -89,97 +95,76 @@ def exact_partition(
     Source: derived and tested here against rational arithmetic; the argument is in this module's docstring.
     """
     cells, total = jnp.asarray(cells), jnp.asarray(total)
-    num = total.shape[0]
+    num, info = total.shape[0], jnp.finfo(cells.dtype)
+    bits = info.nmant + 1
     wide = jnp.zeros((num, 0), total.dtype) if trace_cells is None else jnp.asarray(trace_cells)
     cells = jnp.where(where, cells, jnp.zeros_like(cells))
-    bad = segment_sum(jnp.where(jnp.isfinite(cells), 0, 1), trace_ids, num)
-    finite = jnp.isfinite(total) & jnp.all(jnp.isfinite(wide), axis=1) & (bad == 0)
-    cells = jnp.where(finite[trace_ids], cells, jnp.zeros_like(cells))
-    wide = jnp.where(finite[:, None], wide, jnp.zeros_like(wide))
+    size = segment_sum(jnp.abs(cells), trace_ids, num)
+    finite = jnp.isfinite(total) & jnp.all(jnp.isfinite(wide), axis=1) & jnp.isfinite(size)
     safe = jnp.where(finite, total, jnp.zeros_like(total))
+    wide = jnp.where(finite[:, None], wide, jnp.zeros_like(wide))
+    cells = jnp.where(jnp.isfinite(cells), cells, jnp.zeros_like(cells))
 
-    magnitude = segment_sum(jnp.abs(cells), trace_ids, num) + jnp.sum(jnp.abs(wide), axis=1)
-    if residual:
-        magnitude = magnitude + jnp.abs(safe - segment_sum(cells, trace_ids, num) - jnp.sum(wide, axis=1))
+    left = safe - segment_sum(cells, trace_ids, num) - jnp.sum(wide, axis=1)
+    magnitude = jnp.where(finite, size + jnp.sum(jnp.abs(wide), axis=1) + jnp.abs(left), 0)
     magnitude = jnp.maximum(magnitude, jnp.abs(safe))
-    bits = jnp.finfo(cells.dtype).nmant + 1
-    coarse = _ceil_log2(magnitude) - bits
+    coarse = jnp.where(finite, _ceil_log2(magnitude) - bits, 2 * info.maxexp)  # so coarse that all cells become 0
 
-    rank = _rank_in_trace(trace_ids, where)
-    result = _attempt(cells, wide, trace_ids, where, rank, safe, coarse - 1, residual)
-    for step in (0, 1):  # coarser where the finer grid overflows
-        other = _attempt(cells, wide, trace_ids, where, rank, safe, coarse + step, residual)
-        keep = result.exact
-        result = Partition(
-            units=jnp.where(keep[trace_ids], result.units, other.units),
-            trace_units=jnp.where(keep[:, None], result.trace_units, other.trace_units),
-            residual_units=jnp.where(keep, result.residual_units, other.residual_units),
-            exponent=jnp.where(keep, result.exponent, other.exponent),
-            remainder=jnp.where(keep, result.remainder, other.remainder),
-            exact=keep | other.exact,
-        )
-    smallest = jnp.finfo(cells.dtype).minexp
-    normal = ((result.exponent >= smallest) | (magnitude <= 0)) & jnp.isfinite(magnitude)
-    return result._replace(exact=result.exact & finite & normal, remainder=jnp.where(finite, result.remainder, total))
+    def on_grid(exponent: jax.Array) -> _Grid:
+        units = _rounded(cells, exponent, trace_ids, bits)
+        rows = jnp.rint(_scale(wide, -exponent[:, None])).astype(units.dtype)
+        whole = jnp.rint(_scale(safe, -exponent))
+        # Modular arithmetic makes the residual exact even where a partial sum overflows.
+        used = segment_sum(units, trace_ids, num) + jnp.sum(rows, axis=1, dtype=units.dtype)
+        rest = whole.astype(units.dtype) - used
+        weight = segment_sum(jnp.abs(units), trace_ids, num) + jnp.sum(jnp.abs(rows), axis=1, dtype=units.dtype)
+        return _Grid(exponent, rest, weight + jnp.abs(rest), whole)
 
+    capacity = 1 << bits
+    usual = on_grid(coarse)
+    # A finer grid, with twice the units, can hold only what comes within rounding of half the capacity.
+    members = segment_sum(jnp.where(where, 1, 0).astype(usual.weight.dtype), trace_ids, num)
+    doubt = 2 * usual.weight - members - 2 * wide.shape[1] - 4 <= capacity
 
-def _attempt(
-    cells: jax.Array,
-    wide: jax.Array,
-    trace_ids: Array,
-    where: Array,
-    rank: jax.Array,
-    total: jax.Array,
-    exponent: jax.Array,
-    residual: bool,
-) -> Partition:
-    """The partition on the grids 2**exponent; `exact` says where it is one."""
-    num, integer = total.shape[0], jnp.int64 if cells.dtype == jnp.float64 else jnp.int32
-    capacity = 1 << (jnp.finfo(cells.dtype).nmant + 1)
-    scaled = _scale(cells, -exponent[trace_ids])
-    rounded = jnp.rint(scaled)
-    scaled_wide = _scale(wide, -exponent[:, None])
-    rounded_wide = jnp.rint(scaled_wide)
-    leftover = segment_sum(scaled - rounded, trace_ids, num) + jnp.sum(scaled_wide - rounded_wide, axis=1)
-    units, trace_units = rounded.astype(integer), rounded_wide.astype(integer)
-    used = segment_sum(units, trace_ids, num) + jnp.sum(trace_units, axis=1, dtype=integer)
+    def refine(usual: _Grid) -> _Grid:
+        best = usual
+        for other, better in ((on_grid(coarse + 1), False), (on_grid(coarse - 1), True)):
+            take = (other.weight <= capacity) & (better | (best.weight > capacity))
+            best = jax.tree.map(lambda x, y, take=take: jnp.where(take, x, y), other, best)
+        return best
 
-    exact_total = _scale(total, -exponent)
-    whole = jnp.rint(exact_total)
-    target = whole.astype(integer)
-    remaining = target - used  # modular arithmetic makes this exact even where a partial sum overflows
-    if residual:
-        # The residual's own target is total - Σ cells, with the integer part of that sum taken exactly.
-        rest = jnp.rint((exact_total - whole) - leftover).astype(integer)
-        residual_units = remaining + rest
-        owed = -rest
-    else:
-        residual_units, owed = jnp.zeros(num, integer), remaining
-    takes = where & (rank < jnp.abs(owed)[trace_ids])
-    units = units + jnp.where(takes, jnp.sign(owed)[trace_ids], 0).astype(integer)
-    members = segment_sum(jnp.where(where, 1, 0).astype(integer), trace_ids, num)
-    if residual:  # what no cell is left to take stays in the residual
-        residual_units = residual_units + jnp.sign(owed) * jnp.maximum(jnp.abs(owed) - members, 0)
-        placed = jnp.ones(num, bool)
-    else:
-        placed = jnp.abs(owed) <= members
-    weight = segment_sum(jnp.abs(units), trace_ids, num) + jnp.sum(jnp.abs(trace_units), axis=1, dtype=integer)
-    weight = weight + jnp.abs(residual_units)
+    unsettled = jnp.any(finite & (magnitude > 0) & (doubt | (usual.weight > capacity)))
+    grid = jax.lax.cond(unsettled, refine, lambda usual: usual, usual)
+    units = _rounded(cells, grid.exponent, trace_ids, bits)
+    exponent = jnp.where(finite, grid.exponent, 0)
+    normal = ((exponent >= info.minexp) | (magnitude <= 0)) & jnp.isfinite(magnitude)
     return Partition(
         units=units,
-        trace_units=trace_units,
-        residual_units=residual_units,
+        trace_units=jnp.rint(_scale(wide, -exponent[:, None])).astype(units.dtype),
+        residual_units=jnp.where(finite, grid.residual, 0),
         exponent=exponent,
-        remainder=total - _scale(whole, exponent),
-        exact=placed & (weight <= capacity),
+        remainder=jnp.where(finite, safe - _scale(grid.whole, exponent), total),
+        exact=finite & normal & (grid.weight <= capacity),
     )
 
 
-def _rank_in_trace(trace_ids: Array, where: Array) -> jax.Array:
-    """0, 1, 2, ... over the members of each trace in order of position: int32 [M]."""
-    count = jnp.cumsum(jnp.where(where, 1, 0), dtype=jnp.int32) - 1
-    first = segment_min(count, trace_ids, trace_ids.shape[0], where, empty=0)
-    return count - first[trace_ids]
+def _rounded(cells: jax.Array, exponent: jax.Array, trace_ids: Array, bits: int) -> jax.Array:
+    """Cells as whole numbers of units: up or down by position, and to nearest where floats have no room for halves."""
+    half = exponent // 2
+    factors = _power_of_two(-half, cells.dtype), _power_of_two(half - exponent, cells.dtype)
+    scaled = cells * factors[0][trace_ids] * factors[1][trace_ids]
+    place = jnp.arange(cells.shape[0], dtype=jnp.uint32) * jnp.uint32(GOLDEN)
+    offset = (place >> 9).astype(cells.dtype) * 2.0**-23
+    near = jnp.abs(scaled) < 2.0 ** (bits - 6)
+    whole = jnp.where(near, jnp.floor(scaled + offset), jnp.rint(scaled))
+    return whole.astype(jnp.int64 if cells.dtype == jnp.float64 else jnp.int32)
+
+
+@jax.jit
+def _amounts(units: jax.Array, exponent: jax.Array, trace_ids: Array) -> jax.Array:
+    half = exponent // 2
+    factors = _power_of_two(half, units.dtype), _power_of_two(exponent - half, units.dtype)
+    return units * factors[0][trace_ids] * factors[1][trace_ids]
 
 
 def _ceil_log2(x: jax.Array) -> jax.Array:

@@ -64,14 +64,18 @@ class Reconciled(NamedTuple):
     unexplained_variance: jax.Array
 
 
-class _Unit(NamedTuple):
-    """State of one level between the passes: [N, C] and [N]; `rest` is the sum over parts that do not dominate."""
+Columns = tuple[jax.Array, ...]
+"""One array [N] for each channel: on CPU, scatters and gathers of single numbers are faster than of rows."""
 
-    sum: jax.Array
+
+class _Unit(NamedTuple):
+    """State of one level between the passes; `rest` is the sum over parts that do not dominate."""
+
+    sum: Columns
     sum_variance: jax.Array
-    rest: jax.Array
+    rest: Columns
     rest_variance: jax.Array
-    mean: jax.Array
+    mean: Columns
     variance: jax.Array
 
 
@@ -117,37 +121,37 @@ def reconcile(
     else:
         width = 2 + max((c for level in channels for c in level), default=-1)
 
-    amount, variance = _claimed(claims[0], channels[0], width)
+    mean, variance = _claimed(claims[0], channels[0], width)
     free = jnp.zeros_like(variance) if prior is None else jnp.asarray(prior, variance.dtype)
-    silent = ~jnp.isfinite(variance)
-    leaves = _Unit(amount, variance, amount, variance, amount, jnp.where(silent, free, variance))
-    ladder, conflict = [leaves], [jnp.zeros_like(variance)]
+    spread = jnp.where(jnp.isfinite(variance), variance, free)
+    ladder, conflict = [_Unit(mean, spread, mean, spread, mean, spread)], [jnp.zeros_like(variance)]
     for level, parent, columns in zip(claims[1:], parents, channels[1:], strict=True):
-        below = ladder[-1]
-        unit = _gather_up(below, parent, level.amount.shape[1])
+        unit = _gather_up(ladder[-1], parent, level.amount.shape[1])
         said, error = _claimed(level, columns, width)
         stuck = (unit.sum_variance <= 0) & (error <= 0)
-        conflict.append(jnp.where(stuck, jnp.sum(said, axis=1) - jnp.sum(unit.sum, axis=1), 0))
-        ladder.append(_take_in(unit, said, error))
+        conflict.append(jnp.where(stuck, sum(said) - sum(unit.sum), 0))
+        mean, spread = _weigh(unit.sum, unit.sum_variance, said, error)
+        ladder.append(unit._replace(mean=mean, variance=spread))
 
     top = ladder[-1]
-    gap = total - jnp.sum(top.mean, axis=1)
+    gap = total - sum(top.mean)
     tau2 = jnp.broadcast_to(jnp.asarray(unexplained_variance, total.dtype), total.shape)
     if fit:
         use = scored & (top.variance > 0)
         count = jnp.sum(jnp.where(use, 1, 0)).astype(total.dtype)
         excess = jnp.sum(jnp.where(use, gap**2 - top.variance, 0)) / jnp.where(count > 0, count, 1)
         tau2 = jnp.where(count > 0, jnp.maximum(excess, 0), jnp.inf) * jnp.ones_like(total)
-    said = jnp.zeros_like(top.mean).at[:, -1].set(jnp.where(scored, total, 0))
+    nothing = jnp.zeros_like(total)
+    said = (*(nothing,) * (width - 1), jnp.where(scored, total, 0))
     mean, spread = _weigh(top.mean, top.variance, said, jnp.where(scored, tau2, jnp.inf))
 
-    unit_amount, unit_variance = [jnp.sum(mean, axis=1)], [spread]
+    unit_amount, unit_variance = [sum(mean, nothing)], [spread]
     for unit, below, parent in zip(ladder[:0:-1], ladder[-2::-1], reversed(parents), strict=True):
         mean, spread = _hand_down(unit, mean, spread, below, parent)
-        unit_amount.append(jnp.sum(mean, axis=1))
+        unit_amount.append(sum(mean, jnp.zeros_like(spread)))
         unit_variance.append(spread)
     return Reconciled(
-        amount=mean,
+        amount=jnp.stack(mean, axis=1),
         variance=spread,
         unit_amount=tuple(unit_amount[-2::-1]),
         unit_variance=tuple(unit_variance[-2::-1]),
@@ -156,70 +160,56 @@ def reconcile(
     )
 
 
-def _claimed(claims: Claims, columns: tuple[int, ...], width: int) -> tuple[jax.Array, jax.Array]:
-    """The sources of one level as one claim: its mean by channel [N, C], its variance [N], infinite where none."""
+def _claimed(claims: Claims, columns: tuple[int, ...], width: int) -> tuple[Columns, jax.Array]:
+    """The sources of one level as one claim: its mean by channel, its variance [N], infinite where there is none."""
     amount, variance = jnp.asarray(claims.amount), jnp.asarray(claims.variance)
     there, exact = jnp.isfinite(variance), variance <= 0
     exactly = jnp.any(exact, axis=0)
     weight = jnp.where(there, 1 / jnp.where(exact, 1, variance), 0)
     weight = jnp.where(exactly[None], jnp.where(exact, 1, 0).astype(variance.dtype), weight)
     whole = jnp.sum(weight, axis=0)
-    parts = jnp.where(there, amount, 0) * weight / jnp.where(whole > 0, whole, 1)[None]
-    spread = jnp.where(whole > 0, 1 / jnp.where(whole > 0, whole, 1), jnp.inf)
-    mean = jnp.stack(
-        [
-            sum((parts[s] for s, c in enumerate(columns) if c == column), jnp.zeros_like(whole))
-            for column in range(width)
-        ],
-        axis=1,
-    )
+    some = whole > 0
+    parts = jnp.where(there, amount, 0) * weight / jnp.where(some, whole, 1)[None]
+    spread = jnp.where(some, 1 / jnp.where(some, whole, 1), jnp.inf)
+    none = jnp.zeros_like(whole)
+    mean = tuple(sum((parts[s] for s, c in enumerate(columns) if c == column), none) for column in range(width))
     return mean, jnp.where(exactly, 0, spread)
 
 
 def _gather_up(below: _Unit, parent: Array, num: int) -> _Unit:
     """Sums over the parts of each unit; mean and variance are still those sums."""
-    parts = jnp.concatenate([below.variance[:, None], below.mean], axis=1)
-    whole = segment_sum(parts, parent, num)
-    dominates = below.variance > DOMINANT * whole[:, 0][parent]
-    rest = segment_sum(jnp.where(dominates[:, None], 0, parts), parent, num)
-    return _Unit(whole[:, 1:], whole[:, 0], rest[:, 1:], rest[:, 0], whole[:, 1:], whole[:, 0])
+    whole = segment_sum(below.variance, parent, num)
+    dominates = below.variance > DOMINANT * whole[parent]
+
+    def add(values: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return segment_sum(values, parent, num), segment_sum(jnp.where(dominates, 0, values), parent, num)
+
+    sums, rests = zip(*map(add, below.mean), strict=True)
+    rest = segment_sum(jnp.where(dominates, 0, below.variance), parent, num)
+    return _Unit(sums, whole, rests, rest, sums, whole)
 
 
-def _take_in(unit: _Unit, said: jax.Array, error: jax.Array) -> _Unit:
-    mean, variance = _weigh(unit.sum, unit.sum_variance, said, error)
-    return unit._replace(mean=mean, variance=variance)
-
-
-def _weigh(mean: jax.Array, variance: jax.Array, said: jax.Array, error: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _weigh(mean: Columns, variance: jax.Array, said: Columns, error: jax.Array) -> tuple[Columns, jax.Array]:
     """The precision-weighted mean of two numbers and its variance; the first where the other's error is infinite."""
     heard = jnp.isfinite(error) & (variance > 0)
     error = jnp.where(heard, error, 0)
     whole = jnp.where(heard, variance + error, 1)
     keep, take = jnp.where(heard, error / whole, 1), jnp.where(heard, variance / whole, 0)
-    return keep[:, None] * mean + take[:, None] * said, variance * keep
+    return tuple(keep * a + take * b for a, b in zip(mean, said, strict=True)), variance * keep
 
 
-def _hand_down(
-    unit: _Unit, mean: jax.Array, spread: jax.Array, below: _Unit, parent: Array
-) -> tuple[jax.Array, jax.Array]:
+def _hand_down(unit: _Unit, mean: Columns, spread: jax.Array, below: _Unit, parent: Array) -> tuple[Columns, jax.Array]:
     """What the parts of each unit come to be, given what the unit came to be."""
     some = unit.sum_variance > 0
-    inverse = jnp.where(some, 1 / jnp.where(some, unit.sum_variance, 1), 0)[:, None]
-    width = mean.shape[1]
-    handed = jnp.concatenate(
-        [mean - unit.sum, mean - unit.rest, inverse, unit.sum_variance[:, None], unit.rest_variance[:, None],
-         spread[:, None]],
-        axis=1,
-    )[parent]  # fmt: skip
-    learnt, remaining = handed[:, :width], handed[:, width : 2 * width]
-    inverse, whole, rest, above = (handed[:, 2 * width + i] for i in range(4))
+    inverse = jnp.where(some, 1 / jnp.where(some, unit.sum_variance, 1), 0)[parent]
+    whole = unit.sum_variance[parent]
     dominates = below.variance > DOMINANT * whole
-    others = jnp.where(dominates, rest, whole - below.variance) * inverse
+    others = jnp.where(dominates, unit.rest_variance[parent], whole - below.variance) * inverse
     share = below.variance * inverse
-    moved = jnp.where(
-        dominates[:, None],
-        others[:, None] * below.mean + share[:, None] * remaining,
-        below.mean + share[:, None] * learnt,
-    )
     fixed = inverse <= 0
-    return jnp.where(fixed[:, None], below.mean, moved), jnp.where(fixed, 0, below.variance * others + share**2 * above)
+    keep = jnp.where(dominates, others, 1)
+    moved = []
+    for column, now, before, rest in zip(below.mean, mean, unit.sum, unit.rest, strict=True):
+        learnt = jnp.where(dominates, (now - rest)[parent], (now - before)[parent])
+        moved.append(jnp.where(fixed, column, keep * column + share * learnt))
+    return tuple(moved), jnp.where(fixed, 0, below.variance * others + share**2 * spread[parent])

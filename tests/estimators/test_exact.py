@@ -42,14 +42,14 @@ def draw(rng: np.random.Generator, family: str, total: float, n: int, length: in
     return x, where
 
 
-def check(dtype: type, cases: list[tuple[float, int, str]], length: int, seed: int, residual: bool = True) -> int:
+def check(dtype: type, cases: list[tuple[float, int, str]], length: int, seed: int) -> int:
     """Partition all cases as one batch, under jit, and hold every promise of the docstring on each; how many held."""
     rng, bits, count = np.random.default_rng(seed), BITS[dtype], len(cases)
     drawn = [draw(rng, family, total, n, length) for total, n, family in cases]
     x, where = (np.stack(part) for part in zip(*drawn, strict=True))
     x, totals = x.astype(dtype), np.array([dtype(total) for total, _, _ in cases])
     ids = np.repeat(np.arange(count), length)
-    part = exact_partition(jnp.asarray(x.ravel()), ids, where.ravel(), jnp.asarray(totals), residual=residual)
+    part = exact_partition(jnp.asarray(x.ravel()), ids, where.ravel(), jnp.asarray(totals))
     amount = np.asarray(part.amounts(ids)).reshape(count, length)
     rest, remainder, exponent = (np.asarray(a) for a in (part.residual, part.remainder, part.exponent))
     assert np.array_equal(amount == 0, (amount == 0) | ~where)  # exactly 0 where no cell is
@@ -71,8 +71,6 @@ def check(dtype: type, cases: list[tuple[float, int, str]], length: int, seed: i
         exact_sum = rational_sum(wanted)
         total = Fraction(float(totals[i]))
         scale = max(Fraction(math.fsum(np.abs(wanted))), abs(total))
-        if not residual and abs(exact_sum - total) > scale * Fraction(len(wanted) + 1, 2 ** (bits + 1)):
-            continue  # cells that do not sum to their total, and no cell to take the rest
         assert part.exact[i], case
         held += 1
         unit = Fraction(2) ** int(exponent[i])
@@ -82,11 +80,12 @@ def check(dtype: type, cases: list[tuple[float, int, str]], length: int, seed: i
         assert moved[i, where[i]].max(initial=0) <= 1.5, case
         assert abs(Fraction(float(remainder[i]))) <= unit / 2, case
         left = total - exact_sum
-        if residual:
-            scale = max(scale, Fraction(math.fsum(np.abs(wanted))) + abs(left))
-            assert not where[i].any() or abs(Fraction(float(rest[i])) - left) <= unit * 3 / 2, case
+        scale = max(scale, Fraction(math.fsum(np.abs(wanted))) + abs(left))
+        assert abs(Fraction(float(rest[i])) - left) <= unit * (1 + len(wanted)), case
+        if case[2] == "ties" and case[1] > 100:  # roundings of many equal cells cancel
+            assert abs(Fraction(float(rest[i])) - left) <= unit * 6, case
         assert unit <= 4 * scale / 2**bits or scale == 0, case
-        if residual and where[i].any() and attainable(wanted, left, total, bits):
+        if where[i].any() and attainable(wanted, left, total, bits):
             assert remainder[i] == 0, case
     return held
 
@@ -133,13 +132,6 @@ def test_ten_thousand_more_cases(dtype: type) -> None:
         assert held == 5400
         large = [(total, 65536, family) for total in TOTALS for family in ("normal", "cancel", "magnitudes", "pivotal")]
         assert check(dtype, large, 65536, seed=11) == 48
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_cells_that_already_sum_to_their_total_need_no_residual(dtype: type) -> None:
-    with jax.enable_x64(dtype is np.float64):
-        assert check(dtype, every((1, 2, 7, 200)), 200, seed=0, residual=False) > 100
 
 
 def test_non_finite_totals_and_cells_are_flagged() -> None:
