@@ -18,9 +18,8 @@ from typing import Any
 
 import jax
 
-from credit.bench.snr import FULL, LENGTHS, Report, curves, run
+from credit.bench.snr import FULL, LENGTHS, Report, draw, run
 from credit.bench.snr_schemes import SCHEMES, registered
-from credit.plot import draw_snr
 from credit.write import write_table
 from graphs.worlds import TeamWorld
 
@@ -32,7 +31,7 @@ SHOWN = (
     "message, 8 replays",
     "message, T/2 replays",
     "critic, fixed error",
-    "critic, error a tenth of Var R",
+    "critic, 8 replays a state",
     "control, claims",
     "shared, leave one out",
 )
@@ -110,9 +109,9 @@ def main() -> None:
     (RESULTS / "snr.json").write_text(json.dumps(found, indent=1) + "\n")
     write_table(report.table(), RESULTS / "snr.parquet")
     for name, figure in (
-        ("snr", draw_snr(curves(report, names=SHOWN))),
-        ("snr-cost", draw_snr(curves(report, names=SHOWN), x="cost")),
-        ("snr-success", draw_snr(curves(report, names=SUCCESS))),
+        ("snr", draw(report, names=SHOWN)),
+        ("snr-cost", draw(report, names=SHOWN, equal_cost=True)),
+        ("snr-success", draw(report, names=SUCCESS)),
     ):
         figure.savefig(ROOT / "docs" / f"{name}.svg", metadata={"Date": None})
         figure.savefig(ROOT / "docs" / f"{name}.png", dpi=150)

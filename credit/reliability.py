@@ -103,9 +103,9 @@ def reliability(
             _by_kind(traces, method, second == half, group, kind, kinds) for half in (0, 1)
         ), strict=True))  # fmt: skip
         taught |= count.sum((0, 2)) > 0
-        r, n = _correlations(total, count, weight, halves)
-        found.append(r)
-        units.append(n)
+        correlation, compared = _correlations(total, count, weight, halves)
+        found.append(correlation)
+        units.append(compared)
     mean = np.mean(found, axis=0)
     spread = mean[1:][np.isfinite(mean[1:])]
     r = float(mean[0])

@@ -29,10 +29,9 @@ from graphs.writers.atomic import atomic_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
-    from credit.plot import Curve
-
-__all__ = ["FULL", "LENGTHS", "QUICK", "QUICK_LENGTHS", "Fit", "Point", "Report", "curves", "fit", "measure", "run"]
+__all__ = ["FULL", "LENGTHS", "QUICK", "QUICK_LENGTHS", "Fit", "Point", "Report", "draw", "fit", "measure", "run"]
 
 LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 QUICK_LENGTHS = (10, 30, 100, 300, 1000)
@@ -154,8 +153,8 @@ def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) 
         theory=None if scheme.theory is None else scheme.theory(length, w),
         cost=cost,
         equal_cost=snr / math.sqrt(cost),
-        decisions=float(sums.count.sum()),
-        parts=len(sums.count),
+        decisions=float(sums.number.sum()),
+        parts=len(sums.number),
         log=log,
         seconds=round(time.perf_counter() - start, 3),
     )
@@ -163,13 +162,13 @@ def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) 
 
 def _ratio(sums: Sums) -> tuple[float, float]:
     """SNR and its standard error, by the delta method over independent parts."""
-    n, total = len(sums.count), float(sums.count.sum())
+    n, total = len(sums.number), float(sums.number.sum())
     mean, square = float(sums.first.sum()) / total, float(sums.second.sum()) / total
     variance = square - mean**2
     if variance <= 0 or n < 2:
         raise CreditError(f"the advantage does not vary over {n} independent parts; a ratio to its noise is undefined")
     # Each part's departure from the means, as ratios of sums have it, and how far SNR follows.
-    first, second = sums.first - mean * sums.count, sums.second - square * sums.count
+    first, second = sums.first - mean * sums.number, sums.second - square * sums.number
     moved = (square * first - mean * second / 2) / variance**1.5
     error = math.sqrt(float(np.sum((moved - moved.mean()) ** 2)) * n / (n - 1)) / total
     return abs(mean) / math.sqrt(variance), error
@@ -237,7 +236,8 @@ def run(
         for length in lengths
         if length <= scheme.longest
     ]
-    points = [_point(*job, effort, seed, None if folder is None else Path(folder)) for job in progress(todo)]
+    place = None if folder is None else Path(folder)
+    points = [_point(scheme, length, w, effort, seed, place) for scheme, length, w in progress(todo)]
     curves_of = {(p.scheme, p.group): [q for q in points if (q.scheme, q.group) == (p.scheme, p.group)] for p in points}
     fits = [line for line in map(fit, curves_of.values()) if line is not None]
     return Report(points, fits, left_out())
@@ -257,27 +257,40 @@ def _point(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, f
     return point
 
 
-def curves(report: Report, *, group: int | None = None, names: Sequence[str] | None = None) -> list[Curve]:
-    """The points as curves for `credit.draw_snr`, of one group size (by default the first)."""
-    from credit.plot import Curve
+def draw(report: Report, *, names: Sequence[str] | None = None, equal_cost: bool = False) -> Figure:
+    """The points of the first group size against trace length.
 
-    group = report.points[0].group if group is None else group
+    Args:
+      report: what was measured.
+      names: of the schemes to draw; all by default.
+      equal_cost: divide by the square root of the rollouts that the evidence of a trace takes, since gradients average:
+        what one rollout's worth of evidence gives.
+
+    Raises:
+      MissingExtraError: matplotlib is not installed.
+      CreditError: no scheme has points at two lengths.
+    """
+    from credit.plot import Curve, draw_snr
+
     drawn = []
     for line in report.fits:
-        points = [p for p in report.points if p.scheme == line.scheme and p.group == group]
-        if line.group != group or (names is not None and line.scheme not in names):
+        points = [p for p in report.points if p.scheme == line.scheme and p.group == line.group]
+        if line.group != report.points[0].group or (names is not None and line.scheme not in names):
             continue
+        scale = 1 / np.sqrt([p.cost for p in points]) if equal_cost else np.ones(len(points))
         theory = [p.theory for p in points]
         drawn.append(
             Curve(
                 name=line.scheme,
                 length=np.array([p.length for p in points]),
-                snr=np.array([p.snr for p in points]),
-                low=np.array([p.low for p in points]),
-                high=np.array([p.high for p in points]),
-                theory=None if any(t is None for t in theory) else np.array(theory),
-                cost=np.array([p.cost for p in points]),
-                slope=line.slope,
+                snr=scale * [p.snr for p in points],
+                low=scale * [p.low for p in points],
+                high=scale * [p.high for p in points],
+                theory=None if any(t is None for t in theory) else scale * np.array(theory, float),
+                slope=None if equal_cost else line.slope,
             )
         )
-    return drawn
+    figure = draw_snr(drawn)
+    if equal_cost:
+        figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)
+    return figure

@@ -35,7 +35,7 @@ CLAIM_ERROR = 0.25  # variance of the errors of the claims that `control` is giv
 class Sums(NamedTuple):
     """Over the decisions of each independent part: how many, Σ A sign(x), Σ A²; float64 [parts]."""
 
-    count: np.ndarray
+    number: np.ndarray
     first: np.ndarray
     second: np.ndarray
 
@@ -151,6 +151,25 @@ def _critic(
             credit = estimators.gae(
                 log.graph, log.reward, value=_values(rng, w, log, length, mse(length, w)), lambda_=lambda_
             )
+            yield _sums(credit.advantage, log.count, log.signed, length)
+
+    return draw
+
+
+def _replayed_critic(replays: int) -> Callable[[np.random.Generator, Setting, int, Effort], Iterator[Sums]]:
+    """Draws for `gae` with values that are means of fresh continuations from every state."""
+
+    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+        traces = ROOM // length
+        left = np.arange(length, 0, -1)
+        for _ in range(max(1, effort.rows // (4 * traces * length), -(-64 // traces))):
+            log = draw_log(rng, w, length, traces, full=True)
+            # The decisions of all continuations of a state at once.
+            later = 2.0 * rng.binomial(replays * left, 0.5, (traces, length)) - replays * left
+            error = w.signal * later / replays + w.noise / np.sqrt(replays) * rng.standard_normal(later.shape)
+            gained = w.signal * log.signed[: traces * length].reshape(traces, length)
+            value = np.cumsum(gained, axis=1) - gained + error
+            credit = estimators.gae(log.graph, log.reward, value=fitted(value), lambda_=0.0)
             yield _sums(credit.advantage, log.count, log.signed, length)
 
     return draw
@@ -335,6 +354,11 @@ SCHEMES: dict[str, Scheme] = {
         Scheme(
             "critic, lambda 0.95", "gae", "the same critic of fixed error, twenty decisions ahead", 10_000,
             _one_rollout, _critic(lambda t, w: w.signal**2, 0.95), lambda t, w: theory.critic(t, w, w.signal**2, 0.95),
+            log="full",
+        ),
+        Scheme(
+            "critic, 8 replays a state", "gae", "one-step differences of values, each the mean of eight continuations",
+            10_000, lambda t, w: 1 + 8 * (t + 1) / 2, _replayed_critic(8), lambda t, w: theory.replayed_value(t, w, 8),
             log="full",
         ),
         Scheme(

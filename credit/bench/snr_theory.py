@@ -13,7 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Setting", "bernoulli", "control", "critic", "message", "message_error", "normalised", "parts", "shared"]
+__all__ = [
+    "Setting",
+    "bernoulli",
+    "control",
+    "critic",
+    "message",
+    "message_error",
+    "normalised",
+    "parts",
+    "replayed_value",
+    "shared",
+]
 
 
 class Setting(NamedTuple):
@@ -78,6 +89,17 @@ def critic(length: int, w: Setting, mse: float, lambda_: float) -> float:
     later = w.signal**2 * (powers[n] - 1) + w.noise**2 * lambda_ ** (2.0 * (n - 1))
     own = mse * (1 + (1 - lambda_) ** 2 * powers[n - 1])
     return w.signal / math.sqrt(float(np.mean(later + own)))
+
+
+def replayed_value(length: int, w: Setting, replays: int) -> float:
+    """One-step differences of values that are each the mean of S fresh continuations.
+
+    A value d decisions before the end has error variance (d s² + e²)/S; a difference has those of both its values, the
+    last one the outcome's noise e² in place of the second.
+    """
+    error = (np.arange(length, 0, -1) * w.signal**2 + w.noise**2) / replays
+    following = np.append(error[1:], w.noise**2)
+    return w.signal / math.sqrt(float(np.mean(error + following)))
 
 
 def bernoulli(length: int, w: Setting, slope: float) -> float:

@@ -132,18 +132,16 @@ def _bar(todo: list[Any]) -> Iterator[Any]:
 def _write(report: Report, folder: Path) -> None:
     import msgspec
 
-    from credit.bench.snr import curves
+    from credit.bench.snr import draw
     from credit.cli.outputs import save_picture, save_table
-    from credit.plot import draw_snr
     from graphs.writers.atomic import atomic_write
 
     with atomic_write(folder / "snr.json") as file:
         file.write(msgspec.json.format(msgspec.json.encode(report.json())))
     save_table(report.table(), folder / "snr.parquet")
-    drawn = curves(report)
-    if not drawn:
-        return
-    for name, figure in (("snr", draw_snr(drawn)), ("snr-cost", draw_snr(drawn, x="cost"))):
+    if not report.fits:
+        return  # one point a scheme is no curve
+    for name, figure in (("snr", draw(report)), ("snr-cost", draw(report, equal_cost=True))):
         for suffix in (".svg", ".png"):
             save_picture(figure, folder / f"{name}{suffix}")
 

@@ -215,7 +215,7 @@ class TeamWorld:
         mask = self.present(runs)
         chosen = mask & (decision >= 0)
         gained = np.where(chosen, np.diff(value, axis=1)[:, np.maximum(decision, 0)], 0.0)
-        done = np.cumsum(decision >= 0) - (decision >= 0)  # decisions of the script before each event
+        done: np.ndarray = np.cumsum(decision >= 0) - (decision >= 0)  # decisions of the script before each event
         before = np.where(mask, value[:, done], 0.0)
         order = np.argsort(~mask, axis=1, kind="stable")
         gained, before, there = (np.take_along_axis(x, order, axis=1) for x in (gained, before, mask))
