@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from credit.chooser import Advice, choose
     from credit.columns import Rows, from_columns
     from credit.comparison import Comparison, compare
+    from credit.critic import Critic, fit_critic, load_critic
     from credit.judgements import Judgements, read_judgements
     from credit.laws import LawError, check
     from credit.ledger import ContradictionError, Ledger, Signal, compose
@@ -64,6 +65,7 @@ _HOME: dict[str, str] = {
     **dict.fromkeys(("Channel", "annealed", "channel", "depart", "kimi_parl", "sharp"), "credit.channels"),
     "weighted_sum": "credit.sums",
     **dict.fromkeys(("Advice", "choose"), "credit.chooser"),
+    **dict.fromkeys(("Critic", "fit_critic", "load_critic"), "credit.critic"),
     **dict.fromkeys(("Comparison", "compare"), "credit.comparison"),
     **dict.fromkeys(("Audit", "audit"), "credit.auditing"),
     **dict.fromkeys(("Receipt", "explain"), "credit.receipt"),

@@ -199,6 +199,7 @@ def _save(critic: Critic, folder: Path) -> None:
     from estimators.critic.checkpoints import save_tree
 
     fitted = critic.fitted
+    (folder / "critic.json").unlink(missing_ok=True)
     save_tree(folder / "parameters", fitted.parameters)
     kept = {
         "format": FORMAT,

@@ -61,9 +61,9 @@ class Checkpoints:
 
 
 def save_tree(directory: Path, tree: Any) -> None:
-    """Write the arrays of a tree to a new folder."""
+    """Write the arrays of a tree to a folder, in place of what it held."""
     with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(Path(directory).resolve(), _leaves(tree))
+        checkpointer.save(Path(directory).resolve(), _leaves(tree), force=True)
         checkpointer.wait_until_finished()
 
 

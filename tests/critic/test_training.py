@@ -146,6 +146,7 @@ def test_a_regression_on_counts_finds_its_weights() -> None:
     np.testing.assert_allclose(predict_counts(fit_counts(x, z, one, "value"), x, "value"), z, atol=0.01)
 
 
+@pytest.mark.slow
 def test_a_critic_of_values_answers_in_units_of_reward(corpus: Corpus, split: Split, settings: Settings) -> None:
     shifted = corpus._replace(reward=corpus.reward * 10 + 100)
     found = fit(shifted, split, dataclasses.replace(settings, head="value", members=1, epochs=1))
