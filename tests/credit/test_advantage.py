@@ -10,7 +10,8 @@ import pytest
 
 import credit
 from credit.ledger import Ledger, Signal
-from graphs.micro import MICRO, Micro
+from graphs.micro import Micro
+from graphs.micro_worlds import MICRO
 
 
 @pytest.fixture(autouse=True)
@@ -24,15 +25,17 @@ class Enumerated:
 
     def __init__(self, world: Micro) -> None:
         self.world, self.graph = world, world.batch().graph
-        self.chance = world.probabilities(world.policy)
-        self.path = np.array([step for steps in world.steps for step in steps])  # (state, choice) of every event
+        self.chance = world.probabilities()
+        there = world.state >= 0
+        self.path = np.stack([world.state[there], world.choice[there]], axis=1)  # (state, choice) of every event
         self.n = len(self.path)
-        self.score = np.concatenate(world.scores)
+        self.position = np.nonzero(there)[1]  # of every event in its trace
+        self.score = world.through_scores(_chosen(world, self.path)).reshape(self.n, -1)
         self.trace = np.asarray(self.graph.trace_ids)[: self.n]
-        self.first = np.concatenate([np.arange(len(steps)) == 0 for steps in world.steps])
+        self.first = self.position == 0
         self.reward = np.full(self.graph.num_traces, np.nan)
         self.reward[: len(world.total)] = world.total
-        self.exact = world.gradient()
+        self.exact = world.gradient().ravel()
 
     def claim(self, values: np.ndarray, **changes: object) -> credit.Credit:
         padded = np.full(self.graph.num_events, np.nan)
@@ -55,6 +58,13 @@ class Enumerated:
         table = 3 * rng.normal(size=self.world.policy.shape)
         table -= (self.world.policy * table).sum(axis=1, keepdims=True)
         return table[tuple(self.path.T)]
+
+
+def _chosen(world: Micro, path: np.ndarray) -> np.ndarray:
+    """1 at the choice of each event, float64 [events, S, C]."""
+    out = np.zeros((len(path), *world.policy.shape))
+    out[np.arange(len(path)), path[:, 0], path[:, 1]] = 1
+    return out
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +92,8 @@ def test_own_outcome_in_an_earlier_claim_shrinks_later_gradients_by_one_over_its
     for world in worlds.values():
         own = (world.world.total - world.chance @ world.world.total)[world.trace] / replays
         values = np.where(world.first, own, np.nan)
-        options = {"baseline": np.zeros(world.graph.num_traces), "beta": 1.0}
+        # The lead's first decision carries a claim, whatever its type: in one world only it is a spawn.
+        options = {"baseline": np.zeros(world.graph.num_traces), "beta": 1.0, "decided_before": ("made up",)}
         lying = world.compose([world.claim(values)]).advantage("control", **options)
         later = np.where(world.first, 0.0, 1.0)
         exact = world.gradient(later * world.world.total[world.trace])
@@ -94,7 +105,7 @@ def test_own_outcome_in_an_earlier_claim_shrinks_later_gradients_by_one_over_its
 
 
 def test_presence_or_coefficients_chosen_by_the_events_own_action_bias(worlds: dict[str, Enumerated]) -> None:
-    world = worlds["spawn-additive"]
+    world = worlds["hire-additive"]
     rng = np.random.default_rng(0)
     values, chose = world.wrong_but_centred(rng), world.path[:, 1]
     options = {"baseline": np.zeros(world.graph.num_traces), "beta": 1.0}
@@ -107,7 +118,7 @@ def test_presence_or_coefficients_chosen_by_the_events_own_action_bias(worlds: d
 
 def test_claims_whose_presence_follows_the_events_type_are_left_out_by_name() -> None:
     """A worker that chose to message carries a claim, one that chose to call a tool does not."""
-    graph = MICRO["spawn-additive"].batch().graph
+    graph = MICRO["hire-additive"].batch().graph
     kind = np.array(graph.event_type)
     workers = np.asarray(graph.event_mask) & (np.asarray(graph.agent_role_ids)[graph.agent_ids] != 0)
     kind[np.flatnonzero(workers)[::2]] = int(credit.EventType.TOOL_CALL)
@@ -142,7 +153,7 @@ def decisions(count: int, nulls: int = 0, p: float = 0.5) -> Enumerated:
         t = len(history)
         return Decision(f"agent-{t}", EventType.MESSAGE, 2) if t < count + nulls else None
 
-    made = Micro("and", decide, lambda h: ((1.0, float(all(h[:count]))),))
+    made = Micro("and", "All must be right.", decide, lambda h: ((1.0, float(all(h[:count]))),))
     even = np.tile([[1 - p, p]], (len(made.states), 1))
     made.__dict__.update(policy=even, logits=np.log(even))  # cached properties, so that the policy is the paper's
     return Enumerated(made)
@@ -150,16 +161,15 @@ def decisions(count: int, nulls: int = 0, p: float = 0.5) -> Enumerated:
 
 def by_decision(world: Enumerated, advantage: np.ndarray) -> np.ndarray:
     """The gradient by the logit of each decision, the same in all histories: E[A_t (a_t − p)]."""
-    position = np.concatenate([np.arange(len(steps)) for steps in world.world.steps])
     score = world.path[:, 1] - world.world.policy[0, 1]
     weight = world.chance[world.trace] * np.asarray(advantage)[: world.n] * score
-    return np.bincount(position, weight)
+    return np.bincount(world.position, weight)
 
 
 def test_an_exact_removal_claim_under_the_whole_total_teaches_one_decision_only() -> None:
     """Gradient (0, .125) where the truth is (.125, .125)."""
     world = decisions(2)
-    second = np.concatenate([np.arange(len(steps)) == 1 for steps in world.world.steps])
+    second = world.position == 1
     removal = np.where(second, world.world.total[world.trace], np.nan)
     honest = world.compose([world.claim(removal, estimand="effect", source="removal")], rule="reconcile", tau=0)
     assert "propensity" in honest.refused["removal"]
@@ -182,7 +192,7 @@ def test_an_exact_removal_claim_under_the_whole_total_teaches_one_decision_only(
 def test_an_even_residual_beside_an_exact_claim_halves_the_other_gradient() -> None:
     """Gradient (.125, .0625, 0) with one null event; the named scale is what spreads the residual."""
     world = decisions(2, nulls=1)
-    first = np.concatenate([np.arange(len(steps)) == 0 for steps in world.world.steps])
+    first = world.position == 0
     claim = world.claim(np.where(first, world.world.increments[tuple(world.path.T)], np.nan), stderr=0.0)
     start = np.full(world.graph.num_traces, 0.25)
     options = {"rule": "reconcile", "exact": ["made up"], "expected": start}
@@ -198,10 +208,9 @@ def test_an_even_residual_beside_an_exact_claim_halves_the_other_gradient() -> N
 def test_three_removal_claims_under_the_whole_total_turn_a_gradient_round() -> None:
     """Credit (−.961, .980, .980) R and gradient (−.060, .061, .061) where the truth is .0625 each."""
     world = decisions(3)
-    position = np.concatenate([np.arange(len(steps)) for steps in world.world.steps])
     removal = world.world.total[world.trace]
     stderr = np.zeros(world.graph.num_events)
-    stderr[: world.n] = np.array([1.0, 0.1, 0.1])[position]
+    stderr[: world.n] = np.array([1.0, 0.1, 0.1])[world.position]
     zero = np.zeros(world.graph.num_traces)
     lying = world.compose(
         [world.claim(removal, source="removal", stderr=stderr, centred=False)], rule="reconcile", tau=0, expected=zero
@@ -217,7 +226,7 @@ def test_three_removal_claims_under_the_whole_total_turn_a_gradient_round() -> N
 
 
 def test_a_scale_is_applied_last_and_said_to_bias(worlds: dict[str, Enumerated]) -> None:
-    world = worlds["spawn-additive"]
+    world = worlds["hire-additive"]
     ledger = world.compose([credit.dr_mas(world.graph, world.reward)])
     plain = ledger.advantage("control")
     by_name, by_source = ledger.advantage("control", scale="agent_name"), ledger.advantage("control", scale="dr_mas")
@@ -234,7 +243,7 @@ def test_a_scale_is_applied_last_and_said_to_bias(worlds: dict[str, Enumerated])
 
 
 def test_even_is_the_baseline_subtracted_reward_and_nothing_else_may_claim_it(worlds: dict[str, Enumerated]) -> None:
-    world = worlds["spawn-additive"]
+    world = worlds["hire-additive"]
     signal = world.compose([], rule="shares").advantage("even")
     wanted = credit.rloo(world.graph, world.reward).advantage
     np.testing.assert_allclose(signal.credit.advantage, wanted, atol=1e-12)
