@@ -67,7 +67,9 @@ class Comparison:
         """Plain data for programs, without the table of all actions; NaN becomes None."""
 
         def plain(values: np.ndarray) -> Any:
-            return np.where(np.isfinite(values), values, None).tolist()
+            boxed = values.astype(object)
+            boxed[~np.isfinite(values)] = None
+            return boxed.tolist()
 
         worst = self.events.take(pa.array(self.disagreements)).to_pylist()
         return {

@@ -56,6 +56,8 @@ class Receipt:
       call: for an event that no policy chose, the id of the action it is the effect of, where credit is; else "".
       rule: of the ledger.
       lines: a line a claim.
+      rest: what the entry has that no line brought: the even part of a split by shares, what the exact total moved
+        under rule "reconcile", and rounding to the grid of exact arithmetic.
       naive: what adding the claims up would have paid here.
       entry, stderr: the event's entry in the ledger, and its standard error (None where no source stated one).
       others: Σ of the entries of the trace's other events.
@@ -73,6 +75,7 @@ class Receipt:
     call: str
     rule: str
     lines: tuple[Line, ...]
+    rest: float
     naive: float
     entry: float
     stderr: float | None
@@ -128,6 +131,7 @@ def explain(
         call=_call(traces, at),
         rule=ledger.rule,
         lines=lines,
+        rest=entry - sum((line.got for line in lines if line.got is not None), 0.0),
         naive=sum((line.wanted for line in lines if line.wanted is not None), 0.0),
         entry=entry,
         stderr=stderr if np.isfinite(stderr) and bool(ledger.claimed[at]) else None,

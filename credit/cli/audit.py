@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.claims import check_claims, run_claims, takes_claims
-from credit.cli.compose import expected_option, rule_option
+from credit.cli.claims import check_claims, makes_ledger, run_claims, takes_claims
 from credit.cli.outputs import output_option, save_table
 from credit.cli.reading import (
     allow_bad,
@@ -38,8 +37,7 @@ __all__ = ["audit"]
 @click.command(short_help="What adding methods up would pay.")
 @reads_logs()
 @takes_claims
-@rule_option
-@expected_option
+@makes_ledger
 @output_option("Also write every payment: .parquet, .csv, .jsonl or .arrow.")
 @click.option(
     "--level",
@@ -59,8 +57,7 @@ def audit(
     given: tuple[str, ...],
     also: tuple[str, ...],
     files: tuple[str, ...],
-    rule: str,
-    expected: Any,
+    making: dict[str, Any],
     output: Path | None,
     level: str,
     worst: int,
@@ -76,7 +73,7 @@ def audit(
     traces = read_traces(paths, **reading)
     claims, wrong = run_claims(traces, names, given, also, files)
     traces = dataclasses.replace(traces, problems=traces.problems + wrong)
-    ledger = compose_claims(traces, claims, given, rule=rule, expected=expected)
+    ledger = compose_claims(traces, claims, given, **making)
     found = add_up(traces.graph, total_of(traces), claims, ledger=ledger)
     if as_json:
         import msgspec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from graphs.errors import Problem
     from graphs.traces import Traces
 
-__all__ = ["check_claims", "options_for", "run_claims", "takes_claims"]
+__all__ = ["check_claims", "makes_ledger", "options_for", "run_claims", "takes_claims"]
 
 
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,6 +52,52 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of `credit.cli.composing.compose_claims`, together as the keyword `making`."""
+    options = (
+        click.option(
+            "--rule",
+            default="increments",
+            show_default=True,
+            type=click.Choice(["increments", "reconcile", "shares"]),
+            help="How claims become entries.",
+        ),
+        click.option(
+            "--expected",
+            default="baseline",
+            show_default=True,
+            type=click.Choice(["baseline", "value"]),
+            help="A trace's worth at its start: a baseline of its group, or the log's value before its first action.",
+        ),
+        click.option(
+            "--tau",
+            default="inf",
+            show_default=True,
+            metavar="NUMBER",
+            callback=_tau,
+            help="Rule reconcile: prior standard deviation of what stays unexplained; inf, 0, fit, or a number.",
+        ),
+        click.option(
+            "--unclaimed",
+            type=click.FloatRange(0, min_open=True),
+            help="Rule reconcile: prior standard deviation of a trace's unclaimed events together; else they get 0.",
+        ),
+        click.option(
+            "--exact", multiple=True, metavar="METHOD", help="Rule reconcile: its errors of 0 are constraints."
+        ),
+    )
+
+    @functools.wraps(command)
+    def gathered(*args: Any, **kwargs: Any) -> Any:
+        making = {name: kwargs.pop(name) for name in ("rule", "expected", "tau", "unclaimed", "exact")}
+        return command(*args, making=making, **kwargs)
+
+    made: Callable[..., Any] = gathered
+    for option in reversed(options):
+        made = option(made)
+    return made
 
 
 def check_claims(names: tuple[str, ...], given: tuple[str, ...], also: tuple[str, ...], *, least: int = 1) -> None:
@@ -105,6 +152,16 @@ def run_claims(
 def options_for(name: str, texts: Iterable[str]) -> list[str]:
     """Those of "METHOD.REST" that are of this method, as "REST"."""
     return [text.removeprefix(f"{name}.") for text in texts if text.startswith(f"{name}.")]
+
+
+def _tau(context: click.Context, parameter: click.Parameter, given: str) -> float | str:
+    try:
+        tau = float(given)
+    except ValueError:
+        tau = -1.0
+    if given != "fit" and not tau >= 0:
+        raise click.BadParameter(f"{given!r}; expected inf, fit, or a number, 0 or more")
+    return "fit" if given == "fit" else tau
 
 
 def _split(context: click.Context, parameter: click.Parameter, given: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.claims import check_claims, run_claims, takes_claims
+from credit.cli.claims import check_claims, makes_ledger, run_claims, takes_claims
 from credit.cli.outputs import output_option, save_table, table_path
 from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
 
@@ -17,29 +17,13 @@ if TYPE_CHECKING:
     from estimators.base import Credit
     from graphs.traces import Traces
 
-__all__ = ["compose", "expected_option", "rule_option"]
-
-rule_option = click.option(
-    "--rule",
-    default="increments",
-    show_default=True,
-    type=click.Choice(["increments", "reconcile", "shares"]),
-    help="How claims become entries.",
-)
-expected_option = click.option(
-    "--expected",
-    default="baseline",
-    show_default=True,
-    type=click.Choice(["baseline", "value"]),
-    help="What a trace was worth at its start: a baseline from its group, or the log's value before its first action.",
-)
+__all__ = ["compose"]
 
 
 @click.command(short_help="Write the ledger of several methods.")
 @reads_logs()
 @takes_claims
-@rule_option
-@expected_option
+@makes_ledger
 @output_option("File of the ledger: .parquet, .csv, .jsonl or .arrow.", required=True)
 @click.option(
     "--level",
@@ -62,6 +46,13 @@ expected_option = click.option(
 )
 @click.option("--step", default=0, show_default=True, type=click.IntRange(0), help="Of training, for annealed weights.")
 @click.option("--scale", metavar="NAME", help="Divide the advantages last: agent_name, role_name, or a method.")
+@click.option(
+    "--decided-before",
+    "before",
+    multiple=True,
+    metavar="METHOD",
+    help="You vouch that which events carry its claim was decided before they chose; may be repeated.",
+)
 @allow_bad
 @click.pass_context
 def compose(
@@ -71,8 +62,7 @@ def compose(
     given: tuple[str, ...],
     also: tuple[str, ...],
     files: tuple[str, ...],
-    rule: str,
-    expected: Any,
+    making: dict[str, Any],
     output: Path,
     level: Any,
     advantage: Any,
@@ -80,16 +70,17 @@ def compose(
     channels: tuple[str, ...],
     step: int,
     scale: str | None,
+    before: tuple[str, ...],
     allow_bad: bool,
     **reading: Any,
 ) -> None:
     """Write a table of entries that sum to each trace's reward, exactly, with nothing paid twice."""
     if (advantage is None) != (target is None):
         raise click.UsageError("--advantage and --advantages-to go together: which advantages, and the file to write")
-    if scale is not None and advantage is None:
-        raise click.UsageError("--scale divides advantages; expected --advantage with it")
+    if (scale is not None or before) and advantage is None:
+        raise click.UsageError("--scale and --decided-before are of advantages; expected --advantage with them")
     check_claims(names, given, also, least=0 if files else 1)
-    if channels and (files or expected == "value"):
+    if channels and (files or making["expected"] == "value"):
         raise click.UsageError("--channel runs methods on each reward; --judgements and --expected value go without it")
     from credit.cli.composing import compose_channels, compose_claims, parse_channels
 
@@ -98,12 +89,16 @@ def compose(
     claims: dict[str, Credit] = {}
     if weights:
         outcome = reading["reward_channel"]
-        ledger = compose_channels(traces, weights, names, given, also, outcome=outcome, rule=rule)
+        making.pop("expected")
+        ledger = compose_channels(traces, weights, names, given, also, outcome=outcome, **making)
     else:
         claims, wrong = run_claims(traces, names, given, also, files)
         traces = dataclasses.replace(traces, problems=traces.problems + wrong)
-        ledger = compose_claims(traces, claims, given, rule=rule, expected=expected)
-    signal = None if advantage is None else ledger.advantage(advantage, scale=_scale(scale, claims))
+        ledger = compose_claims(traces, claims, given, **making)
+    signal = None
+    if advantage is not None:
+        vouched = tuple(claims[name].source if name in claims else name for name in before)
+        signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=vouched)
     save_table(ledger.table(traces, level), output)
     console = stderr()
     for name, weight in weights.items():

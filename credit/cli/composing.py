@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from graphs.traces import Evidence
 
 if TYPE_CHECKING:
     from credit.ledger import Ledger
+    from credit.ledger.composition import Rule
     from estimators.base import Credit
     from graphs.traces import Traces
 
@@ -36,8 +37,11 @@ def compose_claims(
     claims: Mapping[str, Credit],
     given: Iterable[str],
     *,
-    rule: str = "increments",
+    rule: Rule = "increments",
     expected: Expected = "baseline",
+    tau: float | Literal["fit"] = float("inf"),
+    unclaimed: float | None = None,
+    exact: Iterable[str] = (),
     total: np.ndarray | None = None,
 ) -> Ledger:
     """Compose what methods of a command line found; the log's propensities serve the conversion of effects.
@@ -50,6 +54,8 @@ def compose_claims(
       given: its `--option`s, METHOD.KEY=VALUE.
       expected: what each trace was worth at its start: "baseline", of the first broadcast among the claims, or else the
         mean of the other traces of the group; "value", the log's value before the first action.
+      tau, unclaimed, exact: for the rule "reconcile": `tau`, `scale` and `exact` of `credit.compose`, the latter by the
+        names of the command line.
       total: float [T], what the ledger accounts for; by default `total_of`.
 
     Raises:
@@ -69,7 +75,20 @@ def compose_claims(
             refused[claim.source] = str(error)
     start = None if expected == "baseline" else _value_at_start(traces)
     whole = total_of(traces) if total is None else total
-    ledger = compose(traces.graph, whole, ready, rule=rule, propensity=pi, expected=start)
+    for name in exact:
+        if name not in claims:
+            raise CreditError(f"--exact names {name!r}; expected one of the claims, {', '.join(claims)}")
+    ledger = compose(
+        traces.graph,
+        whole,
+        ready,
+        rule=rule,
+        propensity=pi,
+        expected=start,
+        tau=tau,
+        scale=unclaimed,
+        exact=tuple(claims[name].source for name in exact),
+    )
     return dataclasses.replace(ledger, refused={**ledger.refused, **refused})
 
 
@@ -153,7 +172,7 @@ def compose_channels(
     also: tuple[str, ...],
     *,
     outcome: str,
-    rule: str,
+    **making: Any,
 ) -> Ledger:
     """One ledger a channel, each from the methods run on that channel's reward, and their weighted sum.
 
@@ -174,7 +193,8 @@ def compose_channels(
         mine = dataclasses.replace(traces, reward=part.outcome, evidence=evidence)
         wanted = {m: OF_THE_OUTCOME.intersection(find_method(m).needs) if name != outcome else () for m in names}
         claims = {m: run_method(mine, m, options_for(m, given), options_for(m, also)) for m in names if not wanted[m]}
-        ledger = compose_claims(mine, claims, given, rule=rule, total=part.total)
+        stated = tuple(m for m in making.get("exact", ()) if m not in names or m in claims)
+        ledger = compose_claims(mine, claims, given, total=part.total, **{**making, "exact": stated})
         no = {
             m: f"{m!r} needs {', '.join(sorted(w))}, which says nothing about {name!r}" for m, w in wanted.items() if w
         }

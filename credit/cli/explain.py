@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.claims import check_claims, run_claims, takes_claims
-from credit.cli.compose import expected_option, rule_option
+from credit.cli.claims import check_claims, makes_ledger, run_claims, takes_claims
 from credit.cli.reading import (
     allow_bad,
     exit_code,
@@ -29,11 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
+ROUNDING = 1e-5  # what the grid of exact arithmetic may move, and nobody needs to be told
+
+
 @click.command(short_help="The receipt of one event.")
 @reads_logs()
 @takes_claims
-@rule_option
-@expected_option
+@makes_ledger
 @allow_bad
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
@@ -44,8 +45,7 @@ def explain(
     given: tuple[str, ...],
     also: tuple[str, ...],
     files: tuple[str, ...],
-    rule: str,
-    expected: Any,
+    making: dict[str, Any],
     allow_bad: bool,
     as_json: bool,
     **reading: Any,
@@ -66,7 +66,7 @@ def explain(
     event_index(traces, trace, event)  # before methods run
     claims, wrong = run_claims(traces, names, given, also, files)
     traces = dataclasses.replace(traces, problems=traces.problems + wrong)
-    ledger = compose_claims(traces, claims, given, rule=rule, expected=expected)
+    ledger = compose_claims(traces, claims, given, **making)
     receipt = write_receipt(traces, trace, event, claims, ledger=ledger)
     if as_json:
         import msgspec
@@ -93,6 +93,8 @@ def _print(console: Console, receipt: Receipt) -> None:
         table.add_row(words(line.claim), line.estimand, *map(_number, numbers), words(line.why))
     console.print(table)
     console.print()
+    if abs(receipt.rest) > ROUNDING * max(1.0, abs(receipt.entry)):
+        console.print(words(f"by rule {receipt.rule!r} and nobody's claim: {_number(receipt.rest)}"))
     console.print(f"added up, the claims would pay {_number(receipt.naive)}; the ledger pays {_number(receipt.entry)}")
     account = plain_table("account of the trace", "#amount")
     for name, amount in (

@@ -189,6 +189,21 @@ def test_a_receipt_accounts_for_the_entry_and_the_trace(team: Made) -> None:
     assert "lacks the evidence" in chatter.lines[0].why and chatter.lines[0].wanted is None
 
 
+def test_other_rules_say_who_brought_what(team: Made) -> None:
+    """Exact claims and the exact total leave nothing to move; an even split comes from nobody's claim."""
+    traces, claims = team
+    critic = {"critic": claims["critic"]}
+    moved = compose_claims(traces, critic, (), rule="reconcile", tau=0.5)
+    receipt = explain(traces, "t111", "c1", critic, ledger=moved)
+    line = receipt.lines[0]
+    assert line.weight is None and line.got + receipt.rest == pytest.approx(receipt.entry, abs=1e-6)
+    even = compose_claims(traces, {"broadcast": claims["broadcast"]}, (), rule="shares")
+    receipt = explain(traces, "t111", "c1", {"broadcast": claims["broadcast"]}, ledger=even)
+    assert receipt.rest == pytest.approx(receipt.entry) and receipt.entry == pytest.approx(0.25)
+    with pytest.raises(credit.CreditError, match="--exact names 'gae'; expected one of the claims, critic"):
+        compose_claims(traces, critic, (), rule="reconcile", exact=("gae",))
+
+
 def test_two_claims_of_one_source_are_one_vote(team: Made) -> None:
     traces, claims = team
     receipt = explain(traces, SUCCESS, "c1", {"critic": claims["critic"], "twin": claims["critic"]})
@@ -273,7 +288,8 @@ def test_audit_prints_and_writes(tmp_path: Path) -> None:
         (["compose", "LOG", "-o", "x.csv"], "--methods names 0 methods; expected 1 or more"),
         (["compose", "LOG", "--methods", "rloo", "-o", "nowhere/x.csv"], "folder 'nowhere' does not exist"),
         (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--advantage", "entry"], "go together"),
-        (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--scale", "dr_mas"], "expected --advantage with it"),
+        (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--scale", "dr_mas"], "expected --advantage with them"),
+        (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--tau", "-1"], "'-1'; expected inf, fit, or a number"),
         (["explain", "LOG", "t111", "--methods", "rloo"], "expected PATH... TRACE EVENT"),
         (["explain", "LOG", "t9", "c0", "--methods", "rloo"], "trace is 't9'; expected the id of one of the 8 traces"),
         (["explain", "LOG", "t111", "x", "--methods", "rloo"], "event is 'x'; expected the id of one of the 5 events"),
