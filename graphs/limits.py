@@ -13,7 +13,10 @@ import numpy as np
 
 from graphs.errors import CreditError, Problem, excerpt
 
-__all__ = ["DEFAULT", "Limits"]
+__all__ = ["DEFAULT", "SMALL_ARCHIVE", "Limits"]
+
+SMALL_ARCHIVE = 1 << 20
+"""Bytes that an archive may unpack to, however well they were packed."""
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # possessive: a long string needs no stack
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -33,12 +36,14 @@ class Limits:
 
     Attributes:
       file_bytes: of a file, after decompression.
-      record_bytes: of a record. A format whose record is the whole file is bounded by `file_bytes` instead.
+      record_bytes: of a record, or of a member of an archive (`.eval`), unpacked. A format whose record is the whole
+        file is bounded by `file_bytes` instead.
       string_bytes: of one string of a record, as it is written there.
       depth: of lists and objects within each other. It holds for records of line formats and of the native format;
         what else is nested deeper than the JSON decoder's own bound (about 1000) is refused too.
       events, edges: of a trace.
-      files: of all paths together.
+      files: of all paths together; members of an archive.
+      ratio: of what all members of an archive unpack to, over the archive's own size; from `SMALL_ARCHIVE` bytes on.
     """
 
     file_bytes: int = 2 << 30
@@ -48,6 +53,7 @@ class Limits:
     events: int = 1_000_000
     edges: int = 10_000_000
     files: int = 1_000_000
+    ratio: int = 1000
 
     def __post_init__(self) -> None:
         """Check that every limit is an integer above 0.

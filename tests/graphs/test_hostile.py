@@ -324,6 +324,7 @@ def test_depth_is_that_of_a_walk_over_the_characters() -> None:
 
 MEASURE = """
 import json, re, sys
+import graphs.cache, graphs.traces  # which bring JAX, and `read` would do it
 from graphs.errors import NothingReadError
 from graphs.limits import Limits
 from graphs.readers import native, read

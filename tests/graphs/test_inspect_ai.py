@@ -12,9 +12,10 @@ import pytest
 
 from graphs.errors import NothingReadError, Problem
 from graphs.event_graph import EdgeType, EventType
+from graphs.limits import Limits
 from graphs.readers import read
-from graphs.readers.inspect_ai import archive, sniff
 from graphs.readers.inspect_ai import read as read_inspect
+from graphs.readers.inspect_ai import sniff
 from graphs.readers.inspect_ai.scores import channels, number
 from graphs.readers.source import Source
 from graphs.record import TraceRecord, check
@@ -255,22 +256,27 @@ def test_archives_read_however_packed(tmp_path: Path, how: int) -> None:
     assert isinstance(problem, Problem) and problem.kind == "bad-json"
 
 
-def refused(path: Path) -> Problem:
+def refused(path: Path, **limits: int) -> Problem:
     with pytest.raises(NothingReadError) as caught:
-        read(path)
+        read(path, limits=Limits(**limits))
     return caught.value.problems[0]
 
 
-def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archives_are_bounded(tmp_path: Path) -> None:
     bomb = pack(tmp_path, {"header.json": HEADER, "samples/q.json": "0" * 3_000_000})
     assert bomb.stat().st_size < 10_000
-    monkeypatch.setattr(archive, "LARGEST_MEMBER", 1_000_000)
-    assert (refused(bomb).kind, refused(bomb).field) == ("zip-bomb", "samples/q.json")
-    monkeypatch.setattr(archive, "LARGEST_TOTAL", 1_000_000)
-    assert refused(bomb).kind == "zip-bomb"
+    large = refused(bomb, record_bytes=1_000_000)
+    assert (large.kind, large.field, large.value) == ("zip-bomb", "samples/q.json", "3000000 bytes")
+    dense = refused(bomb, ratio=200)
+    assert (dense.kind, dense.field) == ("zip-bomb", "content") and "200 times" in dense.expected
     many = pack(tmp_path, {"header.json": HEADER} | {f"samples/{i}.json": "{}" for i in range(20)})
-    monkeypatch.setattr(archive, "MOST_MEMBERS", 10)
-    assert refused(many).value == "21 members"
+    assert refused(many, files=20).value == "21 members"
+
+
+def test_a_small_archive_may_be_packed_well(tmp_path: Path) -> None:
+    path = pack(tmp_path, {"header.json": HEADER, "samples/q.json": sample(model(), note="0" * 500_000)})
+    assert path.stat().st_size < 50_000
+    assert read(path, limits=Limits(ratio=1)).problems == ()
 
 
 def test_a_directory_that_lies_about_sizes_is_named(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The JSON files inside an `.eval` archive, a zip: untrusted, so counted, bounded and checked before they are used.
 
 Inspect writes them deflated, and since 2026 with Zstandard (zip method 93), which Python's own module learned only in
-3.14. Peak memory is the archive and one unpacked member, at most `LARGEST_MEMBER` bytes.
+3.14. Peak memory is the archive and one unpacked member, which `graphs.limits.Limits` bounds by `record_bytes`; it also
+bounds how many members there are, and what they unpack to together.
 """
 
 from __future__ import annotations
@@ -14,18 +15,11 @@ from typing import NoReturn
 import zstandard
 
 from graphs.errors import Problem, TraceError, excerpt
+from graphs.limits import SMALL_ARCHIVE
 from graphs.readers.source import Source
 from graphs.readers.typed import content
 
-__all__ = ["LARGEST_MEMBER", "LARGEST_TOTAL", "MOST_MEMBERS", "Archive"]
-
-LARGEST_MEMBER = 1 << 29
-"""Bytes that one member may unpack to."""
-
-LARGEST_TOTAL = 1 << 36
-"""Bytes that all members may unpack to together."""
-
-MOST_MEMBERS = 1 << 20
+__all__ = ["Archive"]
 
 _ZSTANDARD = 93
 _LOCAL_HEADER = 30  # bytes of a member's local header before its name
@@ -49,12 +43,14 @@ class Archive:
             self.zip = zipfile.ZipFile(io.BytesIO(self.data))
         except _DAMAGE as error:
             self._damaged("content", error)
-        members = self.zip.infolist()
-        if len(members) > MOST_MEMBERS:
-            self._bomb("content", f"{len(members)} members", f"at most {MOST_MEMBERS} members")
-        total = sum(member.file_size for member in members)
-        if total > LARGEST_TOTAL:
-            self._bomb("content", f"{total} bytes", f"members of at most {LARGEST_TOTAL} bytes together")
+        self.limits = source.limits
+        members, most = self.zip.infolist(), source.limits.files
+        if len(members) > most:
+            self._bomb("content", f"{len(members)} members", f"at most {most} members")
+        total, most = sum(member.file_size for member in members), source.limits.ratio * len(self.data)
+        if total > max(most, SMALL_ARCHIVE):
+            expected = f"at most {source.limits.ratio} times the {len(self.data)} bytes of the archive"
+            self._bomb("content", f"{total} bytes unpacked", expected)
         self.members = {member.filename: member for member in members}
 
     def read(self, name: str) -> bytes:
@@ -64,8 +60,8 @@ class Archive:
           TraceError: kinds "bad-zip", "zip-bomb".
         """
         member = self.members[name]
-        if member.file_size > LARGEST_MEMBER:
-            self._bomb(name, f"{member.file_size} bytes", f"at most {LARGEST_MEMBER} bytes")
+        if member.file_size > self.limits.record_bytes:
+            self._bomb(name, f"{member.file_size} bytes", f"at most {self.limits.record_bytes} bytes")
         try:
             unpacked = self._unpack(member)
             if len(unpacked) != member.file_size or zlib.crc32(unpacked) != member.CRC:
