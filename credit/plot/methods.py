@@ -80,7 +80,8 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
     if all(row.variance > 0 for row in chosen):
         variance.set_xscale("log")
         plain_logs(variance.xaxis)
-    rank.set_xlim(-1.05, 1.05)
+    lowest = min((row.rank for row in chosen if np.isfinite(row.rank)), default=0.0)
+    rank.set_xlim(min(0.0, lowest) - 0.05, 1.05)
     bias.set_yticks(range(len(order)), [printable(name, 32) for name in order], fontsize=8, parse_math=False)
     bias.set_ylim(len(order) - 0.4, -0.6)
     if title:
