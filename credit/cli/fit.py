@@ -104,7 +104,7 @@ def read_dense(path: str | Path, events: int) -> Any:
         values = np.load(path, allow_pickle=False)
     except ValueError as error:
         raise CreditError(f"--dense {str(path)!r} cannot be read: {error}; expected a .npy file of numbers") from error
-    shape = getattr(values, "shape", ())
+    shape: tuple[int, ...] = np.shape(values)
     if len(shape) != 2 or shape[0] != events or values.dtype.kind not in "fiu":
         raise CreditError(
             f"--dense {str(path)!r} has shape {shape}; expected numbers, ({events}, d), one row for each event"

@@ -107,7 +107,8 @@ def decision_contrast(
         int((~took).sum()),
         float(p[known].min()) if known.any() else float("nan"),
         float(p[known].max()) if known.any() else float("nan"),
-        *bins,
+        bins[0],
+        bins[1],
         float(contrast.ess[0]),
     )
     return DecisionContrast(contrast, overlap)

@@ -69,12 +69,12 @@ class Total(NamedTuple):
     """Sum of the increments of one kind of decision.
 
     Attributes:
-      count: number of such decisions.
+      decisions: how many there are.
       total, stderr: their sum over the batch, and the spread of that sum over members (infinite for a single member).
       undecided: whether the sum is within two standard errors of 0.
     """
 
-    count: int
+    decisions: int
     total: float
     stderr: float
     undecided: bool

@@ -33,9 +33,11 @@ def predict_corpus(fitted: Fitted, corpus: Corpus) -> tuple[np.ndarray, np.ndarr
         )
     corpus = corpus._replace(features=fitted.scaler(corpus.features))
     run, to = _compiled(fitted.sizes), room(corpus, BATCH_EVENTS)
-    parts, start = [], np.zeros(0)
+    parts: list[np.ndarray] = []
+    start = np.zeros(0, np.float32)
     for batch in batches(corpus, np.arange(len(corpus.lengths)), to):
-        after, start = run(fitted.parameters, batch.prefix)
+        after, told = run(fitted.parameters, batch.prefix)
+        start = np.asarray(told)
         parts.append(np.asarray(after)[:, np.asarray(batch.prefix.mask)])
     return np.concatenate(parts, axis=1) * fitted.scale + fitted.centre, np.asarray(
         start

@@ -82,7 +82,7 @@ def test_decisions_are_told_apart(episodes: QualityEpisodes, values: PrefixValue
     assert np.stack(list(kinds.values())).sum(axis=0).max() == 1
     totals = decision_totals(episodes.graph, values)
     counts = {name: int(where.sum()) for name, where in kinds.items()}
-    assert {name: total.count for name, total in totals.items()} == counts
+    assert {name: total.decisions for name, total in totals.items()} == counts
     assert counts["spawn"] == 3 * N and counts["aggregate"] == counts["stop"] == N
     assert totals["stop"].undecided and np.isfinite(totals["spawn"].stderr)
 
