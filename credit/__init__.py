@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from credit.critic import Critic, fit_critic, load_critic
     from credit.judgements import Judgements, read_judgements
     from credit.laws import LawError, check
-    from credit.ledger import ContradictionError, Ledger, Signal, compose
+    from credit.ledger import ContradictionError, Ledger, Signal, compose, stack
     from credit.methods import METHODS, Method
     from credit.plot import draw_calibration, draw_ledger, draw_methods, draw_snr, draw_trace
     from credit.plot_compare import draw_comparison
@@ -72,7 +72,7 @@ _HOME: dict[str, str] = {
     **dict.fromkeys(("Judgements", "read_judgements"), "credit.judgements"),
     "draw_comparison": "credit.plot_compare",
     **dict.fromkeys(("LawError", "check"), "credit.laws"),
-    **dict.fromkeys(("ContradictionError", "Ledger", "Signal", "compose"), "credit.ledger"),
+    **dict.fromkeys(("ContradictionError", "Ledger", "Signal", "compose", "stack"), "credit.ledger"),
     **dict.fromkeys(("METHODS", "Method"), "credit.methods"),
     **dict.fromkeys(("draw_calibration", "draw_ledger", "draw_methods", "draw_snr", "draw_trace"), "credit.plot"),
     **dict.fromkeys(("PUBLISHED", "Published", "find_method"), "credit.published"),

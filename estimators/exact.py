@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from graphs.event_graph import Array
-from graphs.segment import segment_sum
+from graphs.segment import segment_min, segment_sum
 
 __all__ = ["Partition", "exact_partition"]
 
@@ -64,27 +64,19 @@ class Partition(NamedTuple):
         return _scale(self.residual_units.astype(self.remainder.dtype), self.exponent)
 
 
-class _Grid(NamedTuple):
-    """What the cells come to on the grid 2**exponent, all [T]: what they leave, Σ|k|, and the rounded total."""
-
-    exponent: jax.Array
-    residual: jax.Array
-    weight: jax.Array
-    whole: jax.Array
-
-
 @jax.jit
 def exact_partition(
     cells: Array, trace_ids: Array, where: Array, total: Array, *, trace_cells: Array | None = None
 ) -> Partition:
     """Round cells to the finest grid on which they, and what they leave of the total, sum to the total exactly.
 
-    Each cell moves by less than a unit. A unit is at most 4 max(Σ|cells|, |R|) / 2^p, the residual among the cells.
+    Each cell moves by less than 1.5 units, mostly less than one. A unit is at
+    most 4 max(Σ|cells|, |R|) / 2^p, the residual among the cells.
     Cells outside `where` are exactly 0.
 
     Args:
       cells: float [M], what each cell should get; finite where `where`.
-      trace_ids: int [M] in [0, T), the total that a cell is part of.
+      trace_ids: int [M] in [0, T), the total that a cell is part of; the cells of a trace are contiguous.
       where: bool [M], the cells that exist.
       total: float [T], same dtype as `cells`.
       trace_cells: float [T, C], further cells of each trace, such as its expectation; they move by half a unit at most.
@@ -108,63 +100,106 @@ def exact_partition(
     left = safe - segment_sum(cells, trace_ids, num) - jnp.sum(wide, axis=1)
     magnitude = jnp.where(finite, size + jnp.sum(jnp.abs(wide), axis=1) + jnp.abs(left), 0)
     magnitude = jnp.maximum(magnitude, jnp.abs(safe))
-    coarse = jnp.where(finite, _ceil_log2(magnitude) - bits, 2 * info.maxexp)  # so coarse that all cells become 0
+    coarse = _ceil_log2(magnitude) - bits
+    integer = jnp.int64 if cells.dtype == jnp.float64 else jnp.int32
 
-    def on_grid(exponent: jax.Array) -> _Grid:
-        units = _rounded(cells, exponent, trace_ids, bits)
-        rows = jnp.rint(_scale(wide, -exponent[:, None])).astype(units.dtype)
-        whole = jnp.rint(_scale(safe, -exponent))
-        # Modular arithmetic makes the residual exact even where a partial sum overflows.
-        used = segment_sum(units, trace_ids, num) + jnp.sum(rows, axis=1, dtype=units.dtype)
-        rest = whole.astype(units.dtype) - used
-        weight = segment_sum(jnp.abs(units), trace_ids, num) + jnp.sum(jnp.abs(rows), axis=1, dtype=units.dtype)
-        return _Grid(exponent, rest, weight + jnp.abs(rest), whole)
+    scaled = _scale(safe, -coarse)
+    whole = jnp.rint(scaled)
+    units = _rounded(_on_grid(cells, coarse, finite, trace_ids), bits).astype(integer)
+    rows = jnp.rint(_scale(wide, -coarse[:, None])).astype(integer)
+    # Modular arithmetic makes the residual exact even where a partial sum overflows.
+    rest = whole.astype(integer) - segment_sum(units, trace_ids, num) - jnp.sum(rows, axis=1, dtype=integer)
+    weight = segment_sum(jnp.abs(units), trace_ids, num) + jnp.sum(jnp.abs(rows), axis=1, dtype=integer)
+    fits = weight + jnp.abs(rest) <= 1 << bits
+    usual = _Grid(units, rows, rest, coarse, finite & fits)
 
-    capacity = 1 << bits
-    usual = on_grid(coarse)
-    # A finer grid, with twice the units, can hold only what comes within rounding of half the capacity.
-    members = segment_sum(jnp.where(where, 1, 0).astype(usual.weight.dtype), trace_ids, num)
-    doubt = 2 * usual.weight - members - 2 * wide.shape[1] - 4 <= capacity
+    # A finer grid helps if the total lies on it, and can do so only within rounding of half the capacity.
+    members = segment_sum(jnp.where(where, 1, 0).astype(jnp.int32), trace_ids, num).astype(cells.dtype)
+    finer = jnp.rint(2 * scaled)
+    helps = (jnp.abs(scaled - whole) > 0) & ~(jnp.abs(2 * scaled - finer) > 0)
+    near = _scale(magnitude, -coarse) - 3 * members - 4 - wide.shape[1] <= 2.0 ** (bits - 1)
+    unsettled = finite & (magnitude > 0) & (~fits | (helps & near))
 
-    def refine(usual: _Grid) -> _Grid:
+    def search(usual: _Grid) -> _Grid:
         best = usual
-        for other, better in ((on_grid(coarse + 1), False), (on_grid(coarse - 1), True)):
-            take = (other.weight <= capacity) & (better | (best.weight > capacity))
-            best = jax.tree.map(lambda x, y, take=take: jnp.where(take, x, y), other, best)
+        for step in (1, 0, -1):
+            other = _placed(cells, wide, trace_ids, where, safe, coarse + step, finite, integer)
+            best = _choose(unsettled & other.fits, other, best, trace_ids)
         return best
 
-    unsettled = jnp.any(finite & (magnitude > 0) & (doubt | (usual.weight > capacity)))
-    grid = jax.lax.cond(unsettled, refine, lambda usual: usual, usual)
-    units = _rounded(cells, grid.exponent, trace_ids, bits)
+    grid = jax.lax.cond(jnp.any(unsettled), search, lambda usual: usual, usual)
     exponent = jnp.where(finite, grid.exponent, 0)
     normal = ((exponent >= info.minexp) | (magnitude <= 0)) & jnp.isfinite(magnitude)
     return Partition(
-        units=units,
-        trace_units=jnp.rint(_scale(wide, -exponent[:, None])).astype(units.dtype),
-        residual_units=jnp.where(finite, grid.residual, 0),
+        units=grid.units,
+        trace_units=grid.rows,
+        residual_units=grid.rest,
         exponent=exponent,
-        remainder=jnp.where(finite, safe - _scale(grid.whole, exponent), total),
-        exact=finite & normal & (grid.weight <= capacity),
+        remainder=jnp.where(finite, safe - _scale(jnp.rint(_scale(safe, -exponent)), exponent), total),
+        exact=grid.fits & normal,
     )
 
 
-def _rounded(cells: jax.Array, exponent: jax.Array, trace_ids: Array, bits: int) -> jax.Array:
-    """Cells as whole numbers of units: up or down by position, and to nearest where floats have no room for halves."""
-    half = exponent // 2
-    factors = _power_of_two(-half, cells.dtype), _power_of_two(half - exponent, cells.dtype)
-    scaled = cells * factors[0][trace_ids] * factors[1][trace_ids]
-    place = jnp.arange(cells.shape[0], dtype=jnp.uint32) * jnp.uint32(GOLDEN)
-    offset = (place >> 9).astype(cells.dtype) * 2.0**-23
-    near = jnp.abs(scaled) < 2.0 ** (bits - 6)
-    whole = jnp.where(near, jnp.floor(scaled + offset), jnp.rint(scaled))
-    return whole.astype(jnp.int64 if cells.dtype == jnp.float64 else jnp.int32)
+class _Grid(NamedTuple):
+    """Cells [M], trace cells [T, C] and residual [T] in units of 2**exponent, and whether they are within capacity."""
+
+    units: jax.Array
+    rows: jax.Array
+    rest: jax.Array
+    exponent: jax.Array
+    fits: jax.Array
+
+
+def _choose(take: jax.Array, one: _Grid, other: _Grid, trace_ids: Array) -> _Grid:
+    by_trace = (jnp.where(take, a, b) for a, b in zip(one[2:], other[2:], strict=True))
+    units = jnp.where(take[trace_ids], one.units, other.units)
+    return _Grid(units, jnp.where(take[:, None], one.rows, other.rows), *by_trace)
+
+
+def _on_grid(cells: jax.Array, exponent: jax.Array, finite: jax.Array, trace_ids: Array) -> jax.Array:
+    return cells * jnp.where(finite, _power_of_two(-exponent, cells.dtype), 0)[trace_ids]
+
+
+def _rounded(scaled: jax.Array, bits: int) -> jax.Array:
+    """Up or down by position, and to nearest where floats have no room for halves."""
+    place = jnp.arange(scaled.shape[0], dtype=jnp.uint32) * jnp.uint32(GOLDEN)
+    offset = (place >> 9).astype(scaled.dtype) * 2.0**-23
+    return jnp.where(jnp.abs(scaled) < 2.0 ** (bits - 6), jnp.floor(scaled + offset), jnp.rint(scaled))
+
+
+def _placed(
+    cells: jax.Array,
+    wide: jax.Array,
+    trace_ids: Array,
+    where: Array,
+    total: jax.Array,
+    exponent: jax.Array,
+    finite: jax.Array,
+    integer: jax.typing.DTypeLike,
+) -> _Grid:
+    """Cells rounded to nearest, the first of them moved by a unit so that the residual is what it should be.
+
+    Slower than rounding by position, and of least weight: it fits wherever the grid has room at all.
+    """
+    num, bits = total.shape[0], jnp.finfo(cells.dtype).nmant + 1
+    scaled, scaled_rows = _on_grid(cells, exponent, finite, trace_ids), _scale(wide, -exponent[:, None])
+    units, rows = jnp.rint(scaled), jnp.rint(scaled_rows)
+    lost = segment_sum(scaled - units, trace_ids, num) + jnp.sum(scaled_rows - rows, axis=1)
+    units, rows = units.astype(integer), rows.astype(integer)
+    whole = jnp.rint(_scale(total, -exponent))
+    owed = -jnp.rint((_scale(total, -exponent) - whole) - lost).astype(integer)
+    count = jnp.cumsum(jnp.where(where, 1, 0), dtype=jnp.int32) - 1
+    first = segment_min(count, trace_ids, num, where, empty=0)
+    takes = where & (count - first[trace_ids] < jnp.abs(owed)[trace_ids])
+    units = units + jnp.where(takes, jnp.sign(owed)[trace_ids], 0).astype(integer)
+    rest = whole.astype(integer) - segment_sum(units, trace_ids, num) - jnp.sum(rows, axis=1, dtype=integer)
+    weight = segment_sum(jnp.abs(units), trace_ids, num) + jnp.sum(jnp.abs(rows), axis=1, dtype=integer)
+    return _Grid(units, rows, rest, exponent, finite & (weight + jnp.abs(rest) <= 1 << bits))
 
 
 @jax.jit
 def _amounts(units: jax.Array, exponent: jax.Array, trace_ids: Array) -> jax.Array:
-    half = exponent // 2
-    factors = _power_of_two(half, units.dtype), _power_of_two(exponent - half, units.dtype)
-    return units * factors[0][trace_ids] * factors[1][trace_ids]
+    return units * _power_of_two(exponent, units.dtype)[trace_ids]
 
 
 def _ceil_log2(x: jax.Array) -> jax.Array:

@@ -10,11 +10,13 @@ of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for
     rules         increments, reconcile, shares; and who is refused
     entries       the ledger: totals, tables, tensors
     signal        from a ledger to advantages to train on, with the conditions under which they are unbiased
+    stack         message advantages and orchestrator increments, agent-wise scale last
 """
 
 from credit.ledger.composition import compose
 from credit.ledger.entries import Ledger, Totals
 from credit.ledger.rules import ContradictionError
 from credit.ledger.signal import Condition, Signal
+from credit.ledger.stack import Stack, stack
 
-__all__ = ["Condition", "ContradictionError", "Ledger", "Signal", "Totals", "compose"]
+__all__ = ["Condition", "ContradictionError", "Ledger", "Signal", "Stack", "Totals", "compose", "stack"]
