@@ -1,4 +1,4 @@
-"""Every method at the design point as multiples of one segment sum; GAE beside rlax's; coverage of off-policy intervals.
+"""Every method at the design point as multiples of one segment sum; GAE beside rlax's; off-policy coverage.
 
     python benchmarks/methods.py [speed|gae|coverage] ...     (default: all)
 

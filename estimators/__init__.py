@@ -27,16 +27,11 @@ from estimators.players import marshal, spiral_rae, spiral_rae_state
 from estimators.reconcile import reconcile
 from estimators.released import foldgrpo_fork, mrlx
 from estimators.roles import matpo, matpo_reward, mgrpo, wideseek_r1, wideseek_r1_weights
-from estimators.shared import (
+from estimators.shared import dr_grpo, grpo, pass_at_k, reinforce_batch, remax, rloo
+from estimators.trainers import (
     agent_lightning,
     agent_lightning_rows,
-    dr_grpo,
-    grpo,
     openrlhf_group_norm,
-    pass_at_k,
-    reinforce_batch,
-    remax,
-    rloo,
     slime_grpo,
     trl_grpo,
     verl_grpo,

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, finish
 from estimators.group import members
 from graphs.event_graph import Array, EventGraph
+from graphs.segment import segment_count, segment_sum
 
-__all__ = ["moving_average", "moving_average_state"]
+__all__ = ["moving_average", "moving_average_state", "running_averages"]
 
 
 @jax.jit
@@ -36,7 +37,7 @@ def moving_average(
       `Credit` at level "trace", estimand "total"; `stderr` is infinite, since the baseline is no mean of a group.
     """
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
-    before, _ = _averages(m.score, m.there, decay, initial)
+    before, _ = running_averages(m.score, m.there, jnp.zeros_like(m.key), decay, initial)
     x, b = m.score[m.of_event], before[m.of_event]
     return finish(
         graph,
@@ -64,20 +65,38 @@ def moving_average_state(
 ) -> jax.Array:
     """The moving average after the last trace of the batch: `initial` for the next one."""
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
-    return _averages(m.score, m.there, decay, initial)[1]
+    return running_averages(m.score, m.there, jnp.zeros_like(m.key), decay, initial)[1][0]
 
 
-def _averages(
-    score: jax.Array, there: jax.Array, decay: float | Array, initial: float | Array
+def running_averages(
+    score: jax.Array, there: jax.Array, key: jax.Array, decay: float | Array, initial: float | Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Average before each trace, and after the last: a linear recurrence, as an associative scan."""
-    factor = jnp.where(there, jnp.asarray(decay, score.dtype), jnp.ones_like(score))
-    addend = jnp.where(there, (1 - jnp.asarray(decay, score.dtype)) * score, jnp.zeros_like(score))
+    """The average of its key before each member, [M], and of each key after the last one, [M].
+
+    A linear recurrence along the members of a key in their order, as an associative scan.
+
+    Args:
+      score: float [M].
+      there: bool [M], members that count.
+      key: int [M] in [0, M).
+      decay: how much of the old average stays.
+      initial: the average of each key before its first member; a number, or float [M] by key.
+    """
+    num = score.shape[0]
+    start = jnp.broadcast_to(jnp.asarray(initial, score.dtype), (num,))
+    order = jnp.lexsort((key, ~there))  # stable: by key, then as they stand
+    of, x, real = key[order], score[order], there[order]
+    opens = jnp.concatenate([jnp.ones(1, bool), of[1:] != of[:-1]])
+    keep = jnp.asarray(decay, score.dtype)
+    slope = jnp.where(opens, jnp.zeros_like(x), jnp.full_like(x, 1) * keep)
+    offset = (1 - keep) * x + jnp.where(opens, keep * start[of], 0)
 
     def compose(first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         return first[0] * second[0], second[0] * first[1] + second[1]
 
-    slope, offset = jax.lax.associative_scan(compose, (factor, addend))
-    start = jnp.asarray(initial, score.dtype)
-    after = slope * start + offset
-    return jnp.concatenate([start[None], after[:-1]]), after[-1]
+    _, after = jax.lax.associative_scan(compose, (slope, offset))
+    ahead = jnp.where(opens, start[of], jnp.concatenate([start[:1], after[:-1]]))
+    before = jnp.zeros_like(score).at[order].set(jnp.where(real, ahead, 0))
+    closes = real & jnp.concatenate([opens[1:] | ~real[1:], jnp.ones(1, bool)])
+    last = segment_sum(after, of, num, closes)
+    return before, jnp.where(segment_count(of, num, closes) > 0, last, start)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.chains import chains, grouped_order
 from estimators.group import Members, Over, statistics
+from estimators.moving import running_averages
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids, unit_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
@@ -125,7 +126,7 @@ def spiral_rae(
     actor process keeps averages of its own, and turns with A = 0 are dropped from the batch.
     """
     unit, rewards, there, name = _player_rewards(graph, reward, event_reward, by)
-    before, _ = _averages(graph, rewards, there, name, decay, initial)
+    before, _ = running_averages(rewards, there, name, decay, initial)
     scored = check_reward(graph, reward)[1]
     row, leads, lead_of = _turns(graph, scored)
     mine = unit[graph.agent_ids]
@@ -164,7 +165,7 @@ def spiral_rae_state(
 ) -> jax.Array:
     """The moving averages after the last trace, float [A] by name id: `initial` for the next batch."""
     _, rewards, there, name = _player_rewards(graph, reward, event_reward, by)
-    return _averages(graph, rewards, there, name, decay, initial)[1]
+    return running_averages(rewards, there, name, decay, initial)[1]
 
 
 def _names(graph: EventGraph, by: Name) -> jax.Array:
@@ -196,33 +197,3 @@ def _player_rewards(
         step, real = check_event_array(graph, "event_reward", event_reward)
         rewards = rewards + segment_sum(step.astype(rewards.dtype), unit[agent], num, real)
     return unit, jnp.where(there, rewards, jnp.zeros_like(rewards)), there, _names(graph, by)[first]
-
-
-def _averages(
-    graph: EventGraph,
-    rewards: jax.Array,
-    there: jax.Array,
-    name: jax.Array,
-    decay: float | Array,
-    initial: float | Array,
-) -> tuple[jax.Array, jax.Array]:
-    """The average before each unit, [A], and of each name after the last trace, [A]: a linear recurrence per name."""
-    num = graph.num_agents
-    start = jnp.broadcast_to(jnp.asarray(initial, rewards.dtype), (num,))
-    order = jnp.lexsort((name, ~there))  # units are numbered by trace, so this is by name, then by trace
-    sorted_name, x, real = name[order], rewards[order], there[order]
-    opens = jnp.concatenate([jnp.ones(1, bool), sorted_name[1:] != sorted_name[:-1]])
-    keep = jnp.asarray(decay, rewards.dtype)
-    slope = jnp.where(opens, jnp.zeros_like(x), jnp.full_like(x, 1) * keep)
-    offset = (1 - keep) * x + jnp.where(opens, keep * start[sorted_name], 0)
-
-    def compose(first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        return first[0] * second[0], second[0] * first[1] + second[1]
-
-    _, after = jax.lax.associative_scan(compose, (slope, offset))
-    ahead = jnp.concatenate([start[:1], after[:-1]])
-    ahead = jnp.where(opens, start[sorted_name], ahead)
-    before = jnp.zeros_like(rewards).at[order].set(jnp.where(real, ahead, 0))
-    closes = real & jnp.concatenate([opens[1:] | ~real[1:], jnp.ones(1, bool)])
-    last = segment_sum(after, sorted_name, num, closes)
-    return before, jnp.where(segment_count(sorted_name, num, closes) > 0, last, start)

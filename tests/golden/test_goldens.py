@@ -16,56 +16,21 @@ import pytest
 
 import credit
 from estimators import tokens
-from graphs import EventGraph, pad
 
 ORACLES = {c["name"]: c for c in json.loads((Path(__file__).parent / "oracles.json").read_text())["cases"]}
 close = functools.partial(np.testing.assert_allclose, rtol=0, atol=2e-6)
 
 
-def by_hand(group: list, trace: list, agent: list, reward: Any, row_reward: Any) -> tuple:
-    """The padded graph of rows whose traces stand together, built one row at a time."""
-    traces, groups, names = list(dict.fromkeys(trace)), list(dict.fromkeys(group)), list(dict.fromkeys(agent))
-    instances = list(dict.fromkeys(zip(trace, agent, strict=True)))
-    n = len(trace)
-    graph = EventGraph(
-        event_type=np.full(n, int(credit.EventType.MESSAGE), np.int32),
-        action_mask=np.ones(n, bool),
-        event_mask=np.ones(n, bool),
-        time=np.full(n, np.nan, np.float32),
-        trace_ids=np.array([traces.index(t) for t in trace], np.int32),
-        agent_ids=np.array([instances.index(pair) for pair in zip(trace, agent, strict=True)], np.int32),
-        turn_ids=np.arange(n, dtype=np.int32),
-        senders=np.zeros(0, np.int32),
-        receivers=np.zeros(0, np.int32),
-        edge_type=np.zeros(0, np.int32),
-        edge_mask=np.zeros(0, bool),
-        agent_name_ids=np.array([names.index(a) for _, a in instances], np.int32),
-        agent_role_ids=np.array([names.index(a) for _, a in instances], np.int32),
-        agent_parent=np.arange(len(instances), dtype=np.int32),
-        agent_trace=np.array([traces.index(t) for t, _ in instances], np.int32),
-        agent_mask=np.ones(len(instances), bool),
-        group_ids=np.array([groups.index(group[trace.index(t)]) for t in traces], np.int32),
-        trace_mask=np.ones(len(traces), bool),
-    )
-    padded = pad(graph)
-    outcome = np.zeros(padded.num_traces, np.float32)
-    event_reward = np.zeros(padded.num_events, np.float32)
-    if reward is not None:
-        outcome[: len(traces)] = [reward[trace.index(t)] for t in traces]
-    if row_reward is not None:
-        event_reward[:n] = row_reward
-    return padded, outcome, event_reward, np.arange(n)
+@pytest.fixture
+def build(batch: Callable[..., tuple]) -> Callable[..., tuple]:
+    """Group, trace, agent and either reward or row_reward of each row; without evidence."""
 
+    def built(group: list, trace: list, agent: list, reward: Any, row_reward: Any) -> tuple:
+        given = {"reward": reward} if reward is not None else {"row_reward": row_reward}
+        graph, outcome, event_reward, _, row = batch(group=group, trace=trace, agent=agent, **given)
+        return graph, outcome, event_reward, row
 
-def by_columns(group: list, trace: list, agent: list, reward: Any, row_reward: Any) -> tuple:
-    given = {"reward": reward} if reward is not None else {"row_reward": row_reward}
-    graph, outcome, rows = credit.from_columns(group=group, trace=trace, agent=agent, **given)
-    return graph, outcome, rows.event_reward, rows.event
-
-
-@pytest.fixture(params=[by_hand, by_columns], ids=lambda build: build.__name__)
-def build(request: pytest.FixtureRequest) -> Callable[..., tuple]:
-    return request.param
+    return built
 
 
 def drmas(build: Callable[..., tuple], given: dict) -> tuple:
