@@ -33,6 +33,8 @@ notebooks: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/reading.py
+	$(BIN)/python benchmarks/bias.py
+	$(BIN)/python benchmarks/snr.py
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

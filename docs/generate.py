@@ -14,7 +14,14 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 PACKAGES: dict[str, tuple[str, ...]] = {
-    "credit": ("credit", "credit.published", "credit.ledger", "credit.plot"),
+    "credit": (
+        "credit",
+        "credit.published",
+        "credit.ledger",
+        "credit.plot",
+        "credit.reliability",
+        "credit.bench.snr",
+    ),  # fmt: skip
     "estimators": (
         "estimators",
         "estimators.base",
