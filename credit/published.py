@@ -31,6 +31,7 @@ class Published:
       method: the entry of `METHODS` that computes it; None where no log allows it.
       note: with a method, how sure it is and what differs; without one, why logs do not allow it.
       portable: what of it can be used here, and where that is. Never empty without a method.
+      reward: the function of `credit` that gives its reward as channels, for what is published as a reward; "" else.
       options: keyword arguments that make the function of `METHODS` this method.
     """
 
@@ -38,14 +39,17 @@ class Published:
     method: str | None
     note: str
     portable: str = ""
+    reward: str = ""
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def status(self) -> str:
-        """That of its entry in `METHODS`, or "not computable"."""
+        """That of its entry in `METHODS`; "reconstructed" for a reward; else "not computable"."""
         from credit.methods import METHODS
 
-        return NOT_COMPUTABLE if self.method is None else METHODS[self.method].status
+        if self.method is not None:
+            return METHODS[self.method].status
+        return "reconstructed" if self.reward else NOT_COMPUTABLE
 
 
 def key_of(name: str) -> str:
@@ -68,6 +72,11 @@ def find_method(name: str) -> Method:
     key = key_of(name)
     if key in PUBLISHED:
         found = PUBLISHED[key]
+        if found.reward:
+            raise CreditError(
+                f"method {name!r} ({found.title}) is a reward, not a method: {found.note}; what can be used: "
+                f"{found.portable}"
+            )
         if found.method is None:
             raise CreditError(
                 f"method {name!r} ({found.title}) is not computable from logs: {found.note}; "
@@ -163,9 +172,11 @@ PUBLISHED: dict[str, Published] = {
     "sharp": Published(
         "SHARP",
         None,
-        "no public code, weights unknown; its marginal needs the outcome with each agent's output masked",
-        "the channels `sharp` of `credit.channels`: the outcome, the marginals that the log has, and rewards of tools; "
-        "exact and sampled Shapley values in `estimators.shapley`",
+        "no public code, weights unknown: its reward is the outcome, each agent's marginal against a run in "
+        "which its output is masked, and rewards of tools",
+        "the channels of `credit.sharp` under any method (docs/channels.md); exact and sampled Shapley values"
+        " in `estimators.shapley`",
+        reward="sharp",
     ),
     "hera": Published(
         "HERA",
@@ -176,9 +187,11 @@ PUBLISHED: dict[str, Published] = {
     "kimi_parl": Published(
         "Kimi PARL",
         None,
-        "the forms and schedules of r_parallel and r_finish were not published, and sub-agents are frozen",
-        "critical steps (`graphs.critical_path.critical_steps`) and the channels `kimi_parl` of `credit.channels`, "
-        "with the weights and schedules that you name",
+        "the forms and schedules of r_parallel and r_finish were not published; sub-agents are frozen, so "
+        "that only the main agent's actions are trained",
+        "the channels of `credit.kimi_parl` with the weights that you name (docs/channels.md), and critical "
+        "steps, `graphs.critical_path.critical_steps`",
+        reward="kimi_parl",
     ),
     "wideseek_r1": Published(
         "WideSeek-R1",
@@ -200,8 +213,10 @@ PUBLISHED: dict[str, Published] = {
     "depart": Published(
         "DEPART (HIMPO)",
         None,
-        "no public code, and the abstract states no formula",
-        "the channels `depart` of `credit.channels`: rewards of roles beside the task's, each with a ledger of its own",
+        "no public code, and the abstract states no formula but a sum of dense rewards of roles and a sparse "
+        "one of the task",
+        "the channels of `credit.depart`, each with a ledger of its own (docs/channels.md)",
+        reward="depart",
     ),
     "agent_lightning": Published(
         "Agent Lightning", "agent_lightning", "golden `agl_rollout_level`; before v1: `agent_lightning_rows`"

@@ -227,6 +227,8 @@ def _why(
     if not bool(ledger.claimed[at]):
         return "the trace has no reward to divide"
     words = []
+    if form.unit != "event":
+        words.append(f"a claim on all of its {form.unit} together")
     if claim.estimand == "return":
         words.append("as an increment: less what the next action still has of it")
     elif claim.estimand == "effect":

@@ -33,7 +33,8 @@ def availability(traces: Traces) -> dict[str, Availability]:
     states = {name: _judge(traces, method) for name, method in METHODS.items()}
     for name, paper in PUBLISHED.items():
         if name not in states:
-            states[name] = states[paper.method] if paper.method else Availability("not computable", paper.note)
+            why = f"a reward: {paper.portable}" if paper.reward else paper.note
+            states[name] = states[paper.method] if paper.method else Availability("not computable", why)
     return states
 
 

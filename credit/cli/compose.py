@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.claims import check_claims, makes_ledger, run_claims, takes_claims
-from credit.cli.outputs import output_option, save_table, table_path
+from credit.cli.outputs import output_option, picture_option, save_picture, save_table, table_path
 from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ __all__ = ["compose"]
     metavar="METHOD",
     help="You vouch that which events carry its claim was decided before they chose; may be repeated.",
 )
+@picture_option
+@click.option("--trace", "drawn", metavar="ID", help="The trace to draw; by default the first that has a reward.")
 @allow_bad
 @click.pass_context
 def compose(
@@ -71,6 +73,8 @@ def compose(
     step: int,
     scale: str | None,
     before: tuple[str, ...],
+    plot: Path | None,
+    drawn: str | None,
     allow_bad: bool,
     **reading: Any,
 ) -> None:
@@ -79,6 +83,8 @@ def compose(
         raise click.UsageError("--advantage and --advantages-to go together: which advantages, and the file to write")
     if (scale is not None or before) and advantage is None:
         raise click.UsageError("--scale and --decided-before are of advantages; expected --advantage with them")
+    if drawn is not None and plot is None:
+        raise click.UsageError("--trace says which trace to draw; expected --plot FILE with it")
     check_claims(names, given, also, least=0 if files else 1)
     if channels and (files or making["expected"] == "value"):
         raise click.UsageError("--channel runs methods on each reward; --judgements and --expected value go without it")
@@ -86,6 +92,7 @@ def compose(
 
     weights = parse_channels(channels, step)
     traces = read_traces(paths, **reading)
+    shown = None if drawn is None else traces.index(drawn)
     claims: dict[str, Credit] = {}
     if weights:
         outcome = reading["reward_channel"]
@@ -100,6 +107,11 @@ def compose(
         vouched = tuple(claims[name].source if name in claims else name for name in before)
         signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=vouched)
     save_table(ledger.table(traces, level), output)
+    if plot is not None:
+        from credit.plot import draw_ledger
+
+        first = int(ledger.scored.argmax())  # the first trace, if none has a reward: drawing it says so
+        save_picture(draw_ledger(traces, ledger, first if shown is None else shown), plot)
     console = stderr()
     for name, weight in weights.items():
         console.print(words(f"channel {name}: weight {weight:.6g}"), soft_wrap=True)

@@ -87,10 +87,10 @@ def _print(console: Console, receipt: Receipt) -> None:
     if receipt.call:
         console.print(words(f"its credit is looked up at the action that it came from: {receipt.call}"), soft_wrap=True)
     console.print()
-    table = plain_table("claim", "estimates", "#wanted", "#±", "#as increment", "#weight", "#got", "why")
+    table = plain_table("claim", "estimates", "per", "#wanted", "#±", "#as increment", "#weight", "#got", "why")
     for line in receipt.lines:
         numbers = (line.wanted, line.stderr, line.increment, line.weight, line.got)
-        table.add_row(words(line.claim), line.estimand, *map(_number, numbers), words(line.why))
+        table.add_row(words(line.claim), line.estimand, line.unit, *map(_number, numbers), words(line.why))
     console.print(table)
     console.print()
     if abs(receipt.rest) > ROUNDING * max(1.0, abs(receipt.entry)):

@@ -178,7 +178,8 @@ def test_command_writes_a_table_and_a_picture(tmp_path: Path) -> None:
     [
         (["--methods", "rloo"], "names 1 methods; expected 2 or more"),
         (["--methods", "rloo,rloo"], "names 'rloo' twice"),
-        (["--methods", "rloo,sharp"], "not computable from logs"),
+        (["--methods", "rloo,sharp"], "is a reward, not a method"),
+        (["--methods", "rloo,hera"], "not computable from logs"),
         (["--methods", "rloo,gae"], "needs evidence that the log does not have. 'value'"),
         (["--methods", "rloo,grpo", "--option", "eps=1"], "expected METHOD.KEY=VALUE with a METHOD of rloo, grpo"),
         (["--methods", "rloo,grpo", "--option", "grpo.epsilon=1"], "method 'grpo' has no option 'epsilon'"),
