@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -331,21 +332,24 @@ def real(paths: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def keep(name: str, found: dict[str, Any]) -> None:
+    """Put a section into the results, beside what other runs have put there meanwhile."""
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    versions = {library: importlib.metadata.version(library) for library in ("jax", "flax", "optax", "numpy", "scipy")}
+    machine = {"device": str(jax.devices()[0]), "processor": platform.machine(), "cpu_count": os.cpu_count()}
+    kept[name] = {**found, "machine": {**machine, **versions}}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+
+
 def main(wanted: list[str]) -> None:
     sections = {"named": named, "table": table, "speed": speed, "memory": memory, "contrast": contrast}
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    kept["machine"] = {
-        "device": str(jax.devices()[0]), "processor": platform.machine(), "cores": jax.device_count(),
-        **{name: importlib.metadata.version(name) for name in ("jax", "flax", "optax", "numpy", "scipy")},
-    }  # fmt: skip
     if wanted and wanted[0] == "real":
-        kept["real"] = real(wanted[1:])
-        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+        keep("real", real(wanted[1:]))
         return
     for name in wanted or sections:
         begun = time.process_time()
-        kept[name] = {**sections[name](), "cpu_seconds_of_section": time.process_time() - begun}
-        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+        found = sections[name]()
+        keep(name, {**found, "cpu_seconds_of_section": time.process_time() - begun})
 
 
 if __name__ == "__main__":

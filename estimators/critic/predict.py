@@ -39,9 +39,8 @@ def predict_corpus(fitted: Fitted, corpus: Corpus) -> tuple[np.ndarray, np.ndarr
         after, told = run(fitted.parameters, batch.prefix)
         start = np.asarray(told)
         parts.append(np.asarray(after)[:, np.asarray(batch.prefix.mask)])
-    return np.concatenate(parts, axis=1) * fitted.scale + fitted.centre, np.asarray(
-        start
-    ) * fitted.scale + fitted.centre
+    after = np.concatenate(parts, axis=1)
+    return after * fitted.scale + fitted.centre, start * fitted.scale + fitted.centre
 
 
 def predict_replaced(fitted: Fitted, corpus: Corpus, at: Array, features: Array) -> np.ndarray:
