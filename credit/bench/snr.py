@@ -203,7 +203,7 @@ def _line(x: np.ndarray, points: Sequence[Point]) -> tuple[float, float]:
 
 
 def run(
-    schemes: Iterable[Scheme] = tuple(SCHEMES.values()),
+    schemes: Iterable[Scheme] | None = None,
     *,
     lengths: Sequence[int] = LENGTHS,
     groups: Sequence[int] = (8,),
@@ -218,6 +218,11 @@ def run(
     effort and seed, is not measured again: a run that was killed goes on where it was.
 
     Args:
+      schemes: by default all that have a closed form.
+      lengths, groups: T and K; a scheme goes to the lengths that it is made for.
+      effort: how much is drawn.
+      seed: of everything that is drawn.
+      folder: for the points.
       progress: wraps the list of what is to be measured, say in a progress bar.
 
     Raises:
@@ -232,7 +237,7 @@ def run(
     todo = [
         (scheme, length, Setting(group=group))
         for group in groups
-        for scheme in schemes
+        for scheme in (SCHEMES.values() if schemes is None else schemes)
         for length in lengths
         if length <= scheme.longest
     ]
