@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Collection
 
 import jax
 import numpy as np
@@ -49,8 +50,8 @@ def critic_error(world: Micro) -> np.ndarray:
     return 0.5 * float(np.std(world.q)) * np.sin(1.0 + 1.9 * s + 2.3 * c)
 
 
-def stack(draws: Draws) -> Batches:
-    """The draws as batches of one task each, with the evidence that the world knows.
+def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
+    """The draws as batches of one task each, with the evidence that is wanted of what the world knows.
 
     Evidence per event: the true `value`, `q_value` and `propensity`; `expected_return`, the value with what was earned
     before; `wrong_value`, `wrong_q_value` and `wrong_expected_return`, those of a bad critic; `target_value`,
@@ -97,23 +98,34 @@ def stack(draws: Draws) -> Batches:
     state = row(_padded(world.state)[members], -1)
     choice = row(_padded(world.choice)[members], -1)
     there = draws.members >= 0
-    evidence: dict[str, np.ndarray] = {"greedy_reward": np.full((d, t), _expected(world.greedy()))}
-    for name, table in _tables(world).items():
-        fill = np.nan if table.dtype.kind == "f" else -1
-        evidence[name] = np.where(state < 0, fill, table[state, choice]).astype(table.dtype)
-    evidence["counterfactual_reward"] = row(_reruns(world)[members], np.nan)
-    evidence["context"] = _first(state, state >= 0)
-    evidence["node"] = _first(state * world.policy.shape[1] + choice, state >= 0)
-    for name, values in draws.evidence.items():
-        fill = np.nan if values.dtype.kind == "f" else -1
-        packed = values if values.ndim == 2 else row(values, fill)
-        evidence[name] = packed if packed.dtype.kind == "f" else packed.astype(np.int32)
+    tables = _tables(world)
+
+    def evidence(name: str) -> np.ndarray:
+        if name in draws.evidence:
+            given = draws.evidence[name]
+            fill = np.nan if given.dtype.kind == "f" else -1
+            packed = given if given.ndim == 2 else row(given, fill)
+            return packed if packed.dtype.kind == "f" else packed.astype(np.int32)
+        if name in tables:
+            table = tables[name]
+            fill = np.nan if table.dtype.kind == "f" else -1
+            return np.where(state < 0, fill, table[state, choice]).astype(table.dtype)
+        if name == "greedy_reward":
+            return np.full((d, t), _expected(world.greedy()))
+        if name == "counterfactual_reward":
+            return row(_reruns(world)[members], np.nan)
+        if name == "context":
+            return _first(state, state >= 0)
+        if name == "node":
+            return _first(state * world.policy.shape[1] + choice, state >= 0)
+        raise ValueError(f"a world knows no evidence {name!r}; give the method a setting, or a reason to have no score")
+
     return Batches(
         graph=graph,
         reward=np.where(there, np.append(world.outcomes, 0.0)[members], np.nan),
         returns=np.where(there, np.append(world.total, 0.0)[members], np.nan),
         event_reward=row(_padded(world.step_rewards, 0.0)[members]),
-        evidence=evidence,
+        evidence={name: evidence(name) for name in wanted},
         state=state,
         choice=choice,
         weight=row(draws.weight),

@@ -39,10 +39,13 @@ from credit.bench.draws import Draws, alone, independent, replays
 from graphs.micro import Lottery, Micro
 from graphs.micro_worlds import MICRO
 
-__all__ = ["FEW", "SCORES", "Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
+__all__ = ["SCORES", "TOO_MANY", "Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
 
-FEW = ("delegate-luck", "relay-and")
-"""Worlds whose larger replay trees are few enough to enumerate: three alternatives, or nested fan-outs of two."""
+TOO_MANY: dict[tuple[Way, int], tuple[str, ...]] = {
+    ("replays", 3): ("hire-additive",),
+    ("nested", 2): ("hire-additive", "spawn-and"),
+}
+"""Worlds with more than 100,000 different replay trees, by the way of sampling and the number of alternatives."""
 
 SCORES = ("bias", "cosine", "variance", "error", "rank", "sign", "answered")
 
@@ -76,13 +79,8 @@ def cells(methods: Sequence[str] = (), worlds: Sequence[str] = ()) -> Iterator[t
 
 def sizes(way: Way, world: str) -> tuple[int, ...]:
     """The sizes K that are enumerated: traces of a group, or alternatives of a context; 1 where there is one trace."""
-    if way == "groups":
-        return (2, 3)
-    if way == "replays":
-        return (2, 3) if world in FEW else (2,)
-    if way == "nested":
-        return (2,) if world in FEW else ()
-    return (1,)
+    several: dict[Way, tuple[int, ...]] = {"groups": (2, 3), "replays": (2, 3), "nested": (2,)}
+    return tuple(k for k in several.get(way, (1,)) if world not in TOO_MANY.get((way, k), ()))
 
 
 def x64() -> contextlib.AbstractContextManager[Any]:
@@ -108,7 +106,7 @@ def mean_gradient(name: str, world: str, k: int) -> np.ndarray:
     return np.tensordot(draws.chance, _estimates(draws.world, batch, _run(name, batch)[0]), axes=1)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=16)
 def _draws(world: str, way: Way, k: int) -> Draws:
     micro = MICRO[world]
     if way == "groups":
@@ -128,9 +126,10 @@ def _draws(world: str, way: Way, k: int) -> Draws:
     )
 
 
-@functools.cache
+@functools.lru_cache(maxsize=16)
 def _batches(world: str, way: Way, k: int) -> Batches:
-    return stack(_draws(world, way, k))
+    wanted = {name for how in SETTINGS.values() if how.way == way for name in how.given}
+    return stack(_draws(world, way, k), wanted)
 
 
 @functools.cache
@@ -139,9 +138,10 @@ def _compiled(name: str) -> Any:
 
     def one(batch: Batches) -> tuple[jax.Array, jax.Array]:
         evidence = {argument: batch.evidence[given] for argument, given in how.evidence.items()}
-        if how.event_reward is not None:
-            steps = batch.event_reward if how.event_reward == "event_reward" else batch.evidence[how.event_reward]
-            evidence["event_reward"] = steps
+        if how.event_reward == "event_reward":
+            evidence["event_reward"] = batch.event_reward
+        elif how.event_reward is not None:
+            evidence["event_reward"] = batch.evidence[how.event_reward]
         credit = how.fn(batch.graph, getattr(batch, _REWARD[how.reward]), **evidence, **how.options)
         return credit.advantage, credit.valid
 

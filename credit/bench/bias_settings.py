@@ -52,6 +52,12 @@ class Setting:
     event_reward: str | None = "event_reward"
     rescaled: bool = False
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Names of the evidence that it takes from the world."""
+        marks = () if self.event_reward in (None, "event_reward") else (self.event_reward,)
+        return (*self.evidence.values(), *marks)
+
 
 def c3_pooled(graph: EventGraph, reward: Array, *, context: Array, node: Array, env_step: Array) -> Credit:
     """`estimators.c3` with the plain mean over all leaves below a node as its value, in place of child means."""
@@ -117,6 +123,9 @@ _VARIANTS: dict[str, Setting] = {
     "c3, nested fan-out": Setting(estimators.c3, "nested", evidence=_TREE, reward="returns", event_reward=None),
     "c3, pooled leaves": Setting(
         c3_pooled, "replays", evidence={**_TREE, "env_step": "env_step"}, reward="returns", event_reward=None
+    ),
+    "c3, nested fan-out, pooled leaves": Setting(
+        c3_pooled, "nested", evidence={**_TREE, "env_step": "env_step"}, reward="returns", event_reward=None
     ),
     "c3, equal choices one node": Setting(estimators.c3, "groups", evidence=_TREE, reward="returns", event_reward=None),
     "c3, z-norm": Setting(estimators.c3, "replays", {"normalise": True}, _TREE, reward="returns", event_reward=None),

@@ -112,10 +112,21 @@ def replays(world: Micro, alternatives: int, nested: bool = False) -> Draws:
 def _fan_outs(
     world: Micro, history: History, place: History, weight: float, alternatives: int, nested: bool
 ) -> Iterator[tuple[float, list[Leaf]]]:
-    """Every way in which the fan-out at a history may come out."""
-    slots = [list(_slot(world, history, place, weight, alternatives, nested, i)) for i in range(alternatives)]
-    for drawn in itertools.product(*slots):
-        yield math.prod(p for p, _ in drawn), [leaf for _, leaves in drawn for leaf in leaves]
+    """Every way in which the fan-out at a history may come out; draws that differ in order only are one.
+
+    Methods do not see the order of alternatives (the law `order`), so this changes no mean. Slot 0 is apart where it
+    goes on to decisions that have alternatives, and the others do not.
+    """
+    first = list(_slot(world, history, place, weight, alternatives, nested, 0))
+    same = range(0 if nested else 1, alternatives)  # slots that are drawn alike
+    options = [list(_slot(world, history, place, weight, alternatives, nested, slot)) for slot in same]
+    ahead = [(1.0, [])] if nested else first
+    for picked in itertools.combinations_with_replacement(range(len(options[0])), len(same)):
+        orders = math.factorial(len(same)) / math.prod(math.factorial(picked.count(i)) for i in set(picked))
+        chosen = [options[slot][i] for slot, i in enumerate(picked)]
+        chance = orders * math.prod(p for p, _ in chosen)
+        rest = [leaf for _, leaves in chosen for leaf in leaves]
+        yield from ((p * chance, [*leaves, *rest]) for p, leaves in ahead)
 
 
 def _slot(
