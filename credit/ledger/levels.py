@@ -43,7 +43,8 @@ def ladder(graph: EventGraph, said: Mapping[str, Votes], dtype: jax.typing.DType
     if "role" in said and "subtree" in said:
         raise NestingError("subtree", "role", "a subtree holds several roles, and a role is found in several subtrees")
     nobody = Claims(jnp.zeros((0, graph.num_events), dtype), jnp.zeros((0, graph.num_events), dtype))
-    names, ids, sizes, claims, sources = ["event"], [unit_of_event(graph, "event")], [graph.num_events], [nobody], [()]
+    names, ids, sizes, claims = ["event"], [unit_of_event(graph, "event")], [graph.num_events], [nobody]
+    sources: list[tuple[str, ...]] = [()]
     if "event" in said:
         claims, sources = [_usable(said["event"], dtype)], [said["event"].sources]
     for level in COARSE_TO_FINE[-2::-1]:

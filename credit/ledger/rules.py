@@ -169,12 +169,12 @@ def _say_what_is_lost(steps: Ladder, said: Mapping[str, Votes], claimed: np.ndar
                 refused[source] = (
                     f"on {unknown} events it states no error, and rule 'reconcile' weighs claims by their errors"
                 )
-    weight = claimed.astype(np.float64)
+    held: np.ndarray = claimed.astype(np.float64)  # events below each unit that may carry credit
     for level, names, parent in zip(steps.claims[1:], steps.sources[1:], steps.parents, strict=True):
-        weight = np.bincount(parent, weight, minlength=level.amount.shape[1])
+        held = np.bincount(parent, held, minlength=level.amount.shape[1])
         for s, source in enumerate(names):
             speaks = np.isfinite(np.asarray(level.variance[s]))
-            empty = int(np.sum(speaks & (weight == 0)))
+            empty = int(np.sum(speaks & (held == 0)))
             if empty:
                 refused[source] = (
                     f"{empty} of the {int(speaks.sum())} units it claims hold no event that may carry credit: none is "
@@ -195,12 +195,12 @@ def _check_contradictions(
             below = {int(parent[unit]): source for unit, source in settled[-1].items()}
         own: dict[int, tuple[str, float]] = {}
         for s, source in enumerate(names):
-            for unit in np.flatnonzero(variance[s] <= 0):
+            for unit in map(int, np.flatnonzero(variance[s] <= 0)):
                 said = float(amount[s, unit])
                 where = f"{steps.names[i]} {unit}"
                 if unit in own and abs(own[unit][1] - said) > _slack(said, own[unit][1], left.dtype):
                     raise ContradictionError(repr(own[unit][0]), f"that of {source!r}", where, abs(own[unit][1] - said))
-                own.setdefault(int(unit), (source, said))
+                own.setdefault(unit, (source, said))
         gap = np.asarray(made.conflict[i])
         for unit, (source, said) in own.items():
             if abs(gap[unit]) > _slack(said, gap[unit] - said, left.dtype):
@@ -280,9 +280,9 @@ def by_shares(
     levels = []
     for name, unit, size, parent in zip(rungs, ids, sizes, above, strict=True):
         weight, there = np.zeros(size), np.zeros(size, bool)
-        claim = by_level.get(name)
-        use = actions if claim is None else actions & np.asarray(claim.valid)
-        weight[unit[use]] = 1.0 if claim is None else np.asarray(claim.credit - claim.baseline)[use]
+        own = by_level.get(name)
+        use = actions if own is None else actions & np.asarray(own.valid)
+        weight[unit[use]] = 1.0 if own is None else np.asarray(own.credit - own.baseline)[use]
         there[unit[use]] = True
         levels.append(Weights(jnp.asarray(weight, left.dtype), jnp.asarray(there), jnp.asarray(parent)))
     shares = tuple(name in by_level and by_level[name].estimand == "share" for name in rungs)

@@ -119,7 +119,9 @@ def advantage(
     """
     graph = ledger.graph
     actions = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
-    beta_used, used, refused = jnp.zeros((0, graph.num_traces)), (), {}
+    beta_used = jnp.zeros((0, graph.num_traces))
+    used: tuple[str, ...] = ()
+    refused: dict[str, str] = {}
     if kind == "control":
         kept = [claim for claim in ledger.claims if claim.unit == "event"]
         refused = {c.source: f"it claims sums over {c.unit}s, not events" for c in ledger.claims if c.unit != "event"}

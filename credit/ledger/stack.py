@@ -78,5 +78,10 @@ def _only(graph: EventGraph, claim: Credit, kind: str) -> Credit:
     """The claim on events of one kind only."""
     here = jnp.asarray(np.isin(np.asarray(graph.event_type), [int(t) for t in KINDS[kind]]))
     reason = jnp.where(claim.valid & ~here, Reason.NO_EVIDENCE, claim.reason).astype(jnp.int8)
-    values = {field: jnp.where(here, getattr(claim, field), 0) for field in ("credit", "baseline", "stderr")}
-    return dataclasses.replace(claim, reason=reason, **values)
+    return dataclasses.replace(
+        claim,
+        reason=reason,
+        credit=jnp.where(here, claim.credit, 0),
+        baseline=jnp.where(here, claim.baseline, 0),
+        stderr=jnp.where(here, claim.stderr, 0),
+    )
