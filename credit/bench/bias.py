@@ -110,7 +110,7 @@ def mean_gradient(name: str, world: str, k: int) -> np.ndarray:
 def _draws(world: str, way: Way, k: int) -> Draws:
     micro = MICRO[world]
     if way == "groups":
-        return independent(micro, k)
+        return independent(micro, k, room=3)  # one shape for both sizes: a method compiles once
     if way in ("replays", "nested"):
         return replays(micro, k, nested=way == "nested")
     if way == "alone":

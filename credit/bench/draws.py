@@ -49,11 +49,12 @@ class Draws:
         return float(self.chance @ ((self.members >= 0).sum(1) + self.beside))
 
 
-def independent(world: Micro, k: int) -> Draws:
-    """K independent traces of one task; each decision weighs 1/K."""
+def independent(world: Micro, k: int, room: int = 0) -> Draws:
+    """K independent traces of one task, each decision of weight 1/K; padded to `room` traces if that is more."""
     members = np.array(list(itertools.product(range(len(world.ends)), repeat=k)))
     chance = np.prod(world.probabilities()[members], axis=1)
-    return Draws(world, chance, members, np.full((*members.shape, DECISIONS), 1 / k))
+    padded = np.pad(members, ((0, 0), (0, max(0, room - k))), constant_values=-1)
+    return Draws(world, chance, padded, np.full((*padded.shape, DECISIONS), 1 / k))
 
 
 def alone(world: Micro, name: str = "", beside: Callable[[int], Sequence[Lottery]] | None = None) -> Draws:
