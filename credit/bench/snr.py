@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib.metadata
 import json
 import math
 import time
@@ -120,7 +121,6 @@ class Report:
 
     def json(self) -> dict[str, Any]:
         """Everything, with versions."""
-        import importlib.metadata
         import platform
 
         versions = {name: importlib.metadata.version(name) for name in ("orchestration-credit", "jax", "numpy")}
@@ -215,7 +215,8 @@ def run(
     """Measure schemes at all lengths that they are taken to.
 
     With a folder each point is written there as soon as it is known, and one that is there already, from the same
-    effort and seed, is not measured again: a run that was killed goes on where it was.
+    effort, seed and version, is not measured again: a run that was killed goes on where it was. Points of a user's own
+    function are always measured, since it may have changed.
 
     Args:
       schemes: by default all that have a closed form.
@@ -234,10 +235,11 @@ def run(
     for group in groups:
         if group < 2:
             raise CreditError(f"group size {group}; expected 2 or more, so that there are others to compare with")
+    chosen = list(SCHEMES.values() if schemes is None else schemes)
     todo = [
         (scheme, length, Setting(group=group))
         for group in groups
-        for scheme in (SCHEMES.values() if schemes is None else schemes)
+        for scheme in chosen
         for length in lengths
         if length <= scheme.longest
     ]
@@ -249,10 +251,10 @@ def run(
 
 
 def _point(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, folder: Path | None) -> Point:
-    if folder is None:
+    if folder is None or ":" in scheme.name:
         return measure(scheme, length, w, effort, seed)
     folder.mkdir(parents=True, exist_ok=True)
-    job = json.dumps([scheme.name, length, w, effort, seed])
+    job = json.dumps([scheme.name, length, w, effort, seed, importlib.metadata.version("orchestration-credit")])
     file = folder / f"{hashlib.sha256(job.encode()).hexdigest()[:16]}.json"
     if file.exists():
         return Point(**json.loads(file.read_text(encoding="utf-8")))

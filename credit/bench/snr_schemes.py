@@ -28,6 +28,7 @@ from graphs.event_graph import Array, EventGraph
 __all__ = ["SCHEMES", "Effort", "Scheme", "Sums", "left_out", "registered", "scheme_of"]
 
 _BATCH = 8  # groups of a batch whose traces are all compared
+_OTHERS = 88  # traces of other groups, at least, that β is fitted on
 PARTS = 10  # agents among whom decisions are split
 CLAIM_ERROR = 0.25  # variance of the errors of the claims that `control` is given, in s²
 
@@ -234,6 +235,14 @@ def _claim(graph: EventGraph, amount: Array) -> Credit:
     )  # fmt: skip
 
 
+def _control_groups(w: Setting) -> int:
+    return min(64, ROOM // (64 * w.group))
+
+
+def _theory_control(length: int, w: Setting, others: float) -> float:
+    return theory.control(length, w, CLAIM_ERROR * w.signal**2, others, (_control_groups(w) - 1) * w.group)
+
+
 def _control(known: bool) -> Callable[[np.random.Generator, Setting, int, Effort], Iterator[Sums]]:
     """Draws for `control_advantage` with centred claims on every decision.
 
@@ -243,8 +252,7 @@ def _control(known: bool) -> Callable[[np.random.Generator, Setting, int, Effort
 
     def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
         probes = min(length - 1, 63)
-        groups = min(64, ROOM // (w.group * (probes + 1)))
-        traces = groups * w.group
+        traces = _control_groups(w) * w.group
         graph = plain_graph(traces, 1, probes + 1, w.group)
         count = np.tile(np.arange(probes + 1) < probes, traces)
         rest = length - probes
@@ -272,7 +280,7 @@ def _control_message(
     """Draws for `control_advantage` on claims that `c3` made at every decision, from replays beside the trace."""
 
     def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
-        groups = 12  # more than 64 other traces to fit β on
+        groups = 1 + -(-_OTHERS // w.group)
         traces = groups * w.group
         for _ in range(max(2, effort.rows // (traces * length * alternatives * replays))):
             log = draw_log(rng, w, length, traces, full=True)
@@ -289,7 +297,7 @@ def _control_message(
 def _theory_control_message(length: int, w: Setting) -> float:
     # The claims' mean error variance serves: β is one number for all decisions of a trace.
     error = float(np.mean(theory.message_error(length, w, 4, 8)))
-    return theory.control(length, w, error, w.group - 1, 11 * w.group)
+    return theory.control(length, w, error, w.group - 1, -(-_OTHERS // w.group) * w.group)
 
 
 def _replayed(alternatives: int, replays: Callable[[int], int]) -> Callable[[int, Setting], float]:
@@ -364,12 +372,12 @@ SCHEMES: dict[str, Scheme] = {
         Scheme(
             "control, claims", "control_advantage", "centred claims with error variance s²/4, leave-one-out baseline",
             10_000, _one_rollout, _control(known=False),
-            lambda t, w: theory.control(t, w, CLAIM_ERROR * w.signal**2, w.group - 1, 63 * w.group), exact=False,
+            lambda t, w: _theory_control(t, w, w.group - 1), exact=False,
         ),
         Scheme(
             "control, claims, mean known", "control_advantage", "the same claims, the outcome's mean known", 10_000,
             _one_rollout, _control(known=True),
-            lambda t, w: theory.control(t, w, CLAIM_ERROR * w.signal**2, float("inf"), 63 * w.group), exact=False,
+            lambda t, w: _theory_control(t, w, float("inf")), exact=False,
         ),
         Scheme(
             "control, message 8 replays", "control_advantage", "claims by c3 at every decision", 100,
