@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from credit.cli import cli
 from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.record import Agent, TraceRecord
 from graphs.traces import Traces, assemble
+from graphs.writers import native
 
 HOSTILE = "_$\\frac{1}{0}$"
 
@@ -134,6 +138,18 @@ def test_luck_and_errors_are_drawn_where_the_ledger_states_them() -> None:
     assert any("± 0.500" in text for text in texts(figure))
     unknown = draw_ledger(traces, ledger_of(traces, rng, stderr=np.full(traces.graph.num_events, np.inf)), 1)
     assert not any("±" in text for text in texts(unknown))
+
+
+def test_the_command_line_draws_the_ledger_of_a_trace(tmp_path: Path) -> None:
+    native.write(team(2, 1), tmp_path / "x.jsonl")
+    call = ["compose", str(tmp_path / "x.jsonl"), "-m", "rloo", "-o", str(tmp_path / "ledger.csv")]
+    done = CliRunner().invoke(cli, [*call, "--plot", str(tmp_path / "x.svg"), "--trace", "trace-1"])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "x.svg").read_bytes().startswith(b"<?xml") and "drew" in done.stderr
+    wrong = CliRunner().invoke(cli, [*call, "--trace", "trace-1"])
+    assert wrong.exit_code == 1 and "expected --plot FILE with it" in wrong.stderr
+    missing = CliRunner().invoke(cli, [*call, "--plot", str(tmp_path / "x.svg"), "--trace", "trace-9"])
+    assert missing.exit_code == 1 and "trace-9" in missing.stderr
 
 
 def test_a_ledger_is_refused_where_it_does_not_fit() -> None:
