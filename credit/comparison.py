@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from credit.ranks import correlation, mean_ranks
 from credit.tables import event_columns
 from estimators.base import Credit
 from graphs.errors import CreditError
@@ -129,8 +130,8 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
         for j in range(i, m):
             both = valid[i] & valid[j]
             x, y = advantage[i, both], advantage[j, both]
-            overall[i, j] = overall[j, i] = _correlation(_ranks(x), _ranks(y))
-            within[i, j] = within[j, i] = _correlation(*_inside(x, y, trace[both]))
+            overall[i, j] = overall[j, i] = correlation(mean_ranks(x), mean_ranks(y))
+            within[i, j] = within[j, i] = correlation(*_inside(x, y, trace[both]))
     rows, spread = _disagreements(advantage, valid, trace, worst)
     return Comparison(
         methods=tuple(credits),
@@ -168,29 +169,6 @@ def _rounded(x: np.ndarray) -> np.ndarray:
     return np.where(step > 0, np.rint(x / np.where(step > 0, step, 1)) * step, x)
 
 
-def _ranks(x: np.ndarray, key: np.ndarray | None = None) -> np.ndarray:
-    """Rank of each number, ties at the mean of their ranks, within its key: float64 [N], from 0."""
-    key = np.zeros(len(x), np.int64) if key is None else key
-    order = np.lexsort((x, key))
-    first_of_key = np.maximum.accumulate(np.where(np.diff(key[order], prepend=-1) != 0, np.arange(len(x)), 0))
-    new = np.ones(len(x), bool)
-    new[1:] = (np.diff(x[order]) > 0) | (np.diff(key[order]) != 0)
-    tie = np.cumsum(new) - 1
-    mean = np.bincount(tie, np.arange(len(x)) - first_of_key) / np.maximum(np.bincount(tie), 1)
-    ranks = np.empty(len(x))
-    ranks[order] = mean[tie]
-    return ranks
-
-
-def _correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's correlation; NaN where one does not vary."""
-    if len(x) < 2:
-        return float("nan")
-    x, y = x - x.mean(), y - y.mean()
-    size = float(np.sqrt(np.sum(x * x) * np.sum(y * y)))
-    return float(np.clip(np.sum(x * y) / size, -1, 1)) if size > 0 else float("nan")
-
-
 def _inside(x: np.ndarray, y: np.ndarray, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ranks within traces, less their mean there, of the traces in which both vary."""
     if not len(x):
@@ -198,7 +176,7 @@ def _inside(x: np.ndarray, y: np.ndarray, trace: np.ndarray) -> tuple[np.ndarray
     count = np.maximum(np.bincount(trace), 1)
     centred = []
     for values in (x, y):
-        ranks = _ranks(values, trace)
+        ranks = mean_ranks(values, trace)
         centred.append(ranks - (np.bincount(trace, ranks) / count)[trace])
     varies = [np.bincount(trace, c * c) > 0 for c in centred]
     keep = (varies[0] & varies[1])[trace]
@@ -219,7 +197,7 @@ def _disagreements(
     scaled = np.full(advantage.shape, np.nan)
     for row, (values, there) in enumerate(zip(advantage, valid, strict=True)):
         if there.any():
-            scaled[row, there] = _ranks(values[there]) / max(1, int(there.sum()) - 1)
+            scaled[row, there] = mean_ranks(values[there]) / max(1, int(there.sum()) - 1)
     several = np.flatnonzero(valid.sum(axis=0) > 1)
     if not len(several):
         return several, np.zeros(0)

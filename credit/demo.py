@@ -14,6 +14,7 @@ import numpy as np
 from rich.table import Table
 
 from credit.plot import draw_trace
+from credit.ranks import correlation, mean_ranks
 from credit.tables import table
 from credit.write import write_table
 from estimators import Credit, rloo
@@ -135,27 +136,12 @@ def compare(traces: Traces, credit: Credit, increments: np.ndarray, gain: np.nda
     first = {int(g): name for g, name in zip(np.asarray(traces.graph.group_ids)[: len(names)], names, strict=True)}
     taught = set(group[a != 0].tolist())
     return Comparison(
-        rank_correlation=_correlation(_ranks(a), _ranks(d)),
-        variance_share=_correlation(a, d) ** 2,
-        trace_share=_correlation(mean, gain[count > 0]) ** 2,
+        rank_correlation=correlation(mean_ranks(a), mean_ranks(d)),
+        variance_share=correlation(a, d) ** 2,
+        trace_share=correlation(mean, gain[count > 0]) ** 2,
         same_sign=float(np.mean(np.sign(a[both]) == np.sign(d[both]))) if both.any() else float("nan"),
         silent_groups=tuple(name for g, name in first.items() if g not in taught),
     )
-
-
-def _ranks(x: np.ndarray) -> np.ndarray:
-    """Ranks from 1; equal numbers share the mean of theirs."""
-    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[inverse]
-
-
-def _correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's; NaN where one of the two does not vary."""
-    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return float("nan")
-    x, y = x - x.mean(), y - y.mean()
-    return float(x @ y / np.sqrt((x @ x) * (y @ y)))
 
 
 def _require_same(traces: Traces, credit: Credit, written: Path) -> None:

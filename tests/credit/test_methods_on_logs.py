@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -23,6 +24,8 @@ from estimators.increments import as_increment
 from graphs.errors import CreditError
 from graphs.readers import read
 from graphs.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+from graphs.worlds import Bernoulli, World
+from graphs.writers import native
 
 LEAVES = list(itertools.product((0, 1), repeat=3))
 AGENTS = ("planner", "solver", "solver")
@@ -113,6 +116,23 @@ def test_numbers_are_the_worlds(traces: credit.Traces, name: str) -> None:
     result = run_method(traces, name, options)
     found = number(traces, result)[: 3 * len(LEAVES)].reshape(len(LEAVES), 3)
     np.testing.assert_allclose(found, truth, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_increments_of_a_sampled_world_come_back_from_its_log(tmp_path: Path) -> None:
+    """Written, read, run and converted: what every action changed, the last one with the luck that came after it."""
+    world = World(outcome=Bernoulli(slope=0.8, centre=5.0))
+    episodes = world.sample(jax.random.key(0), 32)
+    truth = world.increments(episodes)
+    native.write(world.traces(episodes, truth), tmp_path / "x.jsonl")
+    logged = read(tmp_path / "x.jsonl")
+    graph = logged.graph
+    claim = as_increment(graph, run_method(logged, "gae", ["lambda_=0.95"]), lambda_=0.95)
+    expected = np.array(truth.flat(graph.num_events), np.float64)
+    actions = np.flatnonzero(graph.action_mask)
+    last = actions[np.searchsorted(graph.trace_ids[actions], np.arange(logged.sizes.traces), side="right") - 1]
+    expected[last] += np.asarray(truth.outcome)
+    np.testing.assert_allclose(np.asarray(claim.credit)[actions], expected[actions], atol=1e-6)
 
 
 @pytest.mark.slow
