@@ -95,23 +95,25 @@ def named() -> dict[str, Any]:
 
 
 def table() -> dict[str, Any]:
-    """Longer traces and larger teams; and a critic trained on 10 agents judged on more."""
-    rows = []
-    for events, agents, train in (
-        (50, 10, 2000), (200, 10, 1000), (200, 30, 1000),
-        (1000, 10, 500), (1000, 30, 500), (1000, 100, 500), (1000, 300, 500),
-    ):  # fmt: skip
+    """Longer traces and larger teams; and a critic trained on 10 agents judged on more.
+
+    Longer traces are fewer, and larger ones have a smaller ensemble, so that all of it takes minutes on two cores.
+    """
+    rows: list[dict[str, Any]] = []
+    for events, agents in ((50, 10), (1000, 10), (1000, 300), (200, 10), (200, 30), (1000, 100), (1000, 30)):
         world = QualityWorld(events=events, agents=agents)
-        epochs = {50: 20, 200: 10, 1000: 6}[events]
-        settings = Settings(epochs=epochs, batch_events=max(2048, 8 * events))
+        train, members, epochs, judged = {50: (2000, 5, 20, 300), 200: (1000, 3, 8, 200), 1000: (500, 2, 5, 100)}[
+            events
+        ]
+        settings = Settings(members=members, epochs=epochs, batch_events=max(2048, 4 * events))
         fitted, seconds, mean = learned(world, 20, settings, train, train // 5)
-        tested = (10, 30, 100, 300) if (events, agents) == (1000, 10) else (agents,)
-        for team in tested:
-            row = held_against_truth(fitted, QualityWorld(events=events, agents=team), 20, 300, mean)
-            rows.append({"events": events, "trained_on_agents": agents, "judged_on_agents": team, "training_traces":
-            train,
-                         "epochs": len(fitted.history), "cpu_seconds": seconds, **row})  # fmt: skip
-            print(rows[-1], flush=True)
+        for team in (10, 30, 100, 300) if (events, agents) == (1000, 10) else (agents,):
+            cell = {"events": events, "trained_on_agents": agents, "judged_on_agents": team, "training_traces": train}
+            cell |= {"members": members, "epochs": len(fitted.history), "cpu_seconds": seconds}
+            cell |= held_against_truth(fitted, QualityWorld(events=events, agents=team), 20, judged, mean)
+            rows.append(cell)
+            print(cell, flush=True)
+        keep("table", {"rows": rows})
     return {"rows": rows}
 
 
@@ -160,7 +162,7 @@ def speed() -> dict[str, Any]:
         batch = next(iter(batches(corpus, np.arange(200), to)))
         sizes = Architecture(corpus.features.shape[1], hidden, settings.sums, layers, 64.0)
         optimiser, step = _compiled(sizes, settings.weight_decay, 1.0, settings.slow)
-        parameters = initial(sizes, members, 0, 0.5)
+        parameters = jax.tree.map(lambda x: x + 0.05, initial(sizes, members, 0, 0.5))  # no part of it may be 0
         state = _State(parameters, parameters, jax.vmap(optimiser.init)(parameters), parameters)
         weight, rate = jnp.ones((members, to.traces)), jnp.float32(1e-3)
         pure = nnx.to_pure_dict(parameters)
@@ -168,9 +170,9 @@ def speed() -> dict[str, Any]:
         direct = direct_step(sizes, optimiser, rate)
         runs = {"ours": lambda: step(state, batch, weight, rate), "direct": lambda: direct(*carried, batch)}  # noqa: B023
         losses = {name: float(np.mean(run()[-1])) for name, run in runs.items()}
-        assert abs(losses["ours"] - losses["direct"]) < 1e-5, losses
+        assert abs(losses["ours"] / losses["direct"] - 1) < 1e-4, losses
         seconds: dict[str, list[float]] = {name: [] for name in runs}
-        for i in range(40):
+        for i in range(30):
             for name in ("ours", "direct") if i % 2 else ("direct", "ours"):
                 begun = time.perf_counter()
                 jax.block_until_ready(runs[name]())
@@ -178,7 +180,7 @@ def speed() -> dict[str, Any]:
         middle = {name: float(np.median(s)) for name, s in seconds.items()}
         least = {name: float(np.min(s)) for name, s in seconds.items()}
         events = int(batch.prefix.mask.sum())
-        row = {"members": members, "hidden": hidden, "layers": layers, "events": events, "repetitions": 40}
+        row = {"members": members, "hidden": hidden, "layers": layers, "events": events, "repetitions": 30}
         row |= {f"{name}_events_per_second": events / middle[name] for name in runs}
         row |= {"ratio_of_medians": middle["direct"] / middle["ours"]}
         row |= {"ratio_of_least": least["direct"] / least["ours"]}

@@ -87,6 +87,7 @@ def test_decisions_are_told_apart(episodes: QualityEpisodes, values: PrefixValue
     assert totals["stop"].undecided and np.isfinite(totals["spawn"].stderr)
 
 
+@pytest.mark.slow
 def test_logged_values_alone_give_increments_of_blocks(episodes: QualityEpisodes) -> None:
     graph, reward = episodes.graph, episodes.reward
     before = _true(episodes)[0][0]
@@ -100,6 +101,7 @@ def test_logged_values_alone_give_increments_of_blocks(episodes: QualityEpisodes
     assert [int(gone.reason[i]) for i in (4, 5, 6)] == [Reason.NO_EVIDENCE, Reason.NO_EVIDENCE, Reason.VALID]
 
 
+@pytest.mark.slow
 def test_centred_claims_have_mean_zero_and_serve_as_control_variates(episodes: QualityEpisodes) -> None:
     graph, reward = episodes.graph, episodes.reward
     world, size = QualityWorld(events=20, agents=4), N * T

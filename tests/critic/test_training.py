@@ -74,6 +74,7 @@ fit(corpus, split, {settings!r}, directory={str(tmp_path / "run")!r})
     assert same(fit(corpus, split, settings, directory=tmp_path / "run"), fitted)
 
 
+@pytest.mark.slow
 def test_td_targets_are_lambda_returns_of_the_slow_values(corpus: Corpus, split: Split, fitted: Fitted) -> None:
     """The loss at λ < 1 against a loop over each trace, written down from the definition."""
     scaled = corpus._replace(features=fitted.scaler(corpus.features))
