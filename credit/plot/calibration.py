@@ -23,13 +23,13 @@ Z95 = 1.959963984540054
 
 
 class _Bins(NamedTuple):
-    """Means of predictions and outcomes in each bin, the 95 % interval of the latter, and how many there are."""
+    """Of each bin: mean prediction, mean outcome, the 95 % interval of the latter, and how many there are."""
 
     predicted: np.ndarray
     observed: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    count: np.ndarray
+    weight: np.ndarray
 
 
 def draw_calibration(
@@ -72,7 +72,7 @@ def draw_calibration(
         upper.plot(b.predicted, b.observed, marker, color=colour, markersize=5, linestyle="-", linewidth=1)
         lower.hist(predicted, edges, histtype="step", color=colour, linewidth=1.2)
         low, high = min(low, b.predicted.min(), b.low.min()), max(high, b.predicted.max(), b.high.max())
-        error = float(np.sum(b.count * np.abs(b.observed - b.predicted)) / b.count.sum())
+        error = float(np.sum(b.weight * np.abs(b.observed - b.predicted)) / b.weight.sum())
         handles.append(Line2D([], [], color=colour, marker=marker, markersize=5, linewidth=1))
         labels.append(f"{printable(name, 40)}  (calibration error {error:.3f})")
     upper.plot([low, high], [low, high], color=INK, linestyle=(0, (4, 2)), linewidth=1, zorder=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from graphs.errors import MissingExtraError
 
@@ -49,7 +49,7 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def plain_axes(axes: Axes, *, grid: str = "") -> None:
+def plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
     """Open axes: no frame at the top and right, small ticks, and a faint grid along "x", "y" or "both"."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)

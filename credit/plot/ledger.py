@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from credit.plot.canvas import BLUE, INK, ORANGE, TEXT, new_figure, plain_axes
-from credit.plot.trace import lanes
+from credit.plot.lanes import lanes
 from credit.text import printable
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
@@ -151,10 +151,12 @@ def _draw(axes: Axes, bars: list[_Bar]) -> None:
         if np.isfinite(bar.error) and bar.error > 0:
             amount += f" ± {bar.error:.3f}"
         amount = amount.replace("-", "\N{MINUS SIGN}")
-        look = {"fontsize": 7, "color": "0.4"} if bar.kind == "event" else {"fontsize": 8, "color": "0.1"}
+        size, ink = (7, "0.4") if bar.kind == "event" else (8, "0.1")
         weight = "bold" if bar.kind == "total" else "normal"
         place = axes.get_yaxis_transform()
-        axes.text(1.015, y, amount, transform=place, va="center", ha="left", fontweight=weight, **look)
+        axes.text(
+            1.015, y, amount, transform=place, va="center", ha="left", fontweight=weight, fontsize=size, color=ink
+        )
     axes.axvline(0, color="0.35", linewidth=0.8, zorder=0)
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars], parse_math=False, usetex=False)
     for bar, label in zip(bars, axes.get_yticklabels(), strict=True):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import unicodedata
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from credit.plot.canvas import GREY, TEXT, new_figure
+from credit.plot.lanes import columns, lanes
 from credit.text import printable
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
-from graphs.structure import spawn_forest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from graphs.event_graph import Array
     from graphs.traces import Traces
 
-__all__ = ["draw_trace", "lanes"]
+__all__ = ["draw_trace"]
 
 MARKERS: dict[EventType, str] = {
     EventType.ORCHESTRATOR_DECISION: "D",
@@ -203,27 +202,6 @@ def _of_events(num: int, name: str, values: Array) -> np.ndarray:
     return array
 
 
-def lanes(traces: Traces, index: int) -> tuple[list[int], list[str]]:
-    """Agent instances from top to bottom, each root followed by what it spawned, and their labels."""
-    graph = traces.graph
-    forest = spawn_forest(graph)
-    mine = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == index)
-    stack = np.flatnonzero(forest.is_root & mine)[::-1].tolist()
-    order: list[int] = []
-    while stack:
-        order.append(stack.pop())
-        stack.extend(forest.children(order[-1])[::-1].tolist())
-    shown = traces.agents.take(order)
-    labels = []
-    for agent, instance, name, role in zip(
-        order, *(shown[c].to_pylist() for c in ("agent", "name", "role")), strict=True
-    ):
-        text = printable(name, 24) if role == name else f"{printable(name, 18)} ({printable(role, 14)})"
-        text = text if instance == name else f"{text} {printable(instance, 10)}"
-        labels.append("   " * min(int(forest.depth[agent]), 6) + text)
-    return order, labels
-
-
 def _marker_size(picture: _Picture, width: float, lane_height: float) -> float:
     """Points across a marker such that most neighbours in a lane do not touch, within what can be told apart."""
     order = np.lexsort((picture.x, picture.lane))
@@ -237,28 +215,23 @@ def _marker_size(picture: _Picture, width: float, lane_height: float) -> float:
 
 def _draw_lanes(axes: Axes, picture: _Picture, lane_height: float) -> None:
     """A thin line for each agent from its first to its last event, and as many labels as there is room for."""
-    lanes = len(picture.labels)
-    start, end = np.full(lanes, np.inf), np.full(lanes, -np.inf)
+    num = len(picture.labels)
+    start, end = np.full(num, np.inf), np.full(num, -np.inf)
     np.minimum.at(start, picture.lane, picture.x)
     np.maximum.at(end, picture.lane, picture.x)
     active = np.flatnonzero(np.isfinite(start))
     axes.hlines(active, start[active], end[active], colors="0.85", linewidth=1, zorder=1)
     every = max(1, int(np.ceil(LABEL_HEIGHT / lane_height)))
-    named = np.arange(0, lanes, every)
+    named = np.arange(0, num, every)
     axes.set_yticks(named, [picture.labels[i] for i in named], fontsize=8, ha="left", parse_math=False, usetex=False)
-    longest = max(_columns(picture.labels[i]) for i in named)
+    longest = max(columns(picture.labels[i]) for i in named)
     axes.tick_params(axis="y", length=0, pad=4 + 4.6 * longest)
     axes.tick_params(axis="x", labelsize=8)
     if every > 1:
-        axes.set_ylabel(f"{lanes} agents, one name in {every} shown", fontsize=9)
-    axes.set_ylim(lanes - 0.4, -0.6)
+        axes.set_ylabel(f"{num} agents, one name in {every} shown", fontsize=9)
+    axes.set_ylim(num - 0.4, -0.6)
     axes.margins(x=0.02)
     axes.spines[["top", "right", "left"]].set_visible(False)
-
-
-def _columns(text: str) -> int:
-    """Width of text in characters, East Asian ones counting two."""
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _draw_edges(axes: Axes, picture: _Picture, size: float) -> None:
@@ -338,10 +311,10 @@ def _draw_events(axes: Axes, picture: _Picture, size: float) -> Any:
             (0.5, f"error ± {picture.limit / 2:.2g}"),
             (1.0, "± more, or unknown"),
         ):
-            wide = float(_outline(np.array([share]), 8)["linewidths"][0])
+            outline = float(_outline(np.array([share]), 8)["linewidths"][0])
             axes.plot(
-                [], [], "o", markerfacecolor="white", markeredgecolor=OUTLINE, markeredgewidth=wide,
-                markersize=8 - wide, label=label,
+                [], [], "o", markerfacecolor="white", markeredgecolor=OUTLINE, markeredgewidth=outline,
+                markersize=8 - outline, label=label,
             )  # fmt: skip
     return scale
 
@@ -349,7 +322,7 @@ def _draw_events(axes: Axes, picture: _Picture, size: float) -> Any:
 def _outline(share: np.ndarray, size: float) -> dict[str, np.ndarray]:
     """Widths of outlines, and areas such that a marker and its outline, half of which lies outside, keep their size."""
     thin = min(0.6, size / 12)
-    width = thin + share * (RING * size - thin)
+    width: np.ndarray = thin + share * (RING * size - thin)
     return {"linewidths": width, "s": (size - width + thin) ** 2}
 
 
