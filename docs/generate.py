@@ -17,11 +17,14 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "credit": (
         "credit",
         "credit.published",
+        "credit.channels",
         "credit.ledger",
         "credit.plot",
         "credit.reliability",
         "credit.bench.snr",
-    ),  # fmt: skip
+        "credit.bench.bias",
+        "credit.bench.bias_settings",
+    ),
     "estimators": (
         "estimators",
         "estimators.base",
@@ -62,6 +65,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "graphs.nx",
         "graphs.worlds",
         "graphs.quality_world",
+        "graphs.micro",
+        "graphs.micro_worlds",
         "graphs.record",
         "graphs.schema",
         "graphs.traces",
