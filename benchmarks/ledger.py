@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import os
 import platform
 import statistics
 import sys
@@ -422,7 +423,7 @@ def speed(sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000, 10_000_000)) -> 
             row["arrays of the event size, beside the arguments"] = arrays
             print("memory, arrays of the event size:", round(arrays, 2))
     first, last = str(sizes[0]), str(sizes[-1])
-    for name in ("reconcile", "quantisation"):
+    for name in ("segment_sum", "reconcile", "quantisation"):
         ratio = out[last]["seconds"][name] / out[first]["seconds"][name]
         out[f"exponent of {name}"] = float(np.log(ratio) / np.log(sizes[-1] / sizes[0]))
         print(f"exponent of {name}", out[f"exponent of {name}"])
@@ -445,6 +446,7 @@ def main(names: list[str]) -> None:
     for name in names or list(SECTIONS):
         results[name] = {
             "machine": f"{platform.machine()}, {jax.default_backend()}, Python {platform.python_version()}",
+            "load average at the start": os.getloadavg()[0],
             "versions": {library: version(library) for library in ("jax", "numpy")},
             "results": SECTIONS[name](),
         }

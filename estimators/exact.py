@@ -91,7 +91,9 @@ def exact_partition(
     bits = info.nmant + 1
     wide = jnp.zeros((num, 0), total.dtype) if trace_cells is None else jnp.asarray(trace_cells)
     cells = jnp.where(where, cells, jnp.zeros_like(cells))
-    size = segment_sum(jnp.abs(cells), trace_ids, num)
+    # Barriers keep XLA from computing these inside the scatters, one number at a time and once for each.
+    cells, absolute = jax.lax.optimization_barrier((cells, jnp.abs(cells)))
+    size = segment_sum(absolute, trace_ids, num)
     finite = jnp.isfinite(total) & jnp.all(jnp.isfinite(wide), axis=1) & jnp.isfinite(size)
     safe = jnp.where(finite, total, jnp.zeros_like(total))
     wide = jnp.where(finite[:, None], wide, jnp.zeros_like(wide))
@@ -106,10 +108,11 @@ def exact_partition(
     scaled = _scale(safe, -coarse)
     whole = jnp.rint(scaled)
     units = _rounded(_on_grid(cells, coarse, finite, trace_ids), bits).astype(integer)
+    units, absolute_units = jax.lax.optimization_barrier((units, jnp.abs(units)))
     rows = jnp.rint(_scale(wide, -coarse[:, None])).astype(integer)
     # Modular arithmetic makes the residual exact even where a partial sum overflows.
     rest = whole.astype(integer) - segment_sum(units, trace_ids, num) - jnp.sum(rows, axis=1, dtype=integer)
-    weight = segment_sum(jnp.abs(units), trace_ids, num) + jnp.sum(jnp.abs(rows), axis=1, dtype=integer)
+    weight = segment_sum(absolute_units, trace_ids, num) + jnp.sum(jnp.abs(rows), axis=1, dtype=integer)
     fits = weight + jnp.abs(rest) <= 1 << bits
     usual = _Grid(units, rows, rest, coarse, finite & fits)
 

@@ -100,6 +100,7 @@ def test_a_second_claim_of_one_source_adds_nothing_and_an_independent_copy_doubl
     np.testing.assert_allclose(copied.stderr, sharper.stderr, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_errors_of_zero_are_constraints_floored_or_refused() -> None:
     graph, _ = batch()
     zero = increments(graph, np.full(1280, 0.4), stderr=0.0)
@@ -147,6 +148,7 @@ def test_levels_that_do_not_nest_and_claims_that_differ_within_a_unit_are_refuse
         reconciled(graph, [increments(graph, np.arange(1280.0), unit="agent")])
 
 
+@pytest.mark.slow
 def test_coarse_claims_need_somewhere_to_go_and_a_source_has_one_level() -> None:
     graph, _ = batch()
     agents = increments(graph, np.asarray(graph.agent_ids) * 1.0, unit="agent")
@@ -161,6 +163,7 @@ def test_coarse_claims_need_somewhere_to_go_and_a_source_has_one_level() -> None
     assert "one source has one vote" in two.refused["a"]
 
 
+@pytest.mark.slow
 def test_claims_on_subtrees_are_claims_on_all_that_an_agent_spawned() -> None:
     """Against dense least squares over the sets of events, in a forest three deep."""
     graph, _ = batch()

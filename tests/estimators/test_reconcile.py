@@ -139,12 +139,12 @@ def check_by_rationals(seeds: range) -> None:
 
 def test_it_is_rational_least_squares_over_nine_decades_of_errors() -> None:
     """Means to 1e-12 of the largest one; variances each to 1e-12 of itself."""
-    check_by_rationals(range(8))
+    check_by_rationals(range(6))
 
 
 @pytest.mark.slow
 def test_it_is_rational_least_squares_in_many_more_cases() -> None:
-    check_by_rationals(range(100, 300))
+    check_by_rationals(range(100, 220))
 
 
 def by_dense_algebra(case: Case) -> tuple[np.ndarray, float]:
@@ -199,7 +199,7 @@ def check_by_dense_algebra(seeds: range) -> int:
 
 
 def test_it_is_dense_least_squares_on_larger_hierarchies() -> None:
-    assert check_by_dense_algebra(range(8)) >= 6
+    assert check_by_dense_algebra(range(4)) >= 3
 
 
 @pytest.mark.slow
