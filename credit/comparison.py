@@ -124,14 +124,7 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
         numbers = pa.array(np.asarray(credit.advantage)[action], mask=~there)
         columns = columns.append_column(name if name not in columns.column_names else f"advantage.{name}", numbers)
 
-    m = len(credits)
-    overall, within = np.full((m, m), np.nan), np.full((m, m), np.nan)
-    for i in range(m):
-        for j in range(i, m):
-            both = valid[i] & valid[j]
-            x, y = advantage[i, both], advantage[j, both]
-            overall[i, j] = overall[j, i] = correlation(mean_ranks(x), mean_ranks(y))
-            within[i, j] = within[j, i] = correlation(*_inside(x, y, trace[both]))
+    overall, within = _agreement(advantage, valid, trace)
     rows, spread = _disagreements(advantage, valid, trace, worst)
     return Comparison(
         methods=tuple(credits),
@@ -169,18 +162,36 @@ def _rounded(x: np.ndarray) -> np.ndarray:
     return np.where(step > 0, np.rint(x / np.where(step > 0, step, 1)) * step, x)
 
 
-def _inside(x: np.ndarray, y: np.ndarray, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks within traces, less their mean there, of the traces in which both vary."""
-    if not len(x):
-        return x, y
-    count = np.maximum(np.bincount(trace), 1)
-    centred = []
-    for values in (x, y):
-        ranks = mean_ranks(values, trace)
-        centred.append(ranks - (np.bincount(trace, ranks) / count)[trace])
-    varies = [np.bincount(trace, c * c) > 0 for c in centred]
-    keep = (varies[0] & varies[1])[trace]
-    return centred[0][keep], centred[1][keep]
+def _agreement(advantage: np.ndarray, valid: np.ndarray, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rank correlations of all pairs, over all actions and within traces: [M, M] each."""
+    m = len(advantage)
+    overall, within = np.full((m, m), np.nan), np.full((m, m), np.nan)
+    whole: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of a method alone: most pairs answer the same actions
+
+    def ranked(i: int, both: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not np.array_equal(both, valid[i]):
+            return _ranked(advantage[i, both], trace[both])
+        if i not in whole:
+            whole[i] = _ranked(advantage[i, both], trace[both])
+        return whole[i]
+
+    for i in range(m):
+        for j in range(i, m):
+            both = valid[i] & valid[j]
+            if both.any():
+                (x, inside_x), (y, inside_y) = ranked(i, both), ranked(j, both)
+                overall[i, j] = overall[j, i] = correlation(x, y)
+                varies = (np.bincount(trace[both], inside_x**2) > 0) & (np.bincount(trace[both], inside_y**2) > 0)
+                keep = varies[trace[both]]
+                within[i, j] = within[j, i] = correlation(inside_x[keep], inside_y[keep])
+    return overall, within
+
+
+def _ranked(values: np.ndarray, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ranks over all, and ranks within traces less their mean there."""
+    ranks = mean_ranks(values, trace)
+    mean = np.bincount(trace, ranks) / np.maximum(np.bincount(trace), 1)
+    return mean_ranks(values), ranks - mean[trace]
 
 
 def _shares(amounts: np.ndarray, key: np.ndarray, num: int) -> np.ndarray:

@@ -9,8 +9,8 @@ __all__ = ["correlation", "mean_ranks"]
 
 def mean_ranks(x: np.ndarray, key: np.ndarray | None = None) -> np.ndarray:
     """Rank of each number from 0, within its key where one is given; equal numbers share the mean of theirs: [N]."""
+    order = np.argsort(x, kind="stable") if key is None else np.lexsort((x, key))
     key = np.zeros(len(x), np.int64) if key is None else key
-    order = np.lexsort((x, key))
     first_of_key = np.maximum.accumulate(np.where(np.diff(key[order], prepend=-1) != 0, np.arange(len(x)), 0))
     new = np.ones(len(x), bool)
     new[1:] = (np.diff(x[order]) > 0) | (np.diff(key[order]) != 0)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
+MOST = 7  # roles or kinds that have a column
+
 
 @click.command(short_help="Lay methods side by side.")
 @reads_logs()
@@ -109,15 +111,16 @@ def _matrix(found: Comparison, values: np.ndarray) -> Table:
 
 
 def _shares(found: Comparison, names: Sequence[str], shares: np.ndarray, actions: np.ndarray) -> Table:
-    """Parts that anybody has, largest first."""
+    """Parts that anybody has, the largest by name and first."""
     import numpy as np
 
     largest = np.nan_to_num(np.vstack([actions, shares])).max(axis=0)
     order = [i for i in np.argsort(-largest, kind="stable") if largest[i] > 0]
-    table = plain_table("", *(f"#{names[i]}" for i in order))
-    table.add_row("actions", *(_number(actions[i]) for i in order))
-    for name, row in zip(found.methods, shares, strict=True):
-        table.add_row(words(name), *(_number(row[i]) for i in order))
+    shown, rest = order[:MOST], order[MOST:]
+    table = plain_table("", *(f"#{names[i]}" for i in shown), *([f"#{len(rest)} more"] if rest else []))
+    for name, row in (("actions", actions), *zip(found.methods, shares, strict=True)):
+        parts = [row[i] for i in shown] + ([row[rest].sum()] if rest else [])
+        table.add_row(words(name), *map(_number, parts))
     return table
 
 
