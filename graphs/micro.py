@@ -25,7 +25,7 @@ from graphs.event_graph import Array, EdgeType, EventType
 from graphs.record import Agent, TraceRecord
 from graphs.traces import Traces, assemble
 
-__all__ = ["Decision", "History", "Lottery", "Micro"]
+__all__ = ["Decision", "Micro"]
 
 History = tuple[int, ...]
 """The choices made so far, in order."""
@@ -58,14 +58,14 @@ class Micro:
       about: what happens in it, in one sentence.
       decide: the decision at a history, None at the end.
       outcome: the outcome's lottery at the end.
-      step: reward at the event that completed a history; 0 by default.
+      step: reward at the event that completed a history; None where there are no such rewards.
     """
 
     name: str
     about: str
     decide: Callable[[History], Decision | None]
     outcome: Callable[[History], Lottery]
-    step: Callable[[History], float] = lambda history: 0.0
+    step: Callable[[History], float] | None = None
 
     @functools.cached_property
     def states(self) -> dict[History, Decision]:
@@ -85,6 +85,10 @@ class Micro:
         """Every trace: its choices, the probability of its luck given them, and its outcome."""
         last = [(*h, c) for h, d in self.states.items() for c in range(d.choices) if (*h, c) not in self.states]
         return tuple((end, luck, reward) for end in last for luck, reward in self.outcome(end))
+
+    def earned(self, history: History) -> float:
+        """Reward at the event that completed a history."""
+        return 0.0 if self.step is None else self.step(history)
 
     @functools.cached_property
     def choice(self) -> np.ndarray:
@@ -107,7 +111,7 @@ class Micro:
     @functools.cached_property
     def step_rewards(self) -> np.ndarray:
         """The reward at each event, float64 [N, M]."""
-        return np.array([[self.step(end[: i + 1]) if i < len(end) else 0.0 for i in range(self.choice.shape[1])]
+        return np.array([[self.earned(end[: i + 1]) if i < len(end) else 0.0 for i in range(self.choice.shape[1])]
                          for end, _, _ in self.ends])  # fmt: skip
 
     @functools.cached_property
@@ -217,7 +221,7 @@ class Micro:
 
     def ended(self, end: History) -> Lottery:
         """The lottery of R once every choice has been made."""
-        steps = sum(self.step(end[: i + 1]) for i in range(len(end)))
+        steps = sum(self.earned(end[: i + 1]) for i in range(len(end)))
         return tuple((p, reward + steps) for p, reward in self.outcome(end))
 
     def _follow(self, history: History, choose: Callable[[History], int]) -> History:

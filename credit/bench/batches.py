@@ -194,7 +194,7 @@ def _tables(world: Micro) -> dict[str, np.ndarray]:
     """Evidence that follows from the state and the choice, [S, C]."""
     decisions = list(world.states.values())
     wrong = world.q + critic_error(world)
-    past = np.array([sum(world.step(h[: i + 1]) for i in range(len(h))) for h in world.states])
+    past = np.array([sum(world.earned(h[: i + 1]) for i in range(len(h))) for h in world.states])
 
     def of_state(values: object, dtype: type = np.int32) -> np.ndarray:
         return np.broadcast_to(np.asarray(values, dtype)[:, None], world.q.shape)

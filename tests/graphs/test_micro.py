@@ -26,7 +26,7 @@ def expected_rest(world: Micro, history: History) -> float:
         return sum(p * reward for p, reward in world.outcome(history))
     state = list(world.states).index(history)
     return sum(
-        world.policy[state, c] * (world.step((*history, c)) + expected_rest(world, (*history, c)))
+        world.policy[state, c] * (world.earned((*history, c)) + expected_rest(world, (*history, c)))
         for c in range(decision.choices)
     )
 
@@ -38,7 +38,7 @@ def test_values_and_increments_are_those_of_the_recursion(world: Micro) -> None:
         assert world.v[state] == pytest.approx(expected_rest(world, history), abs=1e-12)
         for c in range(decision.choices):
             after = (*history, c)
-            assert world.q[state, c] == pytest.approx(world.step(after) + expected_rest(world, after), abs=1e-12)
+            assert world.q[state, c] == pytest.approx(world.earned(after) + expected_rest(world, after), abs=1e-12)
         assert world.policy[state] @ world.increments[state] == pytest.approx(0, abs=1e-12)
     # Increments and luck make up the return of every trace.
     where = world.state >= 0
@@ -79,7 +79,7 @@ def test_replaced_decisions_are_run_again_or_kept(world: Micro) -> None:
     for trace, (end, _, _) in enumerate(world.ends):
         for at in range(len(end)):
             replaced = (*end[:at], 0)
-            past = sum(world.step(end[: i + 1]) for i in range(at)) + world.step(replaced)
+            past = sum(world.earned(end[: i + 1]) for i in range(at)) + world.earned(replaced)
             mean = sum(p * reward for p, reward in world.rest(replaced))
             assert mean == pytest.approx(past + expected_rest(world, replaced), abs=1e-9)
             if at == len(end) - 1 and replaced not in world.states:  # nothing comes later: both are the same
