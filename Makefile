@@ -34,6 +34,7 @@ notebooks: $(VENV)/installed
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/bias.py
+	$(BIN)/python benchmarks/methods.py
 	$(BIN)/python benchmarks/snr.py
 
 clean:

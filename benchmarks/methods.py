@@ -1,6 +1,7 @@
 """Every method at the design point as multiples of one segment sum; GAE beside rlax's; off-policy coverage.
 
     python benchmarks/methods.py [speed|gae|coverage] ...     (default: all)
+    python benchmarks/methods.py speed=gigpo,marshal          (measures these rows of the table again)
 
 512 traces of 4,000 events and 300 agents, groups of 8. A method and the segment sum that it is measured against run in
 turns, so that other work on the machine slows both; figures are medians. Results go to benchmarks/results/methods.json,
@@ -118,7 +119,11 @@ def interleaved(calls: dict[str, Callable[[], Any]], reference: Callable[[], Any
     return {
         "segment_sum seconds": round(statistics.median(base), 5),
         "methods": {
-            name: {"seconds": round(statistics.median(seconds[name]), 4), "multiple": round(statistics.median(m), 1)}
+            name: {
+                "seconds": round(statistics.median(seconds[name]), 4),
+                "multiple": round(statistics.median(m), 1),
+                "load": round(os.getloadavg()[0], 1),
+            }
             for name, m in sorted(multiples.items(), key=lambda item: statistics.median(item[1]))
         },
     }
@@ -170,9 +175,10 @@ def gae() -> dict[str, Any]:
     theirs = jax.jit(
         jax.vmap(lambda r, v: rlax.truncated_generalized_advantage_estimation(r, jnp.full(LENGTH, 0.99), 0.95, v))
     )
-    ends = values.at[:, -1].set(0)
+    ends, before = values.at[:, -1].set(0), values[:, :-1]
+    block = jax.jit(lambda r, v, there: block_gae(r, v, there, 0.99, 0.95)[0])  # rlax gives no returns either
     calls = {
-        "block": lambda: block_gae(rewards, values[:, :-1], mask, 0.99, 0.95)[0],
+        "block": lambda: block(rewards, before, mask),
         "flat": lambda: (
             credit.gae(graph, reward, value=value, event_reward=flat, discount=0.99, lambda_=0.95).advantage
         ),
@@ -191,7 +197,7 @@ def gae() -> dict[str, Any]:
     }
 
 
-def coverage(contexts: int = 1000, draws: int = 300) -> dict[str, Any]:
+def coverage(contexts: int = 400, draws: int = 300) -> dict[str, Any]:
     """Twenty worlds with overlap and twenty without an answer, for each estimator and model."""
     settings = {
         "snips": ("snips", False),
@@ -230,7 +236,14 @@ def coverage(contexts: int = 1000, draws: int = 300) -> dict[str, Any]:
 def main(sections: list[str]) -> None:
     known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae, "coverage": coverage}
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for name in sections or list(known):
+    for section in sections or list(known):
+        name, _, rows = section.partition("=")
+        if rows:
+            again = speed(tuple(rows.split(",")))["methods"]
+            rows_now = {**results["speed"]["methods"], **again}
+            results["speed"]["methods"] = dict(sorted(rows_now.items(), key=lambda item: item[1]["multiple"]))
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+            continue
         results[name] = known[name]() | {
             "load": [round(x, 1) for x in os.getloadavg()],
             "device": f"{jax.devices()[0].platform}, {os.cpu_count()} cores, {platform.machine()}",

@@ -39,6 +39,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "estimators.contrast",
         "estimators.offpolicy",
         "estimators.draws",
+        "estimators.fidelity",
+        "estimators.turn_tokens",
         "estimators.exact",
         "estimators.shapley",
         "estimators.structured",

@@ -86,7 +86,7 @@ def gae(
 
     δ_t = r_t + γ V_next − V_t and A_t = δ_t + γλ A_next, where the next token is the next one under the mask, so that
     gaps (a tool's answer) and padding are passed over; V and A behind the last are 0. Returns are A + V. Neither is
-    whitened: see `masked_whiten`.
+    whitened: see `masked_whiten`. `discount` and `lambda_` are numbers.
 
     Reference: Schulman et al. 2016, arXiv:1506.02438. Golden `verl_gae` where a row has no padding, and all of
     `marft_token_gae`; how old verl treats padding is `estimators.released.verl_gae_tokens`.
@@ -95,20 +95,20 @@ def gae(
     value, _ = _tokens("values", values, mask)
     value = value.astype(rewards.dtype)
 
-    def nearest(later: tuple[jax.Array, jax.Array], sooner: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        return later[0] | sooner[0], jnp.where(sooner[0], sooner[1], later[1])
+    dtype = rewards.dtype
+    gamma, keep = jnp.asarray(discount, dtype), jnp.asarray(discount * lambda_, dtype)
 
-    held = jax.lax.associative_scan(nearest, (mask, value), reverse=True, axis=1)[1]
-    ahead = jnp.concatenate([held[:, 1:], jnp.zeros_like(held[:, :1])], axis=1)
-    delta = jnp.where(mask, rewards + discount * ahead - value, jnp.zeros_like(rewards))
-    one = jnp.ones_like(rewards)
-    factor = jnp.where(mask, one * discount * lambda_, one)
+    def step(
+        later: tuple[jax.Array, jax.Array], now: tuple[jax.Array, jax.Array, jax.Array]
+    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        (ahead, total), (reward, held, there) = later, now
+        total = jnp.where(there, reward + gamma * ahead - held + keep * total, total)
+        return (jnp.where(there, held, ahead), total), total
 
-    def compose(later: tuple[jax.Array, jax.Array], sooner: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        return sooner[0] * later[0], sooner[1] + sooner[0] * later[1]
-
-    advantage = jax.lax.associative_scan(compose, (factor, delta), reverse=True, axis=1)[1]
-    advantage = jnp.where(mask, advantage, jnp.zeros_like(advantage))
+    # All rows step by step: one pass over the block, where an associative scan takes several.
+    behind = jnp.zeros(rewards.shape[0], dtype)
+    _, totals = jax.lax.scan(step, (behind, behind), (rewards.T, value.T, mask.T), reverse=True)
+    advantage = jnp.where(mask, totals.T, jnp.zeros_like(rewards))
     return advantage, advantage + value
 
 

@@ -41,7 +41,7 @@ def response_mask(given: dict) -> np.ndarray:
     return np.arange(given["T"])[None] < np.array(given["lens"])[:, None]
 
 
-KEYS = {
+KEYS: dict[str, dict[str, Any]] = {
     "vanilla(uid,flag=False)": {"by": None, "population": "trace"},
     "drmas(uid_agent,flag=True)": {"by": "agent_name", "population": "row"},
     "global_step_level(uid,flag=True)": {"by": None, "population": "row"},
