@@ -114,8 +114,10 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
             return np.full((d, t), _expected(world.greedy()))
         if name == "counterfactual_reward":
             return row(_reruns(world)[members], np.nan)
-        if name == "context":
+        if name in ("context", "history"):
             return _first(state, state >= 0)
+        if name == "anchor":
+            return _first(world.anchors[state], state >= 0)
         if name == "node":
             return _first(state * world.policy.shape[1] + choice, state >= 0)
         raise ValueError(f"a world knows no evidence {name!r}; give the method a setting, or a reason to have no score")
@@ -211,8 +213,6 @@ def _tables(world: Micro) -> dict[str, np.ndarray]:
         "wrong_value": of_state(np.sum(world.policy * wrong, axis=1), np.float64),
         "wrong_q_value": wrong,
         "mark": np.clip(world.increments, -1, 1),
-        "anchor": of_state(world.anchors),
-        "history": of_state(np.arange(len(decisions))),
         "stage": of_state([d.stage for d in decisions]),
         "env_step": of_state([len(h) for h in world.states]),
         "block": of_state(np.zeros(len(decisions))),

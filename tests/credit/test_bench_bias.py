@@ -209,7 +209,9 @@ def test_every_way_of_sampling_is_a_distribution_of_valid_batches() -> None:
     for world in MICRO.values():
         for draws in (independent(world, 2), alone(world), replays(world, 2)):
             assert draws.chance.sum() == pytest.approx(1, abs=1e-12) and draws.chance.min() > 0
-            batch = stack(draws)
+            batch = stack(draws, ("anchor", "history", "context", "node", "block"))
+            for ids in batch.evidence.values():  # as a reader numbers them: within the arrays they may index
+                assert ids.min() >= -1 and ids.max() < batch.state.shape[1]
             for i in np.linspace(0, len(draws.chance) - 1, 5).astype(int):
                 graph = jax.tree.map(lambda values, i=i: values[i], batch.graph)
                 validate(graph)
