@@ -251,3 +251,17 @@ def test_even_is_the_baseline_subtracted_reward_and_nothing_else_may_claim_it(wo
         world.compose([]).advantage("even")
     with pytest.raises(credit.CreditError, match="expected 'control', 'entry' or 'even'"):
         world.compose([]).advantage("best")
+
+
+def test_the_stack_is_unbiased_before_its_scale_and_says_so_after_it(worlds: dict[str, Enumerated]) -> None:
+    world = worlds["hire-additive"]
+    rng = np.random.default_rng(0)
+    messages, orchestrator = (world.claim(world.wrong_but_centred(rng), source=s) for s in ("siblings", "critic"))
+    options = {"baseline": np.zeros(world.graph.num_traces), "beta": 1.0}
+    made = credit.stack(world.graph, world.reward, messages, orchestrator, **options)
+    assert world.bias(made.unscaled) < 1e-12 and made.unscaled.used == ("siblings", "critic")
+    assert made.signal.unbiased is False and "agent name" in made.signal.scale
+    lead = np.asarray(world.graph.event_type)[: world.n] == int(credit.EventType.ORCHESTRATOR_DECISION)
+    cells = np.asarray(made.ledger.cells)[: world.n]
+    assert not cells[lead, 0].any() and not cells[~lead, 1].any()  # nobody is paid by both
+    assert np.asarray(made.ledger.claimed)[: world.n].all()
