@@ -39,15 +39,13 @@ from credit.bench.draws import Draws, alone, independent, replays
 from graphs.micro import Lottery, Micro
 from graphs.micro_worlds import MICRO
 
-__all__ = ["SCORES", "TOO_MANY", "Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
+__all__ = ["TOO_MANY", "Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
 
 TOO_MANY: dict[tuple[Way, int], tuple[str, ...]] = {
     ("replays", 3): ("hire-additive",),
     ("nested", 2): ("hire-additive", "spawn-and"),
 }
 """Worlds with more than 100,000 different replay trees, by the way of sampling and the number of alternatives."""
-
-SCORES = ("bias", "cosine", "variance", "error", "rank", "sign", "answered")
 
 _CHUNK = 512
 _TIE = 1e-3

@@ -17,8 +17,6 @@ import estimators
 from credit.bench.draws import DECISIONS
 from credit.methods import METHODS
 from estimators.base import Credit
-from estimators.difference import difference_reward
-from estimators.factored import coma
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["SETTINGS", "UNSCORED", "Setting", "Way", "family"]
@@ -85,7 +83,7 @@ _SPECIAL: dict[str, Setting] = {
         METHODS["puppeteer"].fn, "alone", evidence={"tokens": "tokens"}, reward="returns", event_reward=None
     ),
     "difference_reward": Setting(
-        difference_reward, "rerun", evidence={"counterfactual_reward": "counterfactual_reward"}
+        estimators.difference_reward, "rerun", evidence={"counterfactual_reward": "counterfactual_reward"}
     ),
     "c3": Setting(estimators.c3, "replays", evidence=_TREE, reward="returns", event_reward=None),
     "magrpo": Setting(estimators.magrpo, "replays", evidence=_TREE),
@@ -112,9 +110,11 @@ _VARIANTS: dict[str, Setting] = {
     "critic, wrong values": Setting(
         METHODS["critic"].fn, "alone", evidence={"value": "wrong_expected_return"}, reward="returns", event_reward=None
     ),
-    "coma, wrong critic": Setting(coma, "alone", evidence={"q_value": "wrong_q_value", "target_value": "wrong_value"}),
+    "coma, wrong critic": Setting(
+        estimators.coma, "alone", evidence={"q_value": "wrong_q_value", "target_value": "wrong_value"}
+    ),
     "difference_reward, later actions kept": Setting(
-        difference_reward, "frozen", evidence={"counterfactual_reward": "counterfactual_reward"}
+        estimators.difference_reward, "frozen", evidence={"counterfactual_reward": "counterfactual_reward"}
     ),
     "dr_mas, no division": Setting(estimators.dr_mas, options={"scale": "none"}),
     "dr_mas, one sample a trace": Setting(estimators.dr_mas, options={"population": "trace"}),

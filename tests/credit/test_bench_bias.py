@@ -18,7 +18,7 @@ import credit
 from credit.bench.batches import AGENTS, stack
 from credit.bench.bias import Row, cells, mean_gradient, measure, x64
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family
-from credit.bench.bias_table import from_lists, inserted
+from credit.bench.bias_table import FIELDS, from_lists, inserted
 from credit.bench.draws import alone, independent, replays
 from graphs.micro import Micro
 from graphs.micro_worlds import MICRO
@@ -241,7 +241,9 @@ def test_replays_visit_decisions_as_the_policy_does() -> None:
 
 def test_the_command_prints_a_table_and_json() -> None:
     from credit.cli.bench import bench
+    from credit.cli.bench_bias import SCORES
 
+    assert FIELDS[3:] == SCORES
     result = CliRunner().invoke(bench, ["bias", "-m", "dr_grpo", "--world", "stop-rewards"])
     assert result.exit_code == 0 and "0.5 / 0.333" in result.stdout and "stop-rewards" in result.stdout
     result = CliRunner().invoke(bench, ["bias", "-m", "dr_grpo", "--world", "stop-rewards", "--json"])
