@@ -84,12 +84,11 @@ def _published(states: dict[str, Any] | None) -> Table:
     """Every published name, what computes it, and how sure that is."""
     from credit.published import PUBLISHED
 
-    columns = ("published as", "name", "status", "by", "how sure, or why not", "what can be used")
-    table = _grid(*columns) if states is None else _grid(*columns[:2], "on these logs", *columns[3:])
+    table = _grid("name", "status" if states is None else "on these logs", "by", "published as, how sure, or why not")
     for name, paper in PUBLISHED.items():
         state = paper.status if states is None else states[name].state
-        row = (paper.title, name, state, paper.method or "-", paper.note, paper.portable or "-")
-        table.add_row(*map(words, row))
+        portable = f"; what can be used: {paper.portable}" if paper.portable else ""
+        table.add_row(*map(words, (name, state, paper.method or "-", f"{paper.title}: {paper.note}{portable}")))
     return table
 
 
