@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from graphs.errors import CreditError, excerpt
 
-__all__ = ["ColumnError", "as_arrow", "factorise", "finite", "numbers", "renumber"]
+__all__ = ["ColumnError", "as_arrow", "by_appearance", "factorise", "finite", "numbers", "renumber"]
 
+SPARSE = 4  # a table of all possible integers is faster than hashing while it is not longer than so many times N
 SHOWN = 5  # row numbers that an error names
 
 
@@ -41,9 +42,23 @@ def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarra
     _no_nulls(column, array)
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise ColumnError(column, [], f"ids are of type {kind}; expected strings or integers")
+    if names is not None:
+        codes, order = by_appearance(array.to_numpy(zero_copy_only=False).astype(np.int64), len(names))
+        return codes, names.take(pa.array(order))
     encoded = array.dictionary_encode()
-    distinct = encoded.dictionary if names is None else names.take(encoded.dictionary)
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), distinct
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
+
+
+def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Integers in [0, room) renumbered by first appearance, int64 [N], and the distinct ones in that order."""
+    first = np.full(room, len(codes), np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several assignments to one place the last counts
+    there = np.zeros(len(codes), bool)
+    there[first[first < len(codes)]] = True
+    order = codes[there]
+    rank = np.empty(room, np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[codes], order
 
 
 def numbers(column: str, values: Any, n: int) -> np.ndarray:
@@ -107,7 +122,10 @@ def finite(column: str, values: np.ndarray) -> np.ndarray:
     return values
 
 
-def renumber(keys: np.ndarray) -> tuple[np.ndarray, int]:
-    """Integers as dense ids numbered by first appearance, int64 [N], and how many there are."""
+def renumber(keys: np.ndarray, room: int) -> tuple[np.ndarray, int]:
+    """Integers in [0, room) as dense ids numbered by first appearance, int64 [N], and how many there are."""
+    if room <= SPARSE * len(keys):
+        ids, order = by_appearance(keys, room)
+        return ids, len(order)
     encoded = pa.array(keys).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)

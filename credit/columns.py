@@ -131,7 +131,8 @@ def from_columns(
         agent = role
     agent_codes, agent_names = factorise("agent", agent, n) if agent is not None else (np.zeros(n, np.int64), None)
     name_ids = agent_codes[order]
-    instance, instances = renumber(trace_ids * (int(name_ids.max()) + 1) + name_ids)
+    names = int(name_ids.max()) + 1
+    instance, instances = renumber(trace_ids * names + name_ids, len(trace_names) * names)
     first = np.flatnonzero(np.diff(np.maximum.accumulate(instance), prepend=-1))
     by_agent = _Segments("agent", instance, None if agent_names is None else agent_names.take(name_ids[first]), order)
     role_ids = name_ids[first]
@@ -147,7 +148,8 @@ def from_columns(
         turn_ids = instance
     else:
         turn_codes, _ = factorise("turn", turn, n)
-        turn_ids, _ = renumber(instance * (int(turn_codes.max()) + 1) + turn_codes[order])
+        turns = int(turn_codes.max()) + 1
+        turn_ids, _ = renumber(instance * turns + turn_codes[order], instances * turns)
 
     columns = dict(evidence or {})
     for name, column in (("event_reward", event_reward if row_reward is None else row_reward), ("tokens", tokens)):

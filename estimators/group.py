@@ -93,6 +93,11 @@ def members(
     """
     outcome, _ = check_reward(graph, reward)
     score, rows = row_scores(graph, reward, event_reward)
+    if population == "row" and by is not None and over == "group":
+        # Keys lie below the number of agents; a fixed-size array of rows must not be shorter than that.
+        key_of_agent = key_ids(graph, by, dense=False)
+        row_key = _fit(key_of_agent[jnp.asarray(graph.agent_ids)], graph.num_events, graph.num_agents)
+        return Members(score, row_key, rows, jnp.arange(graph.num_events, dtype=jnp.int32))
     if by is None:
         unit, num = jnp.asarray(graph.trace_ids), graph.num_traces
         key, unit_reward = jnp.asarray(graph.group_ids), outcome

@@ -95,7 +95,11 @@ def unit_ids(graph: EventGraph, by: By) -> jax.Array:
     return pair_ids(jnp.asarray(graph.agent_trace), _names(graph, by), jnp.asarray(graph.agent_mask))
 
 
-def key_ids(graph: EventGraph, by: By) -> jax.Array:
-    """Agent instance to the key (group, name) whose members it is compared with: int32 [A]."""
+def key_ids(graph: EventGraph, by: By, *, dense: bool = True) -> jax.Array:
+    """Agent instance to the key (group, name) whose members it is compared with: int32 [A].
+
+    Not `dense`, numbers may be left out, and nothing is sorted where that can be avoided (see `pair_ids`).
+    """
     groups = jnp.asarray(graph.group_ids)[graph.agent_trace]
-    return pair_ids(groups, _names(graph, by), jnp.asarray(graph.agent_mask))
+    num_first = None if dense else graph.num_traces
+    return pair_ids(groups, _names(graph, by), jnp.asarray(graph.agent_mask), num_first)
