@@ -46,12 +46,20 @@ class NotComposableError(CreditError):
         self.source, self.estimand = source, estimand
 
 
-def as_increment(graph: EventGraph, credit: Credit, *, lambda_: float = 1.0, propensity: Array | None = None) -> Credit:
+def as_increment(
+    graph: EventGraph,
+    credit: Credit,
+    *,
+    lambda_: float = 1.0,
+    discount: float = 1.0,
+    propensity: Array | None = None,
+) -> Credit:
     """The same information as a claim on increments.
 
     Args:
       credit: a method's result.
-      lambda_: for a return, the λ it was computed with; its discount must have been 1, since increments of a discounted
+      lambda_: for a return, the λ it was computed with.
+      discount: for a return, the discount it was computed with; only 1 converts, since increments of a discounted
         return do not add up to the reward.
       propensity: for an effect, float [E], the probability π with which the action was chosen. Where it is missing, 0
         or 1, there was no alternative to compare with and the claim is invalid.
@@ -62,6 +70,9 @@ def as_increment(graph: EventGraph, credit: Credit, *, lambda_: float = 1.0, pro
     if credit.estimand == "increment":
         return credit
     if credit.estimand == "return":
+        if discount != 1:
+            why = f"increments of a return discounted by {discount:g} do not add up to the reward"
+            raise NotComposableError(credit.source, "return", why)
         return _from_return(graph, credit, lambda_)
     if credit.estimand == "effect":
         if propensity is None:

@@ -34,6 +34,7 @@ def compose(
     outcome: Array | None = None,
     propensity: Array | None = None,
     lambda_: float = 1.0,
+    discount: float = 1.0,
     tau: float | Literal["fit"] = float("inf"),
     scale: float | None = None,
     exact: Collection[str] = (),
@@ -59,7 +60,7 @@ def compose(
         the claims, else the mean of the other traces of its group, and 0 where there are none. Under rule "shares" with
         shares of a game, v(∅), by default 0.
       outcome: float [T], R − V at the end, where a critic states it; 0 by default.
-      propensity, lambda_: for the conversions.
+      propensity, lambda_, discount: for the conversions.
       tau: under "reconcile", prior standard deviation of a trace's unexplained: infinite, the total moves no claim; 0,
         it is met wherever an event may move; "fit", estimated from the batch.
       scale: under "reconcile", prior standard deviation of what the unclaimed events of a trace add up to, divided
@@ -100,7 +101,7 @@ def compose(
         kept: list[Credit] = []
         for claim in offered:
             try:
-                kept.append(as_increment(graph, claim, lambda_=lambda_, propensity=propensity))
+                kept.append(as_increment(graph, claim, lambda_=lambda_, discount=discount, propensity=propensity))
             except NotComposableError as error:
                 refused[claim.source] = str(error)
         if rule == "increments":

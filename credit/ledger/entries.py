@@ -96,6 +96,23 @@ class Ledger:
         return jnp.where(self.scored, self.reward, jnp.nan)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to look at before the entries are believed: pairs of sources whose χ² is above 2 or below 0.5."""
+        said = []
+        for (one, other), value in self.chi_squared.items():
+            if value > 2:
+                said.append(
+                    f"{one!r} and {other!r} differ more than their errors allow (χ² {value:.2f}): errors stated too "
+                    "small, or claims on different things"
+                )
+            elif value < 0.5:
+                said.append(
+                    f"{one!r} and {other!r} agree better than independent errors would (χ² {value:.2f}): do they share "
+                    "rollouts? Then they are one source"
+                )
+        return tuple(said)
+
+    @property
     def units(self) -> np.ndarray:
         """The cells as integers, int64 [E, C]; a unit of a trace is worth 2**`partition.exponent` of it."""
         shape = (self.graph.num_events, len(self.channels))

@@ -246,3 +246,24 @@ def test_an_estimand_must_be_named() -> None:
         credit.claim(graph, np.zeros(1280), source="a")  # type: ignore[call-arg]
     with pytest.raises(credit.CreditError, match="estimand is 'value'; expected one of"):
         credit.claim(graph, np.zeros(1280), estimand="value", source="a")
+
+
+def test_sources_that_disagree_or_agree_too_well_are_pointed_out() -> None:
+    graph, _ = batch()
+    rng = np.random.default_rng(6)
+    truth = rng.normal(size=1280)
+
+    def warned(gap: float) -> tuple[str, ...]:
+        second = increments(graph, truth + gap * rng.normal(size=1280), source="b")
+        return credit.compose(graph, np.zeros(8), [increments(graph, truth), second]).warnings
+
+    assert warned(0.1 * np.sqrt(2)) == ()
+    assert "differ more than their errors allow" in warned(0.3)[0]
+    assert "share rollouts" in warned(0.05)[0]
+
+
+def test_a_discounted_return_is_refused_by_name() -> None:
+    graph, _ = batch()
+    returns = increments(graph, np.zeros(1280), estimand="return", source="gae")
+    ledger = credit.compose(graph, np.zeros(8), [returns], discount=0.9)
+    assert "discounted by 0.9 do not add up" in ledger.refused["gae"]
