@@ -32,13 +32,15 @@ def output_option(help_: str, *, required: bool = False) -> Callable[[Callable[.
     )
 
 
-picture_option = click.option(
-    "--plot",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=lambda context, parameter, path: _picture_path(path),
-    help="Also draw it: .svg, .png or .pdf.",
-)
+def picture_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--plot FILE`, a picture; a suffix that is none and a folder that is not there are found at once."""
+    return click.option(
+        "--plot",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=lambda context, parameter, path: _picture_path(path),
+        help="Also draw it: .svg, .png or .pdf.",
+    )(command)
 
 
 def save_table(table: pa.Table, path: Path) -> None:
