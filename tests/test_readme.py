@@ -44,7 +44,9 @@ def commands() -> list[str]:
     return [line.split("#")[0].strip() for line in lines]
 
 
-@pytest.mark.parametrize("command", commands())
+@pytest.mark.parametrize(
+    "command", [pytest.param(c, marks=[pytest.mark.slow] * c.startswith("credit bench")) for c in commands()]
+)
 def test_commands_run(folder: Path, command: str) -> None:
     result = subprocess.run(
         [sys.executable, "-m", *command.split()], capture_output=True, text=True, cwd=folder, check=False
