@@ -33,6 +33,8 @@ notebooks: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python benchmarks/reading.py
+	$(BIN)/python benchmarks/columns.py
+	$(BIN)/python benchmarks/chunks.py
 	$(BIN)/python benchmarks/bias.py
 	$(BIN)/python benchmarks/methods.py
 	$(BIN)/python benchmarks/snr.py
