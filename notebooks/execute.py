@@ -19,7 +19,7 @@ import nbformat
 from nbclient import NotebookClient
 
 HERE = Path(__file__).resolve().parent
-SECONDS = 180  # that a cell may take, and a notebook on two cores
+SECONDS = 600  # that a cell may take
 
 
 def notebooks() -> list[Path]:
