@@ -284,16 +284,18 @@ def _taken(tables: _Tables, choice: Array) -> jax.Array:
     return (tables.on < 0) | choice[jnp.maximum(tables.on, 0)]
 
 
-def _score(depth: int, tables: _Tables, choice: Array) -> jax.Array:
+def _score(depth: Array, tables: _Tables, choice: Array) -> jax.Array:
     above, root = jnp.maximum(tables.gate, 0), tables.gate < 0
-    counts = jnp.ones_like(choice)
-    for _ in range(depth):
-        counts = root | (choice[above] & counts[above])
+    counts = jax.lax.fori_loop(
+        0, depth, lambda _, counts: root | (choice[above] & counts[above]), jnp.ones_like(choice)
+    )
     return jnp.sum(jnp.where(choice & counts, tables.weight, 0), dtype=jnp.int32)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _sample(depth: int, group_size: int, tables: _Tables, outcome: Outcome, key: jax.Array, numbers: jax.Array) -> Runs:
+@jax.jit
+def _sample(
+    depth: Array, group_size: Array, tables: _Tables, outcome: Outcome, key: jax.Array, numbers: jax.Array
+) -> Runs:
     def one(number: Array) -> Runs:
         member = _member(key, _TRACE, number)
         group = number // group_size
@@ -320,9 +322,9 @@ def _sample(depth: int, group_size: int, tables: _Tables, outcome: Outcome, key:
     return jax.vmap(one)(numbers)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@jax.jit
 def _rerun(
-    depth: int,
+    depth: Array,
     tables: _Tables,
     outcome: Outcome,
     key: jax.Array,
