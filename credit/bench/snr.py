@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credit.bench.snr_schemes import SCHEMES, Effort, Scheme, Sums, left_out
+from credit.bench.snr_draws import Effort, Sums
+from credit.bench.snr_schemes import SCHEMES, Scheme, left_out
 from credit.bench.snr_theory import Setting
 from graphs.errors import CreditError
 from graphs.writers.atomic import atomic_write

@@ -16,8 +16,9 @@ from click.testing import CliRunner
 import estimators
 from credit.bench import snr_theory as theory
 from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Point, fit, measure, run
+from credit.bench.snr_draws import Effort
 from credit.bench.snr_logs import draw_log, fitted, plain_graph
-from credit.bench.snr_schemes import SCHEMES, Effort, left_out, registered, scheme_of
+from credit.bench.snr_schemes import SCHEMES, left_out, registered, scheme_of
 from credit.bench.snr_theory import Setting
 from credit.cli import cli
 from credit.methods import METHODS

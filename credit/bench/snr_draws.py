@@ -1,0 +1,253 @@
+"""How the schemes of signal to noise draw: batches of logs, a method of the library on each, and sums over decisions.
+
+A drawer takes a generator, the setting, T and the effort, and yields `Sums`, one row for each independent part of a
+batch: a group, a trace, a context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import estimators
+from credit.bench import snr_theory as theory
+from credit.bench.snr_logs import ROOM, Log, draw_log, fitted, plain_graph
+from credit.bench.snr_theory import Setting
+from estimators.base import Credit, finish
+from graphs.errors import CreditError
+from graphs.event_graph import Array, EventGraph
+
+__all__ = [
+    "BATCH",
+    "CLAIM_ERROR",
+    "OTHERS",
+    "Call",
+    "Drawer",
+    "Effort",
+    "Sums",
+    "broadcast",
+    "control",
+    "control_groups",
+    "control_message",
+    "critic",
+    "message",
+    "replayed_critic",
+    "values",
+]
+
+BATCH = 8  # groups of a batch whose traces are all compared
+OTHERS = 88  # traces of other groups, at least, that β is fitted on
+CLAIM_ERROR = 0.25  # variance of the errors of the claims that `control` is given, in s²
+
+
+class Sums(NamedTuple):
+    """Over the decisions of each independent part: how many, Σ A sign(x), Σ A²; float64 [parts]."""
+
+    number: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+class Effort(NamedTuple):
+    """How much is drawn: traces for each point of a broadcast, rows at most for each of another scheme, and the
+    greatest T at which logs are full where a thin one would say the same."""
+
+    traces: int
+    rows: int
+    full: int
+
+
+def _sums(advantage: Array, count: np.ndarray, signed: np.ndarray, size: int) -> Sums:
+    """Sums by part: `size` events each, padding behind the last."""
+    parts = int(np.flatnonzero(count)[-1]) // size + 1
+    a, n, x = (np.asarray(v, np.float64)[: parts * size].reshape(parts, size) for v in (advantage, count, signed))
+    return Sums(n.sum(1), (a * x).sum(1), (n * a * a).sum(1))
+
+
+Drawer = Callable[[np.random.Generator, Setting, int, Effort], Iterator[Sums]]
+Call = Callable[[Log, np.random.Generator], Credit]
+
+
+def broadcast(
+    call: Call,
+    *,
+    agents: int = 1,
+    slope: Callable[[int], float] | None = None,
+    together: bool = False,
+    thin: bool = True,
+    rare: bool = False,
+) -> Drawer:
+    """Draws for a method that reads outcomes.
+
+    Args:
+      agents: among whom decisions are split.
+      slope: β at T, of an outcome that is a success or a failure.
+      together: whether a batch is one part, since its traces are compared with each other; else a group is.
+      thin: whether thin logs will do.
+      rare: whether traces must grow with T, since the outcome says ever less about a decision.
+    """
+
+    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+        full = length <= effort.full or not thin
+        traces = effort.traces if thin else effort.traces // 8
+        traces = max(traces, traces * length // 40) if rare else traces
+        size = w.group * (length if full else agents)  # events of a group
+        if size > ROOM:
+            raise CreditError(f"{w.group} traces of {length} decisions are {size} events; a batch has room for {ROOM}")
+        # A batch whose traces are all compared has one number of them at every T.
+        groups = min(BATCH, ROOM // size) if together else min(ROOM // size, -(-traces // w.group))
+        for _ in range(-(-traces // (groups * w.group))):
+            beta = None if slope is None else slope(length)
+            log = draw_log(rng, w, length, groups * w.group, agents=agents, full=full, slope=beta)
+            credit = call(log, rng)
+            yield _sums(credit.advantage, log.count, log.signed, size * groups if together else size)
+
+    return draw
+
+
+def critic(mse: Callable[[int, Setting], float], lambda_: float) -> Drawer:
+    """Draws for `gae` with the true values and independent errors of that mean square."""
+
+    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+        traces = ROOM // length
+        for _ in range(max(1, effort.rows // (4 * traces * length), -(-64 // traces))):
+            log = draw_log(rng, w, length, traces, full=True)
+            credit = estimators.gae(
+                log.graph, log.reward, value=values(rng, w, log, length, mse(length, w)), lambda_=lambda_
+            )
+            yield _sums(credit.advantage, log.count, log.signed, length)
+
+    return draw
+
+
+def replayed_critic(replays: int) -> Drawer:
+    """Draws for `gae` with values that are means of fresh continuations from every state."""
+
+    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+        traces = ROOM // length
+        left = np.arange(length, 0, -1)
+        for _ in range(max(1, effort.rows // (4 * traces * length), -(-64 // traces))):
+            log = draw_log(rng, w, length, traces, full=True)
+            # The decisions of all continuations of a state at once.
+            later = 2.0 * rng.binomial(replays * left, 0.5, (traces, length)) - replays * left
+            error = w.signal * later / replays + w.noise / np.sqrt(replays) * rng.standard_normal(later.shape)
+            gained = w.signal * log.signed[: traces * length].reshape(traces, length)
+            value = np.cumsum(gained, axis=1) - gained + error
+            credit = estimators.gae(log.graph, log.reward, value=fitted(value), lambda_=0.0)
+            yield _sums(credit.advantage, log.count, log.signed, length)
+
+    return draw
+
+
+def values(rng: np.random.Generator, w: Setting, log: Log, length: int, mse: float) -> np.ndarray:
+    gained = w.signal * log.signed[: log.traces * length].reshape(-1, length)
+    true = np.cumsum(gained, axis=1) - gained
+    return fitted(true + np.sqrt(mse) * rng.standard_normal(true.shape))
+
+
+def _siblings(rng: np.random.Generator, w: Setting, left: np.ndarray, sign: np.ndarray, replays: int) -> np.ndarray:
+    """Advantages that `c3` gives alternatives `sign` [C, J] in contexts with `left` decisions to come [C]: [C, J].
+
+    The log of a replay holds the alternative; what came before and after it is in the replay's outcome.
+    """
+    contexts, alternatives = sign.shape
+    most = ROOM // (alternatives * replays)
+    if contexts > most:
+        cuts = range(0, contexts, most)
+        return np.concatenate([_siblings(rng, w, left[i : i + most], sign[i : i + most], replays) for i in cuts])
+    shape = (contexts, alternatives, replays)
+    later = 2.0 * rng.binomial(np.broadcast_to(left[:, None, None], shape), 0.5) - left[:, None, None]
+    outcome = w.signal * (sign[:, :, None] + later) + w.noise * rng.standard_normal(shape)
+    row = np.arange(outcome.size)
+    credit = estimators.c3(
+        plain_graph(outcome.size, 1, 1, alternatives * replays),
+        fitted(outcome),
+        context=fitted(row // (alternatives * replays), np.int32),
+        node=fitted(row // replays, np.int32),
+    )
+    return np.asarray(credit.advantage)[: outcome.size].reshape(shape)[:, :, 0]
+
+
+def message(alternatives: int, replays: Callable[[int], int]) -> Drawer:
+    """Draws for `c3`: contexts at decisions drawn evenly from the trace."""
+
+    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+        s = replays(length)
+        wanted = 2500 / theory.message(length, w, alternatives, s) ** 2 / alternatives  # for an error of 2 %
+        most = effort.rows / (alternatives * s)
+        contexts = ROOM // (alternatives * s)
+        for _ in range(max(1, -(-64 // contexts), round(min(wanted, most) / contexts))):
+            left = np.floor(rng.random(contexts) * length).astype(np.int64)
+            sign = 2.0 * rng.integers(0, 2, (contexts, alternatives)) - 1
+            advantage = _siblings(rng, w, left, sign, s)
+            yield _sums(advantage.ravel(), np.ones(sign.size), sign.ravel(), alternatives)
+
+    return draw
+
+
+@jax.jit
+def _claim(graph: EventGraph, amount: Array) -> Credit:
+    """Centred increments, as a critic gives them whose error has mean zero under the policy."""
+    amount = jnp.asarray(amount)
+    return finish(
+        graph, credit=amount, baseline=jnp.zeros_like(amount), scale=jnp.ones_like(amount),
+        stderr=jnp.full_like(amount, jnp.inf), reason=jnp.zeros_like(amount, jnp.int8), unit="event",
+        estimand="increment", source="claims", centred=True, own_outcome=False,
+    )  # fmt: skip
+
+
+def control_groups(w: Setting) -> int:
+    return min(64, ROOM // (64 * w.group))
+
+
+def control(known: bool) -> Drawer:
+    """Draws for `control_advantage` with centred claims on every decision.
+
+    The last action of a long trace stands for all decisions but the first 63: its claim is the sum of theirs, which
+    leaves the advantage of each of the 63 what it is. It is not counted.
+    """
+
+    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+        probes = min(length - 1, 63)
+        traces = control_groups(w) * w.group
+        graph = plain_graph(traces, 1, probes + 1, w.group)
+        count = np.tile(np.arange(probes + 1) < probes, traces)
+        rest = length - probes
+        error = np.sqrt(CLAIM_ERROR) * w.signal * np.sqrt(np.append(np.ones(probes), rest))
+        for _ in range(max(2, effort.rows // len(count))):
+            sign = 2.0 * rng.integers(0, 2, (traces, probes)) - 1
+            sums = np.concatenate([sign, 2.0 * rng.binomial(rest, 0.5, (traces, 1)) - rest], axis=1)
+            reward = w.signal * sums.sum(1) + w.noise * rng.standard_normal(traces)
+            amount = w.signal * sums + error * rng.standard_normal(sums.shape)
+            credit = estimators.control_advantage(
+                graph,
+                fitted(reward),
+                [_claim(graph, fitted(amount))],
+                baseline=np.zeros(ROOM, np.float32) if known else None,
+            ).credit
+            given = np.asarray(credit.advantage)[: len(count)]
+            yield _sums(given, count, count * sums.ravel(), w.group * (probes + 1))
+
+    return draw
+
+
+def control_message(alternatives: int, replays: int) -> Drawer:
+    """Draws for `control_advantage` on claims that `c3` made at every decision, from replays beside the trace."""
+
+    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+        groups = 1 + -(-OTHERS // w.group)
+        traces = groups * w.group
+        for _ in range(max(2, effort.rows // (traces * length * alternatives * replays))):
+            log = draw_log(rng, w, length, traces, full=True)
+            left = np.tile(np.arange(length - 1, -1, -1), traces)
+            others = 2.0 * rng.integers(0, 2, (len(left), alternatives - 1)) - 1
+            sign = np.concatenate([log.signed[: len(left), None], others], axis=1)
+            claim = _claim(log.graph, fitted(_siblings(rng, w, left, sign, replays)[:, 0]))
+            credit = estimators.control_advantage(log.graph, log.reward, [claim]).credit
+            yield _sums(credit.advantage, log.count, log.signed, w.group * length)
+
+    return draw
