@@ -42,7 +42,7 @@ class Drawn(NamedTuple):
       target: by event, π_e of its draw.
       own: by node, its value, relative to `reference`.
       reference: by context, an outcome in it.
-      count: by context, the number of draws.
+      drawn: by context, the number of draws.
       ess: by context, (Σ w)² / Σ w².
       covered: by context, the part of π_e on alternatives that π_b could draw, as far as the log shows it.
       reason: by context, what forbids an answer, or VALID.
@@ -57,16 +57,16 @@ class Drawn(NamedTuple):
     target: jax.Array
     own: jax.Array
     reference: jax.Array
-    count: jax.Array
+    drawn: jax.Array
     ess: jax.Array
     covered: jax.Array
     reason: jax.Array
 
     def refusal(self, known: jax.Array, min_ess: float | Array, min_ess_fraction: float | Array) -> jax.Array:
         """By context, a `Reason`: what forbids an answer, given where the model of the outcomes is known."""
-        enough = (self.ess >= min_ess) & (self.ess >= min_ess_fraction * self.count)
+        enough = (self.ess >= min_ess) & (self.ess >= min_ess_fraction * self.drawn)
         reason = jnp.where((self.reason == Reason.VALID) & ~enough, Reason.LOW_ESS, self.reason)
-        return jnp.where(~known | (self.count < 1), Reason.NO_EVIDENCE, reason)
+        return jnp.where(~known | (self.drawn < 1), Reason.NO_EVIDENCE, reason)
 
 
 def drawn(

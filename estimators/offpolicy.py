@@ -136,7 +136,7 @@ def policy_value(
         stderr=jnp.where(valid, found.stderr, jnp.full_like(found.value, jnp.inf)),
         freedom=found.freedom,
         ess=d.ess,
-        draws=d.count,
+        draws=d.drawn,
         covered=d.covered,
         reason=reason.astype(jnp.int8),
     )
@@ -238,8 +238,8 @@ def _estimate(
 
     def freedom(influence: jax.Array) -> jax.Array:
         squares = influence**2
-        kurtosis = safe_divide(d.count * total(squares**2), total(squares) ** 2)
-        return safe_divide(2 * d.count, jnp.maximum(kurtosis - 1, 1e-3))
+        kurtosis = safe_divide(d.drawn * total(squares**2), total(squares) ** 2)
+        return safe_divide(2 * d.drawn, jnp.maximum(kurtosis - 1, 1e-3))
 
     known = jnp.ones(n, bool)
     weights, sums = total(w), total(w * y)
@@ -249,12 +249,12 @@ def _estimate(
     if estimator == "snips":
         value = safe_divide(sums, weights)
         influence = safe_divide(w * (y - value[of]), rest)
-        variance = safe_divide(d.count - 1, d.count) * total(influence**2)
+        variance = safe_divide(d.drawn - 1, d.drawn) * total(influence**2)
         return _Estimate(value, safe_sqrt(variance), freedom(influence), influence, others, told), known
     if estimator not in ("doubly_robust", "switch"):
         raise ValueError(f"estimator is {estimator!r}; expected 'snips', 'doubly_robust' or 'switch'")
 
-    others = jnp.where(told, others, safe_divide(total(y)[of] - y, d.count[of] - 1))
+    others = jnp.where(told, others, safe_divide(total(y)[of] - y, d.drawn[of] - 1))
     if (q_value is None) != (target_value is None):
         raise ValueError("q_value and target_value come together: a model, and its mean under the target policy")
     if q_value is not None and target_value is not None:
@@ -276,19 +276,19 @@ def _estimate(
     residual = w * (y - model)
     unsure = jnp.zeros_like(weights)
     if estimator == "switch":
-        limit = jnp.sqrt(d.count)[of] if threshold is None else threshold
+        limit = jnp.sqrt(d.drawn)[of] if threshold is None else threshold
         left_out = d.there & (w > limit) & ~self_taught
-        spread = safe_divide(total((y - model) ** 2), d.count)
-        unsure = jnp.minimum(safe_divide(total(jnp.where(left_out, w, 0)), d.count), 1) ** 2 * spread
+        spread = safe_divide(total((y - model) ** 2), d.drawn)
+        unsure = jnp.minimum(safe_divide(total(jnp.where(left_out, w, 0)), d.drawn), 1) ** 2 * spread
         residual = jnp.where(left_out, 0, residual)
     score = expected + residual
-    value = safe_divide(total(score), d.count)
-    influence = safe_divide(score - value[of], d.count[of])
+    value = safe_divide(total(score), d.drawn)
+    influence = safe_divide(score - value[of], d.drawn[of])
     if q_value is None:
         # Alternatives drawn k times have the weight π_e / k, whatever their propensity: their error goes by k, too.
         within = safe_divide(d.target, k) * (y - model) * safe_sqrt(safe_divide(k - 1, k))
-        between = safe_divide(expected - value[of], d.count[of])
+        between = safe_divide(expected - value[of], d.drawn[of])
         influence = jnp.where(self_taught, within + between, influence)
-    variance = safe_divide(d.count, d.count - 1) * total(influence**2) + unsure
-    without = expected if q_value is None else safe_divide(total(score)[of] - score, d.count[of] - 1)
+    variance = safe_divide(d.drawn, d.drawn - 1) * total(influence**2) + unsure
+    without = expected if q_value is None else safe_divide(total(score)[of] - score, d.drawn[of] - 1)
     return _Estimate(value, safe_sqrt(variance), freedom(influence), influence, without, jnp.ones(n, bool)), known

@@ -185,4 +185,3 @@ def _odd_hats(u: jax.Array, terms: jax.Array) -> jax.Array:
     knot = jnp.arange(SIZE_TERMS, dtype=u.dtype)[None]
     hat = jnp.maximum(0, 1 - jnp.abs(jnp.abs(u)[:, None] * terms - knot))
     return jnp.where(knot < terms, jnp.sign(u)[:, None] * hat, 0)
-
