@@ -74,6 +74,94 @@ def test_maporl_against_a_loop(share: str, horizon: str) -> None:
         assert np.asarray(at.gather(result.valid)).tolist() == [r["stage"] is not None for r in rows]
 
 
+def side(x: float) -> int:
+    return int(x > 0.5) - int(x < 0.5)
+
+
+def expected_bonus(rows: list[dict], i: int, alpha: list[float]) -> float:
+    """The rule as a chain of questions about one answer and the rounds beside it."""
+    me = rows[i]
+    if me["stage"] is None:
+        return 0.0
+    trace = [r for r in rows if r["trace"] == me["trace"] and r["stage"] is not None]
+    played = sorted({r["stage"] for r in trace})
+    at = played.index(me["stage"])
+
+    def own(k: int) -> list[float]:
+        return [
+            r["correct"]
+            for r in trace
+            if 0 <= k < len(played) and r["stage"] == played[k] and r["agent"] == me["agent"]
+        ]
+
+    def others(k: int) -> list[float]:
+        return [
+            r["correct"]
+            for r in trace
+            if 0 <= k < len(played) and r["stage"] == played[k] and r["agent"] != me["agent"]
+        ]
+
+    current, bonus = me["correct"], 0.0
+    if own(at - 1):
+        previous, company = own(at - 1)[0], others(at - 1)
+        crowd = np.mean(company) if company else None
+        if previous > 0.5 and current < 0.5:
+            if crowd is None or crowd > 0.5:
+                bonus -= alpha[1]
+            elif crowd < 0.5:
+                bonus -= alpha[0]
+        if previous < 0.5 and current > 0.5:
+            if crowd is None or crowd < 0.5:
+                bonus += alpha[1]
+            elif crowd > 0.5:
+                bonus += alpha[0]
+    if others(at) and others(at + 1):
+        now, later = np.mean(others(at)), np.mean(others(at + 1))
+        if now < 0.5 < later:
+            bonus -= {1: alpha[3], -1: alpha[2], 0: 0.0}[side(current)]
+        if later < 0.5 < now:
+            bonus += {-1: alpha[3], 1: alpha[2], 0: 0.0}[side(current)]
+    return bonus
+
+
+def test_maporl_bonus_against_a_loop() -> None:
+    alpha, seen = [0.5, 0.25, 0.125, 1.0], set()
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        rows = debate(seed)
+        for row in rows:  # quarters, so that means lie exactly at the threshold, too
+            row["correct"] = float(rng.choice([0.0, 0.0, 0.25, 0.5, 1.0, 1.0]))
+        given = {name: [r[name] for r in rows] for name in ("group", "trace", "agent", "reward", "event_reward")}
+        evidence = {"stage": [r["stage"] for r in rows]}
+        graph, reward, at = credit.from_columns(**given, evidence=evidence, events=128, traces=32, agents=64)
+        correct = np.full(graph.num_events, np.nan, np.float32)
+        correct[at.event] = [r["correct"] for r in rows]
+        options = {"discount": 0.4, "stage": at.evidence["stage"], "event_reward": at.event_reward}
+        plain = at.gather(credit.maporl(graph, reward, **options).credit)
+        with_bonus = credit.maporl(graph, reward, **options, bonus=np.array(alpha, np.float32), correct=correct)
+        expected = [expected_bonus(rows, i, alpha) for i in range(len(rows))]
+        np.testing.assert_allclose(at.gather(with_bonus.credit) - plain, expected, atol=2e-6)
+        seen |= set(expected)
+    assert {-0.5, -0.25, -0.125, -1.0, 0.5, 0.25, 0.125, 1.0} <= seen  # every weight, in both directions
+
+
+def test_maporl_bonus_takes_the_scores_where_nothing_else_says_who_is_right() -> None:
+    scores = [0.0, 1.0, 1.0, 1.0]  # b stands at right; a is persuaded by it
+    columns = {"group": [0] * 4, "trace": [0] * 4, "agent": list("abab"), "row_reward": scores}
+    graph, reward, at = credit.from_columns(**columns, evidence={"stage": [0, 0, 1, 1]})
+    options = {
+        "event_reward": at.event_reward,
+        "stage": at.evidence["stage"],
+        "horizon": "current",
+        "share": "individual",
+    }
+    alpha = np.array([0.5, 0.25, 0.125, 2.0], np.float32)
+    found = credit.maporl(graph, reward, **options, bonus=alpha)
+    np.testing.assert_allclose(at.gather(found.credit), [0, 1 - 2.0, 1 + 0.5, 1], atol=1e-6)
+    with pytest.raises(ValueError, match=r"bonus has shape \(3,\); expected \(4,\)"):
+        credit.maporl(graph, reward, **options, bonus=alpha[:3])
+
+
 def test_maporl_refuses_wrong_options() -> None:
     graph, reward, at = credit.from_columns(group=[0], trace=[0], reward=[1.0], evidence={"stage": [0]})
     for options, words in (({"share": "none"}, "share is 'none'"), ({"horizon": "next"}, "horizon is 'next'")):
