@@ -19,12 +19,12 @@ from estimators.group import Over, Singleton, group_relative, members, statistic
 from estimators.replays import event_ids, replay_tree
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, pair_ids
-from graphs.segment import safe_divide, segment_count, segment_first, segment_mean
+from graphs.segment import safe_divide, segment_count, segment_first, segment_mean, segment_sum
 
 __all__ = ["c3_magrpo", "magrpo"]
 
 
-@functools.partial(jax.jit, static_argnames=("baseline",))
+@functools.partial(jax.jit, static_argnames=("baseline", "joint_mode"))
 def magrpo(
     graph: EventGraph,
     reward: Array,
@@ -34,6 +34,8 @@ def magrpo(
     event_reward: Array | None = None,
     discount: float | Array = 0.9,
     baseline: Literal["mean", "leave_one_out", "max", "none"] = "mean",
+    joint_mode: Literal["aligned", "cross"] = "aligned",
+    completion: Array | None = None,
 ) -> Credit:
     """MAGRPO (CoMLRL): the return of a joint turn against the other joint turns drawn in the same place.
 
@@ -43,20 +45,36 @@ def magrpo(
     ("leave_one_out"; "rloo" there), the greatest ("max") or 0 ("none"; "raw" there). All agents of a joint turn get the
     same number. No division.
 
+    With `joint_mode` "cross", the N agents' K completions of a context are combined into K^N joint turns. A completion
+    then stands for all those that contain it, and is compared with the other completions of its agent, by name:
+
+        G(c) = Σ_{ν contains c} G(ν)        A = G(c) − b,   b over the K completions
+
+    It is their sum, not their mean, as in the code: A grows with K^(N−1), and with it the step that a learner takes.
+
     Args:
       graph, reward: the traces are the leaves of the tree; the outcome arrives with the last joint turn of its trace.
       context, node: int [E], ids as in `estimators.c3`: `context` is the place in the tree, `node` the joint turn, the
         same at the actions of all its agents; -1 where the log has none.
       event_reward: float [E], rewards at events; r(ν) is their sum over the joint turn, up to the next one.
       discount: γ.
-      baseline: as above.
+      baseline, joint_mode: as above.
+      completion: int [E], ids of what each agent contributed, -1 where the log has none; for "cross" alone.
 
     Returns:
-      `Credit` at level "event", estimand "score"; `stderr` infinite. A context with one joint turn is refused.
+      `Credit` at level "event", estimand "score"; `stderr` infinite. A context with one joint turn, or an agent with
+      one completion, is refused; so is, with "cross", an agent whose completions stand in different numbers of joint
+      turns, because combinations are missing and sums of unlike numbers of returns say nothing.
 
-    Reference: CoMLRL `magrpo.py` at 1665784, function bodies executed, golden `comlrl_magrpo`, `joint_mode="aligned"`.
-    Its "cross" mode, in which joint turns are all combinations of the agents' completions, is not here.
+    Raises:
+      ValueError: an unknown option; "cross" without `completion`, or `completion` without "cross".
+
+    Reference: CoMLRL `magrpo.py` at 1665784, function bodies executed, golden `comlrl_magrpo`, `joint_mode="aligned"`;
+    "cross" was read there, not executed. The code takes "crossed" for "cross" when it combines completions but not when
+    it sums, and so leaves K^N returns to K completions: that spelling is refused here.
     """
+    if joint_mode not in ("aligned", "cross"):
+        raise ValueError(f"joint_mode is {joint_mode!r}; expected 'aligned' or 'cross'")
     outcome, scored = check_reward(graph, reward)
     n, trace, real = graph.num_events, jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     place = jnp.arange(n, dtype=jnp.int32)
@@ -76,25 +94,41 @@ def magrpo(
     tree = replay_tree(graph, leads, context, node, earned.dtype)
     value = tree.values(to_go)
 
-    # Relative to one sibling, so that equal siblings differ by exactly 0.
-    reference = value[tree.node[segment_first(tree.context, n, tree.row)]][tree.context_of]
-    relative = jnp.where(tree.there, value - reference, jnp.zeros_like(value))
-    k = segment_count(tree.context_of, n, tree.there, value.dtype)[tree.context_of]
-    mean = segment_mean(relative, tree.context_of, n, tree.there)[tree.context_of]
+    if joint_mode == "aligned":
+        if completion is not None:
+            raise ValueError("completion is given, but joint_mode is 'aligned'; expected 'cross'")
+        there, rivals, mine = tree.there, tree.context_of, jnp.where(acts, tree.node[lead_of], 0)
+        even = jnp.ones(n, bool)
+    else:
+        if completion is None:
+            raise ValueError(
+                "joint_mode is 'cross', which needs completion: int [E], ids of what each agent contributed"
+            )
+        chosen = event_ids(graph, "completion", completion)
+        acts = acts & (chosen >= 0)
+        name = jnp.asarray(graph.agent_name_ids)[graph.agent_ids]
+        value, there, rivals, mine, even = _completions(
+            value, tree.node[lead_of], tree.context[lead_of], name, jnp.maximum(chosen, 0), acts
+        )
+
+    # Relative to one rival, so that equal ones differ by exactly 0.
+    reference = value[segment_first(rivals, n, there)][rivals]
+    relative = jnp.where(there, value - reference, jnp.zeros_like(value))
+    k = segment_count(rivals, n, there, value.dtype)[rivals]
+    mean = segment_mean(relative, rivals, n, there)[rivals]
     if baseline == "mean":
         against = reference + mean
     elif baseline == "leave_one_out":
         against = reference + mean - safe_divide(relative - mean, k - 1)
     elif baseline == "max":
-        filled = jnp.where(tree.there, relative, -jnp.inf)
-        greatest = jax.ops.segment_max(filled, tree.context_of, num_segments=n)[tree.context_of]
-        against = reference + jnp.where(tree.there, greatest, 0)
+        filled = jnp.where(there, relative, -jnp.inf)
+        greatest = jax.ops.segment_max(filled, rivals, num_segments=n)[rivals]
+        against = reference + jnp.where(there, greatest, 0)
     elif baseline == "none":
         against = jnp.zeros_like(value)
     else:
         raise ValueError(f"baseline is {baseline!r}; expected 'mean', 'leave_one_out', 'max' or 'none'")
-    mine = jnp.where(acts, tree.node[lead_of], 0)
-    reason = jnp.where(k[mine] < 2, Reason.NO_SIBLING, Reason.VALID)
+    reason = jnp.where(k[mine] < 2, Reason.NO_SIBLING, jnp.where(even[mine], Reason.VALID, Reason.NO_EVIDENCE))
     missing = jnp.where(scored[trace], Reason.NO_EVIDENCE, Reason.NO_REWARD)
     return finish(
         graph,
@@ -109,6 +143,29 @@ def magrpo(
         centred=baseline == "leave_one_out",
         own_outcome=True,
     )
+
+
+def _completions(
+    value: jax.Array, node: jax.Array, context: jax.Array, name: jax.Array, chosen: jax.Array, acts: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Completions as alternatives of their agents: sums of returns, which exist, their rivals' id, and whether evenly.
+
+    `value` is of joint turns [E]; `node`, `context`, `name` and `chosen` are of events [E]. Returns float, bool and
+    int32 [E] of completions; int32 [E], the completion of each event; bool [E], of completions, whether those of the
+    agent in the context stand in equally many joint turns.
+    """
+    n = acts.shape[0]
+    place = jnp.arange(n, dtype=jnp.int32)
+    who = pair_ids(context, name, acts, n)
+    mine = pair_ids(who, chosen, acts, n)
+    within = pair_ids(mine, node, acts, n)  # a joint turn may be met in several traces, and counts once
+    once = acts & (place == segment_first(within, n, acts)[within])
+    there = segment_count(mine, n, acts) > 0
+    rivals = who[segment_first(mine, n, acts)]
+    size = segment_count(mine, n, once, jnp.int32)
+    least = jax.ops.segment_min(jnp.where(there, size, n), rivals, num_segments=n)
+    most = jax.ops.segment_max(jnp.where(there, size, 0), rivals, num_segments=n)
+    return segment_sum(value[node], mine, n, once), there, rivals, mine, (least == most)[rivals]
 
 
 @functools.partial(jax.jit, static_argnames=("by", "baseline", "normalise", "over", "singleton"))

@@ -264,6 +264,90 @@ def test_magrpo_against_a_recursion(fan_outs: list[int], baseline: str) -> None:
     np.testing.assert_allclose(log.gather(result.advantage), expected, rtol=2e-5, atol=2e-6)
 
 
+def crossed_tree(alone: bool = False) -> tuple[dict[str, list], np.ndarray, np.ndarray]:
+    """Two turns of agents a (two completions) and b (three; "alone": none), all combined; rewards and returns of both.
+
+    The second turn of a joint turn has its own completions, so the tree has K^N leaves below each of K^N joint turns.
+    """
+    rng = np.random.default_rng(3)
+    ks = (2,) if alone else (2, 3)
+    first, second = rng.normal(size=ks).round(3), rng.normal(size=ks + ks).round(3)
+    value = first + 0.9 * second.mean(axis=tuple(range(len(ks), 2 * len(ks))))
+    rows: dict[str, list] = {name: [] for name in ("trace", "agent", "row_reward", "context", "node", "completion")}
+    for i in np.ndindex(*ks):
+        for j in np.ndindex(*ks):
+            for context, node, drawn, earned in (
+                ("root", str(i), i, first[i]),
+                (f"of {i}", str(i + j), j, second[i + j]),
+            ):
+                for agent, c in zip("ab", drawn, strict=False):
+                    entry = (f"{i + j}", agent, earned / len(ks), context, node, f"{context} {c}")
+                    for name, x in zip(rows, entry, strict=True):
+                        rows[name].append(x)
+    return rows, value, second
+
+
+def crossed_magrpo(rows: dict[str, list], **options: str) -> tuple[np.ndarray, np.ndarray]:
+    """Advantages and validity of the rows."""
+    names = ("context", "node", "completion")
+    columns, evidence = {n: x for n, x in rows.items() if n not in names}, {n: rows[n] for n in names}
+    sizes = {"events": 256, "traces": 64, "agents": 128}
+    graph, reward, at = credit.from_columns(group=[0] * len(rows["trace"]), **columns, evidence=evidence, **sizes)
+    given = {n: at.evidence[n] for n in names if n != "completion" or options.get("joint_mode") == "cross"}
+    result = credit.magrpo(graph, reward, event_reward=at.event_reward, **given, **options)
+    return np.asarray(at.gather(result.advantage)), np.asarray(at.gather(result.valid))
+
+
+@pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
+def test_crossed_magrpo_sums_the_joint_turns_of_a_completion(baseline: str) -> None:
+    rows, value, second = crossed_tree()
+
+    def advantages(returns: np.ndarray, agent: int) -> list[float]:
+        """Of one agent's completions in one context, from the returns of all combinations."""
+        sums = [0.0] * returns.shape[agent]
+        for combination in np.ndindex(*returns.shape):
+            sums[combination[agent]] += returns[combination]
+        out = []
+        for c, x in enumerate(sums):
+            others = [y for d, y in enumerate(sums) if d != c]
+            out.append(x - np.mean(sums if baseline == "mean" else others))
+        return out
+
+    expected = []
+    for i in np.ndindex(2, 3):
+        for j in np.ndindex(2, 3):
+            expected += [advantages(value, agent)[i[agent]] for agent in range(2)]
+            expected += [advantages(second[i], agent)[j[agent]] for agent in range(2)]
+    found, valid = crossed_magrpo(rows, joint_mode="cross", baseline=baseline)
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=5e-6)
+    assert valid.all()
+
+
+def test_crossed_magrpo_of_one_agent_is_aligned_and_refuses_missing_combinations() -> None:
+    rows, _, _ = crossed_tree(alone=True)
+    crossed, valid = crossed_magrpo(rows, joint_mode="cross")
+    np.testing.assert_allclose(crossed, crossed_magrpo(rows, joint_mode="aligned")[0], atol=1e-6)
+    assert valid.all() and crossed.any()
+    rows, _, _ = crossed_tree()
+    keep = [i for i, (context, node) in enumerate(zip(rows["context"], rows["node"], strict=True))
+            if (context, node) != ("of (0, 0)", "(0, 0, 0, 0)")]  # fmt: skip
+    rows = {name: [x[i] for i in keep] for name, x in rows.items()}
+    _, valid = crossed_magrpo(rows, joint_mode="cross")
+    assert valid.tolist() == [context != "of (0, 0)" for context in rows["context"]]
+
+
+def test_wrong_joint_modes_are_refused() -> None:
+    log = Log(0)
+    ids = np.zeros(log.graph.num_events, np.int32)
+    for options, words in (
+        ({"joint_mode": "crossed", "completion": ids}, "joint_mode is 'crossed'"),
+        ({"joint_mode": "cross"}, "needs completion"),
+        ({"completion": ids}, "joint_mode is 'aligned'; expected 'cross'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            credit.magrpo(log.graph, log.reward, context=ids, node=ids, **options)
+
+
 def test_wrong_options_are_refused() -> None:
     log = Log(0)
     ids = np.zeros(log.graph.num_events, np.int32)
