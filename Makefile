@@ -31,13 +31,12 @@ notebooks: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[notebooks,test]"
 	$(BIN)/python -m pytest -n auto --dist load -m slow tests/test_notebooks.py
 
+# Hours; each rewrites its part of benchmarks/results.
+BENCHMARKS := reading columns chunks bias methods ledger shapley critic snr fuzz
+
 bench: $(VENV)/installed
-	$(BIN)/python benchmarks/reading.py
-	$(BIN)/python benchmarks/columns.py
-	$(BIN)/python benchmarks/chunks.py
-	$(BIN)/python benchmarks/bias.py
-	$(BIN)/python benchmarks/methods.py
-	$(BIN)/python benchmarks/snr.py
+	$(BIN)/python -m pip install --quiet --editable ".[bench,critic]"
+	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
