@@ -160,8 +160,13 @@ PUBLISHED: dict[str, Published] = {
     "marsrl": Published(
         "MarsRL",
         None,
-        "no trainer was released; it needs a check against the truth of every intermediate answer and verdict",
-        "those checks as rewards at events, then `dr_mas` with `by=role_name`",
+        "each role has a verifiable reward of its own at its stage (an answer is right; a verdict agrees with the "
+        "truth of the answer it judges), normalised within the role; known from descriptions: no trainer was "
+        "released, and its groups, ddof, eps and filters of samples are unknown",
+        "the checks as rewards at events, one at every action (an absent one counts as 0), in the channel "
+        "`channel(traces, 'event_reward', family='role')`, which leaves the team's outcome out; then `dr_mas` on its "
+        "outcome and event_reward with `by=role_name`: a role's stages on one task are one group, whatever they read",
+        reward="channel",
     ),
     "c3": Published(
         "C3",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,3 +54,33 @@ def test_a_published_name_brings_its_options() -> None:
     by_trace = np.asarray(shared.advantage)
     assert all(len(set(by_trace[batch.graph.trace_ids == t])) == 1 for t in range(batch.graph.num_traces))
     assert not np.array_equal(by_trace, rows.advantage)
+
+
+def test_the_piece_of_marsrl_compares_a_role_with_itself_by_its_own_checks(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows, lines = [], []
+    for trace in range(6):
+        events = []
+        for k, role in enumerate(["solver", *["verifier", "corrector"] * int(rng.integers(0, 3)), "verifier"]):
+            check = float(rng.integers(2))
+            events.append({"id": f"e{k}", "t": k, "type": "message", "agent": f"{role} {k}", "role": role})
+            events[-1] |= {"action": True, "event_reward": check}
+            rows.append((trace // 3, role, check))
+        content = {"trace_id": f"t{trace}", "task_id": f"q{trace // 3}", "events": events, "edges": []}
+        content |= {"rewards": {"team": float(rng.normal())}, "costs": {"tokens": 1, "wall_clock_s": 1.0}}
+        lines.append(json.dumps(content))
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(lines))
+    traces = credit.read(path)
+    checks = credit.channel(traces, "event_reward", family="role")
+    found = credit.dr_mas(traces.graph, checks.outcome, event_reward=checks.event_reward, by="role_name")
+
+    expected = []
+    for task, role, check in rows:
+        pool = [x for other, name, x in rows if (other, name) == (task, role)]
+        expected.append((check - np.mean(pool)) / (np.std(pool, ddof=1) + 1e-6) if len(pool) > 1 else check)
+    np.testing.assert_allclose(np.asarray(found.advantage)[: len(rows)], expected, atol=2e-6)
+    assert PUBLISHED["marsrl"].status == "reconstructed"
+    (tmp_path / "bare.jsonl").write_text("\n".join(lines).replace('"event_reward"', '"remark"'))
+    with pytest.raises(credit.CreditError, match="channel is 'event_reward', which the log does not have"):
+        credit.channel(credit.read(tmp_path / "bare.jsonl"), "event_reward", family="role")
