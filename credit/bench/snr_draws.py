@@ -201,6 +201,7 @@ def _claim(graph: EventGraph, amount: Array) -> Credit:
 
 
 def control_groups(w: Setting) -> int:
+    """Groups of one draw: as many as leave room for the claims of all, 64 at most."""
     return min(64, ROOM // (64 * w.group))
 
 

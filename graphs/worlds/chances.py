@@ -82,15 +82,18 @@ def _logistic(
     step = max(1, _CHUNK // (decisions + 1))
     for first in range(0, len(weight), step):
         theta = 2 * np.pi * np.arange(first, min(first + step, len(weight))) / size
-        after = np.exp(1j * np.outer(rule.weight, theta))
-        before = np.empty_like(after)
+        # Sums of logarithms, with factors of exactly 0 counted apart: a factor that is replaced leaves by subtraction,
+        # and a product over hundreds of agents does not vanish before they have chosen.
+        after, no_after = 1j * np.outer(rule.weight, theta), np.zeros((decisions, len(theta)), np.int32)
+        before, no_before = np.empty_like(after), np.empty_like(no_after)
         for d in range(decisions - 1, -1, -1):
-            before[d] = 1 - chance[d] + chance[d] * after[d]
+            factor = 1 - chance[d] + chance[d] * np.where(no_after[d] > 0, 0, np.exp(after[d]))
+            no_before[d] = factor == 0
+            before[d] = np.log(np.where(factor == 0, 1, factor))
             if rule.gate[d] >= 0:
-                after[rule.gate[d]] *= before[d]
-        # Sums of logarithms, with factors of exactly 0 counted apart: a factor that is replaced leaves by subtraction.
-        logs = [np.log(np.where(f == 0, 1, f)) for f in (before, after)]
-        zeros = [(f == 0).astype(np.int32) for f in (before, after)]
+                after[rule.gate[d]] += before[d]
+                no_after[rule.gate[d]] += no_before[d]
+        logs, zeros = (before, after), (no_before, no_after)
         roots = rule.gate < 0
         for i in range(len(choice)):
             good, counting = choice[i][:, None], counts[i][:, None]
