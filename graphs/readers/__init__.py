@@ -80,8 +80,8 @@ def read(
       columns: for the table reader, which column is what: `{"trace": "traj_uid", "group": "uid", ...}`.
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces; what passes one is a problem and is not read.
-      workers: processes that read, this one among them; by default one for each core where the files are large. What
-        is read does not depend on it. Only formats in which every file stands alone are divided (`parallel.ALONE`).
+      workers: processes that read, this one among them; by default this one alone. What is read does not depend on it.
+        Only formats in which every file stands alone are divided (`parallel.ALONE`).
       progress: wraps the iteration over files, as a progress bar does.
 
     Returns:

@@ -7,7 +7,6 @@ not JAX and not the caller's own main module.
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -22,9 +21,6 @@ __all__ = ["ALONE", "WorkerError", "read_files", "workers_for"]
 ALONE = ("native", "who-and-when")
 """Formats in which every file stands alone; in the others a trace, or the tasks of several, spread over files."""
 
-WORTHWHILE = 128 << 20
-"""Bytes of files from which on processes are started without being asked for: starting one takes about a second."""
-
 AHEAD = 32
 """Files that are read before their turn at most."""
 
@@ -36,7 +32,10 @@ class WorkerError(CreditError):
 
 
 def workers_for(sources: Sequence[Source], asked: int | None) -> int:
-    """How many processes read the files: as many as asked for, else as there are cores if that is worthwhile.
+    """How many processes read the files: as many as asked for and there are files; one where nobody asked.
+
+    Starting one and handing over its columns costs more than it gains where cores are few or busy, which is measured in
+    `benchmarks/reading.py`; so it is the caller's choice.
 
     Raises:
       CreditError: `asked` is no number of processes.
@@ -45,9 +44,6 @@ def workers_for(sources: Sequence[Source], asked: int | None) -> int:
         raise CreditError(f"workers is {asked!r}; expected an integer, 1 or more, or None")
     if any(source.path is None for source in sources):
         return 1  # standard input can be read once
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if asked is None and cores > 1:
-        asked = cores if sum(source.size() for source in sources) >= WORTHWHILE else 1
     return min(asked or 1, len(sources))
 
 

@@ -75,13 +75,6 @@ class Source:
         with self.path.open("rb") as file:
             return _unpack(file, size, self.limits.file_bytes).removeprefix(BYTE_ORDER_MARK)
 
-    def size(self) -> int:
-        """Bytes of the file as it is stored; 0 where that is not known."""
-        try:
-            return 0 if self.path is None else self.path.stat().st_size
-        except OSError:
-            return 0
-
     def release(self) -> None:
         """Forget the content, so that a folder's files are not all in memory at once."""
         self.__dict__.pop("data", None)

@@ -55,15 +55,12 @@ def test_a_killed_process_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read(logs(tmp_path), workers=2)
 
 
-def test_processes_are_started_where_it_is_worthwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_are_started_where_they_are_asked_for(tmp_path: Path) -> None:
     sources = [Source(str(path), path) for path in sorted(logs(tmp_path).iterdir())]
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(4), raising=False)
     assert parallel.workers_for(sources, None) == 1
     assert parallel.workers_for(sources, 3) == 3
     assert parallel.workers_for(sources, 99) == len(sources)
     assert parallel.workers_for([*sources, Source("<stdin>", None)], 3) == 1
-    monkeypatch.setattr(parallel, "WORTHWHILE", 1)
-    assert parallel.workers_for(sources, None) == 4
 
 
 @pytest.mark.parametrize("workers", [0, -1, True, 1.5, "2"])
