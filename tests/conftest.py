@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
@@ -19,11 +21,24 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file in one process, where they share compiled functions, unless they say otherwise."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadgroup`, keep the tests of a file in one process, where they share what they compiled.
+
+    Laws are kept together by method, since all of them in one process would take longer than all else. The groups that
+    pytest-xdist 3.8 writes into node ids are lost on pytest 9.2.
+    """
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, test = nodeid.partition("::")
+            by_method = re.match(r"test_method_\w+\[([^-\]]*)", test) if file.endswith("test_laws.py") else None
+            return f"{file}::{by_method[1]}" if by_method else file
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -41,11 +41,8 @@ PRESETS = {
 
 
 def grouped(names: Any) -> list[Any]:
-    """Parameters whose tests run in one process, since they share compiled functions."""
-    return [
-        pytest.param(name, marks=[pytest.mark.xdist_group(f"laws {name}")] + [pytest.mark.slow] * (name in PRESETS))
-        for name in names
-    ]
+    """Parameters, those of presets marked as slow. The name comes first: `conftest` keeps its tests in one process."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in PRESETS)) for name in names]
 
 
 @functools.cache

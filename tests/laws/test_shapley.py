@@ -69,7 +69,6 @@ def subject() -> Subject:
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.xdist_group("laws shapley")
 def test_shapley_obeys_law(law: str) -> None:
     result = subject().try_law(law, LAWS[law])
     assert result.passed is not False, result.detail
