@@ -35,7 +35,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file, _, test = nodeid.partition("::")
-            by_method = re.match(r"test_method_\w+\[([^-\]]*)", test) if file.endswith("test_laws.py") else None
+            by_method = re.match(r"test_(?:method|settings)_\w+\[([^-\]]*)", test) if file.endswith("test_laws.py") else None
             return f"{file}::{by_method[1]}" if by_method else file
 
     return ByFile(config, log)

@@ -144,6 +144,7 @@ def replayed_critic(replays: int) -> Drawer:
 
 
 def values(rng: np.random.Generator, w: Setting, log: Log, length: int, mse: float) -> np.ndarray:
+    """State values with independent errors of that mean square, flat over a batch of traces of one length."""
     gained = w.signal * log.signed[: log.traces * length].reshape(-1, length)
     true = np.cumsum(gained, axis=1) - gained
     return fitted(true + np.sqrt(mse) * rng.standard_normal(true.shape))
