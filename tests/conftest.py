@@ -35,7 +35,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file, _, test = nodeid.partition("::")
-            by_method = re.match(r"test_(?:method|settings)_\w+\[([^-\]]*)", test) if file.endswith("test_laws.py") else None
+            laws = file.endswith("laws/test_laws.py")
+            by_method = re.match(r"test_(?:method|settings)_\w+\[([^-\]]*)", test) if laws else None
             return f"{file}::{by_method[1]}" if by_method else file
 
     return ByFile(config, log)
