@@ -88,7 +88,7 @@ def find_method(name: str) -> Method:
         )
     if key in METHODS:
         return METHODS[key]
-    near = difflib.get_close_matches(key, [*METHODS, *PUBLISHED], n=3)
+    near = difflib.get_close_matches(key, dict.fromkeys([*METHODS, *PUBLISHED]), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "`credit methods` lists them"
     raise CreditError(f"no method is called {name!r}; {hint}")
 

@@ -163,7 +163,10 @@ def _table(report: Report, group: int) -> Table:
         form = "" if line is None or line.theory is None else f"{line.theory:+.3f}"
         last = mine[max(mine)]
         table.add_row(words(name), *cells, slope, form, f"{last.cost:,.0f}")
-    table.caption = "* the closed form lies outside the 99 % band; slopes are of log SNR on log T, up to T = 10,000"
+    fitted = min(max(lengths), 10_000)
+    table.caption = (
+        f"* the closed form lies outside the 99 % band; slopes are of log SNR on log T, up to T = {fitted:,}"
+    )
     table.caption_justify = "left"
     return table
 

@@ -140,14 +140,19 @@ def _convert(what: str, text: str, hint: Any) -> Any:
     for kind in (int, float):
         if kind in kinds:
             try:
-                return kind(text)
+                number = kind(text)
             except ValueError:
                 continue
+            if not abs(number) <= _LARGEST[kind]:
+                raise CreditError(f"{what} is {text!r}; expected a finite number that the arithmetic can hold")
+            return number
     if str in kinds:
         return text
     expected = [repr(c) for c in choices] + [_WORDS[kind] for kind in _WORDS if kind in kinds]
     raise CreditError(f"{what} is {text!r}; expected {' or '.join(expected)}")
 
+
+_LARGEST: dict[type, float] = {int: 2**31 - 1, float: 3e38}  # of int32 and float32
 
 _WORDS: dict[type, str] = {type(None): "none", bool: "true or false", int: "an integer", float: "a number"}
 

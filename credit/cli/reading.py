@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,11 +60,33 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
     )
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            _keep_inputs(click.get_current_context())
+            return command(*args, **kwargs)
+
         for option in reversed(options):
-            command = option(command)
-        return command
+            checked = option(checked)
+        return checked
 
     return decorate
+
+
+def _keep_inputs(context: click.Context) -> None:
+    """Refuse to write over a file that is read, and to write two outputs into one file."""
+    files: dict[Path, str] = {Path(path).resolve(): "an input" for path in context.params["paths"] if path != "-"}
+    options = [p for p in context.command.params if isinstance(p, click.Option) and isinstance(p.type, click.Path)]
+    for option in sorted(options, key=lambda p: not getattr(p.type, "exists", False)):
+        given = context.params.get(option.name or "")
+        for path in given if isinstance(given, tuple) else (given,):
+            if path is None or str(path) == "-":
+                continue
+            place, reads = Path(path).resolve(), getattr(option.type, "exists", False)
+            if place in files and not reads:
+                raise click.BadParameter(
+                    f"{str(path)!r} is {files[place]}; expected another file", param_hint=option.opts[0]
+                )
+            files[place] = "an input" if reads else f"written by {option.opts[0]}"
 
 
 _FILE = click.Path(exists=True, dir_okay=False)
