@@ -39,13 +39,16 @@ def test_python_blocks_run_and_print_what_they_say(folder: Path, monkeypatch: py
         assert out.getvalue().rstrip().splitlines() == expected
 
 
+LONG = ("credit bench", "credit audit", "credit compare", "credit compose")
+
+
 def commands() -> list[str]:
     lines = [line[2:] for body in blocks("console") for line in body.splitlines() if line.startswith("$ credit ")]
     return [line.split("#")[0].strip() for line in lines]
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(c, marks=[pytest.mark.slow] * c.startswith("credit bench")) for c in commands()]
+    "command", [pytest.param(c, marks=[pytest.mark.slow] * c.startswith(LONG)) for c in commands()]
 )
 def test_commands_run(folder: Path, command: str) -> None:
     result = subprocess.run(

@@ -393,6 +393,7 @@ def test_show_prints_and_draws_one_trace(good: Path, tmp_path: Path) -> None:
     assert b"<svg" in plot.read_bytes()
 
 
+@pytest.mark.slow
 def test_demo_writes_and_compares(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     result = run("demo", "-o", tmp_path / "demo")

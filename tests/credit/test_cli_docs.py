@@ -29,6 +29,7 @@ def test_every_exit_code_is_described() -> None:
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)} == codes
 
 
+@pytest.mark.slow
 def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     traces = [

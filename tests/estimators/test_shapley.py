@@ -129,6 +129,7 @@ def test_axioms(method: str) -> None:
         np.testing.assert_allclose(share(majority), np.full(n, 1 / n), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_estimates_lack_the_null_player_axiom_that_their_mean_has() -> None:
     """Documented counter-example: by regression a null player gets a share of the error, within its standard error."""
     game = game_of("unanimity", 20)
@@ -174,6 +175,7 @@ def test_sobol_orders_spread_places_more_evenly_than_chance() -> None:
     assert np.stack(mean).var() < 0.2 * (30**2 / 12 / 64)
 
 
+@pytest.mark.slow
 def test_one_noisy_endpoint_leaves_a_floor_that_replicates_remove() -> None:
     n, m = 8, 6000
     game = game_of("bernoulli_logistic", n)
@@ -207,6 +209,7 @@ def test_noise_enters_the_standard_error_and_meets_the_bound() -> None:
     assert np.mean(errors) < 1.25 * attainable_stderr(n, m, 0.5) ** 2
 
 
+@pytest.mark.slow
 def test_endpoints_of_exact_values_add_no_error() -> None:
     """Given or evaluated once, the same standard errors; of noisy values, evaluated once, larger ones."""
     n, game = 10, game_of("logistic", 10)
@@ -299,6 +302,7 @@ def test_a_missing_value_refuses_all_shares() -> None:
     assert np.isnan(np.asarray(got.share)).all() and np.isinf(np.asarray(got.stderr)).all()
 
 
+@pytest.mark.slow
 def test_chains_that_repeat_the_indicators_leave_the_regression_solvable() -> None:
     """The chain of a root is its indicator: a regression that holds both failed on about one plan in two hundred."""
     game = game_of("bernoulli_tree", 16)

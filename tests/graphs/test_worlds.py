@@ -245,6 +245,7 @@ def test_a_pivotal_message_earns_everything_that_is_not_luck() -> None:
     np.testing.assert_allclose(np.abs(truth.increments).sum(1), 0.5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_increments_have_mean_zero_given_the_past_and_are_uncorrelated() -> None:
     world = World(difficulties=(0.3,), max_workers=2, size_probabilities=(0.4, 0.6), outcome=Bernoulli(0.9, 3.0))
     n = 20_000
@@ -275,6 +276,7 @@ def test_increments_have_mean_zero_given_the_past_and_are_uncorrelated() -> None
     np.testing.assert_allclose(parts, reward.var(), rtol=0.05)
 
 
+@pytest.mark.slow
 def test_a_trace_does_not_depend_on_the_others() -> None:
     world = World()
     many = world.sample(jax.random.key(5), 80)
@@ -302,6 +304,7 @@ def test_draws_do_not_depend_on_the_default_precision() -> None:
     np.testing.assert_allclose(single.reward, double.reward, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_again_keeps_the_past_and_the_forced_choice() -> None:
     """With the last choice that counts forced and no luck, outcomes have no spread; the plan's leave some."""
     world = dataclasses.replace(small_world("additive", 4), outcome=Additive(1.0, 0.0))
