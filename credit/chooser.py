@@ -34,6 +34,9 @@ BRANCHES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """For each unit, the methods to try, best first."""
 
+CENTRED = ("c3", "coma")
+"""Methods of these whose claims have mean zero under the policy, as advantages by control variates need."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Branch:
@@ -81,10 +84,11 @@ class Advice:
         if not self.compose:
             return f"credit assign PATH... --method {self.scale or self.baseline} -o advantages.parquet"
         scale = f" --scale {self.scale}" if self.scale else ""
+        kind = "control" if set(self.compose) & set(CENTRED) else "entry"
         methods = ",".join(dict.fromkeys([self.baseline, *self.compose, *([self.scale] if self.scale else [])]))
         return (
             f"credit compose PATH... --methods {methods} -o ledger.parquet "
-            f"--advantage control --advantages-to advantages.parquet{scale}"
+            f"--advantage {kind} --advantages-to advantages.parquet{scale}"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -105,7 +109,7 @@ def choose(traces: Traces) -> Advice:
         baseline=baseline,
         compose=tuple(strong) if baseline else (),
         scale=by_unit["agent"].method,
-        warnings=tuple(_warnings(traces, bool(strong))),
+        warnings=tuple(_warnings(traces, strong)),
     )
 
 
@@ -206,7 +210,7 @@ UNITS: dict[str, Callable[[Traces], tuple[str, bool]]] = {
 """For each unit, what the logs have of it, and whether that is enough to tell units apart."""
 
 
-def _warnings(traces: Traces, measured: bool) -> list[str]:
+def _warnings(traces: Traces, claims: list[str]) -> list[str]:
     found = survey(traces)
     lines = []
     if len(found.unscored) == found.traces:
@@ -219,7 +223,12 @@ def _warnings(traces: Traces, measured: bool) -> list[str]:
         lines.append(
             f"{found.groups - found.teaching} of {found.groups} groups teach nothing: `credit validate` names them"
         )
-    if not measured:
+    if claims and not set(claims) & set(CENTRED):
+        lines.append(
+            f"{', '.join(claims)}: not centred under the policy, so that `--advantage control` would leave it out and "
+            "give the baseline's numbers; `--advantage entry` has its information, and its bias where it is wrong"
+        )
+    if not claims:
         lines.append(
             "no evidence tells the actions of a trace apart: every method here broadcasts the outcome, or splits it "
             "by a rule that looks at no action. Splitting without new information gains nothing; log siblings or values"
