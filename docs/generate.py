@@ -6,6 +6,7 @@ Run `python docs/generate.py`; a test fails when the pages are not what the code
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import importlib
 import inspect
@@ -116,9 +117,11 @@ def entry(name: str, value: Any, module: str) -> list[str]:
 
 
 def signature(value: Any) -> str:
+    if inspect.isclass(value) and issubclass(value, enum.Enum):
+        return ""  # it says how enumerations are made, in other words in each version of Python
     try:
         return str(inspect.signature(inspect.unwrap(value)))
-    except (TypeError, ValueError):  # enumerations and type aliases have none
+    except (TypeError, ValueError):  # type aliases have none
         return ""
 
 
