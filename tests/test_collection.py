@@ -13,7 +13,12 @@ ROOT = Path(__file__).parents[1]
 def collected(hash_seed: str) -> list[str]:
     command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-m", "slow or not slow", "tests"]
     done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [line for line in done.stdout.splitlines() if "::" in line]
 
