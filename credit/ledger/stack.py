@@ -11,6 +11,7 @@ message three times. Typed, they fit: the first two are increments of different 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -69,9 +70,10 @@ def stack(
     """
     parts = [_only(graph, messages, "message"), _only(graph, orchestrator, "orchestrator")]
     ledger = compose(graph, reward, parts, expected=expected)
-    options = {"baseline": baseline, "beta": beta, "decided_before": decided_before}
-    unscaled = ledger.advantage("control", **options)  # type: ignore[arg-type]
-    return Stack(ledger, unscaled, ledger.advantage("control", scale=by, **options))  # type: ignore[arg-type]
+    control = functools.partial(
+        ledger.advantage, "control", baseline=baseline, beta=beta, decided_before=decided_before
+    )
+    return Stack(ledger, control(), control(scale=by))
 
 
 def _only(graph: EventGraph, claim: Credit, kind: str) -> Credit:
