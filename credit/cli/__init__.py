@@ -9,11 +9,12 @@ Commands import what they need when they run, so that `credit --help` answers at
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
 
 import click
 
@@ -53,24 +54,35 @@ class Door(click.Group):
     ) -> Any:
         """Run and leave by `SystemExit` in either mode; click's own 2 for usage becomes 1."""
         try:
-            code = super().main(args, prog_name or "credit", complete_var, standalone_mode=False, **extra)
-        except click.ClickException as error:
-            error.show()
-            code = USAGE
-        except click.Abort:
-            code = INTERRUPTED
+            with _readers_may_leave():
+                try:
+                    code = super().main(args, prog_name or "credit", complete_var, standalone_mode=False, **extra)
+                    if sys.stdout is not None:  # as it is where the shell closed it
+                        sys.stdout.flush()
+                except click.ClickException as error:
+                    error.show()
+                    code = USAGE
+                except click.Abort:
+                    code = INTERRUPTED
+        except click.exceptions.Exit as leaving:
+            code = leaving.exit_code
         sys.exit(code if isinstance(code, int) else 0)
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """As click's, which prints `--help` and `--version` here, and leaves by 1 where their reader went away."""
+        with _readers_may_leave():
+            return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named; errors raised on purpose become one line and an exit code."""
+        with _readers_may_leave():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> Any:
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-            return result
+            return super().invoke(ctx)
         except BrokenPipeError:
-            # Python flushes standard output once more at exit, which must not fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
-            return BROKEN_PIPE
+            raise
         except OSError as error:
             _complain(str(error))
             return USAGE
@@ -87,6 +99,30 @@ class Door(click.Group):
                 _complain(str(error))
                 return USAGE
             raise
+
+
+@contextlib.contextmanager
+def _readers_may_leave() -> Iterator[None]:
+    """Leave in silence where whoever read the output went away; click would take the same for an error of its own.
+
+    Raises:
+      click.exceptions.Exit: with `BROKEN_PIPE`.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        for stream in (sys.__stdout__, sys.__stderr__):
+            if stream is not None:
+                _keep_quiet(stream)
+        raise click.exceptions.Exit(BROKEN_PIPE) from None
+
+
+def _keep_quiet(stream: TextIO) -> None:
+    """What nobody reads goes nowhere: Python flushes streams once more at exit, which must not fail again."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _complain(message: str) -> None:

@@ -82,7 +82,10 @@ def assign(
     parse_options(method, given)
     if dense is not None and critic is None:
         raise click.UsageError("--dense is what a critic was fitted with; expected --critic, too")
-    if output != "-":
+    if output == "-":
+        if sys.stdout is None:
+            raise click.BadParameter("standard output is closed; expected it open", param_hint="--output")
+    else:
         table_writer(output)
         if not Path(output).parent.is_dir():
             raise click.BadParameter(f"folder {str(Path(output).parent)!r} does not exist", param_hint="--output")

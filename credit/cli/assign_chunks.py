@@ -10,7 +10,7 @@ import numpy as np
 from credit.cli.options import parse_options, run_method
 from credit.cli.summary import Summary
 from credit.columns import evidence_array
-from credit.methods import METHODS
+from credit.published import find_method
 from credit.tables import table
 from credit.write import write_tables
 from graphs.errors import CreditError
@@ -52,7 +52,8 @@ def assign_in_chunks(
         chunk has; and as `graphs.readers.chunks.read_chunks` and `credit.cli.options.run_method`.
     """
     parse_options(method, given)
-    scope = METHODS[method].scope
+    found = find_method(method)
+    scope = found.scope
     if scope not in DIVISIBLE:
         problem = f"its scope is {scope}: every trace changes the numbers of the others"
         raise CreditError(f"method {method!r} cannot be computed in chunks, since {problem}")
@@ -62,7 +63,7 @@ def assign_in_chunks(
         *paths, events=events, reward=reward_channel, rewards=rewards, groups=groups, limits=Limits.parse(limits)
     )
     summary = Summary()
-    wanted = dict.fromkeys([*METHODS[method].needs, *also])
+    wanted = dict.fromkeys([*found.needs, *also])
     met: set[str] = set()
 
     def tables() -> Iterator[pa.Table]:

@@ -126,7 +126,12 @@ def stderr() -> Console:
 def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
-    console = Console(stderr=stderr, highlight=False, emoji=False, markup=False)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            """Let the door see it: Rich would leave by 1 at once."""
+            raise BrokenPipeError
+
+    console = Plain(stderr=stderr, highlight=False, emoji=False, markup=False)
     if not console.is_terminal:
         console.width = WIDTH
     return console

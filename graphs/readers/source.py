@@ -58,6 +58,8 @@ class Source:
         """
         most = self.limits.file_bytes
         if self.path is None:
+            if sys.stdin is None:
+                raise OSError("standard input is closed")
             return _unpack(io.BytesIO(_read(sys.stdin.buffer, most)), None, most).removeprefix(BYTE_ORDER_MARK)
         with self.path.open("rb") as file:
             if os.fstat(file.fileno()).st_size > most:

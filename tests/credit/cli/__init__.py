@@ -1,0 +1,1 @@
+"""The command line: every command on small corpora, every exit code, and nothing heavy before it is needed."""

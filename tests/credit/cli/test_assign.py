@@ -1,0 +1,161 @@
+"""`credit assign`: tables with the right numbers, options, evidence, and refusals in one line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from .logs import run, trace, write
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl", "arrow"])
+def test_assign_writes_a_table(good: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"out.{suffix}"
+    result = run("assign", good, "-o", out, "--method", "rloo")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert "rloo: 5 traces in 3 groups, 15 events, 10 actions, 8 with an advantage" in result.stderr
+    assert "2 actions without: nothing to compare with: the group has one member" in result.stderr
+    assert "2 groups taught nothing: r, s" in result.stderr
+    assert f"wrote 15 rows to {out}" in result.stderr
+    assert out.stat().st_size > 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["good.jsonl", out.name]
+
+
+def test_assign_has_the_right_numbers(good: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    assert run("assign", good, "-o", out, "--method", "rloo", "--actions-only").exit_code == 0
+    rows = pyarrow.parquet.read_table(out).to_pylist()
+    assert len(rows) == 10
+    assert [(r["trace"], r["event"], r["advantage"], r["valid"]) for r in rows] == [
+        (t, e, a, t != "e")
+        for t, a in (("a", 1.0), ("b", -1.0), ("c", 0.0), ("d", 0.0), ("e", 0.0))
+        for e in ("e0", "e1")
+    ]
+    assert {r["file"] for r in rows} == {str(good)}
+    assert [r["line"] for r in rows] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+
+
+def test_assign_writes_csv_to_standard_output(good: Path) -> None:
+    result = run("assign", good, "-o", "-")
+    assert result.exit_code == 0
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert len(rows) == 15 and rows[0]["trace"] == "a"
+    assert "wrote 15 rows to standard output" in result.stderr
+
+
+def test_assign_takes_options_of_the_method(good: Path, tmp_path: Path) -> None:
+    def advantage(*options: str) -> float:
+        out = tmp_path / "out.jsonl"
+        given = [word for option in options for word in ("--option", option)]
+        result = run("assign", good, "-o", out, *given)
+        assert result.exit_code == 0, result.output
+        return float(json.loads(out.read_text().splitlines()[0])["advantage"])
+
+    assert advantage("eps=0", "ddof=1") == pytest.approx(0.5**0.5)
+    assert advantage("eps=0.5", "ddof=0") == pytest.approx(0.5)
+    assert advantage("eps=0", "ddof=0", "singleton=raw") == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--method", "gpro"], "no method is called 'gpro'; did you mean grpo"),
+        (["--method", "zzzzzz"], "`credit methods` lists them"),
+        (["--option", "epz=1"], "method 'grpo' has no option 'epz'; its options are: eps, ddof, singleton"),
+        (["--option", "eps"], "--option 'eps'; expected KEY=VALUE"),
+        (["--option", "eps=much"], "option 'eps' of 'grpo' is 'much'; expected a number"),
+        (["--option", "ddof=0.5"], "option 'ddof' of 'grpo' is '0.5'; expected an integer"),
+        (["--option", "singleton=drop"], "is 'drop'; expected 'refuse' or 'raw' or 'zero'"),
+        (["--option", "eps=1", "--option", "eps=2"], "eps is given twice"),
+        (["--option", "event_reward=1"], "has no option 'event_reward'"),
+        (["--method", "remax"], "needs evidence that the log does not have. 'greedy_reward': add"),
+        (["--format", "cvs"], "format is 'cvs'; expected one of"),
+    ],
+)
+def test_assign_refuses_with_one_line(good: Path, tmp_path: Path, args: list[str], message: str) -> None:
+    result = run("assign", good, "-o", tmp_path / "o.csv", *args)
+    assert result.exit_code == 1
+    if "singleton" in str(args):
+        assert "is 'drop'; expected" in result.stderr
+    else:
+        assert message in result.stderr
+    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
+    assert not (tmp_path / "o.csv").exists()
+
+
+@pytest.mark.parametrize("option", ["lambda_=inf", "lambda_=nan", "lambda_=1e400", "discount=1e300"])
+def test_options_are_numbers_that_the_arithmetic_can_hold(option: str, good: Path, tmp_path: Path) -> None:
+    result = run("assign", good, "-o", tmp_path / "x.csv", "--method", "gae", "--option", option)
+    assert result.exit_code == 1 and "expected a finite number" in result.output
+
+
+def test_evidence_reaches_the_method(tmp_path: Path) -> None:
+    greedy = [trace("a", "q", 1.0, evidence={"greedy_reward": 0.25}), trace("b", "q", 0.0)]
+    out = tmp_path / "out.jsonl"
+    result = run("assign", write(tmp_path / "x.jsonl", greedy), "-o", out, "--method", "remax", "--actions-only")
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(r["advantage"], r["valid"]) for r in rows] == [(0.75, True)] * 2 + [(0.0, False)] * 2
+    assert "2 actions without: the log lacks the evidence" in result.stderr
+
+
+def test_optional_evidence_is_passed_on_demand(good: Path, tmp_path: Path) -> None:
+    longer = [trace("a", "q", 1.0), trace("b", "q", 0.0), trace("c", "q", 0.0)]
+    longer[0]["events"][0]["tokens"], longer[1]["events"][0]["tokens"], longer[2]["events"][0]["tokens"] = 30, 1, 1
+    logs = write(tmp_path / "x.jsonl", longer)
+
+    def baseline(*args: str) -> float:
+        out = tmp_path / "out.jsonl"
+        result = run("assign", logs, "-o", out, "-m", "reinforce_pp", *args)
+        assert result.exit_code == 0, result.output
+        return float(json.loads(out.read_text().splitlines()[0])["baseline"])
+
+    assert baseline() == pytest.approx(1 / 3)
+    assert baseline("--evidence", "tokens") == pytest.approx(37 / 53)  # two rows with 30 + 7 of 53 tokens earned 1
+    for asked, message in (
+        ("value", "takes no evidence 'value'; it takes: event_reward, tokens"),
+        ("toks", "takes no"),
+    ):
+        result = run("assign", logs, "-o", tmp_path / "o.csv", "-m", "reinforce_pp", "--evidence", asked)
+        assert result.exit_code == 1 and message in result.stderr
+
+
+def test_event_rewards_are_passed_where_the_log_has_them(tmp_path: Path) -> None:
+    penal = trace("a", "q", 1.0)
+    penal["events"][1]["event_reward"] = -0.5
+    out = tmp_path / "out.jsonl"
+    assert (
+        run("assign", write(tmp_path / "x.jsonl", [penal, trace("b", "q", 0.0)]), "-o", out, "-m", "rloo").exit_code
+        == 0
+    )
+    assert json.loads(out.read_text().splitlines()[0])["advantage"] == 0.5
+
+
+def test_refused_traces_leave_the_rest_and_exit_3(bad: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    result = run("assign", bad, "-o", out)
+    assert result.exit_code == 3
+    assert "problems (1): 1 cycle" in result.stderr and "trace 'loop'" in result.stderr
+    assert len(out.read_text().splitlines()) == 16
+    assert run("assign", bad, "-o", out, "--allow-bad").exit_code == 0
+
+
+def test_real_logs(shared_data: Path, tmp_path: Path) -> None:
+    logs = shared_data / "tau_bench_airline"
+    found = json.loads(run("validate", "--json", logs).stdout)
+    assert (found["traces"], found["groups"], found["teaching"], len(found["equal"])) == (80, 20, 11, 9)
+    out = tmp_path / "out.parquet"
+    result = run("assign", logs, "-o", out, "--method", "rloo", "--actions-only")
+    assert result.exit_code == 0 and "9 groups taught nothing" in result.stderr
+    rows = pyarrow.parquet.read_table(out)
+    assert rows.num_rows == found["actions"]
+    first = rows.slice(0, 1).to_pylist()[0]
+    mates = {r["trace"]: r["reward"] for r in rows.to_pylist() if r["group"] == first["group"]}
+    others = [reward for name, reward in mates.items() if name != first["trace"]]
+    assert first["advantage"] == pytest.approx(first["reward"] - sum(others) / len(others))

@@ -1,0 +1,51 @@
+"""`credit methods`: every promise, and what logs allow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .logs import GOOD, run, trace, write
+
+
+def test_methods_lists_every_promise() -> None:
+    from credit.methods import METHODS
+
+    result = run("methods")
+    assert result.exit_code == 0
+    for name in METHODS:
+        assert name in result.stdout
+    plain = json.loads(run("methods", "--json").stdout)
+    assert plain["remax"]["needs"] == ["greedy_reward"] and plain["rloo"]["unbiased"] is True
+
+
+def states(*traces: dict[str, Any], path: Path) -> dict[str, tuple[str, str]]:
+    result = run("methods", "--json", write(path, traces))
+    assert result.exit_code == 0, result.output
+    return {name: (m["state"], m["why"]) for name, m in json.loads(result.stdout).items()}
+
+
+def test_methods_says_what_logs_allow(good: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    found = states(*GOOD, path=path)
+    assert found["grpo"] == ("computable", "")
+    assert found["remax"][0] == "missing" and "greedy_reward" in found["remax"][1]
+
+    lone = states(trace("a", "q", 1.0), trace("b", "r", 0.0), path=path)
+    assert lone["grpo"][0] == lone["dr_mas"][0] == "degenerate" and "nothing to compare" in lone["grpo"][1]
+    assert lone["reinforce_batch"][0] == lone["moving_average"][0] == "computable"
+
+    even = states(trace("a", "q", 1.0), trace("b", "q", 1.0), path=path)
+    assert even["grpo"][0] == even["reinforce_batch"][0] == even["dr_mas"][0] == "degenerate"
+    assert "equal outcomes" in even["grpo"][1]
+
+    penal = trace("a", "q", 1.0)
+    penal["events"][0]["event_reward"], penal["events"][1]["event_reward"] = -0.5, 0.5
+    rows = states(penal, trace("b", "q", 1.0), path=path)
+    assert rows["grpo"][0] == "degenerate"  # equal returns of traces ...
+    assert rows["verl_grpo"][0] == "computable"  # ... but rows that differ
+
+    none = states(trace("a", "q", None), trace("b", "q", None), path=path)
+    assert none["grpo"][0] == "missing" and "--rewards" in none["grpo"][1]
+    assert "degenerate" in run("methods", write(path, GOOD[2:4])).stdout

@@ -1,0 +1,50 @@
+"""What a shell sees first: help without anything heavy, completion, the schema."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from credit.cli import cli
+
+from .logs import GOOD, ROOT, run
+
+
+@pytest.mark.parametrize("args", [["--help"], ["assign", "--help"], ["--version"], ["completion", "zsh"]])
+def test_help_imports_nothing_heavy(args: list[str]) -> None:
+    script = (
+        "import sys\nfrom credit.cli import cli\n"
+        f"try: cli({args!r})\nexcept SystemExit as e: assert e.code == 0, e.code\n"
+        "heavy = {'jax', 'numpy', 'pyarrow', 'matplotlib', 'networkx', 'pandas', 'torch', 'msgspec', 'rich'}\n"
+        "found = heavy & {m.split('.')[0] for m in sys.modules}\nassert not found, found\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_the_command(shell: str) -> None:
+    result = run("completion", shell)
+    assert result.exit_code == 0
+    assert "_CREDIT_COMPLETE" in result.stdout
+
+
+def test_completion_knows_methods_and_formats() -> None:
+    def complete(words: str) -> str:
+        env = {"_CREDIT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        return CliRunner().invoke(cli, [], env=env, prog_name="credit").output
+
+    assert "plain,rloo" in complete("credit assign --method rl")
+    assert "plain,native" in complete("credit validate --format nat")
+
+
+def test_schema_is_a_json_schema() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(run("schema").stdout)
+    jsonschema.validators.validator_for(schema).check_schema(schema)
+    jsonschema.validate(GOOD[0], schema)

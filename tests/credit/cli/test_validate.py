@@ -1,0 +1,60 @@
+"""`credit validate`: groups that teach nothing, and everything that was refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .logs import CYCLE, GOOD, run, trace, write
+
+
+def test_validate_names_what_teaches_nothing(good: Path) -> None:
+    result = run("validate", good)
+    assert result.exit_code == 0, result.output
+    lines = " ".join(result.stdout.split())
+    assert "traces 5" in lines
+    assert "that teach 1 of 3" in lines
+    assert "Groups with equal outcomes: r (all 1)" in lines
+    assert "Groups of one: s" in lines
+    assert "actions 10; a trace has 2" in lines
+    assert "tokens generated 35; a trace has 7" in lines
+    assert result.stderr == ""
+
+
+def test_validate_lists_what_was_refused_and_exits_3(bad: Path) -> None:
+    result = run("validate", bad)
+    assert result.exit_code == 3
+    assert "traces" in result.stdout and "problems (1): 1 cycle" in result.stdout
+    assert f"{bad}:6: trace 'loop'" in result.stdout
+    assert run("validate", "--allow-bad", bad).exit_code == 0
+
+
+def test_validate_lists_twenty_problems_and_counts_the_rest(tmp_path: Path) -> None:
+    loops = [CYCLE | {"trace_id": f"loop{i}"} for i in range(23)]
+    path = write(tmp_path / "many.jsonl", [*GOOD, *loops])
+    few, every = run("validate", path), run("validate", "--all", path)
+    assert few.stdout.count("[cycle]") == 20 and "… and 3 more" in few.stdout
+    assert every.stdout.count("[cycle]") == 23 and "more;" not in every.stdout
+
+
+def test_validate_for_programs(bad: Path) -> None:
+    result = run("validate", "--json", bad)
+    found = json.loads(result.stdout)
+    assert result.exit_code == 3
+    assert found["equal"] == {"r": 1.0} and found["singletons"] == ["s"] and found["teaching"] == 1
+    assert [p["kind"] for p in found["problems"]] == ["cycle"]
+
+
+def test_validate_says_how_to_bring_missing_outcomes_and_tasks(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", [trace("a", "q", None, rewards={"tests": 1.0}), trace("b", "r", None)])
+    told = run("validate", path).stdout
+    assert "No trace has an outcome 'team': pass --reward-channel with one of tests" in told
+    assert "Every group has one trace" in told and "--groups FILE" in told
+    plain = write(tmp_path / "y.jsonl", [trace("a", "q", None)])
+    assert "pass --rewards FILE" in run("validate", plain).stdout
+    table = tmp_path / "rewards.csv"
+    table.write_text("trace,reward\na,1\nb,0\n")
+    tasks = tmp_path / "groups.csv"
+    tasks.write_text("trace,group\na,g\nb,g\n")
+    found = json.loads(run("validate", "--json", path, "--rewards", table, "--groups", tasks).stdout)
+    assert found["teaching"] == found["groups"] == 1
