@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from graphs.event_graph import Array
-from graphs.segment import segment_min, segment_sum
+from graphs.segment import segment_sum
 
 __all__ = ["Partition", "exact_partition"]
 
@@ -91,15 +91,15 @@ def exact_partition(
     bits = info.nmant + 1
     wide = jnp.zeros((num, 0), total.dtype) if trace_cells is None else jnp.asarray(trace_cells)
     cells = jnp.where(where, cells, jnp.zeros_like(cells))
-    # Barriers keep XLA from computing these inside the scatters, one number at a time and once for each.
-    cells, absolute = jax.lax.optimization_barrier((cells, jnp.abs(cells)))
-    size = segment_sum(absolute, trace_ids, num)
+    # Both sums in one scatter: on CPU a sum waits for the one before it, and the second comes nearly free.
+    both = segment_sum(jnp.stack([cells, jnp.abs(cells)], axis=1), trace_ids, num)
+    size = both[:, 1]
     finite = jnp.isfinite(total) & jnp.all(jnp.isfinite(wide), axis=1) & jnp.isfinite(size)
     safe = jnp.where(finite, total, jnp.zeros_like(total))
     wide = jnp.where(finite[:, None], wide, jnp.zeros_like(wide))
     cells = jnp.where(jnp.isfinite(cells), cells, jnp.zeros_like(cells))
 
-    left = safe - segment_sum(cells, trace_ids, num) - jnp.sum(wide, axis=1)
+    left = safe - jnp.where(finite, both[:, 0], 0) - jnp.sum(wide, axis=1)
     magnitude = jnp.where(finite, size + jnp.sum(jnp.abs(wide), axis=1) + jnp.abs(left), 0)
     magnitude = jnp.maximum(magnitude, jnp.abs(safe))
     coarse = _ceil_log2(magnitude) - bits
@@ -108,29 +108,17 @@ def exact_partition(
     scaled = _scale(safe, -coarse)
     whole = jnp.rint(scaled)
     units = _rounded(_on_grid(cells, coarse, finite, trace_ids), bits).astype(integer)
-    units, absolute_units = jax.lax.optimization_barrier((units, jnp.abs(units)))
     rows = jnp.rint(_scale(wide, -coarse[:, None])).astype(integer)
-    # Modular arithmetic makes the residual exact even where a partial sum overflows.
-    rest = whole.astype(integer) - segment_sum(units, trace_ids, num) - jnp.sum(rows, axis=1, dtype=integer)
-    weight = segment_sum(absolute_units, trace_ids, num) + jnp.sum(jnp.abs(rows), axis=1, dtype=integer)
-    fits = weight + jnp.abs(rest) <= 1 << bits
-    usual = _Grid(units, rows, rest, coarse, finite & fits)
+    usual = _grid(units, rows, whole.astype(integer), coarse, finite, trace_ids, bits)
 
     # A finer grid helps if the total lies on it, and can do so only within rounding of half the capacity.
-    members = segment_sum(jnp.where(where, 1, 0).astype(jnp.int32), trace_ids, num).astype(cells.dtype)
+    members = segment_sum(jnp.where(where, 1, 0).astype(jnp.int32), trace_ids, num)
     finer = jnp.rint(2 * scaled)
     helps = (jnp.abs(scaled - whole) > 0) & ~(jnp.abs(2 * scaled - finer) > 0)
-    near = _scale(magnitude, -coarse) - 3 * members - 4 - wide.shape[1] <= 2.0 ** (bits - 1)
-    unsettled = finite & (magnitude > 0) & (~fits | (helps & near))
-
-    def search(usual: _Grid) -> _Grid:
-        best = usual
-        for step in (1, 0, -1):
-            other = _placed(cells, wide, trace_ids, where, safe, coarse + step, finite, integer)
-            best = _choose(unsettled & other.fits, other, best, trace_ids)
-        return best
-
-    grid = jax.lax.cond(jnp.any(unsettled), search, lambda usual: usual, usual)
+    spare = 3 * members.astype(cells.dtype) + 4 + wide.shape[1]
+    near = _scale(magnitude, -coarse) - spare <= 2.0 ** (bits - 1)
+    unsettled = finite & (magnitude > 0) & (~usual.fits | (helps & near))
+    grid = _searched(usual, unsettled, cells, wide, trace_ids, where, safe, members)
     exponent = jnp.where(finite, grid.exponent, 0)
     normal = ((exponent >= info.minexp) | (magnitude <= 0)) & jnp.isfinite(magnitude)
     return Partition(
@@ -153,10 +141,78 @@ class _Grid(NamedTuple):
     fits: jax.Array
 
 
+def _grid(
+    units: jax.Array,
+    rows: jax.Array,
+    whole: jax.Array,
+    exponent: jax.Array,
+    finite: jax.Array,
+    trace_ids: Array,
+    bits: int,
+) -> _Grid:
+    """The residual of `whole` [T] units, and whether the weight of all is within capacity.
+
+    Modular arithmetic makes the residual exact even where a partial sum overflows.
+    """
+    num = whole.shape[0]
+    # A barrier keeps XLA from computing the units inside each scatter, one number at a time.
+    units, absolute = jax.lax.optimization_barrier((units, jnp.abs(units)))
+    rest = whole - segment_sum(units, trace_ids, num) - jnp.sum(rows, axis=1, dtype=units.dtype)
+    weight = segment_sum(absolute, trace_ids, num) + jnp.sum(jnp.abs(rows), axis=1, dtype=units.dtype)
+    return _Grid(units, rows, rest, exponent, finite & (weight + jnp.abs(rest) <= 1 << bits))
+
+
 def _choose(take: jax.Array, one: _Grid, other: _Grid, trace_ids: Array) -> _Grid:
     by_trace = (jnp.where(take, a, b) for a, b in zip(one[2:], other[2:], strict=True))
     units = jnp.where(take[trace_ids], one.units, other.units)
     return _Grid(units, jnp.where(take[:, None], one.rows, other.rows), *by_trace)
+
+
+def _searched(
+    usual: _Grid,
+    unsettled: jax.Array,
+    cells: jax.Array,
+    wide: jax.Array,
+    trace_ids: Array,
+    where: Array,
+    total: jax.Array,
+    members: jax.Array,
+) -> _Grid:
+    """The finest grid about the usual one on which each unsettled trace fits; without such traces nothing is computed.
+
+    Cells are rounded to nearest, the first of them moved by a unit so that the residual is what it should be: slower
+    than rounding by position, and of least weight: it fits wherever the grid has room at all.
+    """
+    num, bits, integer = total.shape[0], jnp.finfo(cells.dtype).nmant + 1, usual.units.dtype
+    finite = jnp.ones_like(unsettled)
+
+    def place(exponent: jax.Array, number: jax.Array) -> _Grid:
+        """`number` [M]: how many cells of its trace come before each."""
+        scaled = _on_grid(cells, exponent, unsettled, trace_ids)
+        scaled_rows = _scale(wide, -exponent[:, None])
+        units, rows = jnp.rint(scaled), jnp.rint(scaled_rows)
+        lost = segment_sum(scaled - units, trace_ids, num) + jnp.sum(scaled_rows - rows, axis=1)
+        whole = jnp.rint(_scale(total, -exponent))
+        owed = -jnp.rint((_scale(total, -exponent) - whole) - lost).astype(integer)
+        mine = jnp.where(unsettled, owed, 0)[trace_ids]
+        units = units.astype(integer) + jnp.where(where & (number < jnp.abs(mine)), jnp.sign(mine), 0)
+        return _grid(units, rows.astype(integer), whole.astype(integer), exponent, finite, trace_ids, bits)
+
+    def search(usual: _Grid) -> _Grid:
+        count = jnp.cumsum(jnp.where(where, 1, 0), dtype=jnp.int32) - 1
+        first = jax.ops.segment_min(jnp.where(where, count, jnp.iinfo(jnp.int32).max), trace_ids, num_segments=num)
+        number = count - jnp.where(members > 0, first, 0)[trace_ids]
+
+        def finer_first(state: tuple[jax.Array, jax.Array, _Grid]) -> tuple[jax.Array, jax.Array, _Grid]:
+            step, waiting, best = state
+            other = place(usual.exponent + step, number)
+            best = _choose(waiting & other.fits, other, best, trace_ids)
+            return step + 1, waiting & ~other.fits, best
+
+        start = (jnp.int32(-1), unsettled, usual)
+        return jax.lax.while_loop(lambda state: (state[0] <= 1) & jnp.any(state[1]), finer_first, start)[2]
+
+    return jax.lax.cond(jnp.any(unsettled), search, lambda usual: usual, usual)
 
 
 def _on_grid(cells: jax.Array, exponent: jax.Array, finite: jax.Array, trace_ids: Array) -> jax.Array:
@@ -168,36 +224,6 @@ def _rounded(scaled: jax.Array, bits: int) -> jax.Array:
     place = jnp.arange(scaled.shape[0], dtype=jnp.uint32) * jnp.uint32(GOLDEN)
     offset = (place >> 9).astype(scaled.dtype) * 2.0**-23
     return jnp.where(jnp.abs(scaled) < 2.0 ** (bits - 6), jnp.floor(scaled + offset), jnp.rint(scaled))
-
-
-def _placed(
-    cells: jax.Array,
-    wide: jax.Array,
-    trace_ids: Array,
-    where: Array,
-    total: jax.Array,
-    exponent: jax.Array,
-    finite: jax.Array,
-    integer: jax.typing.DTypeLike,
-) -> _Grid:
-    """Cells rounded to nearest, the first of them moved by a unit so that the residual is what it should be.
-
-    Slower than rounding by position, and of least weight: it fits wherever the grid has room at all.
-    """
-    num, bits = total.shape[0], jnp.finfo(cells.dtype).nmant + 1
-    scaled, scaled_rows = _on_grid(cells, exponent, finite, trace_ids), _scale(wide, -exponent[:, None])
-    units, rows = jnp.rint(scaled), jnp.rint(scaled_rows)
-    lost = segment_sum(scaled - units, trace_ids, num) + jnp.sum(scaled_rows - rows, axis=1)
-    units, rows = units.astype(integer), rows.astype(integer)
-    whole = jnp.rint(_scale(total, -exponent))
-    owed = -jnp.rint((_scale(total, -exponent) - whole) - lost).astype(integer)
-    count = jnp.cumsum(jnp.where(where, 1, 0), dtype=jnp.int32) - 1
-    first = segment_min(count, trace_ids, num, where, empty=0)
-    takes = where & (count - first[trace_ids] < jnp.abs(owed)[trace_ids])
-    units = units + jnp.where(takes, jnp.sign(owed)[trace_ids], 0).astype(integer)
-    rest = whole.astype(integer) - segment_sum(units, trace_ids, num) - jnp.sum(rows, axis=1, dtype=integer)
-    weight = segment_sum(jnp.abs(units), trace_ids, num) + jnp.sum(jnp.abs(rows), axis=1, dtype=integer)
-    return _Grid(units, rows, rest, exponent, finite & (weight + jnp.abs(rest) <= 1 << bits))
 
 
 @jax.jit
