@@ -30,12 +30,16 @@ if TYPE_CHECKING:
     from estimators.base import Credit
     from graphs.traces import Traces
 
-__all__ = ["Reliability", "reliability"]
+__all__ = ["By", "Halves", "Reliability", "SplitError", "reliability"]
 
 By = Literal["tool", "agent", "role", "type"]
 Halves = Literal["groups", "traces"]
 
 _FEWEST = 3  # two numbers always lie on a line
+
+
+class SplitError(CreditError):
+    """Logs that have too few tasks, or too few traces of each, to be split in two."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +85,8 @@ def reliability(
       splits, resamples, seed: of the random numbers.
 
     Raises:
-      CreditError: fewer than two tasks, or with `halves="traces"` no task with four traces; or an unknown option.
+      SplitError: fewer than two tasks, or with `halves="traces"` no task with four traces.
+      CreditError: an unknown option, and whatever `method` raises.
     """
     if by not in ("tool", "agent", "role", "type"):
         raise CreditError(f"by is {by!r}; expected 'tool', 'agent', 'role' or 'type'")
@@ -90,9 +95,9 @@ def reliability(
     group = np.asarray(traces.graph.group_ids)[: traces.sizes.traces]
     sizes = np.bincount(group)
     if halves == "groups" and len(sizes) < 2:
-        raise CreditError(f"the logs have {len(sizes)} task; expected 2 or more to split")
+        raise SplitError(f"the logs have {len(sizes)} task; expected 2 or more to split")
     if halves == "traces" and not np.any(sizes >= 4):
-        raise CreditError(f"the largest task has {sizes.max()} traces; expected 4 or more, two for each half")
+        raise SplitError(f"the largest task has {sizes.max()} traces; expected 4 or more, two for each half")
     kind, kinds = _kinds(traces, by)
     rng = np.random.default_rng(seed)
     weight = np.stack([np.ones(len(sizes)), *rng.multinomial(len(sizes), np.ones(len(sizes)) / len(sizes), resamples)])

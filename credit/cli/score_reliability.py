@@ -11,11 +11,16 @@ from credit.cli.assign import evidence_option, method_option, method_options
 from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, stdout, words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from credit.reliability import By, Halves, Reliability
+    from estimators.base import Credit
     from graphs.traces import Traces
 
 __all__ = ["reliability"]
 
-KINDS, HALVES = ("tool", "agent", "role", "type"), ("groups", "traces")
+KINDS = ("tool", "agent", "role", "type")
+HALVES: tuple[Halves, ...] = ("groups", "traces")
 
 
 @click.command(short_help="Agreement between halves of the logs.")
@@ -35,7 +40,7 @@ def reliability(
     method: str,
     given: tuple[str, ...],
     also: tuple[str, ...],
-    by: str,
+    by: By,
     splits: int,
     seed: int,
     allow_bad: bool,
@@ -47,21 +52,17 @@ def reliability(
     Tasks are split, and the traces of each task. The numbers compared are mean advantages of kinds of action.
     """
     from credit.cli.options import parse_options, run_method
-    from credit.reliability import reliability as agreement
     from graphs.errors import CreditError
 
     parse_options(method, given)
     traces = read_traces(paths, **reading)
 
-    def run(half: Traces) -> Any:
+    def run(half: Traces) -> Credit:
         return run_method(half, method, given, also)
 
-    found: dict[str, Any] = {}
-    for halves in HALVES:
-        try:
-            found[halves] = agreement(traces, run, by=by, halves=halves, splits=splits, seed=seed)  # type: ignore[arg-type]
-        except CreditError as error:
-            found[halves] = str(error)
+    found = {halves: _agreement(traces, run, by, halves, splits, seed) for halves in HALVES}
+    if all(isinstance(r, str) for r in found.values()):
+        raise CreditError("; ".join(f"halves of {halves}: {why}" for halves, why in found.items()))
     if as_json:
         import msgspec
 
@@ -84,3 +85,20 @@ def reliability(
         stdout().print(table)
     list_problems(traces.problems, stderr(), all_=False)
     ctx.exit(exit_code(traces, allow_bad))
+
+
+def _agreement(
+    traces: Traces, run: Callable[[Traces], Credit], by: By, halves: Halves, splits: int, seed: int
+) -> Reliability | str:
+    """How well the halves agree, or why these logs cannot tell."""
+    import math
+
+    from credit.reliability import SplitError, reliability
+
+    try:
+        found = reliability(traces, run, by=by, halves=halves, splits=splits, seed=seed)
+    except SplitError as error:
+        return str(error)
+    if math.isnan(found.agreement):
+        return f"not every split has 3 numbers in common that differ; on average they have {found.units:.0f}"
+    return found

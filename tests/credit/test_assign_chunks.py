@@ -111,3 +111,8 @@ def test_what_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> None:
         write_tables([], path)
     assert [file.name for file in tmp_path.iterdir()] == ["out.parquet"]
     assert path.read_text() == "what was there before"
+
+
+def test_a_published_name_is_taken(logs: Path, tmp_path: Path) -> None:
+    done = run(logs, "-o", tmp_path / "out.parquet", "-m", "Dr. MAS", "--chunk-events", 25)
+    assert done.exit_code == 3, done.output

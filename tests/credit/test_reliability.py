@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from credit.cli import cli
 from credit.reliability import reliability
@@ -91,3 +91,46 @@ def test_the_command_line_says_both(shared_data: Path) -> None:
     assert found["groups"]["groups"] == found["traces"]["groups"] == 20
     assert -1 <= found["traces"]["low"] <= found["traces"]["agreement"] <= found["traces"]["high"] <= 1
     assert "95 % interval" in CliRunner().invoke(cli, [*command[:-3], "--splits", "2"]).stdout
+
+
+def small_logs(path: Path, tasks: int, traces: int, agents: int = 2) -> Path:
+    """Tasks of so many traces each, in which two of the agents act once."""
+    with path.open("w") as file:
+        for i in range(tasks * traces):
+            events = [{"id": f"e{j}", "type": "message", "agent": f"a{(i * i + j) % agents}"} for j in range(2)]
+            document = {"trace_id": f"t{i}", "task_id": f"q{i // traces}", "events": events}
+            file.write(json.dumps(document | {"rewards": {"team": i % 3 / 2}}) + "\n")
+    return path
+
+
+def test_logs_that_can_be_split_in_no_way_are_an_error(tmp_path: Path) -> None:
+    def run(*options: str) -> Result:
+        return CliRunner().invoke(cli, ["score", "reliability", str(logs), "--splits", "2", *options])
+
+    logs = small_logs(tmp_path / "one.jsonl", tasks=1, traces=2)
+    for form in ([], ["--json"]):
+        done = run(*form)
+        assert done.exit_code == 1 and done.stdout == ""
+        assert done.stderr.startswith("error: halves of groups: the logs have 1 task;")
+        assert "halves of traces: the largest task has 2 traces" in done.stderr
+
+    logs = small_logs(tmp_path / "few.jsonl", tasks=2, traces=2)  # one kind of tool: nothing to correlate
+    done = run()
+    assert done.exit_code == 1 and "3 numbers in common that differ; on average they have 1" in done.stderr
+
+    logs = small_logs(tmp_path / "some.jsonl", tasks=1, traces=9)
+    done = run("--by", "agent")
+    assert done.exit_code == 1 and "on average they have 2" in done.stderr
+
+    logs = small_logs(tmp_path / "more.jsonl", tasks=5, traces=3)
+    assert run("--method", "remax").exit_code == 1
+    assert "needs evidence" in run("--method", "remax").stderr
+
+
+def test_one_way_of_splitting_is_enough(tmp_path: Path) -> None:
+    logs = small_logs(tmp_path / "x.jsonl", tasks=30, traces=2, agents=5)
+    options = ["--by", "agent", "--splits", "2", "--json", "-m", "rloo"]
+    done = CliRunner().invoke(cli, ["score", "reliability", str(logs), *options])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["halves"]
+    assert found["groups"]["groups"] == 30 and "4 or more" in found["traces"]
