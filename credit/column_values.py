@@ -34,8 +34,9 @@ def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarra
     if pa.types.is_dictionary(array.type):
         words, codes = array.dictionary.dictionary_encode(), array.indices
         _no_nulls(column, array)
-        array = words.indices.take(codes)  # equal words under different indices become one, nulls among words show
         names = words.dictionary
+        distinct = len(names) == len(array.dictionary)
+        array = codes if distinct else words.indices.take(codes)  # equal words become one, nulls among words show
     else:
         names = None
     kind = array.type if names is None else names.type
@@ -43,22 +44,28 @@ def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarra
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise ColumnError(column, [], f"ids are of type {kind}; expected strings or integers")
     if names is not None:
-        codes, order = by_appearance(array.to_numpy(zero_copy_only=False).astype(np.int64), len(names))
-        return codes, names.take(pa.array(order))
+        given = array.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes, first = by_appearance(given, len(names))
+        as_given = codes is given and len(first) == len(names)
+        return codes, names if as_given else names.take(pa.array(given[first]))
     encoded = array.dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """Integers in [0, room) renumbered by first appearance, int64 [N], and the distinct ones in that order."""
+    """Integers in [0, room) renumbered by first appearance, int64 [N], and the row where each first appears, [count]."""
+    sorted_already = np.all(codes[1:] >= codes[:-1])
+    steps = np.diff(codes if sorted_already else np.maximum.accumulate(codes), prepend=-1)
+    if steps.max() <= 1:  # they are so numbered already
+        return codes, np.flatnonzero(steps)
     first = np.full(room, len(codes), np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several assignments to one place the last counts
     there = np.zeros(len(codes), bool)
     there[first[first < len(codes)]] = True
-    order = codes[there]
+    rows = np.flatnonzero(there)
     rank = np.empty(room, np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[codes], order
+    rank[codes[rows]] = np.arange(len(rows))
+    return rank[codes], rows
 
 
 def numbers(column: str, values: Any, n: int) -> np.ndarray:
@@ -122,10 +129,9 @@ def finite(column: str, values: np.ndarray) -> np.ndarray:
     return values
 
 
-def renumber(keys: np.ndarray, room: int) -> tuple[np.ndarray, int]:
-    """Integers in [0, room) as dense ids numbered by first appearance, int64 [N], and how many there are."""
-    if room <= SPARSE * len(keys):
-        ids, order = by_appearance(keys, room)
-        return ids, len(order)
-    encoded = pa.array(keys).dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+def renumber(keys: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Integers in [0, room) as dense ids by first appearance, int64 [N], and the row where each first appears."""
+    if room > SPARSE * len(keys):
+        encoded = pa.array(keys).dictionary_encode()
+        keys, room = encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+    return by_appearance(keys, room)

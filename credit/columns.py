@@ -9,9 +9,10 @@ A row is one model call, hence one action (`docs/data-model.md`). Rows need not 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -57,7 +58,12 @@ class Rows:
         """
         if values.shape[:1] != (self.events,):
             raise ValueError(f"values have shape {values.shape}; expected ({self.events}, ...), one for each event")
-        return values[self.event]
+        return _take(values, self.event) if isinstance(values, jax.Array) else values[self.event]
+
+
+@jax.jit  # for speed: one call of a compiled program, where indexing makes five
+def _take(values: jax.Array, rows: Array) -> jax.Array:
+    return values[rows]
 
 
 def from_columns(
@@ -122,7 +128,8 @@ def from_columns(
     n = len(trace_codes)
     order = np.argsort(trace_codes, kind="stable")
     trace_ids = trace_codes[order]
-    by_trace = _Segments("trace", trace_ids, trace_names, order)
+    first = np.flatnonzero(np.diff(trace_ids, prepend=-1))
+    by_trace = _Segments("trace", trace_ids, first, order, lambda trace: trace_names[trace])
 
     group_codes, _ = factorise("group", group, n)
     group_ids = by_trace.constant("group", group_codes[order], "a trace belongs to one group")
@@ -132,10 +139,13 @@ def from_columns(
     agent_codes, agent_names = factorise("agent", agent, n) if agent is not None else (np.zeros(n, np.int64), None)
     name_ids = agent_codes[order]
     names = int(name_ids.max()) + 1
-    instance, instances = renumber(trace_ids * names + name_ids, len(trace_names) * names)
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(instance), prepend=-1))
-    by_agent = _Segments("agent", instance, None if agent_names is None else agent_names.take(name_ids[first]), order)
-    role_ids = name_ids[first]
+    instance, first = renumber(trace_ids * names + name_ids, len(trace_names) * names)
+    name_of_agent = name_ids[first]
+    by_agent = _Segments(
+        "agent", instance, first, order, lambda i: None if agent_names is None else agent_names[name_of_agent[i]]
+    )
+    instances = by_agent.count
+    role_ids = name_of_agent
     if role is not None:
         role_codes, _ = factorise("role", role, n)
         role_ids = by_agent.constant("role", role_codes[order], "an agent has one role within a trace")
@@ -175,7 +185,7 @@ def from_columns(
             receivers=np.zeros(0, np.int32),
             edge_type=np.zeros(0, np.int32),
             edge_mask=np.zeros(0, bool),
-            agent_name_ids=name_ids[first].astype(np.int32),
+            agent_name_ids=name_of_agent.astype(np.int32),
             agent_role_ids=role_ids.astype(np.int32),
             agent_parent=agent_parent.astype(np.int32),
             agent_trace=trace_ids[first].astype(np.int32),
@@ -203,29 +213,33 @@ def evidence_array(kind: str, values: np.ndarray, mask: np.ndarray) -> np.ndarra
 
 @dataclasses.dataclass(frozen=True)
 class _Segments:
-    """Rows in the order of events, split into traces or instances numbered by first appearance."""
+    """Rows in the order of events, split into traces or instances numbered by first appearance, at `first`."""
 
     kind: str
     ids: np.ndarray
-    names: pa.Array | None
+    first: np.ndarray
     order: np.ndarray
+    name: Callable[[int], pa.Scalar | None]
 
     @property
     def count(self) -> int:
-        return int(self.ids.max()) + 1
+        return len(self.first)
 
     def constant(self, column: str, values: np.ndarray, advice: str) -> np.ndarray:
         """The one value of each segment: [N] to [count]."""
-        first = np.flatnonzero(np.diff(np.maximum.accumulate(self.ids), prepend=-1))
-        expected = values[first][self.ids]
-        different = (values != expected) & ~((values != values) & (expected != expected))  # NaN agrees with NaN
+        whole = values[self.first]
+        different = values != whole[self.ids]
+        if different.any():
+            expected = whole[self.ids]
+            different &= ~((values != values) & (expected != expected))  # NaN agrees with NaN
         if different.any():
             at = int(np.argmax(different))
             segment = int(self.ids[at])
-            name = "" if self.names is None else f" {excerpt(self.names[segment].as_py())}"
-            rows = sorted((int(self.order[first[segment]]), int(self.order[at])))
-            raise ColumnError(column, rows, f"{self.kind}{name} has different values; {advice}")
-        return values[first]
+            name = self.name(segment)
+            rows = sorted((int(self.order[self.first[segment]]), int(self.order[at])))
+            which = "" if name is None else f" {excerpt(name.as_py())}"
+            raise ColumnError(column, rows, f"{self.kind}{which} has different values; {advice}")
+        return whole
 
 
 def _parents(

@@ -31,7 +31,10 @@ class Sizes(NamedTuple):
 def sizes(graph: EventGraph) -> Sizes:
     """How many events, edges, agents and traces are real."""
     return Sizes(
-        *(int(np.sum(np.asarray(m))) for m in (graph.event_mask, graph.edge_mask, graph.agent_mask, graph.trace_mask))
+        *(
+            int(np.count_nonzero(np.asarray(m)))
+            for m in (graph.event_mask, graph.edge_mask, graph.agent_mask, graph.trace_mask)
+        )
     )
 
 
@@ -78,8 +81,9 @@ def unpad(graph: EventGraph) -> EventGraph:
 def pad_array(values: Array, length: int, fill: float | bool = 0) -> np.ndarray:
     """A copy of `values` [M, ...] as [length, ...], the rest `fill`; the dtype is kept."""
     values = np.asarray(values)
-    out = np.full((length, *values.shape[1:]), fill, values.dtype)
+    out = np.empty((length, *values.shape[1:]), values.dtype)
     out[: len(values)] = values
+    out[len(values) :] = fill
     return out
 
 
