@@ -53,7 +53,7 @@ def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarra
 
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """Integers in [0, room) renumbered by first appearance, int64 [N], and the row where each first appears, [count]."""
+    """Integers in [0, room) renumbered by first appearance, int64 [N], and the row where each first appears."""
     sorted_already = np.all(codes[1:] >= codes[:-1])
     steps = np.diff(codes if sorted_already else np.maximum.accumulate(codes), prepend=-1)
     if steps.max() <= 1:  # they are so numbered already
