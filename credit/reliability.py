@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from estimators.base import Credit
     from graphs.traces import Traces
 
-__all__ = ["By", "Halves", "Reliability", "SplitError", "reliability"]
+__all__ = ["Reliability", "SplitError", "reliability"]
 
 By = Literal["tool", "agent", "role", "type"]
 Halves = Literal["groups", "traces"]

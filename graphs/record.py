@@ -17,7 +17,7 @@ from graphs.errors import Problem, TraceError, excerpt
 from graphs.event_types import EdgeType, EventType
 from graphs.schema import EVENT_EVIDENCE
 
-__all__ = ["LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check", "reward_problem"]
+__all__ = ["FLOAT_RANGE", "LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check", "reward_problem"]
 
 LARGEST_FLOAT = 3.4028234663852886e38
 """Beyond it a number is no float32."""
@@ -25,7 +25,7 @@ LARGEST_FLOAT = 3.4028234663852886e38
 LARGEST_COUNT = 2**31 - 1
 """Beyond it a number is no int32."""
 
-_FLOAT_RANGE = f"a number between -{LARGEST_FLOAT:.1e} and {LARGEST_FLOAT:.1e}"
+FLOAT_RANGE = f"a number between -{LARGEST_FLOAT:.1e} and {LARGEST_FLOAT:.1e}"
 
 
 @dataclasses.dataclass(slots=True)
@@ -184,7 +184,7 @@ def reward_problem(trace: _Rewarded) -> Problem | None:
     for channel, amount in trace.rewards.items():
         if not abs(amount) <= LARGEST_FLOAT:
             finite = math.isfinite(amount)
-            kind, expected = ("out-of-range", _FLOAT_RANGE) if finite else ("non-finite-reward", "a finite number")
+            kind, expected = ("out-of-range", FLOAT_RANGE) if finite else ("non-finite-reward", "a finite number")
             return Problem(
                 kind, trace.file, trace.line, f"rewards.{channel}", excerpt(amount), expected, trace.trace_id
             )
@@ -207,7 +207,7 @@ def _check_numbers(record: TraceRecord) -> None:
         low, high = (0.0, LARGEST_COUNT) if key.kind == "count" else (-LARGEST_FLOAT, LARGEST_FLOAT)
         if _all_within(column, low, high):
             continue
-        expected = f"a count, at most {LARGEST_COUNT}" if key.kind == "count" else _FLOAT_RANGE
+        expected = f"a count, at most {LARGEST_COUNT}" if key.kind == "count" else FLOAT_RANGE
         for position, amount in enumerate(column):
             if amount is not None and not low <= amount <= high and math.isfinite(amount):
                 record.refuse("out-of-range", f"events[{position}].{name}", amount, expected, position)

@@ -21,7 +21,7 @@ from graphs.event_graph import EventGraph
 from graphs.limits import DEFAULT, Limits
 from graphs.padding import Sizes, bucket, pad_array
 from graphs.part import EVENT_TEXT, Heading, Part, checked_part, first_of_each, present
-from graphs.record import TraceRecord, reward_problem
+from graphs.record import TraceRecord
 from graphs.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 
 __all__ = ["Evidence", "Traces", "assemble"]
@@ -148,11 +148,8 @@ def assemble(
             continue
         start = 0
         for row, heading in enumerate(part.headings):
-            problem = reward_problem(heading)  # it may have come from outside the log, after the checks
-            if problem is None and seen.setdefault(heading.trace_id, heading) is not heading:
-                problem = _duplicate(heading, seen[heading.trace_id])
-            if problem is not None:
-                problems.append(problem)
+            if seen.setdefault(heading.trace_id, heading) is not heading:
+                problems.append(_duplicate(heading, seen[heading.trace_id]))
                 if row > start:
                     parts.append(part.slice(start, row))
                 start = row + 1

@@ -75,8 +75,11 @@ def read(
       format: one of `FORMATS`; by default each file's format is told by its content.
       reward: the reward channel that is the outcome.
       rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
-        columns `trace` and `reward`. A row that matches no trace, or a trace named twice, is a counted problem.
-      groups: tasks kept outside the log, likewise, with columns `trace` and `group`.
+        columns `trace` and `reward`. They replace the log's own. A row that matches no trace is a counted problem, and
+        so is one whose reward is missing or no finite number, or a trace named twice: such a trace has no outcome then,
+        not that of the log.
+      groups: tasks kept outside the log, likewise, with columns `trace` and `group`; a trace whose row is bad is left
+        out, since what it would be compared with is unknown.
       columns: for the table reader, which column is what: `{"trace": "traj_uid", "group": "uid", ...}`.
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces; what passes one is a problem and is not read.

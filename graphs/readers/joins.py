@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from graphs.errors import Problem, excerpt
 from graphs.part import Heading, Part
 from graphs.readers.rows import read_rows
-from graphs.record import TraceRecord
+from graphs.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["Join"]
 
 
 @dataclasses.dataclass
 class Join:
-    """What to write into records as they pass: outcomes (into reward channel `channel`) and groups, by trace id."""
+    """What to write into records as they pass: outcomes (into reward channel `channel`) and groups, by trace id.
+
+    A row that is meant for a trace and says nothing usable is a problem, and the log's own word does not stand in for
+    it: without a reward the trace has no outcome, without a group it is left out.
+    """
 
     channel: str
     rewards: dict[str, float]
     groups: dict[str, str]
     problems: list[Problem]
     places: dict[str, tuple[str, int]]  # "reward\0trace" -> file and line, for rows that match nothing
+    spoilt: dict[str, set[str]] = dataclasses.field(default_factory=lambda: {"reward": set(), "group": set()})
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
 
     @classmethod
@@ -55,31 +60,27 @@ class Join:
         else:
             name = str(given)
             rows = read_rows(given)
-        ambiguous: set[str] = set()
+        spoilt = self.spoilt[field]
         for line, row in rows:
             if isinstance(row, Problem):
                 self.problems.append(row)
                 continue
-            trace, value = row.get("trace", row.get("trace_id")), row.get(field)
-            if trace is None or value is None:
+            trace: Any = row.get("trace", row.get("trace_id"))
+            value: Any = row.get(field)
+            if trace is None:
                 expected = f"a row with `trace` and `{field}`"
                 self.problems.append(Problem("bad-row", name, line, field, excerpt(row), expected))
                 continue
             trace = str(trace)
-            if trace in into or trace in ambiguous:
+            problem = _ambiguous(trace, into, spoilt) or _unusable(field, value)
+            if problem is None:
+                into[trace] = str(value) if field == "group" else float(value)
+                self.places[f"{field}\0{trace}"] = (name, line)
+            else:
                 into.pop(trace, None)
-                ambiguous.add(trace)
-                problem = Problem("ambiguous-row", name, line, "trace", excerpt(trace), "one row for each trace", trace)
-                self.problems.append(problem)
-                continue
-            converted = str(value) if field == "group" else _finite(value)
-            if converted is None:
-                ambiguous.add(trace)  # a second, well-formed row must not stand in for this one
-                problem = Problem("non-finite-reward", name, line, field, excerpt(value), "a finite number", trace)
-                self.problems.append(problem)
-                continue
-            into[trace] = converted
-            self.places[f"{field}\0{trace}"] = (name, line)
+                spoilt.add(trace)
+                kind, at, found, expected = problem
+                self.problems.append(Problem(kind, name, line, at, excerpt(found), expected, trace))
 
     def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
         """Pass items on, with rewards and groups written in; before them what is wrong with the tables themselves, and
@@ -90,17 +91,33 @@ class Join:
         yield from self.unmatched()
 
     def write(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
-        """Pass items on, with rewards and groups written in."""
+        """Pass items on, with rewards and groups written in, less the traces whose group is unknown."""
         for item in items:
-            traces: Iterable[TraceRecord | Heading] = ()
-            if not isinstance(item, Problem):
-                traces = item.headings if isinstance(item, Part) else (item,)
-            for trace in traces:
-                self.met.add(trace.trace_id)
-                if trace.trace_id in self.rewards:
-                    trace.rewards[self.channel] = self.rewards[trace.trace_id]
-                trace.group_id = self.groups.get(trace.trace_id, trace.group_id)
-            yield item
+            if isinstance(item, Problem):
+                yield item
+            elif isinstance(item, TraceRecord):
+                if self._fill_in(item):
+                    yield item
+            else:
+                start = 0
+                for row, heading in enumerate(item.headings):
+                    if not self._fill_in(heading):
+                        if row > start:
+                            yield item.slice(start, row)
+                        start = row + 1
+                if start < len(item.headings):
+                    yield item.slice(start, len(item.headings))
+
+    def _fill_in(self, trace: TraceRecord | Heading) -> bool:
+        """Write what the tables say of a trace; False if they say what group it is in, and nothing usable."""
+        name = trace.trace_id
+        self.met.add(name)
+        if name in self.spoilt["reward"]:
+            trace.rewards.pop(self.channel, None)
+        elif name in self.rewards:
+            trace.rewards[self.channel] = self.rewards[name]
+        trace.group_id = self.groups.get(name, trace.group_id)
+        return name not in self.spoilt["group"]
 
     def unmatched(self) -> Iterator[Problem]:
         """The rows that have met no trace."""
@@ -113,12 +130,23 @@ class Join:
                     )
 
 
-def _finite(value: Any) -> float | None:
-    """The number that a cell holds; None where it holds none, or one that is not finite. A bool is no number."""
-    if isinstance(value, bool):
+def _ambiguous(trace: str, known: Collection[str], spoilt: Collection[str]) -> tuple[str, str, object, str] | None:
+    """What is wrong with a second row of a trace, however well it is formed; None for the first."""
+    return ("ambiguous-row", "trace", trace, "one row for each trace") if trace in known or trace in spoilt else None
+
+
+def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
+    """What is wrong with a cell, as the kind, the field, the value and what was expected of a `Problem`."""
+    if value is None:
+        return "bad-row", field, value, f"a row with `trace` and `{field}`"
+    if field == "group":
         return None
     try:
-        number = float(value)
+        number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
+        number = math.nan
+    if not math.isfinite(number):
+        return "non-finite-reward", field, value, "a finite number"
+    if abs(number) > LARGEST_FLOAT:
+        return "out-of-range", field, value, FLOAT_RANGE
+    return None

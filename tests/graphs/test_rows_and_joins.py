@@ -190,10 +190,37 @@ def test_odd_rewards_of_a_mapping(value: Any, log: Path) -> None:
     assert np.isnan(traces.reward[1])
 
 
-def test_a_reward_beyond_float32_refuses_its_trace(log: Path) -> None:
+@pytest.mark.parametrize("value", ["1e300", "-1e39", "nan", "high", "", "1\na,1"])
+def test_a_bad_reward_never_leaves_the_log_s_own_in_its_place(value: str, log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rewards.csv"
+    file.write_text(f"trace,reward\na,{value}\nb,2\n")
+    traces = read(log, rewards=file)
+    assert traces.traces["trace"].to_pylist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(traces.reward[:3], np.array([np.nan, 2, np.nan], np.float32))
+    (problem,) = traces.problems
+    assert (problem.file, problem.trace) == (str(file), "a")
+    assert problem.line == (3 if "\n" in value else 2)
+    assert "rewards.team" not in traces.evidence or not traces.evidence["rewards.team"].mask[0]
+
+
+def test_a_reward_beyond_float32_names_the_table(log: Path) -> None:
     traces = read(log, rewards={"b": 1e39})
-    assert [(p.kind, p.trace) for p in traces.problems] == [("out-of-range", "b")]
+    assert [(p.kind, p.trace, p.file) for p in traces.problems] == [("out-of-range", "b", "<rewards>")]
+    np.testing.assert_array_equal(traces.reward[:3], np.array([5, np.nan, np.nan], np.float32))
+
+
+@pytest.mark.parametrize("rows", ["b,\n", "b,1\nb,1\n"])
+@pytest.mark.parametrize("columns", [None, {"trace": "trace", "group": "group"}], ids=["parts", "records"])
+def test_a_trace_whose_group_is_unknown_is_left_out(
+    rows: str, columns: dict[str, str] | None, log: Path, tmp_path: Path
+) -> None:
+    """To compare it with the traces of the group that the log names would be a guess."""
+    (tmp_path / "groups.csv").write_text("trace,group\na,1\nc,1\n" + rows)
+    if columns:
+        log.write_text("trace,group\na,k\nb,k\nc,k\n")
+    traces = read(log, groups=tmp_path / "groups.csv", columns=columns)
     assert traces.traces["trace"].to_pylist() == ["a", "c"]
+    assert [p.trace for p in traces.problems if p.kind in ("bad-row", "ambiguous-row")] == ["b"]
 
 
 @pytest.mark.parametrize("option", ["rewards", "groups"])
