@@ -1,7 +1,8 @@
 """A cache of what was read: one Parquet file with everything that `graphs.Traces` holds, exactly.
 
 A row is a trace; what its events, edges and agents hold are lists in it. Names of columns begin with their axis. Ids
-are those of the batch, so lists that are joined are the batch's arrays. Problems and ignored files are in the metadata.
+are those of the batch, so lists that are joined are the batch's arrays. Problems and ignored files are in the metadata,
+and so are the names of columns that hold nothing of their own and are left out.
 A cache is read by itself: it already has the rewards and groups that were joined when it was made.
 """
 
@@ -20,7 +21,7 @@ from graphs.errors import CreditError, NothingReadError, Problem, excerpt
 from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, EventGraph
 from graphs.limits import DEFAULT, Limits
 from graphs.padding import Sizes, bucket, pad, pad_array
-from graphs.schema import EVENT_EVIDENCE
+from graphs.schema import EVENT_EVIDENCE, TEXT_COLUMNS
 from graphs.traces import Evidence, Traces
 from graphs.validate import InvariantError, validate
 from graphs.writers.atomic import atomic_write
@@ -28,7 +29,7 @@ from graphs.writers.atomic import atomic_write
 __all__ = ["is_cache", "read_cache", "write_cache"]
 
 KEY = b"orchestration_credit.cache"
-VERSION = 1
+VERSION = 2
 _MAGIC = b"PAR1"
 _EVENTS_A_GROUP = 1 << 18  # rows of the file are written and compressed in groups of about so many events
 
@@ -37,6 +38,10 @@ _ARRAYS = {
     "edges": [name for name in EDGE_FIELDS if name != "edge_mask"],
     "agents": [name for name in AGENT_FIELDS if name not in ("agent_mask", "agent_trace")],
 }
+_TEXTS = [f"events.table.{name}" for name in ("trusted", *TEXT_COLUMNS)]
+_PLACES = {f"events.table.{name}": f"traces.table.{name}" for name in ("file", "line", "offset")}
+_WORDS = [f"events.table.{name}" for name in ("file", "from", "to", "tool", "status")]
+"""Columns whose texts repeat, and which a dictionary makes shorter; for others it would cost more than it saves."""
 _DTYPES: dict[str, type[np.generic]] = {"time": np.float32, "action_mask": np.bool_}
 
 
@@ -54,6 +59,7 @@ class _About(msgspec.Struct):
     version: int
     problems: list[_Refused]
     ignored: list[str]
+    left_out: list[str] = []
 
 
 def is_cache(path: str | Path) -> bool:
@@ -88,16 +94,21 @@ def write_cache(traces: Traces, path: str | Path) -> None:
         if np.any(np.diff(ids) < 0):
             raise CreditError(f"{axis} of a trace are not contiguous; expected them as readers leave them")
         bounds[axis] = np.searchsorted(ids, np.arange(n.traces + 1)).astype(np.int32)
-    about = _About(VERSION, [_Refused(**dataclasses.asdict(p)) for p in traces.problems], list(traces.ignored))
     flat = _flat(traces)
+    left_out = _left_out(flat, pa.array(trace_of["events"]))
+    flat = {name: column for name, column in flat.items() if name not in left_out}
+    refused = [_Refused(**dataclasses.asdict(p)) for p in traces.problems]
+    about = _About(VERSION, refused, list(traces.ignored), left_out)
     with atomic_write(path) as file:
         writer: pq.ParquetWriter | None = None
         try:
             for start, stop in _groups(bounds["events"]):
                 rows = _rows(flat, bounds, start, stop)
                 if writer is None:
-                    metadata = {KEY: msgspec.json.encode(about)}
-                    writer = pq.ParquetWriter(file, rows.schema.with_metadata(metadata), compression="zstd")
+                    schema = rows.schema.with_metadata({KEY: msgspec.json.encode(about)})
+                    # Chosen for the time of reading: `benchmarks/reading.py`.
+                    words = [f"{name}.list.element" for name in _WORDS]
+                    writer = pq.ParquetWriter(file, schema, compression="lz4", use_dictionary=words)
                 writer.write_table(rows.replace_schema_metadata(writer.schema.metadata))
         finally:
             if writer is not None:
@@ -132,6 +143,23 @@ def _flat(traces: Traces) -> dict[str, pa.Array]:
         axis, count = ("events", n.events) if name in EVENT_EVIDENCE else ("traces", n.traces)
         columns[f"{axis}.evidence.{name}"] = pa.array(values[:count], mask=~mask[:count])
     return columns
+
+
+def _left_out(flat: dict[str, pa.Array], trace_of: pa.Array) -> list[str]:
+    """Columns of events that reading can put back: texts that are null throughout, and places that are the traces'."""
+    texts = [name for name in _TEXTS if flat[name].null_count == len(flat[name])]
+    return texts + [name for name, whole in _PLACES.items() if flat[name].equals(flat[whole].take(trace_of))]
+
+
+def _put_back(columns: dict[str, pa.Array], left_out: list[str], trace_of: pa.Array) -> None:
+    """Add the columns that were left out."""
+    for name in left_out:
+        if name in columns or name not in (*_TEXTS, *_PLACES) or _PLACES.get(name, name) not in (name, *columns):
+            raise _DamagedError(f"column {name!r} cannot have been left out")
+        if name in _PLACES:
+            columns[name] = columns[_PLACES[name]].take(trace_of)
+        else:
+            columns[name] = pa.nulls(len(trace_of), _TABLES["events"][name.removeprefix("events.table.")])
 
 
 def _rows(flat: dict[str, pa.Array], bounds: dict[str, np.ndarray], start: int, stop: int) -> pa.Table:
@@ -248,14 +276,15 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
     rows = np.arange(traces, dtype=np.int32)
     n = Sizes(int(counts["events"].sum()), int(counts["edges"].sum()), int(counts["agents"].sum()), traces)
     to = bucket(n) if to is None else to
-    agent_trace = np.repeat(rows, counts["agents"])
+    agent_trace, trace_ids = np.repeat(rows, counts["agents"]), np.repeat(rows, counts["events"])
+    _put_back(columns, about.left_out, pa.array(trace_ids))
     graph = pad(
         EventGraph(
             event_mask=np.ones(n.events, bool),
             edge_mask=np.ones(n.edges, bool),
             agent_mask=np.ones(n.agents, bool),
             trace_mask=np.ones(traces, bool),
-            trace_ids=np.repeat(rows, counts["events"]),
+            trace_ids=trace_ids,
             agent_trace=agent_trace,
             group_ids=_array(columns, "traces.graph.group_ids", np.int32),
             **arrays,

@@ -56,7 +56,11 @@ def spawn_forest(graph: EventGraph) -> Forest:
     is_root = mask & (parent == here)
     jump, depth = parent, (parent != here).astype(np.int32)
     for _ in range(max(1, len(mask)).bit_length() + 1):
-        depth, jump = depth + depth[jump], jump[jump]
+        further = jump[jump]
+        depth = depth + depth[jump]
+        if np.array_equal(further, jump):
+            break  # every pointer is at its root, or goes round in a cycle
+        jump = further
     if (parent[jump] != jump).any():
         cyclic = int(np.flatnonzero(parent[jump] != jump)[0])
         raise CreditError(f"agent_parent of instance {cyclic} leads into a cycle; expected a spawn forest")

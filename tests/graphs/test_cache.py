@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,19 @@ def test_several_groups_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert_equal(read_cache(tmp_path / "cache.parquet"), traces)
 
 
+def test_columns_that_hold_nothing_of_their_own_are_left_out(tmp_path: Path) -> None:
+    traces = read(logs(tmp_path))
+    write_cache(traces, tmp_path / "cache.parquet")
+    written = set(pq.read_schema(tmp_path / "cache.parquet").names)
+    every = {f"events.table.{name}" for name in traces.events.column_names}
+    nothing = ("file", "line", "offset", "trusted", "from", "content_ref", "status")
+    assert every - written == {f"events.table.{name}" for name in nothing}
+    moved = traces.events.set_column(2, "line", pa.array(range(len(traces.events)), pa.int32()))
+    other = dataclasses.replace(traces, events=moved)
+    write_cache(other, tmp_path / "other.parquet")
+    assert_equal(read_cache(tmp_path / "other.parquet"), other)
+
+
 def test_a_trace_without_edges_and_no_problems(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text('{"trace_id": "t", "task_id": "q", "events": [{"id": "e", "type": "stop", "agent": "a"}]}')
@@ -144,7 +158,15 @@ def flattened(make: Any) -> Any:
     return lambda column: pa.ListArray.from_arrays(column.offsets, make(column.flatten()))
 
 
+def left_out(names: str) -> Any:
+    metadata = {KEY: b'{"version": 2, "problems": [], "ignored": [], "left_out": [%s]}' % names.encode()}
+    return lambda table: table.replace_schema_metadata(metadata)
+
+
 DAMAGE = {
+    "a column left out that is there": left_out('"events.table.tool"'),
+    "a column left out that cannot be": left_out('"events.graph.time"'),
+    "a place left out that the traces lack": without("traces.table.file"),
     "a column missing": without("events.graph.agent_ids"),
     "a table's column missing": without("events.table.event"),
     "text for numbers": with_column("events.graph.turn_ids", flattened(lambda v: v.cast(pa.string()))),
