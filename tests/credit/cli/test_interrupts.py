@@ -7,6 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from .logs import start
 
 LISTENING = (
@@ -27,6 +29,7 @@ def test_an_interrupt_leaves_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_computing_is_no_crash(good: Path, tmp_path: Path) -> None:
     """Interpreters that are torn down while XLA compiles crash; the command leaves without tearing down."""
     command = ("compose", good, "--methods", "rloo,dr_mas", "-o")
