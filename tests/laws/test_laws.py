@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -65,6 +68,59 @@ def test_method_obeys_law(name: str, law: str) -> None:
 def test_settings_obey_laws(name: str, law: str) -> None:
     result = subject(name).try_law(law, LAWS[law])
     assert result.passed is not False, result.detail
+
+
+# --- Each method is what its formula says, computed slowly (tests/references) -----------------------------------------
+
+
+def _references() -> ModuleType:
+    folder = Path(__file__).parents[1] / "references"
+    spec = importlib.util.spec_from_file_location(
+        "references", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["references"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+references = _references()
+
+
+def agrees(s: Subject, reference: Callable[..., dict[int, float]], seed: int, joint: bool) -> None:
+    """On a batch with noise on every number and NaN in the padding: same actions answered, same advantages."""
+    batch = references.perturbed(seed, s.needs, joint)
+    found = s.run(credit.law_batches.padded(batch, credit.law_batches.SIZES, poison=True))
+    expected = reference(references.plain(batch))
+    assert expected and np.flatnonzero(found["valid"]).tolist() == sorted(expected)
+    places = sorted(expected)
+    numbers = [expected[place] for place in places]
+    # Small spreads enlarge float32's rounding of the scores that they divide.
+    np.testing.assert_allclose(found["advantage"][places], numbers, rtol=1e-5, atol=1e-5)
+    assert not found["advantage"][~found["valid"]].any()
+
+
+def test_every_method_has_a_reference() -> None:
+    assert set(references.REFERENCES) == set(credit.METHODS)
+    assert {name for name, _, _ in references.VARIANTS} <= set(credit.METHODS)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", credit.METHODS)
+def test_method_is_its_reference(name: str, seed: int) -> None:
+    agrees(subject(name), references.REFERENCES[name], seed, joint=name == "magrpo")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options", "reference"),
+    [pytest.param(*variant, id=f"{variant[0]} {variant[1]}") for variant in references.VARIANTS],
+)
+def test_options_are_their_references(name: str, options: dict[str, Any], reference: Callable[..., Any]) -> None:
+    method, needs = credit.METHODS[name], subject(name).needs
+    s = Subject(functools.partial(method.fn, **options), needs, method.scope, seed=0)
+    for seed in range(3):
+        agrees(s, reference, seed, joint=name == "magrpo")
 
 
 @pytest.mark.parametrize("name", grouped(credit.METHODS))

@@ -1,0 +1,116 @@
+"""Every method once more, as slowly and plainly as its formula reads: lists, dicts and loops in float64.
+
+Written from the formulas and from what the released code was read to do, not from the kernels, so that a mistake would
+have to be made twice. `REFERENCES` has one for each registered method, `VARIANTS` some with options.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from . import agents, rows, sequences, traces, trees, turns
+from .plain import Trace, perturbed, plain
+
+__all__ = ["REFERENCES", "VARIANTS", "Reference", "perturbed", "plain"]
+
+Reference = Callable[[list[Trace]], dict[int, float]]
+"""Advantages by the place of the action; an action that is not there has been refused."""
+
+REFERENCES: dict[str, Reference] = {
+    "grpo": traces.grpo,
+    "dr_grpo": traces.dr_grpo,
+    "rloo": traces.rloo,
+    "remax": traces.remax,
+    "reinforce_batch": traces.reinforce_batch,
+    "moving_average": traces.moving_average,
+    "pass_at_k": traces.pass_at_k,
+    "trl_grpo": functools.partial(traces.grpo, eps=1e-4, alone="zero"),
+    "openrlhf_group_norm": functools.partial(traces.grpo, eps=1e-9),
+    "slime_grpo": functools.partial(traces.grpo, alone="zero"),
+    "agent_lightning": functools.partial(traces.grpo, score=traces.first_row, alone="raw"),
+    "matpo": functools.partial(traces.grpo, alone="raw"),
+    "wideseek_r1": functools.partial(traces.grpo, score=traces.mean_row),
+    "c3_magrpo": traces.c3_magrpo,
+    "foldgrpo": traces.foldgrpo,
+    "foldgrpo_fork": traces.foldgrpo_fork,
+    "difference_reward": traces.difference_reward,
+    "verl_grpo": rows.verl_grpo,
+    "agent_lightning_rows": rows.verl_grpo,
+    "verl_rloo": rows.verl_rloo,
+    "dr_mas": functools.partial(rows.verl_grpo, by="name"),
+    "dr_mas_rloo": functools.partial(rows.verl_rloo, by="name"),
+    "reinforce_pp": rows.reinforce_pp,
+    "reinforce_pp_baseline": rows.reinforce_pp_baseline,
+    "mgrpo": agents.mgrpo,
+    "mrlx": agents.mrlx,
+    "spiral_rae": agents.spiral_rae,
+    "marshal": turns.marshal,
+    "turn_baseline": turns.turn_baseline,
+    "mt_grpo": turns.mt_grpo,
+    "maporl": turns.maporl,
+    "gigpo": turns.gigpo,
+    "discounted_return": sequences.discounted_return,
+    "gae": sequences.gae,
+    "critic": sequences.critic,
+    "maac": functools.partial(sequences.gae, lambda_=0.0, along="agent"),
+    "puppeteer": sequences.puppeteer,
+    "coma": sequences.coma,
+    "c3": trees.c3,
+    "magrpo": trees.magrpo,
+    "off_policy": trees.off_policy,
+}
+
+VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
+    ("grpo", {"ddof": 0, "singleton": "raw"}, functools.partial(traces.grpo, ddof=0, alone="raw")),
+    ("rloo", {"singleton": "zero"}, functools.partial(traces.rloo, alone="zero")),
+    ("moving_average", {"decay": 0.8, "initial": 0.5}, functools.partial(traces.moving_average, decay=0.8, start=0.5)),
+    ("wideseek_r1", {"population": "row"}, functools.partial(rows.verl_grpo, alone="refuse")),
+    ("slime_grpo", {"uneven_as_one_group": True}, functools.partial(traces.grpo, alone="zero", over="batch")),
+    ("c3_magrpo", {"baseline": "leave_one_out"}, functools.partial(traces.c3_magrpo, others=True)),
+    ("dr_mas", {"by": "role_name"}, functools.partial(rows.verl_grpo, by="role")),
+    ("dr_mas", {"population": "trace"}, functools.partial(rows.dr_mas_traces, by="name")),
+    ("dr_mas", {"by": None, "population": "trace", "scale": "none"}, functools.partial(rows.dr_mas_traces, std=False)),
+    ("dr_mas_rloo", {"by": None, "population": "trace"}, rows.rloo_of_first_rows),
+    (
+        "reinforce_pp_baseline",
+        {"by": "agent_name", "population": "row"},
+        functools.partial(rows.reinforce_pp_baseline, by="name"),
+    ),
+    ("mgrpo", {"main_weight": 0.5, "ddof": 0}, functools.partial(agents.mgrpo, main_weight=0.5, ddof=0)),
+    ("spiral_rae", {"by": "role_name", "discount": 0.9}, functools.partial(agents.spiral_rae, by="role", discount=0.9)),
+    ("marshal", {"scale": "std", "discount": 0.9}, functools.partial(turns.marshal, std=True, discount=0.9)),
+    ("marshal", {"over": "group", "by": "role_name"}, functools.partial(turns.marshal, over="group", by="role")),
+    ("mt_grpo", {"scale": "none"}, functools.partial(turns.mt_grpo, std=False)),
+    ("maporl", {"horizon": "last"}, functools.partial(turns.maporl, horizon="last")),
+    ("maporl", {"horizon": "current", "discount": 0.5}, functools.partial(turns.maporl, horizon="current")),
+    ("maporl", {"share": "individual"}, functools.partial(turns.maporl, share="individual")),
+    ("gigpo", {"discount": 0.95, "scale": "std"}, functools.partial(turns.gigpo, discount=0.95, std=True)),
+    (
+        "gigpo",
+        {"by": "agent_name", "population": "row", "weight": 0.5},
+        functools.partial(turns.gigpo, by="name", weight=0.5),
+    ),
+    ("discounted_return", {"discount": 0.9}, functools.partial(sequences.discounted_return, discount=0.9)),
+    (
+        "discounted_return",
+        {"discount": 0.9, "along": "agent"},
+        functools.partial(sequences.discounted_return, discount=0.9, along="agent"),
+    ),
+    ("gae", {"discount": 0.9, "lambda_": 0.7}, functools.partial(sequences.gae, discount=0.9, lambda_=0.7)),
+    ("gae", {"lambda_": 1.0, "along": "agent"}, functools.partial(sequences.gae, lambda_=1.0, along="agent")),
+    (
+        "puppeteer",
+        {"cost_per_token": 0.01, "factor": -1.5, "max_steps": 3},
+        functools.partial(sequences.puppeteer, cost=0.01, factor=-1.5, most=3),
+    ),
+    ("c3", {"baseline": "mean"}, functools.partial(trees.c3, others=False)),
+    ("c3", {"normalise": True}, functools.partial(trees.c3, normalise=True)),
+    ("c3", {"own_outcome": False}, functools.partial(trees.c3, own=False)),
+    ("magrpo", {"baseline": "leave_one_out", "discount": 1.0}, functools.partial(trees.magrpo, kind="rloo", gamma=1.0)),
+    ("magrpo", {"baseline": "max"}, functools.partial(trees.magrpo, kind="max")),
+    ("magrpo", {"baseline": "none"}, functools.partial(trees.magrpo, kind="raw")),
+    ("off_policy", {"estimator": "snips"}, functools.partial(trees.off_policy, snips=True)),
+)
+"""A method, options, and what they should give."""
