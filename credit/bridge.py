@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pyarrow as pa
 
-from graphs.errors import MissingExtraError
+from graphs.errors import MissingExtraError, expect
 from graphs.event_graph import Array
 
 __all__ = ["from_torch", "to_pandas", "to_torch"]
@@ -67,8 +67,10 @@ def to_pandas(table: pa.Table) -> Any:
     """A `pandas.DataFrame` of an Arrow table such as `credit.table` returns; repeated strings become categories.
 
     Raises:
+      CreditError: something else than a table.
       MissingExtraError: pandas is not installed.
     """
+    expect("table", table, pa.Table, "an Arrow table, such as credit.table returns")
     _optional("pandas")
     return table.to_pandas()
 

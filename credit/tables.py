@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from estimators.base import REASONS, Credit
+from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
 from graphs.traces import Traces
 
@@ -32,12 +33,14 @@ def table(traces: Traces, credit: Credit, *, actions_only: bool = False) -> pa.T
       actions_only: leave out events that no policy chose; they have credit 0.
 
     Raises:
-      ValueError: `credit` is not of this batch's padded length.
+      CreditError: something else than a batch and a result, or `credit` is not of this batch's padded length.
     """
+    expect("traces", traces, Traces, "what credit.read returns")
+    expect("credit", credit, Credit, "what a method returns, such as credit.grpo(traces.graph, traces.reward)")
     events = traces.sizes.events
     if credit.credit.shape != (traces.graph.num_events,):
         expected = f"({traces.graph.num_events},), that of traces.graph"
-        raise ValueError(f"credit has shape {credit.credit.shape}; expected {expected}")
+        raise CreditError(f"credit has shape {credit.credit.shape}; expected {expected}")
     reward = np.asarray(traces.reward)[np.asarray(traces.graph.trace_ids[:events])]
     reason = np.asarray(credit.reason)[:events]
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 from graphs.writers.atomic import atomic_write
 
 __all__ = ["TABLE_SUFFIXES", "table_writer", "write_csv", "write_table", "write_tables"]
@@ -30,9 +30,10 @@ def write_table(table: pa.Table, path: str | Path) -> None:
     object a row; numbers that are not finite become null. CSV: see `write_csv`.
 
     Raises:
-      CreditError: another suffix.
+      CreditError: another suffix, or something else than a table.
       OSError: the folder does not exist or cannot be written to.
     """
+    expect("table", table, pa.Table, "an Arrow table, such as credit.table returns")
     write = table_writer(path)
     with atomic_write(path) as file:
         write(table, file)

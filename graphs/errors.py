@@ -71,6 +71,16 @@ class CapacityError(CreditError):
         self.axis, self.need, self.room = axis, need, room
 
 
+def expect(name: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
+    """Check that the argument `name` is of a type, at a door where a mistake would fail far from here.
+
+    Raises:
+      CreditError: it is not.
+    """
+    if not isinstance(value, kinds):
+        raise CreditError(f"{name} is {excerpt(value)}, of type {type(value).__name__}; expected {expected}")
+
+
 def excerpt(value: object, limit: int = 60) -> str:
     """A short printable form of an offending value, for `Problem.value`."""
     text = repr(value)

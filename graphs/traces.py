@@ -11,12 +11,13 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+import jax
 import numpy as np
 import pyarrow as pa
 
-from graphs.errors import CapacityError, CreditError, NothingReadError, Problem, TraceError, excerpt
+from graphs.errors import CapacityError, CreditError, NothingReadError, Problem, TraceError, excerpt, expect
 from graphs.event_graph import EventGraph
 from graphs.limits import DEFAULT, Limits
 from graphs.padding import Sizes, bucket, pad_array
@@ -72,6 +73,7 @@ class Traces:
         Raises:
           CreditError: there is none.
         """
+        expect("trace", trace, (str, int, np.integer), "the id of a trace, or its row")
         if isinstance(trace, str):
             rows = np.flatnonzero(np.asarray(self.traces["trace"]) == trace)
             if len(rows) == 0:
@@ -87,10 +89,14 @@ class Traces:
         In formats whose record is a whole trace (native, one trace a line) that is the trace's record.
 
         Raises:
-          CreditError: the batch was read from standard input or a format without text, or the file has changed.
+          CreditError: no such event; the batch was read from standard input or a format without text, or the file has
+            changed.
         """
         from graphs.readers.source import Source  # readers import this module
 
+        expect("event", event, (int, np.integer), "the row of an event")
+        if not 0 <= event < self.events.num_rows:
+            raise CreditError(f"event is {event}; expected 0 to {self.events.num_rows - 1}")
         file, offset = self.events["file"][event].as_py(), self.events["offset"][event].as_py()
         path = Path(file)
         if not path.is_file() or offset is None or offset < 0:
@@ -111,6 +117,14 @@ class Traces:
             f"Traces({n.traces} traces in {groups} groups, {n.events} events, {n.agents} agents, "
             f"{len(self.problems)} problems)"
         )
+
+
+def _refuse_as_arrays(*_: object) -> NoReturn:
+    raise CreditError("got Traces where arrays are expected; pass traces.graph and traces.reward to a method")
+
+
+# By this a jitted function takes its arguments apart: a batch in place of its graph is a mistake of the first day.
+jax.tree_util.register_pytree_node(Traces, _refuse_as_arrays, _refuse_as_arrays)
 
 
 def assemble(

@@ -14,13 +14,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphs.errors import CreditError, NothingReadError, Problem, excerpt
+from graphs.errors import CreditError, NothingReadError, Problem, excerpt, expect
 from graphs.limits import DEFAULT, Limits
 from graphs.part import Part
 from graphs.readers.joins import Join
 from graphs.readers.parallel import ALONE, read_files, workers_for
 from graphs.readers.results import is_result
-from graphs.readers.source import Source, find_sources, unreadable
+from graphs.readers.source import Source, check_paths, find_sources, unreadable
 from graphs.record import TraceRecord
 
 if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do without
@@ -92,12 +92,16 @@ def read(
 
     Raises:
       NothingReadError: not one trace is usable.
-      CreditError: an unknown `format`, or `workers` that is no number of processes.
+      CreditError: an unknown `format`, `workers` that is no number of processes, or an argument of a wrong type.
       WorkerError: a process that read was killed.
     """
     from graphs.cache import is_cache, read_cache
+    from graphs.padding import Sizes
     from graphs.traces import assemble
 
+    check_paths(paths)
+    expect("limits", limits, Limits, "graphs.limits.Limits(...)")
+    expect("to", to, (Sizes, type(None)), "graphs.Sizes(events=, edges=, agents=, traces=) or None")
     if len(paths) == 1 and is_cache(paths[0]):
         if format or columns or rewards or groups:
             given = "format, columns, rewards and groups belong to `credit convert`, which made it"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphs.errors import Problem, excerpt
+from graphs.errors import Problem, excerpt, expect
 from graphs.part import Heading, Part
 from graphs.readers.rows import read_rows
 from graphs.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
@@ -43,6 +44,7 @@ class Join:
         """Read the two tables; a row that is ambiguous or malformed becomes a problem, not a guess.
 
         Raises:
+          CreditError: neither a mapping nor the name of a file.
           TraceError: a table that was named cannot be read: to go on without it would read other rewards than asked.
         """
         join = cls(channel, {}, {}, [], {})
@@ -53,6 +55,7 @@ class Join:
     def _fill(self, field: str, given: str | Path | Mapping[str, Any] | None, into: dict[str, Any]) -> None:
         if given is None:
             return
+        expect(f"{field}s", given, (Mapping, str, os.PathLike), f"a mapping of trace id to {field}, or a file's name")
         rows: Iterable[tuple[int, dict[str, Any] | Problem]]
         if isinstance(given, Mapping):
             rows = enumerate(({"trace": trace, field: value} for trace, value in given.items()), start=1)

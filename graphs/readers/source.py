@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import zstandard
 
-from graphs.errors import Problem, excerpt
+from graphs.errors import Problem, excerpt, expect
 from graphs.limits import DEFAULT, Limits
 
 __all__ = ["SUFFIXES", "Source", "TooLargeError", "find_sources", "unreadable"]
@@ -178,11 +178,15 @@ def find_sources(
     A folder is searched to its depths, without following links to folders; a file that is named outright is always a
     source, whatever its suffix; "-" is standard input. Problems: "no-such-file", "not-a-file", "broken-link",
     "empty-folder", "unreadable", and "too-many" for more files than the limit, of which none is a source then.
+
+    Raises:
+      CreditError: a path that is none.
     """
     sources: list[Source] = []
     ignored: list[str] = []
     problems: list[Problem] = []
     paths = list(paths)
+    check_paths(paths)
     for given in paths:
         if not str(given):
             problems.append(Problem("no-such-file", "", 0, "path", excerpt(""), "the name of a file or folder"))
@@ -204,6 +208,16 @@ def find_sources(
         problems.append(Problem("too-many", printable(paths[0]), 0, "paths", f"{len(sources)} files", expected))
         sources = []
     return sources, ignored, problems
+
+
+def check_paths(paths: Iterable[object]) -> None:
+    """Check that paths are texts or `Path`s.
+
+    Raises:
+      CreditError: one is something else, such as a list of paths or an open file.
+    """
+    for path in paths:
+        expect("a path", path, (str, os.PathLike), "the name of a file or folder; several are arguments of their own")
 
 
 def _search(folder: Path, limits: Limits, sources: list[Source], ignored: list[str], problems: list[Problem]) -> None:

@@ -1,0 +1,80 @@
+"""Arguments of a wrong type: the doors say what they expected, since what fails deep inside explains nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("logs") / "log.jsonl"
+    events = [{"id": "1", "type": "message", "agent": "x"}]
+    lines = [{"trace_id": n, "task_id": "k", "events": events, "rewards": {"team": i}} for i, n in enumerate("abc")]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return file
+
+
+@pytest.mark.parametrize("path", [None, 3, ["a.jsonl"], b"a.jsonl", np.zeros(2)])
+@pytest.mark.parametrize("reader", [credit.read, lambda path: credit.read_chunks(path, events=3)])
+def test_a_path_is_a_name(reader: Callable[[Any], Any], path: Any) -> None:
+    with pytest.raises(credit.CreditError, match=f"of type {type(path).__name__}; expected the name of a file"):
+        reader(path)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "expected"),
+    [
+        ("rewards", [1.0, 2.0, 3.0], "a mapping of trace id to reward"),
+        ("rewards", np.ones(3), "a mapping of trace id to reward"),
+        ("groups", 3, "a mapping of trace id to group"),
+        ("limits", {"events": 3}, "Limits"),
+        ("to", (8, 8, 8, 8), "Sizes"),
+    ],
+)
+def test_arguments_of_read(argument: str, value: Any, expected: str, log: Path) -> None:
+    with pytest.raises(credit.CreditError, match=f"{argument} is .*expected .*{expected}"):
+        credit.read(log, **{argument: value})
+
+
+def test_a_batch_in_place_of_its_arrays(log: Path) -> None:
+    traces: Any = credit.read(log)
+    for method in (credit.grpo, credit.rloo, credit.dr_mas, credit.turn_baseline):
+        with pytest.raises(credit.CreditError, match=r"pass traces\.graph and traces\.reward"):
+            method(traces, traces.reward)
+    with pytest.raises(credit.CreditError, match=r"pass traces\.graph and traces\.reward"):
+        credit.grpo(traces.graph, traces)
+
+
+def test_tables_take_a_batch_and_a_result(log: Path, tmp_path: Path) -> None:
+    traces: Any = credit.read(log)
+    result: Any = credit.rloo(traces.graph, traces.reward)
+    for arguments, message in (
+        ((traces, None), "credit is None, of type NoneType; expected what a method returns"),
+        ((traces, result.advantage), "expected what a method returns"),
+        ((result, traces), "of type Credit; expected what credit.read returns"),
+        ((traces.graph, result), "of type EventGraph; expected what credit.read returns"),
+    ):
+        with pytest.raises(credit.CreditError, match=message):
+            credit.table(*arguments)
+    with pytest.raises(credit.CreditError, match="expected an Arrow table"):
+        credit.write_table(result, tmp_path / "x.csv")
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_rows_of_a_batch(log: Path) -> None:
+    traces: Any = credit.read(log)
+    assert traces.index(np.int64(1)) == traces.index("b") == 1
+    for wrong in (None, 1.5, 3, "zz"):
+        with pytest.raises(credit.CreditError, match="trace is"):
+            traces.index(wrong)
+    for wrong in (None, "e", 3, -1):
+        with pytest.raises(credit.CreditError, match="event is"):
+            traces.raw(wrong)
