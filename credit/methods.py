@@ -364,7 +364,7 @@ METHODS: dict[str, Method] = {
         unbiased=False,
         scope="group",
         status="reconstructed",
-        reference="Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO)",
+        reference="Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO); Multi-Turn-RL-Agent mt_grpo_env_trainer.py",
         cost="O(E log E)",
     ),
     "gigpo": Method(

@@ -101,7 +101,8 @@ def gigpo(
 
     R_i is the row's score (outcome plus its own event reward), μ and s are over the samples of its group; G_k is the
     return from the environment step on, ν and z are over the actions of the group with the same anchor. Without scale
-    (the released configuration, "mean_norm") s = z = 1; with it each is its standard deviation plus `eps`.
+    ("mean_norm", the released configuration's default) s = z = 1; with it ("mean_std_norm", which most of the released
+    scripts ask for) each is its standard deviation plus `eps`.
 
     Args:
       graph, reward, event_reward: as in `estimators.grpo`.
@@ -110,8 +111,9 @@ def gigpo(
       env_reward: float [E], the reward r_k of the environment step, at each of its actions; NaN where missing, which
         leaves this and the earlier steps of the trace invalid. None: what arrives at events from this step's first
         action up to the next step's, and the outcome in the last step.
-      discount: γ. The published runs use 0.95; at 1 equal outcomes give exactly 0.
-      weight: w.
+      discount: γ. The released configuration's default is 1 (`algorithm.gamma` in `ppo_trainer.yaml`), its scripts set
+        0.95, for WebShop 0.985. At 1 equal outcomes give exactly 0.
+      weight: w, 1 in all of them.
       by, population: `by=None, population="trace"` is GiGPO: the first row of each trace is a sample of μ and s.
         `by="agent_name", population="row"` is Dr. MAS' form, in which agents share neither baselines nor anchors.
       singleton: what the first term does with a group of one; the released code keeps R_i. An anchor that was met once
@@ -122,8 +124,8 @@ def gigpo(
       infinite.
 
     Reference: Feng et al. 2025, arXiv:2505.10978; Dr. MAS `compute_gigpo_outcome_advantage` at 19c632b, executed,
-    golden `drmas_gigpo`. Its option of joining anchors by the similarity of their texts depends on their order; give
-    similar observations one id instead.
+    golden `drmas_gigpo`; defaults as in its `ppo_trainer.yaml`, read at 0fb67c9. Its option of joining anchors by the
+    similarity of their texts depends on their order; give similar observations one id instead.
     """
     m = members(graph, reward, event_reward, by=by, population=population, aggregate="first")
     n, mean, squares = statistics(m)

@@ -39,9 +39,10 @@ def marshal(
 ) -> Credit:
     """MARSHAL: what a player earns from its turn on, summed first, then against the mean of that player's turns.
 
-    G_k = r_k + γ G_{k+1} over the player's own turns in the trace, r_k the event rewards from its k-th turn up to its
-    next and in the last turn the outcome. A = G_k − μ_p, or (G_k − μ_p) / (sd_p + eps) with scale "std", over all turns
-    of all traces of player p. Summed first, the mean does not depend on how many turns the player went on to play.
+    G_k = r_k + γ G_{k+1} over the turns of an agent instance, r_k the event rewards from its k-th turn up to its next
+    and in the last turn the outcome. A = G_k − μ_p, or (G_k − μ_p) / (sd_p + eps) with scale "std", over all turns of
+    all instances of player p in all traces. Summed first, the mean does not depend on how many turns were still to be
+    played. Two instances of one name in a trace are two sequences of one player, as two rows are there.
 
     Args:
       graph, reward, event_reward: as in `estimators.grpo`; event rewards count for the agent whose event they are at.

@@ -166,8 +166,12 @@ def mt_grpo(
     Returns:
       `Credit` at level "turn", estimand "return" without scale and "score" with it; `stderr` infinite.
 
-    Reference: Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO, two turns: the first gets its own and the outcome's
-    normalised reward, the second the outcome's), here for any number of turns; eps is not stated there.
+    Reference: Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO), here for any number of turns. The authors' code, read but
+    not executed (Multi-Turn-RL-Agent, `mt_grpo_env_trainer.py` at 7860de6, `grpo_env_trainer.py` at 4eeca09), has ddof
+    1, eps 1e-4 and, by default, the sum of the terms (estimator "aae", coefficient 1). It has two turns, up to a tool's
+    answer and after it; the first gets its own and the outcome's normalised reward, the second the outcome's. There
+    each statistic is over all traces of the group, and a trace that no tool answered gets its two rewards added before
+    they are normalised; here it has one turn, and each turn is compared with the traces that have it.
     """
     t = turns(graph, reward, event_reward)
     num = graph.num_events

@@ -75,7 +75,7 @@ def maac(
         count = mine.back(jnp.cumsum(mine.row.astype(jnp.int32)))
         first = jax.ops.segment_min(jnp.where(rows, count, rows.shape[0] + 1), agent, num_segments=graph.num_agents)
         turn = jnp.where(rows, count - first[agent], 0)
-        slice_ = pair_ids(jnp.asarray(graph.agent_name_ids)[agent], turn, rows)
+        slice_ = pair_ids(jnp.asarray(graph.agent_name_ids)[agent], turn, rows, graph.num_agents)
         num, advantage = rows.shape[0], step.credit - step.baseline
         size = segment_count(slice_, num, rows, advantage.dtype)
         mean = segment_mean(advantage, slice_, num, rows)

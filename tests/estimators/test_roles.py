@@ -264,6 +264,36 @@ def test_magrpo_against_a_recursion(fan_outs: list[int], baseline: str) -> None:
     np.testing.assert_allclose(log.gather(result.advantage), expected, rtol=2e-5, atol=2e-6)
 
 
+def test_joint_turns_that_overlap_in_a_log_are_those_that_do_not() -> None:
+    """An agent that answers the first joint turn after another has begun the second belongs to the first."""
+    rng = np.random.default_rng(5)
+    reward = {leaf: float(rng.normal()) for leaf in np.ndindex(2, 2)}
+
+    def by_action(overlapping: set[tuple[int, int]]) -> dict[tuple, float]:
+        rows: dict[str, list] = {name: [] for name in ("trace", "agent", "reward", "context", "node")}
+        names = []
+        for leaf, outcome in reward.items():
+            order = [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+            if leaf in overlapping:
+                order[1], order[2] = order[2], order[1]
+            for agent, d in order:
+                entry = (str(leaf), agent, outcome, f"of {leaf[:d]}", str(leaf[: d + 1]))
+                for name, x in zip(rows, entry, strict=True):
+                    rows[name].append(x)
+                names.append((leaf, agent, d))
+        evidence = {name: rows.pop(name) for name in ("context", "node")}
+        graph, outcomes, log = credit.from_columns(group=[0] * len(names), **rows, evidence=evidence, **SIZES)
+        given = {name: log.evidence[name] for name in evidence}
+        result = credit.magrpo(graph, outcomes, **given)
+        assert log.gather(result.valid).all()
+        return dict(zip(names, np.asarray(log.gather(result.advantage)).tolist(), strict=True))
+
+    apart = by_action(set())
+    assert any(apart.values())
+    for overlapping in ({(0, 1)}, set(reward)):
+        assert by_action(overlapping) == pytest.approx(apart, abs=1e-6)
+
+
 def crossed_tree(alone: bool = False) -> tuple[dict[str, list], np.ndarray, np.ndarray]:
     """Two turns of agents a (two completions) and b (three; "alone": none), all combined; rewards and returns of both.
 
