@@ -13,10 +13,13 @@ import numpy as np
 
 from graphs.errors import CreditError, Problem, excerpt
 
-__all__ = ["DEFAULT", "SMALL_ARCHIVE", "Limits"]
+__all__ = ["DEFAULT", "LARGEST_LIMIT", "SMALL_ARCHIVE", "Limits"]
 
 SMALL_ARCHIVE = 1 << 20
 """Bytes that an archive may unpack to, however well they were packed."""
+
+LARGEST_LIMIT = 10**18 - 1
+"""Of any limit: sums and differences of what it bounds fit 64 bits."""
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # possessive: a long string needs no stack
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -56,22 +59,22 @@ class Limits:
     ratio: int = 1000
 
     def __post_init__(self) -> None:
-        """Check that every limit is an integer above 0.
+        """Check that every limit is an integer from 1 to `LARGEST_LIMIT`.
 
         Raises:
           CreditError: one is not.
         """
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise CreditError(f"limit {field.name!r} is {value!r}; expected an integer, 1 or more")
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_LIMIT:
+                raise CreditError(f"limit {field.name!r} is {value!r}; expected an integer from 1 to {LARGEST_LIMIT}")
 
     @classmethod
     def parse(cls, given: Iterable[str]) -> Limits:
         """Limits from texts `NAME=INTEGER`; dashes in a name stand for underscores.
 
         Raises:
-          CreditError: an unknown name, one given twice, or something that is no integer above 0.
+          CreditError: an unknown name, one given twice, or no integer from 1 to `LARGEST_LIMIT`.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         found: dict[str, int] = {}
@@ -80,9 +83,11 @@ class Limits:
             name = name.replace("-", "_")
             if name not in known or name in found:
                 raise CreditError(f"limit {text!r}; expected NAME=INTEGER, each once, with {', '.join(known)}")
-            if not (value.isascii() and value.isdecimal() and len(value) <= 18):
-                raise CreditError(f"limit {name!r} is {value!r}; expected an integer, 1 or more")
-            found[name] = int(value)
+            number = int(value) if value.isascii() and value.isdecimal() and len(value) <= 100 else 0
+            if not 1 <= number <= LARGEST_LIMIT:
+                expected = f"an integer from 1 to {LARGEST_LIMIT}"
+                raise CreditError(f"limit {name!r} is {excerpt(value)}; expected {expected}")
+            found[name] = number
         return cls(**found)
 
     def refuse_file(self, file: str) -> Problem:

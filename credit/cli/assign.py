@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from credit.cli.outputs import check_folder
 from credit.cli.reading import REFUSED, allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ def assign(
             raise click.BadParameter("standard output is closed; expected it open", param_hint="--output")
     else:
         table_writer(output)
-        if not Path(output).parent.is_dir():
-            raise click.BadParameter(f"folder {str(Path(output).parent)!r} does not exist", param_hint="--output")
+        check_folder(Path(output), "--output")
 
     if chunk_events is not None:
         if critic is not None:

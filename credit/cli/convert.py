@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from credit.cli.outputs import check_folder
 from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
 
 __all__ = ["convert"]
@@ -39,6 +41,8 @@ def convert(
         raise click.BadParameter(f"{output!r}; expected a name ending in .parquet", ctx=ctx)
     if to == "native" and not output.endswith(NATIVE_SUFFIXES):
         raise click.BadParameter(f"{output!r}; expected a name ending in {', '.join(NATIVE_SUFFIXES)}", ctx=ctx)
+    if to != "otlp":
+        check_folder(Path(output), "--output")
     traces = read_traces(paths, **reading)
     if to == "native":
         from graphs.writers import native

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-__all__ = ["output_option", "picture_option", "save_picture", "save_table", "table_path"]
+__all__ = ["check_folder", "output_option", "picture_option", "save_picture", "save_table", "table_path"]
 
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -66,7 +66,7 @@ def table_path(context: click.Context, parameter: click.Parameter, path: Path | 
         from credit.write import table_writer
 
         table_writer(path)
-        _check_folder(path, parameter.opts[0])
+        check_folder(path, parameter.opts[0])
     return path
 
 
@@ -76,10 +76,11 @@ def _picture_path(path: Path | None) -> Path | None:
             raise click.BadParameter(
                 f"{str(path)!r}; expected a name ending in {', '.join(PICTURES)}", param_hint="--plot"
             )
-        _check_folder(path, "--plot")
+        check_folder(path, "--plot")
     return path
 
 
-def _check_folder(path: Path, option: str) -> None:
+def check_folder(path: Path, option: str) -> None:
+    """Refuse an output whose folder is not there, before anything is read."""
     if not path.parent.is_dir():
         raise click.BadParameter(f"folder {str(path.parent)!r} does not exist", param_hint=option)

@@ -55,7 +55,8 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "limits",
             multiple=True,
             metavar="NAME=INTEGER",
-            help="Bound on what is read, as file-bytes=8000000000; may be repeated.",
+            help="Bound on what is read, from 1 to 10^18 - 1, as file-bytes=8000000000; may be repeated. NAME is "
+            "file-bytes, record-bytes, string-bytes, depth, events, edges, files or ratio.",
         ),
     )
 

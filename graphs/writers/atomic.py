@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 __all__ = ["atomic_write"]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # writing fails so, and does not say which file
 
 
 @contextlib.contextmanager
@@ -37,7 +40,9 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
                 _publish(name, path)
         if sys.platform == "win32":
             _publish(name, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            error.filename = str(path)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
@@ -47,13 +52,24 @@ def _publish(name: str, path: Path) -> None:
     mask = os.umask(0)
     os.umask(mask)
     os.chmod(name, 0o666 & ~mask)
-    os.replace(name, path)
+    with _named(path):
+        os.replace(name, path)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors of the system name the file that was asked for, the one that people know, not the temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _create(path: Path) -> tuple[int, str]:
     """A new temporary file, locked."""
     while True:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        with _named(path):
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         if _lock(descriptor) and os.path.exists(name):
             return descriptor, name
         os.close(descriptor)  # another writer took it for abandoned, between its creation and its lock

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
+from graphs.errors import CreditError
 
 from .logs import GOOD, ROOT, run
 
@@ -25,6 +27,19 @@ def test_help_imports_nothing_heavy(args: list[str]) -> None:
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stdout
+
+
+def test_help_names_every_limit() -> None:
+    from graphs.limits import LARGEST_LIMIT, Limits
+
+    told = " ".join(run("assign", "--help").stdout.split())
+    names = [field.name.replace("_", "-") for field in dataclasses.fields(Limits)]
+    assert f"NAME is {', '.join(names[:-1])} or {names[-1]}." in told
+    assert LARGEST_LIMIT == 10**18 - 1 and "from 1 to 10^18 - 1" in told
+    assert Limits.parse([f"files={LARGEST_LIMIT}"]).files == LARGEST_LIMIT
+    for wrong in ("0", str(LARGEST_LIMIT + 1), "1" + "0" * 5000, "1e3"):
+        with pytest.raises(CreditError, match=f"expected an integer from 1 to {LARGEST_LIMIT}"):
+            Limits.parse([f"files={wrong}"])
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
