@@ -64,8 +64,8 @@ class Reconciled(NamedTuple):
     unexplained_variance: jax.Array
 
 
-Columns = tuple[jax.Array, ...]
-"""One array [N] for each channel: on CPU, scatters and gathers of single numbers are faster than of rows."""
+Columns = tuple[jax.Array | None, ...]
+"""One array [N] for each channel, None where no claim so far is of that channel, and nothing is computed for it."""
 
 
 class _Unit(NamedTuple):
@@ -129,29 +129,33 @@ def reconcile(
         unit = _gather_up(ladder[-1], parent, level.amount.shape[1])
         said, error = _claimed(level, columns, width)
         stuck = (unit.sum_variance <= 0) & (error <= 0)
-        conflict.append(jnp.where(stuck, sum(said) - sum(unit.sum), 0))
+        conflict.append(jnp.where(stuck, _total(said, error) - _total(unit.sum, error), 0))
         mean, spread = _weigh(unit.sum, unit.sum_variance, said, error)
         ladder.append(unit._replace(mean=mean, variance=spread))
 
     top = ladder[-1]
-    gap = total - sum(top.mean)
+    gap = total - _total(top.mean, total)
     tau2 = jnp.broadcast_to(jnp.asarray(unexplained_variance, total.dtype), total.shape)
     if fit:
         use = scored & (top.variance > 0)
         count = jnp.sum(jnp.where(use, 1, 0)).astype(total.dtype)
         excess = jnp.sum(jnp.where(use, gap**2 - top.variance, 0)) / jnp.where(count > 0, count, 1)
         tau2 = jnp.where(count > 0, jnp.maximum(excess, 0), jnp.inf) * jnp.ones_like(total)
-    nothing = jnp.zeros_like(total)
-    said = (*(nothing,) * (width - 1), jnp.where(scored, total, 0))
+    said = (*(None,) * (width - 1), jnp.where(scored, total, 0))
     mean, spread = _weigh(top.mean, top.variance, said, jnp.where(scored, tau2, jnp.inf))
 
-    unit_amount, unit_variance = [sum(mean, nothing)], [spread]
+    unit_amount, unit_variance = [_total(mean, spread)], [spread]
+    amount = _rows(mean, spread)
     for unit, below, parent in zip(ladder[:0:-1], ladder[-2::-1], reversed(parents), strict=True):
-        mean, spread = _hand_down(unit, mean, spread, below, parent)
-        unit_amount.append(sum(mean, jnp.zeros_like(spread)))
+        above = mean
+        mean, share, spread = _hand_down(unit, above, spread, below, parent)
+        if below is ladder[0]:
+            heard = tuple(None if own is None else column for own, column in zip(below.mean, mean, strict=True))
+            amount = _rows(heard, share, _rows(above, unit.sum_variance), parent)
+        unit_amount.append(_total(mean, spread))
         unit_variance.append(spread)
     return Reconciled(
-        amount=jnp.stack(mean, axis=1),
+        amount=amount,
         variance=spread,
         unit_amount=tuple(unit_amount[-2::-1]),
         unit_variance=tuple(unit_variance[-2::-1]),
@@ -171,9 +175,13 @@ def _claimed(claims: Claims, columns: tuple[int, ...], width: int) -> tuple[Colu
     some = whole > 0
     parts = jnp.where(there, amount, 0) * weight / jnp.where(some, whole, 1)[None]
     spread = jnp.where(some, 1 / jnp.where(some, whole, 1), jnp.inf)
-    none = jnp.zeros_like(whole)
-    mean = tuple(sum((parts[s] for s, c in enumerate(columns) if c == column), none) for column in range(width))
-    return mean, jnp.where(exactly, 0, spread)
+    of = [[parts[s] for s, c in enumerate(columns) if c == column] for column in range(width)]
+    return tuple(_total(tuple(each), whole) if each else None for each in of), jnp.where(exactly, 0, spread)
+
+
+def _total(columns: Columns, like: jax.Array) -> jax.Array:
+    """The sum over channels; zeros as `like` where there are none."""
+    return sum((column for column in columns if column is not None), jnp.zeros_like(like))
 
 
 def _gather_up(below: _Unit, parent: Array, num: int) -> _Unit:
@@ -181,7 +189,9 @@ def _gather_up(below: _Unit, parent: Array, num: int) -> _Unit:
     whole = segment_sum(below.variance, parent, num)
     dominates = below.variance > DOMINANT * whole[parent]
 
-    def add(values: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def add(values: jax.Array | None) -> tuple[jax.Array | None, jax.Array | None]:
+        if values is None:
+            return None, None
         return segment_sum(values, parent, num), segment_sum(jnp.where(dominates, 0, values), parent, num)
 
     sums, rests = zip(*map(add, below.mean), strict=True)
@@ -195,11 +205,19 @@ def _weigh(mean: Columns, variance: jax.Array, said: Columns, error: jax.Array) 
     error = jnp.where(heard, error, 0)
     whole = jnp.where(heard, variance + error, 1)
     keep, take = jnp.where(heard, error / whole, 1), jnp.where(heard, variance / whole, 0)
-    return tuple(keep * a + take * b for a, b in zip(mean, said, strict=True)), variance * keep
+
+    def between(a: jax.Array | None, b: jax.Array | None) -> jax.Array | None:
+        if a is None or b is None:
+            return take * b if b is not None else None if a is None else keep * a
+        return keep * a + take * b
+
+    return tuple(map(between, mean, said)), variance * keep
 
 
-def _hand_down(unit: _Unit, mean: Columns, spread: jax.Array, below: _Unit, parent: Array) -> tuple[Columns, jax.Array]:
-    """What the parts of each unit come to be, given what the unit came to be."""
+def _hand_down(
+    unit: _Unit, mean: Columns, spread: jax.Array, below: _Unit, parent: Array
+) -> tuple[Columns, jax.Array, jax.Array]:
+    """What the parts of each unit come to be, their shares of what it learnt, and their variances."""
     some = unit.sum_variance > 0
     inverse = jnp.where(some, 1 / jnp.where(some, unit.sum_variance, 1), 0)[parent]
     whole = unit.sum_variance[parent]
@@ -208,8 +226,28 @@ def _hand_down(unit: _Unit, mean: Columns, spread: jax.Array, below: _Unit, pare
     share = below.variance * inverse
     fixed = inverse <= 0
     keep = jnp.where(dominates, others, 1)
-    moved = []
+    moved: list[jax.Array | None] = []
     for column, now, before, rest in zip(below.mean, mean, unit.sum, unit.rest, strict=True):
-        learnt = jnp.where(dominates, (now - rest)[parent], (now - before)[parent])
-        moved.append(jnp.where(fixed, column, keep * column + share * learnt))
-    return tuple(moved), jnp.where(fixed, 0, below.variance * others + share**2 * spread[parent])
+        if now is None:
+            moved.append(None)
+        elif column is None or before is None or rest is None:
+            moved.append(share * now[parent])
+        else:
+            learnt = jnp.where(dominates, (now - rest)[parent], (now - before)[parent])
+            moved.append(jnp.where(fixed, column, keep * column + share * learnt))
+    return tuple(moved), share, jnp.where(fixed, 0, below.variance * others + share**2 * spread[parent])
+
+
+def _rows(columns: Columns, share: jax.Array, above: jax.Array | None = None, parent: Array | None = None) -> jax.Array:
+    """Columns as rows [N, C]; one that is None is `share` times that of `above` [M, C] at `parent`, or else 0.
+
+    Row by row, since the events' columns are the largest arrays there are: nothing but the result is as large.
+    """
+    if above is None or parent is None:
+        return jnp.stack([jnp.zeros_like(share) if column is None else column for column in columns]).T
+    columns, share, above = jax.lax.optimization_barrier((columns, share, above))
+    rows = share[:, None] * above[parent]
+    number = jax.lax.broadcasted_iota(jnp.int32, rows.shape, 1)
+    for i, column in enumerate(columns):
+        rows = rows if column is None else jnp.where(number == i, column[:, None], rows)
+    return rows
