@@ -5,25 +5,35 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from typing import NoReturn
 
 __all__ = ["main"]
 
-INTERRUPTED = 128 + signal.SIGINT
+SHOW_CURSOR = b"\x1b[?25h"  # which a progress bar hides
 
 
 def main() -> None:
     """Run the command line on `sys.argv`; leaves by `SystemExit` with the codes of `credit.cli`."""
-    try:
-        from credit.cli import cli
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # else `nohup` or a caller's own
+            signal.signal(number, _leave)
+    from credit.cli import cli
 
-        cli()
-    except (SystemExit, KeyboardInterrupt) as leaving:
-        if isinstance(leaving, KeyboardInterrupt) or leaving.code == INTERRUPTED:
-            # XLA's threads may still run, and crash an interpreter that is torn down.
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(INTERRUPTED)
-        raise
+    cli()
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    """Leave at once, without unfinished files: 130 when interrupted, 143 when terminated, as by a scheduler.
+
+    No exception, since where Python meets the signal in a callback of JAX it would be ignored, and since XLA's threads,
+    which may still run, crash an interpreter that is torn down.
+    """
+    atomic = sys.modules.get("graphs.writers.atomic")
+    if atomic is not None:
+        atomic.remove_unfinished()
+    if os.isatty(2):
+        os.write(2, SHOW_CURSOR)
+    os._exit(128 + number)
 
 
 if __name__ == "__main__":

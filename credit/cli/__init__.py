@@ -2,7 +2,8 @@
 
 Exit codes: 0 all is well; 1 the call or its options are wrong, or the output cannot be written; 2 nothing could be
 read; 3 some traces were refused and the rest was done (0 with `--allow-bad`); 130 interrupted; 141 the reader of the
-output went away. What the library refuses on purpose is one line `error: ...` on standard error, never a traceback.
+output went away; 143 terminated. What the library refuses on purpose is one line `error: ...` on standard error, and
+never a traceback.
 
 Commands import what they need when they run, so that `credit --help` answers at once; a test sees to it.
 """
@@ -36,9 +37,10 @@ from credit.cli.score import score
 from credit.cli.show import show
 from credit.cli.validate import validate
 
-__all__ = ["BROKEN_PIPE", "INTERRUPTED", "NOTHING_READ", "REFUSED", "USAGE", "cli"]
+__all__ = ["BROKEN_PIPE", "INTERRUPTED", "NOTHING_READ", "REFUSED", "TERMINATED", "USAGE", "cli"]
 
-USAGE, NOTHING_READ, INTERRUPTED, BROKEN_PIPE = 1, 2, 128 + signal.SIGINT, 128 + 13
+USAGE, NOTHING_READ = 1, 2
+INTERRUPTED, BROKEN_PIPE, TERMINATED = 128 + signal.SIGINT, 128 + 13, 128 + signal.SIGTERM  # as shells count signals
 
 
 class Door(click.Group):

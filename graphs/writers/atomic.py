@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-__all__ = ["atomic_write"]
+__all__ = ["atomic_write", "remove_unfinished"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # writing fails so, and does not say which file
 
@@ -31,6 +31,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     path = Path(path)
     _remove_abandoned(path)
     descriptor, name = _create(path)
+    _unfinished.add(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield cast(BinaryIO, file)
@@ -46,6 +47,18 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
+    finally:
+        _unfinished.discard(name)
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary files of this process, which is about to die without unwinding."""
+    for name in list(_unfinished):
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+_unfinished: set[str] = set()
 
 
 def _publish(name: str, path: Path) -> None:

@@ -25,7 +25,7 @@ def test_every_command_and_option_is_described(name: str) -> None:
 
 
 def test_every_exit_code_is_described() -> None:
-    codes = {door.USAGE, door.NOTHING_READ, door.INTERRUPTED, door.BROKEN_PIPE, door.REFUSED, 0}
+    codes = {door.USAGE, door.NOTHING_READ, door.INTERRUPTED, door.BROKEN_PIPE, door.TERMINATED, door.REFUSED, 0}
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)} == codes
 
 
