@@ -45,7 +45,7 @@ _IS_ACTION = [kind in ACTION_TYPES for kind in sorted(EventType)]
 _KEPT = (*TEXT_COLUMNS, "trusted", *EVENT_EVIDENCE)
 _TOP_LEVEL = frozenset(Trace.__struct_encode_fields__)
 _LINES_TO_LOOK_AT = 20
-BATCH_BYTES = 1 << 20
+BATCH_BYTES = 2 << 20
 """Text whose traces become columns at once: enough that calls of NumPy do not count, little enough for the caches."""
 _SHORT_HEAD = 2048
 NEXT_OBJECT = re.compile(rb"\}\s*\{")

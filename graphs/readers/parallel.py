@@ -1,20 +1,28 @@
 """Files read by several processes: the same records, parts and problems in the same order as by one.
 
-The calling process reads too, so that nothing waits for the others to start. They import NumPy, Arrow and the readers,
-not JAX and not the caller's own main module.
+The calling process reads too, and the others are handed files once they have started, so that nothing waits for that.
+They import NumPy, Arrow and the readers, not JAX and not the caller's own main module, and stay a while for the next
+reading.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
+import os
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
 
 from graphs.errors import CreditError, Problem
 from graphs.part import Part
 from graphs.readers.source import Source
 from graphs.record import TraceRecord
+
+if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
 
 __all__ = ["ALONE", "WorkerError", "read_files", "workers_for"]
 
@@ -23,6 +31,9 @@ ALONE = ("native", "who-and-when")
 
 AHEAD = 32
 """Files that are read before their turn at most."""
+
+IDLE = 30
+"""Seconds for which the processes wait for another reading before they end."""
 
 _Items = tuple[list[TraceRecord | Part | Problem], dict[int, Problem]]
 
@@ -53,9 +64,7 @@ def read_files(module: str, sources: Sequence[Source], workers: int) -> Iterator
     Raises:
       WorkerError: one of the processes was killed, or had no memory left.
     """
-    from loky import ProcessPoolExecutor  # a pool whose processes do not run the caller's main module again
-
-    pool = ProcessPoolExecutor(max_workers=workers - 1)
+    pool, started = _started(workers - 1, module)
     given: dict[int, Future[_Items]] = {}
     read: dict[int, _Items] = {}
     free = 0  # the first source that nobody has
@@ -63,7 +72,7 @@ def read_files(module: str, sources: Sequence[Source], workers: int) -> Iterator
     def hand_out() -> None:
         nonlocal free
         busy = sum(not future.done() for future in given.values())
-        while busy < 2 * (workers - 1) and free < len(sources):
+        while started.done() and busy < 2 * (workers - 1) and free < len(sources):
             given[free] = pool.submit(_read_file, module, _fresh(sources[free]))
             free, busy = free + 1, busy + 1
 
@@ -81,9 +90,42 @@ def read_files(module: str, sources: Sequence[Source], workers: int) -> Iterator
             source.refused.update(refused)
     except BrokenProcessPool as error:
         problem = "a process that read logs ended before it was done: it was killed, or memory ran out"
+        _end(pool)
         raise WorkerError(f"{problem}; pass workers=1 to read in this process alone") from error
     finally:
-        pool.shutdown(kill_workers=True)
+        for future in given.values():
+            future.cancel()
+        if not started.done():
+            _end(pool)  # else a caller that ends now would wait for processes that are still starting
+
+
+def _started(processes: int, module: str) -> tuple[ProcessPoolExecutor, Future[None]]:
+    """Processes that read, and a future that is done when the first of them can."""
+    mine = processes, os.getpid(), threading.get_ident()
+    try:
+        pool = _pool(*mine)
+        return pool, pool.submit(_import, module)
+    except BrokenProcessPool:  # killed since the last reading
+        _pool.cache_clear()
+        pool = _pool(*mine)
+        return pool, pool.submit(_import, module)
+
+
+@functools.lru_cache(maxsize=1)
+def _pool(processes: int, pid: int, thread: int) -> ProcessPoolExecutor:
+    """The processes of a thread; a fork of the caller's process has none of them."""
+    from loky import ProcessPoolExecutor  # a pool whose processes do not run the caller's main module again
+
+    return ProcessPoolExecutor(max_workers=processes, timeout=IDLE)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    _pool.cache_clear()
+    pool.shutdown(kill_workers=True)
+
+
+def _import(module: str) -> None:
+    importlib.import_module(f"graphs.readers.{module}")
 
 
 def _fresh(source: Source) -> Source:

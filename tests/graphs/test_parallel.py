@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +37,25 @@ def contents(traces: Traces) -> list[Any]:
     ]  # fmt: skip
 
 
-def test_the_number_of_processes_changes_nothing(tmp_path: Path) -> None:
+def wait_for_processes() -> None:
+    parallel._pool(1, os.getpid(), threading.get_ident()).submit(os.getpid).result()
+
+
+def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = logs(tmp_path)
     alone = read(folder, workers=1)
     assert len(alone.problems) >= 4
+    here, read_file, readers = os.getpid(), parallel._read_file, []
+
+    def noted(module: str, source: Source) -> Any:
+        if os.getpid() == here:
+            wait_for_processes()
+            readers.append(source.name)
+        return read_file(module, source)
+
+    monkeypatch.setattr(parallel, "_read_file", noted)
     assert contents(read(folder, workers=2)) == contents(alone)
+    assert 0 < len(readers) < 6  # the others were read elsewhere
 
 
 def test_a_killed_process_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,11 +64,23 @@ def test_a_killed_process_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def killed(module: str, source: Source) -> Any:  # a local function: its code goes to the other process
         if os.getpid() != here:
             os.kill(os.getpid(), signal.SIGKILL)
+        wait_for_processes()
         return read_file(module, source)
 
     monkeypatch.setattr(parallel, "_read_file", killed)
     with pytest.raises(parallel.WorkerError, match="pass workers=1"):
         read(logs(tmp_path), workers=2)
+
+
+def test_processes_stay_for_the_next_reading_and_are_started_anew_once_killed(tmp_path: Path) -> None:
+    folder = logs(tmp_path)
+    wait_for_processes()
+    first = parallel._pool(1, os.getpid(), threading.get_ident())
+    alone = read(folder, workers=2)
+    assert parallel._pool(1, os.getpid(), threading.get_ident()) is first
+    with pytest.raises(BrokenProcessPool):
+        first.submit(os.kill, first.submit(os.getpid).result(), signal.SIGKILL).result()
+    assert contents(read(folder, workers=2)) == contents(alone)  # which ends before a new process has started
 
 
 def test_processes_are_started_where_they_are_asked_for(tmp_path: Path) -> None:
