@@ -4,7 +4,7 @@
     print(credit.check(mine, scope="group"))
 
 Each law is a function in `LAWS`; it returns "" where the law holds and the counter-example where it does not. They run
-the method on the batches of `credit.law_batches`. `docs/laws.md` says why each of them is one.
+the method on the batches of `credit.laws.batches`. `docs/laws.md` says why each of them is one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 
-from credit.law_batches import Needs
 from credit.laws import arrays, meaning
+from credit.laws.batches import Needs
 from credit.laws.report import LawError, LawReport, LawResult
 from credit.laws.subject import Subject
 from credit.methods import Method, Scope

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credit.law_batches import LARGER, SIZES, Batch, draw_rewards, padded
+from credit.laws.batches import LARGER, SIZES, Batch, draw_rewards, padded
 from credit.laws.subject import NUMBERS, QUICK, Subject, all_masked, differ, numbers, tied
 
 

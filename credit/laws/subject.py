@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from credit.law_batches import SIZES, Batch, Needs, draw_rewards, padded, ragged, regular
+from credit.laws.batches import SIZES, Batch, Needs, draw_rewards, padded, ragged, regular
 from credit.laws.report import LawResult
 from credit.methods import Scope
 from estimators.base import Credit

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.law_batches import regular
+from credit.laws.batches import regular
 from credit.published import PUBLISHED, find_method, key_of
 
 SURVEY = """shared GRPO, MAGRPO, MAPoRL, MARFT, Dr. MAS, CoLLM-MAAC, LangMARL, MALT, MATPO, Puppeteer, Agent Q-Mix,

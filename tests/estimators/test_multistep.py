@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.law_batches import SIZES, padded, ragged
+from credit.laws.batches import SIZES, padded, ragged
 from estimators.chains import grouped_order
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "oracles.json"

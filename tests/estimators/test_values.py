@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.law_batches import regular
+from credit.laws.batches import regular
 from estimators import factored, released, tokens
 from estimators.base import Reason
 

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credit.law_batches import SIZES, padded, ragged
 from credit.laws import LAWS, Subject
+from credit.laws.batches import SIZES, padded, ragged
 from estimators.base import Credit
 from estimators.shapley import plan_exact, shapley
 from estimators.shapley.plan import Plan
