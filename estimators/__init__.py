@@ -6,7 +6,7 @@ imports JAX and NumPy and nothing that reads files, draws or parses a command li
 
 from estimators.agentwise import dr_mas, dr_mas_rloo, reinforce_pp, reinforce_pp_baseline
 from estimators.anchors import gigpo
-from estimators.base import REASONS, Credit, Reason
+from estimators.base import REASONS, Credit, Reason, Recursion
 from estimators.contrast import Contrast, doubly_robust_contrast
 from estimators.control import control_advantage
 from estimators.counterfactual import c3
@@ -46,6 +46,7 @@ __all__ = [
     "Credit",
     "PolicyValue",
     "Reason",
+    "Recursion",
     "agent_lightning",
     "agent_lightning_rows",
     "as_increment",

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["REASONS", "Credit", "Estimand", "Reason", "check_event_array", "check_reward", "finish"]
+__all__ = ["REASONS", "Credit", "Estimand", "Reason", "Recursion", "check_event_array", "check_reward", "finish"]
 
 Estimand = Literal["increment", "return", "total", "effect", "share", "score", "scale"]
 """What an amount estimates; composition adds only like to like (`docs/data-model.md`)."""
@@ -58,6 +58,21 @@ REASONS: tuple[str, ...] = (
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
+class Recursion:
+    """How a return holds what came after: A_t = δ_t + γλ A_{t+1}, with t + 1 the next action of the same chain.
+
+    Attributes:
+      discount, lambda_: γ and λ, numbers.
+      along: "trace" or "agent": whose actions a chain goes through.
+    """
+
+    discount: Array | float
+    lambda_: Array | float
+    along: Literal["trace", "agent"] = dataclasses.field(default="trace", metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Credit:
     """Credit per event: an amount, what is subtracted from it, what it is divided by, and how far to trust it.
 
@@ -76,6 +91,8 @@ class Credit:
       source: whose errors this shares: claims of one source never add precision.
       centred: whether its mean under the policy that acted is zero.
       own_outcome: whether this trace's own reward went into it.
+      recursion: of a return, how it holds what came after, so that it can be taken apart into increments; None of
+        everything else.
     """
 
     credit: Array
@@ -88,6 +105,7 @@ class Credit:
     source: str = dataclasses.field(metadata={"static": True})
     centred: bool = dataclasses.field(metadata={"static": True})
     own_outcome: bool = dataclasses.field(metadata={"static": True})
+    recursion: Recursion | None = None
 
     @property
     def advantage(self) -> Array:
@@ -150,6 +168,7 @@ def finish(
     source: str,
     centred: bool,
     own_outcome: bool,
+    recursion: Recursion | None = None,
 ) -> Credit:
     """Clean padding and invalid events, and name what was computed: the only way out of an estimator.
 
@@ -170,4 +189,5 @@ def finish(
         source=source,
         centred=centred,
         own_outcome=own_outcome,
+        recursion=recursion,
     )

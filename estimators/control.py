@@ -81,7 +81,7 @@ def control_advantage(
     kept: list[Credit] = []
     for claim in claims:
         if claim.estimand != "increment":
-            refused[claim.source] = f"it estimates a {claim.estimand}, not an increment"
+            refused[claim.source] = f"its estimand is {claim.estimand!r}, not 'increment'"
         elif not claim.centred:
             refused[claim.source] = (
                 "it is not centred under the policy that acted, so its mean would enter the gradient"

@@ -5,7 +5,8 @@ was expected at the start, plus all increments, plus what no event explains. So 
 other estimand is converted exactly or refused by name:
 
     increment   as it is
-    return      A_t of an estimator with state values (GAE, R − V): δ_t = A_t − λ A_{t+1}
+    return      A_t of an estimator with state values (GAE, R − V): δ_t = A_t − λ A_{t+1}, undiscounted and over the
+                actions of the whole trace: what is between two actions of one agent is also others' work
     effect      a contrast with the policy-weighted mean of all other alternatives: times (1 − π)
     total       R − b, one number for all actions: says how much there is to divide, nothing about shares: refused
     scale       a normaliser's factor: applied after composition: refused
@@ -20,6 +21,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.chains import chains
@@ -42,25 +44,16 @@ class NotComposableError(CreditError):
     """A credit that says nothing about increments; `source` names it."""
 
     def __init__(self, source: str, estimand: str, why: str) -> None:
-        super().__init__(f"{source!r} estimates a {estimand} and cannot be a claim on increments: {why}")
+        article = "an" if estimand[0] in "aeiou" else "a"
+        super().__init__(f"{source!r} estimates {article} {estimand} and cannot be a claim on increments: {why}")
         self.source, self.estimand = source, estimand
 
 
-def as_increment(
-    graph: EventGraph,
-    credit: Credit,
-    *,
-    lambda_: float = 1.0,
-    discount: float = 1.0,
-    propensity: Array | None = None,
-) -> Credit:
+def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None = None) -> Credit:
     """The same information as a claim on increments.
 
     Args:
-      credit: a method's result.
-      lambda_: for a return, the λ it was computed with.
-      discount: for a return, the discount it was computed with; only 1 converts, since increments of a discounted
-        return do not add up to the reward.
+      credit: a method's result. A return says in `recursion` how it was computed.
       propensity: for an effect, float [E], the probability π with which the action was chosen. Where it is missing, 0
         or 1, there was no alternative to compare with and the claim is invalid.
 
@@ -70,16 +63,32 @@ def as_increment(
     if credit.estimand == "increment":
         return credit
     if credit.estimand == "return":
-        if discount != 1:
-            why = f"increments of a return discounted by {discount:g} do not add up to the reward"
-            raise NotComposableError(credit.source, "return", why)
-        return _from_return(graph, credit, lambda_)
+        return _from_return(graph, credit, _lambda(credit))
     if credit.estimand == "effect":
         if propensity is None:
             why = "it needs the propensity of the chosen action (evidence `propensity`)"
             raise NotComposableError(credit.source, "effect", why)
         return _from_effect(graph, credit, propensity)
     raise NotComposableError(credit.source, credit.estimand, _WHY[credit.estimand])
+
+
+def _lambda(credit: Credit) -> Array | float:
+    """The λ of a return that is taken apart by the next action of its trace.
+
+    Raises:
+      NotComposableError: it is discounted, runs along agents, or does not say how it was computed.
+    """
+    how = credit.recursion
+    if how is None:
+        raise NotComposableError(credit.source, "return", "it does not say with what λ and discount it was computed")
+    discount = np.asarray(how.discount)
+    if (discount != 1).any():
+        why = f"increments of a return discounted by {float(discount.min()):g} do not add up to the reward"
+        raise NotComposableError(credit.source, "return", why)
+    if how.along != "trace":
+        why = f"it runs along the actions of each {how.along}, and what is between two of them is others' work, too"
+        raise NotComposableError(credit.source, "return", why)
+    return how.lambda_
 
 
 @jax.jit

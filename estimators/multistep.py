@@ -15,7 +15,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
 from estimators.chains import Along, Chains, chains
 from graphs.event_graph import Array, EventGraph
 
@@ -59,7 +59,8 @@ def discounted_return(
     actions, earned = _rewards(graph, reward, event_reward, along)
     total = actions.backward(jnp.full_like(earned, 1) * discount, earned)
     zero = jnp.zeros_like(total)
-    return _finish(graph, actions, total, zero, zero.astype(bool), source="discounted_return")
+    how = Recursion(discount, 1.0, along)
+    return _finish(graph, actions, total, zero, zero.astype(bool), how, source="discounted_return")
 
 
 @functools.partial(jax.jit, static_argnames=("along",))
@@ -98,11 +99,18 @@ def gae(
     delta = earned + discount * actions.following(v) - v
     advantage = actions.backward(jnp.full_like(delta, 1) * discount * lambda_, delta)
     missing = actions.backward(jnp.ones_like(delta), jnp.where(there, 0.0, 1.0).astype(delta.dtype)) > 0
-    return _finish(graph, actions, advantage + v, v, missing, source="gae")
+    return _finish(graph, actions, advantage + v, v, missing, Recursion(discount, lambda_, along), source="gae")
 
 
 def _finish(
-    graph: EventGraph, actions: Chains, credit: jax.Array, baseline: jax.Array, missing: jax.Array, *, source: str
+    graph: EventGraph,
+    actions: Chains,
+    credit: jax.Array,
+    baseline: jax.Array,
+    missing: jax.Array,
+    recursion: Recursion,
+    *,
+    source: str,
 ) -> Credit:
     """Back from the order of chains to that of events."""
     reason = jnp.where(actions.row, jnp.where(missing, Reason.NO_EVIDENCE, Reason.VALID), Reason.NO_REWARD)
@@ -118,4 +126,5 @@ def _finish(
         source=source,
         centred=False,
         own_outcome=True,
+        recursion=recursion,
     )

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
 from estimators.chains import Chains, chains
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
@@ -216,4 +216,5 @@ def _finish(
         source=source,
         centred=False,
         own_outcome=True,
+        recursion=None if score else Recursion(1.0, 1.0),
     )

@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from estimators.base import Credit, Estimand, Reason, finish
+from estimators.base import Credit, Estimand, Reason, Recursion, finish
+from estimators.nesting import COARSE_TO_FINE
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide
@@ -66,6 +67,7 @@ def claim(
     unit: str = "event",
     centred: bool = False,
     own_outcome: bool = True,
+    recursion: Recursion | None = None,
 ) -> Credit:
     """A claim made of numbers that no method of this library computed: a judgement file, a critic elsewhere.
 
@@ -74,30 +76,42 @@ def claim(
       estimand: what it estimates; there is no default, since composition adds only like to like.
       source: whose errors it shares.
       where: bool [E], events that it speaks about; all actions by default.
-      stderr: float or [E], standard error of `amount`; infinite says that it is unknown.
-      unit: the level whose units share one number.
+      stderr: float or [E], standard error of `amount`, 0 or more; infinite says that it is unknown.
+      unit: the level whose units share one number: "trace", "role", "subtree", "agent", "turn" or "event".
       centred: whether its mean under the policy that acted is zero, given the log before the event.
       own_outcome: whether this trace's own reward went into it.
+      recursion: for a return, how it holds what came after; without it a return cannot become increments.
 
     Raises:
-      CreditError: no such estimand.
+      CreditError: no such estimand or unit, a `recursion` of anything but a return, or a standard error below 0 or not
+        a number where the claim speaks; it names the first such event.
     """
     if estimand not in ESTIMANDS:
         raise CreditError(f"estimand is {estimand!r}; expected one of {', '.join(ESTIMANDS)}")
+    if unit not in COARSE_TO_FINE:
+        raise CreditError(f"unit is {unit!r}; expected one of {', '.join(COARSE_TO_FINE)}")
+    if recursion is not None and estimand != "return":
+        raise CreditError(f"recursion is given for estimand {estimand!r}; expected it for 'return' only")
     amount = jnp.asarray(amount)
     here = jnp.isfinite(amount) if where is None else jnp.asarray(where) & jnp.isfinite(amount)
+    error = jnp.broadcast_to(jnp.asarray(stderr, amount.dtype), amount.shape)
+    wrong = np.flatnonzero(np.asarray(here & ~(error >= 0)))
+    if len(wrong):
+        found = float(error[wrong[0]])
+        raise CreditError(f"stderr of {source!r} is {found} at event {wrong[0]}; expected 0 or more, inf for unknown")
     return finish(
         graph,
         credit=amount,
         baseline=jnp.zeros_like(amount),
         scale=jnp.ones_like(amount),
-        stderr=jnp.broadcast_to(jnp.asarray(stderr, amount.dtype), amount.shape),
+        stderr=error,
         reason=jnp.where(here, Reason.VALID, Reason.NO_EVIDENCE),
         unit=unit,
         estimand=estimand,
         source=source,
         centred=centred,
         own_outcome=own_outcome,
+        recursion=recursion,
     )
 
 

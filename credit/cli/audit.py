@@ -73,7 +73,7 @@ def audit(
     traces = read_traces(paths, **reading)
     claims, wrong = run_claims(traces, names, given, also, files)
     traces = dataclasses.replace(traces, problems=traces.problems + wrong)
-    ledger = compose_claims(traces, claims, given, **making)
+    ledger = compose_claims(traces, claims, **making)
     found = add_up(traces.graph, total_of(traces), claims, ledger=ledger)
     if as_json:
         import msgspec

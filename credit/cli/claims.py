@@ -85,13 +85,23 @@ def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Rule reconcile: prior standard deviation of a trace's unclaimed events together; else they get 0.",
         ),
         click.option(
-            "--exact", multiple=True, metavar="METHOD", help="Rule reconcile: its errors of 0 are constraints."
+            "--exact",
+            multiple=True,
+            metavar="METHOD",
+            help="Rules increments, reconcile: its errors of 0 are constraints.",
         ),
     )
 
     @functools.wraps(command)
     def gathered(*args: Any, **kwargs: Any) -> Any:
         making = {name: kwargs.pop(name) for name in ("rule", "expected", "tau", "unclaimed", "exact")}
+        for flag, used, rules in (
+            ("--tau", making["tau"] != float("inf"), ("reconcile",)),
+            ("--unclaimed", making["unclaimed"] is not None, ("reconcile",)),
+            ("--exact", making["exact"], ("increments", "reconcile")),
+        ):
+            if used and making["rule"] not in rules:
+                raise click.UsageError(f"{flag} is of --rule {' and '.join(rules)}; it is {making['rule']}")
         return command(*args, making=making, **kwargs)
 
     made: Callable[..., Any] = gathered

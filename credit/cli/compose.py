@@ -83,6 +83,10 @@ def compose(
         raise click.UsageError("--advantage and --advantages-to go together: which advantages, and the file to write")
     if (scale is not None or before) and advantage is None:
         raise click.UsageError("--scale and --decided-before are of advantages; expected --advantage with them")
+    if before and advantage != "control":
+        raise click.UsageError(f"--decided-before is of --advantage control; --advantage is {advantage}")
+    if step and not channels:
+        raise click.UsageError("--step anneals the weights of channels; expected --channel with it")
     if drawn is not None and plot is None:
         raise click.UsageError("--trace says which trace to draw; expected --plot FILE with it")
     check_claims(names, given, also, least=0 if files else 1)
@@ -101,11 +105,11 @@ def compose(
     else:
         claims, wrong = run_claims(traces, names, given, also, files)
         traces = dataclasses.replace(traces, problems=traces.problems + wrong)
-        ledger = compose_claims(traces, claims, given, **making)
+        ledger = compose_claims(traces, claims, **making)
     signal = None
     if advantage is not None:
-        vouched = tuple(claims[name].source if name in claims else name for name in before)
-        signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=vouched)
+        vouched = [source for name in before for source in _sources(name, claims, ledger, weights)]
+        signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=tuple(vouched))
     save_table(ledger.table(traces, level), output)
     if plot is not None:
         from credit.plot import draw_ledger
@@ -132,6 +136,23 @@ def _scale(name: str | None, claims: dict[str, Any]) -> Any:
     return claims.get(name, name) if name is not None else None
 
 
+def _sources(name: str, claims: dict[str, Credit], ledger: Ledger, weights: dict[str, float]) -> list[str]:
+    """The sources of a ledger that a name of the command line stands for: one, or one a channel.
+
+    Raises:
+      CreditError: none does.
+    """
+    found = [claims[name].source] if name in claims else []
+    if weights:
+        known = [*(claim.source for claim in ledger.claims), *ledger.refused]
+        found = [source for source in dict.fromkeys(known) if source in {f"{channel}/{name}" for channel in weights}]
+    if not found:
+        from graphs.errors import CreditError
+
+        raise CreditError(f"--decided-before names {name!r}; expected one of --methods or of the judges")
+    return found
+
+
 def summary(traces: Traces, ledger: Ledger) -> list[str]:
     """What a ledger rests on: who took part, who was refused and why, what nobody explains, which claims disagree."""
     import numpy as np
@@ -146,8 +167,11 @@ def summary(traces: Traces, ledger: Ledger) -> list[str]:
     ]
     if ledger.claims:
         lines.append(f"  took part: {', '.join(dict.fromkeys(claim.source for claim in ledger.claims))}")
-    lines += [f"  refused: {why}" for why in ledger.refused.values()]
-    if np.isfinite(ledger.coverage):
+    for source, why in ledger.refused.items():
+        lines.append(f"  refused: {why}" if repr(source) in why else f"  refused: {source!r}: {why}")
+    if ledger.rule == "shares":
+        lines.append("  explained: not asked, since a split from the top down always comes to the whole reward")
+    elif np.isfinite(ledger.coverage):
         lines.append(f"  explained: {ledger.coverage:.3f} of the variance of reward less what was expected")
     for (a, b), chi in ledger.chi_squared.items():
         if np.isfinite(chi):

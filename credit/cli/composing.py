@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from credit.cli.claims import options_for
-from credit.cli.options import parse_options, run_method
+from credit.cli.options import run_method
 from credit.columns import evidence_array
 from credit.ledger import compose
 from credit.published import find_method
 from credit.validate import returns
-from estimators.increments import NotComposableError, as_increment
 from graphs.errors import CreditError
 from graphs.schema import EVENT_EVIDENCE
 from graphs.traces import Evidence
@@ -35,7 +33,6 @@ Expected = Literal["baseline", "value"]
 def compose_claims(
     traces: Traces,
     claims: Mapping[str, Credit],
-    given: Iterable[str],
     *,
     rule: Rule = "increments",
     expected: Expected = "baseline",
@@ -46,12 +43,8 @@ def compose_claims(
 ) -> Ledger:
     """Compose what methods of a command line found; the log's propensities serve the conversion of effects.
 
-    A return is converted with the λ that its method ran with, which its result does not hold; one that was discounted
-    is refused, since the increments of a discounted return do not add up to the reward.
-
     Args:
       claims: by the names of the command line.
-      given: its `--option`s, METHOD.KEY=VALUE.
       expected: what each trace was worth at its start: "baseline", of the first broadcast among the claims, or else the
         mean of the other traces of the group; "value", the log's value before the first action.
       tau, unclaimed, exact: for the rule "reconcile": `tau`, `scale` and `exact` of `credit.compose`, the latter by the
@@ -63,25 +56,15 @@ def compose_claims(
     """
     propensity = traces.evidence.get("propensity")
     pi = None if propensity is None else evidence_array("float", *propensity)
-    ready: list[Credit] = []
-    refused: dict[str, str] = {}
-    for name, claim in claims.items():
-        if claim.estimand != "return":
-            ready.append(claim)
-            continue
-        try:
-            ready.append(as_increment(traces.graph, claim, lambda_=_lambda(name, claim, given)))
-        except NotComposableError as error:
-            refused[claim.source] = str(error)
     start = None if expected == "baseline" else _value_at_start(traces)
     whole = total_of(traces) if total is None else total
     for name in exact:
         if name not in claims:
             raise CreditError(f"--exact names {name!r}; expected one of the claims, {', '.join(claims)}")
-    ledger = compose(
+    return compose(
         traces.graph,
         whole,
-        ready,
+        tuple(claims.values()),
         rule=rule,
         propensity=pi,
         expected=start,
@@ -89,7 +72,6 @@ def compose_claims(
         scale=unclaimed,
         exact=tuple(claims[name].source for name in exact),
     )
-    return dataclasses.replace(ledger, refused={**ledger.refused, **refused})
 
 
 def total_of(traces: Traces) -> np.ndarray:
@@ -97,25 +79,6 @@ def total_of(traces: Traces) -> np.ndarray:
     total = np.asarray(traces.reward, np.float32).copy()
     total[: traces.sizes.traces] = returns(traces)
     return total
-
-
-def _lambda(name: str, claim: Credit, given: Iterable[str]) -> float:
-    """The λ that a return was computed with.
-
-    Raises:
-      NotComposableError: it was discounted.
-    """
-    method = find_method(name)
-    options = parse_options(name, options_for(name, given))
-
-    def used(option: str) -> float:
-        parameter = inspect.signature(method.fn).parameters.get(option)
-        return 1.0 if parameter is None else float(options.get(option, parameter.default))
-
-    if used("discount") != 1.0:
-        why = f"its discount is {used('discount')}, and increments of a discounted return do not add up to the reward"
-        raise NotComposableError(claim.source, "return", why)
-    return used("lambda_")
 
 
 def _value_at_start(traces: Traces) -> np.ndarray:
@@ -194,7 +157,7 @@ def compose_channels(
         wanted = {m: OF_THE_OUTCOME.intersection(find_method(m).needs) if name != outcome else () for m in names}
         claims = {m: run_method(mine, m, options_for(m, given), options_for(m, also)) for m in names if not wanted[m]}
         stated = tuple(m for m in making.get("exact", ()) if m not in names or m in claims)
-        ledger = compose_claims(mine, claims, given, total=part.total, **{**making, "exact": stated})
+        ledger = compose_claims(mine, claims, total=part.total, **{**making, "exact": stated})
         no = {
             m: f"{m!r} needs {', '.join(sorted(w))}, which says nothing about {name!r}" for m, w in wanted.items() if w
         }

@@ -66,7 +66,7 @@ def explain(
     event_index(traces, trace, event)  # before methods run
     claims, wrong = run_claims(traces, names, given, also, files)
     traces = dataclasses.replace(traces, problems=traces.problems + wrong)
-    ledger = compose_claims(traces, claims, given, **making)
+    ledger = compose_claims(traces, claims, **making)
     receipt = write_receipt(traces, trace, event, claims, ledger=ledger)
     if as_json:
         import msgspec

@@ -33,8 +33,6 @@ def compose(
     expected: Array | None = None,
     outcome: Array | None = None,
     propensity: Array | None = None,
-    lambda_: float = 1.0,
-    discount: float = 1.0,
     tau: float | Literal["fit"] = float("inf"),
     scale: float | None = None,
     exact: Collection[str] = (),
@@ -60,7 +58,7 @@ def compose(
         the claims, else the mean of the other traces of its group, and 0 where there are none. Under rule "shares" with
         shares of a game, v(∅), by default 0.
       outcome: float [T], R − V at the end, where a critic states it; 0 by default.
-      propensity, lambda_, discount: for the conversions.
+      propensity: float [E], π of the chosen actions, by which effects become increments.
       tau: under "reconcile", prior standard deviation of a trace's unexplained: infinite, the total moves no claim; 0,
         it is met wherever an event may move; "fit", estimated from the batch.
       scale: under "reconcile", prior standard deviation of what the unclaimed events of a trace add up to, divided
@@ -71,14 +69,17 @@ def compose(
       span: largest minus smallest outcome that a replay can have.
 
     Raises:
-      CreditError: an unknown rule; entries outside the range of exact arithmetic; under "reconcile", `NestingError` for
-        levels that do not nest, `ContradictionError` for exact claims that exclude each other, `StatedZeroError`.
+      CreditError: an unknown rule; an option that the rule does not have (`tau` and `scale` are of "reconcile", `exact`
+        and `replays` of all but "shares"); entries outside the range of exact arithmetic;
+        under "reconcile", `NestingError` for levels that do not nest, `ContradictionError` for exact claims that
+        exclude each other, `StatedZeroError`.
 
     Source: docs/ledger.md; composition is by increments because these are what adds up: a contrast, a removal or a
     share summed over a trace does not give the reward.
     """
     if rule not in RULES:
         raise CreditError(f"rule is {rule!r}; expected one of {', '.join(map(repr, RULES))}")
+    _check_options(rule, tau, scale, exact, replays or {})
     reward = jnp.asarray(reward)
     scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
     total = jnp.where(scored, reward, 0)
@@ -101,7 +102,7 @@ def compose(
         kept: list[Credit] = []
         for claim in offered:
             try:
-                kept.append(as_increment(graph, claim, lambda_=lambda_, discount=discount, propensity=propensity))
+                kept.append(as_increment(graph, claim, propensity=propensity))
             except NotComposableError as error:
                 refused[claim.source] = str(error)
         if rule == "increments":
@@ -110,6 +111,20 @@ def compose(
             left = total - start - end
             made = by_reconciling(graph, left, scored, kept, refused, exact, replays, span, tau, scale)
     return _partitioned(graph, rule, total, scored, start, end, made, scales, refused)
+
+
+def _check_options(
+    rule: Rule, tau: float | Literal["fit"], scale: float | None, exact: Collection[str], replays: Collection[str]
+) -> None:
+    """Refuse what would be passed over in silence."""
+    for name, used, rules in (
+        ("tau", tau != float("inf"), ("reconcile",)),
+        ("scale", scale is not None, ("reconcile",)),
+        ("exact", bool(exact), ("increments", "reconcile")),
+        ("replays", bool(replays), ("increments", "reconcile")),
+    ):
+        if used and rule not in rules:
+            raise CreditError(f"{name} is given, which rule {rule!r} does not have; expected {' or '.join(rules)}")
 
 
 def _partitioned(

@@ -258,9 +258,8 @@ def by_shares(
     by_level: dict[str, Credit] = {}
     for claim in claims:
         if claim.estimand not in ("share", "score"):
-            refused[claim.source] = (
-                f"it estimates a {claim.estimand}; rule 'shares' divides by shares, scores or budgets"
-            )
+            why = "rule 'shares' divides by shares, scores or budgets"
+            refused[claim.source] = f"its estimand is {claim.estimand!r}; {why}"
         elif claim.unit in by_level:
             refused[claim.source] = f"{by_level[claim.unit].source!r} divides {claim.unit}s already"
         elif claim.unit == "subtree":

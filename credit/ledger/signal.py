@@ -115,9 +115,16 @@ def advantage(
         decided before it chose.
 
     Raises:
-      CreditError: no such kind or scale; or "even" for a ledger that is not an even split.
+      CreditError: no such kind or scale; "even" for a ledger that is not an even split; `baseline`, `beta` or
+        `decided_before` for another kind than "control"; or a source that is not of the ledger.
     """
     graph = ledger.graph
+    if kind != "control" and (baseline is not None or beta is not None or decided_before):
+        raise CreditError(f'baseline, beta and decided_before are of advantage "control"; kind is {kind!r}')
+    known = dict.fromkeys([*(claim.source for claim in ledger.claims), *ledger.refused])
+    for source in decided_before:
+        if source not in known:
+            raise CreditError(f"decided_before names {source!r}; expected one of {', '.join(known) or 'no claims'}")
     actions = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
     beta_used = jnp.zeros((0, graph.num_traces))
     used: tuple[str, ...] = ()

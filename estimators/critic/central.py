@@ -95,6 +95,7 @@ def maac(
         source="maac",
         centred=False,
         own_outcome=True,
+        recursion=None if normalise else step.recursion,
     )
 
 

@@ -7,7 +7,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
 from estimators.chains import chains
 from graphs.event_graph import Array, EventGraph
 
@@ -89,4 +89,5 @@ def puppeteer(
         source="puppeteer",
         centred=False,
         own_outcome=True,
+        recursion=Recursion(discount, 1.0),
     )

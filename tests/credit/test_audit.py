@@ -193,15 +193,15 @@ def test_other_rules_say_who_brought_what(team: Made) -> None:
     """Exact claims and the exact total leave nothing to move; an even split comes from nobody's claim."""
     traces, claims = team
     critic = {"critic": claims["critic"]}
-    moved = compose_claims(traces, critic, (), rule="reconcile", tau=0.5)
+    moved = compose_claims(traces, critic, rule="reconcile", tau=0.5)
     receipt = explain(traces, "t111", "c1", critic, ledger=moved)
     line = receipt.lines[0]
     assert line.weight is None and line.got + receipt.rest == pytest.approx(receipt.entry, abs=1e-6)
-    even = compose_claims(traces, {"broadcast": claims["broadcast"]}, (), rule="shares")
+    even = compose_claims(traces, {"broadcast": claims["broadcast"]}, rule="shares")
     receipt = explain(traces, "t111", "c1", {"broadcast": claims["broadcast"]}, ledger=even)
     assert receipt.rest == pytest.approx(receipt.entry) and receipt.entry == pytest.approx(0.25)
     with pytest.raises(credit.CreditError, match="--exact names 'gae'; expected one of the claims, critic"):
-        compose_claims(traces, critic, (), rule="reconcile", exact=("gae",))
+        compose_claims(traces, critic, rule="reconcile", exact=("gae",))
 
 
 def test_two_claims_of_one_source_are_one_vote(team: Made) -> None:
@@ -252,10 +252,18 @@ def test_compose_writes_entries_that_sum_to_the_reward(tmp_path: Path) -> None:
 
 def test_a_discounted_return_is_refused_by_name(team: Made) -> None:
     traces, claims = team
-    discounted = dataclasses.replace(claims["critic"], estimand="return", source="gae")
-    for name, given in (("MARFT", ()), ("gae", ("gae.discount=0.9",))):
-        ledger = compose_claims(traces, {name: discounted, "rloo": claims["broadcast"]}, given)
-        assert "its discount is 0.9" in ledger.refused["gae"] and not ledger.claims
+    how = credit.Recursion(discount=0.9, lambda_=0.95)
+    discounted = dataclasses.replace(claims["critic"], estimand="return", source="gae", recursion=how)
+    ledger = compose_claims(traces, {"MARFT": discounted, "rloo": claims["broadcast"]})
+    assert "a return discounted by 0.9 do not add up" in ledger.refused["gae"] and not ledger.claims
+
+
+def test_what_compose_says_names_who_is_refused_and_claims_nothing_for_a_split(tmp_path: Path) -> None:
+    path, out = log(tmp_path / "x.jsonl"), tmp_path / "x.csv"
+    split = run("compose", path, "-m", "gae,rloo", "--rule", "shares", "-o", out)
+    assert split.exit_code == 0, split.output
+    assert "refused: 'gae': its estimand is 'return'; rule 'shares' divides by shares" in split.stderr
+    assert "explained: not asked" in split.stderr and "1.000" not in split.stderr
 
 
 def test_explain_prints_the_receipt(tmp_path: Path) -> None:
@@ -281,6 +289,9 @@ def test_audit_prints_and_writes(tmp_path: Path) -> None:
     assert plain["overcount"] == pytest.approx(sum(claim["paid"] for claim in plain["claims"].values()))
 
 
+CONTROL = ["compose", "LOG", "--methods", "gae", "-o", "x.csv", "--advantages-to", "y.csv", "--advantage", "control"]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -290,6 +301,15 @@ def test_audit_prints_and_writes(tmp_path: Path) -> None:
         (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--advantage", "entry"], "go together"),
         (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--scale", "dr_mas"], "expected --advantage with them"),
         (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--tau", "-1"], "'-1'; expected inf, fit, or a number"),
+        (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--tau", "0"], "--tau is of --rule reconcile"),
+        (["audit", "LOG", "--methods", "rloo", "--unclaimed", "1"], "--unclaimed is of --rule reconcile; it is inc"),
+        (
+            ["explain", "LOG", "t111", "c0", "--rule", "shares", "--exact", "rloo"],
+            "--exact is of --rule increments and",
+        ),
+        (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--step", "5"], "expected --channel with it"),
+        ([*CONTROL, "--decided-before", "gea"], "--decided-before names 'gea'; expected one of --methods"),
+        ([*CONTROL[:-1], "entry", "--decided-before", "gae"], "--decided-before is of --advantage control"),
         (["explain", "LOG", "t111", "--methods", "rloo"], "expected PATH... TRACE EVENT"),
         (["explain", "LOG", "t9", "c0", "--methods", "rloo"], "trace is 't9'; expected the id of one of the 8 traces"),
         (["explain", "LOG", "t111", "x", "--methods", "rloo"], "event is 'x'; expected the id of one of the 5 events"),

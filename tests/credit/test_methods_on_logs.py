@@ -87,8 +87,8 @@ Q = np.array([[value(leaf[: k + 1]) for k in range(3)] for leaf in LEAVES])
 R = np.array([[float(all(leaf))] * 3 for leaf in LEAVES])
 
 
-def increments(lambda_: float) -> Callable[[credit.Traces, credit.Credit], np.ndarray]:
-    return lambda traces, result: np.asarray(as_increment(traces.graph, result, lambda_=lambda_).credit)
+def increments(traces: credit.Traces, result: credit.Credit) -> np.ndarray:
+    return np.asarray(as_increment(traces.graph, result).credit)
 
 
 def difference(traces: credit.Traces, result: credit.Credit) -> np.ndarray:
@@ -96,7 +96,7 @@ def difference(traces: credit.Traces, result: credit.Credit) -> np.ndarray:
 
 
 TRUTH: dict[str, tuple[tuple[str, ...], Callable[[credit.Traces, credit.Credit], np.ndarray], np.ndarray]] = {
-    "gae": ((), increments(0.95), Q - V),  # at any λ, its increments are the differences of the values
+    "gae": ((), increments, Q - V),  # at any λ, its increments are the differences of the values
     "coma": ((), difference, Q - V),
     "c3": ((), difference, 2 * (Q - V)),  # against the other of two alternatives: (Q − V) / (1 − π)
     "magrpo": (("discount=1.0",), difference, Q - V),  # against the mean of both
@@ -127,7 +127,7 @@ def test_increments_of_a_sampled_world_come_back_from_its_log(tmp_path: Path) ->
     native.write(world.traces(episodes, truth), tmp_path / "x.jsonl")
     logged = read(tmp_path / "x.jsonl")
     graph = logged.graph
-    claim = as_increment(graph, run_method(logged, "gae", ["lambda_=0.95"]), lambda_=0.95)
+    claim = as_increment(graph, run_method(logged, "gae", ["lambda_=0.8"]))
     expected = np.array(truth.flat(graph.num_events), np.float64)
     actions = np.flatnonzero(graph.action_mask)
     last = actions[np.searchsorted(graph.trace_ids[actions], np.arange(logged.sizes.traces), side="right") - 1]

@@ -262,8 +262,49 @@ def test_sources_that_disagree_or_agree_too_well_are_pointed_out() -> None:
     assert "share rollouts" in warned(0.05)[0]
 
 
-def test_a_discounted_return_is_refused_by_name() -> None:
+def test_a_return_is_taken_apart_as_it_was_computed() -> None:
     graph, _ = batch()
-    returns = increments(graph, np.zeros(1280), estimand="return", source="gae")
-    ledger = credit.compose(graph, np.zeros(8), [returns], discount=0.9)
-    assert "discounted by 0.9 do not add up" in ledger.refused["gae"]
+    rng = np.random.default_rng(7)
+    value, reward = rng.normal(size=1280), rng.normal(size=8)
+    steps = [
+        credit.compose(graph, reward, [credit.gae(graph, reward, value=value, lambda_=x)]).increments
+        for x in (0.0, 0.7)
+    ]
+    np.testing.assert_allclose(steps[0], steps[1], atol=1e-5)
+    discounted = credit.gae(graph, reward, value=value, discount=0.9)
+    assert "discounted by 0.9 do not add up" in credit.compose(graph, reward, [discounted]).refused["gae"]
+    unsaid = increments(graph, np.zeros(1280), estimand="return", source="mine")
+    assert "does not say with what λ" in credit.compose(graph, reward, [unsaid]).refused["mine"]
+    how = credit.Recursion(discount=1.0, lambda_=0.0)
+    said = increments(graph, value, estimand="return", source="mine", recursion=how)
+    assert credit.compose(graph, reward, [said]).refused == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"tau": 0.5}, "tau is given, which rule 'increments' does not have"),
+        ({"scale": 0.5}, "scale is given, which rule 'increments' does not have"),
+        ({"rule": "shares", "exact": ["a"]}, "exact is given, which rule 'shares' does not have"),
+        ({"rule": "shares", "replays": {"a": np.ones(1280)}}, "replays is given, which rule 'shares' does not have"),
+    ],
+)
+def test_an_option_that_would_be_passed_over_is_refused(options: dict[str, object], why: str) -> None:
+    graph, _ = batch()
+    with pytest.raises(credit.CreditError, match=why):
+        credit.compose(graph, np.zeros(8), [increments(graph, np.zeros(1280), source="a")], **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"stderr": -0.1}, r"stderr of 'a' is -0.1\d* at event 0; expected 0 or more, inf for unknown"),
+        ({"stderr": np.nan}, "stderr of 'a' is nan at event 0"),
+        ({"unit": "team"}, "unit is 'team'; expected one of trace, role, subtree, agent, turn, event"),
+        ({"recursion": credit.Recursion(1.0, 1.0)}, "recursion is given for estimand 'increment'"),
+    ],
+)
+def test_a_claim_that_cannot_be_is_refused(options: dict[str, object], why: str) -> None:
+    graph, _ = batch()
+    with pytest.raises(credit.CreditError, match=why):
+        credit.claim(graph, np.zeros(1280), **{"estimand": "increment", "source": "a", **options})  # type: ignore[arg-type]

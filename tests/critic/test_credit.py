@@ -95,7 +95,7 @@ def test_logged_values_alone_give_increments_of_blocks(episodes: QualityEpisodes
     trace = graph.trace_ids
     start = before[np.flatnonzero(graph.action_mask & (np.arange(N * T) % T == 1))]
     np.testing.assert_allclose(np.bincount(trace, np.asarray(found.credit)), reward - start, atol=2e-6)
-    same = as_increment(graph, gae(graph, reward, value=before, lambda_=0.95), lambda_=0.95)
+    same = as_increment(graph, gae(graph, reward, value=before, lambda_=0.95))
     np.testing.assert_allclose(found.credit, same.credit, atol=2e-6)
     gone = critic_increments(graph, reward, value=np.where(np.arange(N * T) == 5, np.nan, before))
     assert [int(gone.reason[i]) for i in (4, 5, 6)] == [Reason.NO_EVIDENCE, Reason.NO_EVIDENCE, Reason.VALID]

@@ -181,7 +181,7 @@ def test_conversions_are_exact_or_refused() -> None:
     value = np.full(graph.num_events, np.nan, np.float32)
     value[rows.event] = rng.normal(size=24)
     for lambda_ in (1.0, 0.7):
-        made = as_increment(graph, credit.gae(graph, reward, value=value, lambda_=lambda_), lambda_=lambda_)
+        made = as_increment(graph, credit.gae(graph, reward, value=value, lambda_=lambda_))
         amounts = np.asarray(rows.gather(made.credit)).reshape(6, 4)
         v = value[rows.event].reshape(6, 4)
         expected = np.concatenate([v[:, 1:], reward[:6, None]], axis=1) - v
@@ -189,8 +189,18 @@ def test_conversions_are_exact_or_refused() -> None:
     for method in (credit.rloo, credit.dr_mas, credit.pass_at_k):
         with pytest.raises(NotComposableError):
             as_increment(graph, method(graph, reward))
+    for options, why in (
+        ({"discount": 0.9}, "a return discounted by 0.9 do not add up"),
+        ({"along": "agent"}, "along the actions of each agent"),
+    ):
+        with pytest.raises(NotComposableError, match=why):
+            as_increment(graph, credit.gae(graph, reward, value=value, **options))
+    with pytest.raises(NotComposableError, match="along the actions of each agent"):
+        as_increment(graph, credit.maac(graph, reward, value=value, normalise=False))
+    with pytest.raises(NotComposableError, match="does not say with what λ"):
+        as_increment(graph, claim(graph, rows, np.ones((6, 4)), estimand="return"))
     contrast = claim(graph, rows, np.ones((6, 4)), estimand="effect")
-    with pytest.raises(NotComposableError, match="propensity"):
+    with pytest.raises(NotComposableError, match="estimates an effect .* propensity"):
         as_increment(graph, contrast)
     propensity = np.full(graph.num_events, np.nan)
     propensity[rows.event] = np.tile([0.25, 1.0, 0.0, np.nan], 6)
