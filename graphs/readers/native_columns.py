@@ -60,13 +60,13 @@ def columns(traces: Sequence[Decoded], file: str, limits: Limits) -> tuple[Part,
         return _nothing(), np.zeros(len(wires), bool)
     ends = np.cumsum(counts)
     field = _fields(events)
-    edges = _Edges(wires, events, ends - counts, limits, plain)
     trace_of = np.repeat(np.arange(len(wires)), counts)
+    edges = _Edges(wires, field["id"], trace_of, limits, plain)
     types = pc.index_in(field["type"], _EVENT_NAMES).to_numpy().astype(np.int32)
     for name in COUNTS:
         if name in field:
             amounts = _floats(field[name])
-            plain[trace_of[amounts % 1 > 0]] = False
+            plain[trace_of[np.floor(amounts) < amounts]] = False
     team = _Team(wires, field, types, trace_of, edges, plain)
     turns = _stated_turns(events, team.agents, trace_of, plain) if hasattr(events[0], "turn") else None
     if turns is None:
@@ -153,41 +153,30 @@ class _Edges:
     """Edges of all traces by position of their ends; a trace with an edge that does not run forward is not plain."""
 
     def __init__(
-        self,
-        wires: Sequence[Trace],
-        events: list[msgspec.Struct],
-        starts: np.ndarray,
-        limits: Limits,
-        plain: np.ndarray,
+        self, wires: Sequence[Trace], ids: pa.Array, trace_of: np.ndarray, limits: Limits, plain: np.ndarray
     ) -> None:
-        ids = [event.id for event in events]  # type: ignore[attr-defined]
-        senders: list[int] = []
-        receivers: list[int] = []
-        types: list[int] = []
-        counts = np.zeros(len(wires), np.int64)
-        for i, (wire, start) in enumerate(zip(wires, starts.tolist(), strict=True)):
-            stop = start + len(wire.events)
-            index = dict(zip(ids[start:stop], range(start, stop), strict=True))
-            edges = wire.edges or ()
-            plain[i] &= len(index) == stop - start and len(edges) <= limits.edges
-            if not edges or not plain[i]:
-                continue
-            try:
-                here = [index[edge.src] for edge in edges], [index[edge.dst] for edge in edges]
-            except KeyError:
-                plain[i] = False
-                continue
-            senders += here[0]
-            receivers += here[1]
-            types += [EDGE_CODES[edge.type] for edge in edges]
-            counts[i] = len(edges)
-        self.ends = np.cumsum(counts)
-        self.senders = np.fromiter(senders, np.int32, len(senders))
-        self.receivers = np.fromiter(receivers, np.int32, len(receivers))
-        self.types = np.frombuffer(bytes(types), np.uint8).astype(np.int32)
-        backward = self.senders >= self.receivers
-        if backward.any():
-            plain[np.searchsorted(self.ends, np.flatnonzero(backward), side="right")] = False
+        counts = np.array([len(wire.edges or ()) for wire in wires])
+        plain &= counts <= limits.edges
+        edges = [edge for wire in wires for edge in wire.edges or ()]
+        types = np.frombuffer(bytes([EDGE_CODES[edge.type] for edge in edges]), np.uint8).astype(np.int32)
+        ends = (
+            pa.array([edge.src for edge in edges], pa.string()),
+            pa.array([edge.dst for edge in edges], pa.string()),
+        )
+        words = pa.concat_arrays([ids, *ends]).dictionary_encode()
+        of_edge = np.repeat(np.arange(len(wires)), counts)
+        keys = words.indices.to_numpy() + np.concatenate([trace_of, of_edge, of_edge]) * len(words.dictionary)
+        n = len(trace_of)
+        found = pc.index_in(pa.array(keys), pa.array(keys[:n])).fill_null(-1).to_numpy()
+        places, senders, receivers = np.split(found, [n, n + len(edges)])
+        plain[trace_of[places != np.arange(n)]] = False  # an id of two events
+        plain[of_edge[(senders < 0) | (receivers < 0)]] = False
+        if not plain.all():  # an edge without an end must not seem to be one of another trace
+            kept = plain[of_edge]
+            senders, receivers, types, of_edge = senders[kept], receivers[kept], types[kept], of_edge[kept]
+        plain[of_edge[senders >= receivers]] = False
+        self.senders, self.receivers, self.types = senders, receivers, types
+        self.ends = np.cumsum(np.bincount(of_edge, minlength=len(wires)))
 
 
 class _Team:
