@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from graphs.errors import CreditError, excerpt
 
-__all__ = ["ColumnError", "as_arrow", "by_appearance", "factorise", "finite", "numbers", "renumber"]
+__all__ = ["ColumnError", "as_arrow", "begins", "by_appearance", "factorise", "finite", "numbers", "renumber"]
 
 SPARSE = 4  # a table of all possible integers is faster than hashing while it is not longer than so many times N
 SHOWN = 5  # row numbers that an error names
@@ -54,10 +54,9 @@ def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarra
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
     """Integers in [0, room) renumbered by first appearance, int64 [N], and the row where each first appears."""
-    sorted_already = np.all(codes[1:] >= codes[:-1])
-    steps = np.diff(codes if sorted_already else np.maximum.accumulate(codes), prepend=-1)
-    if steps.max() <= 1:  # they are so numbered already
-        return codes, np.flatnonzero(steps)
+    highest = codes if np.all(codes[1:] >= codes[:-1]) else np.maximum.accumulate(codes)
+    if codes[0] == 0 and np.all(highest[1:] - highest[:-1] <= 1):  # they are so numbered already
+        return codes, begins(highest)
     first = np.full(room, len(codes), np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several assignments to one place the last counts
     there = np.zeros(len(codes), bool)
@@ -66,6 +65,11 @@ def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]
     rank = np.empty(room, np.int64)
     rank[codes[rows]] = np.arange(len(rows))
     return rank[codes], rows
+
+
+def begins(codes: np.ndarray) -> np.ndarray:
+    """The rows at which the value differs from that of the row before, the first among them."""
+    return np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
 
 
 def numbers(column: str, values: Any, n: int) -> np.ndarray:
