@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from graphs.errors import CreditError, excerpt
 
@@ -31,25 +32,23 @@ class ColumnError(CreditError):
 def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarray, pa.Array]:
     """Ids as dense integers numbered by first appearance, int64 [N], and the distinct ids in that order."""
     array = as_arrow(column, values, n)
-    if pa.types.is_dictionary(array.type):
-        words, codes = array.dictionary.dictionary_encode(), array.indices
-        _no_nulls(column, array)
-        names = words.dictionary
-        distinct = len(names) == len(array.dictionary)
-        array = codes if distinct else words.indices.take(codes)  # equal words become one, nulls among words show
-    else:
-        names = None
-    kind = array.type if names is None else names.type
+    encoded = pa.types.is_dictionary(array.type)
+    kind = array.type.value_type if encoded else array.type
     _no_nulls(column, array)
-    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    if not _is_id(kind):
         raise ColumnError(column, [], f"ids are of type {kind}; expected strings or integers")
-    if names is not None:
-        given = array.to_numpy(zero_copy_only=False).astype(np.int64)
-        codes, first = by_appearance(given, len(names))
-        as_given = codes is given and len(first) == len(names)
-        return codes, names if as_given else names.take(pa.array(given[first]))
-    encoded = array.dictionary_encode()
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
+    if not encoded:
+        array = array.dictionary_encode()
+        return array.indices.to_numpy(zero_copy_only=False).astype(np.int64), array.dictionary
+    names, codes = array.dictionary, array.indices
+    if not _rising(names):
+        words = names.dictionary_encode()
+        names, codes = words.dictionary, words.indices.take(codes)  # equal words become one, nulls among words show
+        _no_nulls(column, codes)
+    given = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    ids, first = by_appearance(given, len(names))
+    as_given = ids is given and len(first) == len(names)
+    return ids, names if as_given else names.take(pa.array(given[first]))
 
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
@@ -65,6 +64,15 @@ def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]
     rank = np.empty(room, np.int64)
     rank[codes[rows]] = np.arange(len(rows))
     return rank[codes], rows
+
+
+def _rising(words: pa.Array) -> bool:
+    """Whether each word is greater than the one before, so that all differ: true of pandas' categories."""
+    return words.null_count == 0 and pc.all(pc.less(words[:-1], words[1:])).as_py() is not False
+
+
+def _is_id(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def begins(codes: np.ndarray) -> np.ndarray:

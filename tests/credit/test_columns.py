@@ -126,6 +126,9 @@ def containers() -> list[Any]:
         pa.DictionaryArray.from_arrays(
             pa.array([3, 1, 0, 1, 2, 4, 4, 2], pa.int8()), pa.array(["a", "b", "c", "a", "d"])
         ),
+        pa.DictionaryArray.from_arrays(pa.array([2, 3, 2, 3, 0, 1, 1, 0]), pa.array(["a", "b", "c", "d"])),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1, 3, 4, 4, 3]), pa.array(["a", "b", "c", "d", "e"])),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1, 2, 3, 3, 2]), pa.array([-5, 0, 7, 8])),
         pandas.Series(TRACE),
         pandas.Series(TRACE, dtype="category"),
         pandas.Categorical(TRACE, categories=["d", "c", "unused", "b", "a"]),
@@ -204,6 +207,9 @@ def test_without_agents_each_trace_has_one() -> None:
         ({"trace": ["a", None, "a", "b", "c", "d", "d", None]}, [1, 7], "'trace'.*2 of 8 rows have no id"),
         ({"group": np.array([None] * 8, object)}, [0, 1, 2, 3, 4], "'group'.*8 of 8 rows have no id.*…"),
         ({"trace": pa.array(["a", None] * 4).dictionary_encode()}, [1, 3, 5, 7], "no id"),
+        ({"trace": pa.DictionaryArray.from_arrays([0, 1] * 4, ["a", None])}, [1, 3, 5, 7], "no id"),
+        ({"agent": pa.DictionaryArray.from_arrays([0, 1] * 4, pa.array([[1], [2]]))}, [], "'agent'.*list<"),
+        ({"agent": pa.DictionaryArray.from_arrays([0, 1] * 4, [False, True])}, [], "'agent'.*bool; expected"),
         ({"agent": ["S"] * 7}, [], "'agent'.*has 7 rows; column 'trace' has 8"),
         ({"agent": ["S", 1] * 4}, [], "'agent'.*one type"),
         ({"agent": [0.5] * 8}, [], "'agent'.*double; expected strings or integers"),
