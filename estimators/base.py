@@ -63,12 +63,12 @@ class Recursion:
 
     Attributes:
       discount, lambda_: γ and λ, numbers.
-      along: "trace" or "agent": whose actions a chain goes through.
+      along: "trace", "agent" or "causal": whose actions a chain goes through; "causal" has means over several.
     """
 
     discount: Array | float
     lambda_: Array | float
-    along: Literal["trace", "agent"] = dataclasses.field(default="trace", metadata={"static": True})
+    along: Literal["trace", "agent", "causal"] = dataclasses.field(default="trace", metadata={"static": True})
 
 
 @jax.tree_util.register_dataclass

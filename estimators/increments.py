@@ -76,7 +76,7 @@ def _lambda(credit: Credit) -> Array | float:
     """The λ of a return that is taken apart by the next action of its trace.
 
     Raises:
-      NotComposableError: it is discounted, runs along agents, or does not say how it was computed.
+      NotComposableError: it is discounted, does not run along the trace, or does not say how it was computed.
     """
     how = credit.recursion
     if how is None:
@@ -86,7 +86,8 @@ def _lambda(credit: Credit) -> Array | float:
         why = f"increments of a return discounted by {float(discount.min()):g} do not add up to the reward"
         raise NotComposableError(credit.source, "return", why)
     if how.along != "trace":
-        why = f"it runs along the actions of each {how.along}, and what is between two of them is others' work, too"
+        path = "the causal graph" if how.along == "causal" else f"the actions of each {how.along}"
+        why = f"it runs along {path}, and what is between two of its actions is others' work, too"
         raise NotComposableError(credit.source, "return", why)
     return how.lambda_
 

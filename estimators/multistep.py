@@ -5,28 +5,43 @@ of one agent instance ("agent"). Index t counts the actions of a chain. The rewa
 it up to the next action of the chain: its own event reward, those of the events that follow it and no policy chose, and
 on the last action the trace's outcome. (Sutton and Barto write R_{t+1} for this r_t.)
 
-The recursions y_t = a_t y_{t+1} + b_t are associative scans over the flat batch: no loop over events or traces.
+The recursions y_t = a_t y_{t+1} + b_t are associative scans over the flat batch: no loop over events or traces. Along
+the causal graph ("causal") an action may lead to several at once, and to none of those that are logged next; the
+recursion then takes the mean over what it led to (`estimators.causal`).
 """
 
 from __future__ import annotations
 
 import functools
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
-from estimators.chains import Along, Chains, chains
+from estimators.causal import Walks, walks
+from estimators.chains import Chains, chains
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["discounted_return", "gae"]
 
+Along = Literal["trace", "agent", "causal"]
 
-def _rewards(graph: EventGraph, reward: Array, event_reward: Array | None, along: Along) -> tuple[Chains, jax.Array]:
-    """The chains of actions whose trace has an outcome, and r_t on them."""
+
+def _rewards(
+    graph: EventGraph, reward: Array, event_reward: Array | None, along: Along
+) -> tuple[Chains | Walks, jax.Array]:
+    """The chains, or the walks, of actions whose trace has an outcome, and r_t on them."""
     outcome, scored = check_reward(graph, reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
-    actions = chains(graph, real & jnp.asarray(graph.action_mask) & scored[trace], along)
+    rows = real & jnp.asarray(graph.action_mask) & scored[trace]
+    if along == "causal":
+        step = jnp.zeros_like(outcome[trace])
+        if event_reward is not None:
+            step = check_event_array(graph, "event_reward", event_reward)[0].astype(outcome.dtype)
+        paths = walks(graph, rows)
+        return paths, paths.arriving(step, outcome[trace])
+    actions = chains(graph, rows, along)
     ends = actions.take(outcome[trace])
     earned = jnp.where(actions.last, ends, jnp.zeros_like(ends))
     if event_reward is not None:
@@ -51,7 +66,7 @@ def discounted_return(
     Args:
       graph, reward, event_reward: as in `estimators.grpo`.
       discount: γ, applied once for each action of the chain.
-      along: "trace" or "agent", the chain.
+      along: "trace", "agent" or "causal", as in `gae`.
 
     Returns:
       `Credit` at level "event", estimand "return"; `stderr` infinite.
@@ -85,7 +100,12 @@ def gae(
       graph, reward, event_reward: as in `estimators.grpo`.
       discount, lambda_: γ and λ, applied once for each action of the chain.
       along: "trace": through the team's chain of actions, whoever acts (MARFT; C3's MAPPO over role turns); "agent":
-        each agent instance on its own, with the outcome on its last action.
+        each agent instance on its own, with the outcome on its last action; "causal": from an action to those that it
+        led to, over events that no policy chose. There r_t, V_{t+1} and A_{t+1} are means over walks along the edges,
+        each edge out of an event equally likely, and the outcome arrives where a walk ends. What runs side by side then
+        discounts nothing but what it leads to, and what is earned elsewhere meanwhile does not count: a bias where
+        others have rewards of their own, none where there is an outcome only. Where each event has one successor it is
+        "trace". A trace of several events without an edge is invalid.
 
     Returns:
       `Credit` at level "event", estimand "return"; `stderr` infinite.
@@ -104,7 +124,7 @@ def gae(
 
 def _finish(
     graph: EventGraph,
-    actions: Chains,
+    actions: Chains | Walks,
     credit: jax.Array,
     baseline: jax.Array,
     missing: jax.Array,
@@ -113,6 +133,8 @@ def _finish(
     source: str,
 ) -> Credit:
     """Back from the order of chains to that of events."""
+    if isinstance(actions, Walks):
+        missing = missing | ~actions.told
     reason = jnp.where(actions.row, jnp.where(missing, Reason.NO_EVIDENCE, Reason.VALID), Reason.NO_REWARD)
     return finish(
         graph,

@@ -31,6 +31,7 @@ SETTINGS: dict[str, credit.Method] = {
         ("dr_mas_rloo vanilla", "dr_mas_rloo", {"by": None, "population": "trace"}),
         ("reinforce_pp_baseline by agent", "reinforce_pp_baseline", {"by": "agent_name", "population": "row"}),
         ("gae along agents", "gae", {"along": "agent", "discount": 0.9}),
+        ("gae along causes", "gae", {"along": "causal", "discount": 0.9}),
     )
 }
 SETTINGS["reinforce_pp with tokens"] = dataclasses.replace(credit.METHODS["reinforce_pp"], needs=("tokens",))
