@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from credit.cli.outputs import check_folder
-from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
+from credit.cli.reading import allow_bad, exit_code, keep_logs, list_problems, read_traces, reads_logs, stderr, words
 
 __all__ = ["convert"]
 
+OTLP_FILES = ("spans.jsonl", "logs.jsonl")
 NATIVE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
@@ -41,7 +42,10 @@ def convert(
         raise click.BadParameter(f"{output!r}; expected a name ending in .parquet", ctx=ctx)
     if to == "native" and not output.endswith(NATIVE_SUFFIXES):
         raise click.BadParameter(f"{output!r}; expected a name ending in {', '.join(NATIVE_SUFFIXES)}", ctx=ctx)
-    if to != "otlp":
+    if to == "otlp":
+        for name in OTLP_FILES:
+            keep_logs(ctx, Path(output, name), "--output")
+    else:
         check_folder(Path(output), "--output")
     traces = read_traces(paths, **reading)
     if to == "native":

@@ -23,6 +23,7 @@ __all__ = [
     "REFUSED",
     "SHOWN",
     "exit_code",
+    "keep_logs",
     "list_problems",
     "plain_table",
     "read_traces",
@@ -74,8 +75,8 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
 
 
 def _keep_inputs(context: click.Context) -> None:
-    """Refuse to write over a file that is read, and to write two outputs into one file."""
-    files: dict[Path, str] = {Path(path).resolve(): "an input" for path in context.params["paths"] if path != "-"}
+    """Refuse to write over a file that is read, by itself or in a folder, and to write two outputs into one file."""
+    files: dict[Path, str] = {}
     options = [p for p in context.command.params if isinstance(p, click.Option) and isinstance(p.type, click.Path)]
     for option in sorted(options, key=lambda p: not getattr(p.type, "exists", False)):
         given = context.params.get(option.name or "")
@@ -83,11 +84,37 @@ def _keep_inputs(context: click.Context) -> None:
             if path is None or str(path) == "-":
                 continue
             place, reads = Path(path).resolve(), getattr(option.type, "exists", False)
-            if place in files and not reads:
-                raise click.BadParameter(
-                    f"{str(path)!r} is {files[place]}; expected another file", param_hint=option.opts[0]
-                )
+            if not reads:
+                keep_logs(context, Path(path), option.opts[0])
+                if place in files:
+                    raise click.BadParameter(
+                        f"{str(path)!r} is {files[place]}; expected another file", param_hint=option.opts[0]
+                    )
             files[place] = "an input" if reads else f"written by {option.opts[0]}"
+
+
+def keep_logs(context: click.Context, output: Path, option: str) -> None:
+    """Refuse an output that would take the place of a log that the command reads, by itself or in a folder."""
+    place = output.resolve()
+    inputs = [Path(path).resolve() for path in context.params["paths"] if path != "-"]
+    if place in inputs:
+        problem = "is an input"
+    elif any(log.is_dir() and log in place.parents for log in inputs) and _is_log(place):
+        problem = "is a log in a folder that is read"
+    else:
+        return
+    raise click.BadParameter(f"{str(output)!r} {problem}; expected another file", param_hint=option)
+
+
+def _is_log(path: Path) -> bool:
+    """Whether a file of a folder would be read as a log; tables that this library left there are not."""
+    from graphs.readers.results import is_result
+    from graphs.readers.source import Source, is_log
+
+    if not (path.is_file() and is_log(path)):
+        return False
+    source = Source(str(path), path)
+    return not is_result(source, source.head(1 << 16))
 
 
 _FILE = click.Path(exists=True, dir_okay=False)

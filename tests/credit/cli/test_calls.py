@@ -59,6 +59,19 @@ def test_no_output_replaces_an_input(command: str, good: Path) -> None:
     assert good.read_bytes() == before
 
 
+def test_no_output_replaces_a_log_in_a_folder_that_is_read(good: Path, tmp_path: Path) -> None:
+    before = good.read_bytes()
+    result = run("convert", tmp_path, "-o", good)
+    assert result.exit_code == 1 and "is a log in a folder that is read; expected another file" in result.output
+    good.rename(tmp_path / "spans.jsonl")
+    for logs in (tmp_path, tmp_path / "spans.jsonl"):
+        result = run("convert", logs, "--to", "otlp", "-o", tmp_path)
+        assert result.exit_code == 1 and "expected another file" in result.output
+    assert (tmp_path / "spans.jsonl").read_bytes() == before
+    for _ in range(2):  # a table of results is no log
+        assert run("assign", tmp_path, "-o", tmp_path / "advantages.csv").exit_code == 0
+
+
 def test_two_outputs_are_two_files(good: Path, tmp_path: Path) -> None:
     out = tmp_path / "l.csv"
     result = run("compose", good, "--methods", "rloo", "-o", out, "--advantage", "entry", "--advantages-to", out)
