@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Critic", "fit_critic", "load_critic", "require_extra"]
 
-FORMAT = 1
+FORMAT = 2
 MOST_ROLES = 32  # roles that get a column of their own; the rest share none
 
 
@@ -156,8 +156,8 @@ def load_critic(directory: str | Path) -> Critic:
     kept = json.loads(path.read_text(encoding="utf-8"))
     if kept.get("format") != FORMAT:
         raise CreditError(f"{path} has format {kept.get('format')!r}; expected {FORMAT}")
-    sizes = Architecture(**kept["sizes"])
-    scaler = Scaler(*(np.array([float(x) for x in kept[name]], np.float32) for name in ("mean", "spread")))
+    sizes = Architecture(**{**kept["sizes"], "counts": tuple(kept["sizes"]["counts"])})
+    scaler = Scaler(*(np.array([float(x) for x in kept["scaler"][name]], np.float32) for name in Scaler._fields))
     parameters = load_tree(Path(directory) / "parameters", initial(sizes, kept["members"], 0, 0.0))
     history = tuple(Epoch(*row) for row in kept["history"])
     judged = Judged(**{**kept["judged"], "curve": tuple(map(tuple, kept["judged"]["curve"]))})
@@ -205,8 +205,8 @@ def _save(critic: Critic, folder: Path) -> None:
         "format": FORMAT,
         "sizes": dataclasses.asdict(fitted.sizes),
         "members": len(fitted.parameters["start"].get_value()),
-        "mean": [str(x) for x in fitted.scaler.mean.tolist()],
-        "spread": [str(x) for x in fitted.scaler.spread.tolist()],  # text, since JSON has no infinity
+        # Numbers as text, since JSON has no infinity.
+        "scaler": {name: [str(x) for x in part.tolist()] for name, part in fitted.scaler._asdict().items()},
         "centre": fitted.centre,
         "scale": fitted.scale,
         "history": fitted.history,

@@ -22,6 +22,7 @@ class Corpus(NamedTuple):
 
     Attributes:
       features: float32 [E, F], of real events only, trace after trace.
+      kind: int64 [E], their types.
       start: int64 [T + 1], where the events of each trace begin.
       previous, birth: int64 [E], positions in `features`.
       senders, receivers: int64 [K], likewise; receivers in order.
@@ -31,6 +32,7 @@ class Corpus(NamedTuple):
     """
 
     features: np.ndarray
+    kind: np.ndarray
     start: np.ndarray
     previous: np.ndarray
     birth: np.ndarray
@@ -67,6 +69,7 @@ class Corpus(NamedTuple):
         starts = np.searchsorted(place, np.arange(traces + 1))
         return cls(
             features[:num],
+            np.asarray(graph.event_type)[:num].astype(np.int64),
             starts,
             told.previous[:num].astype(np.int64),
             told.birth[:num].astype(np.int64),
@@ -92,21 +95,28 @@ class Corpus(NamedTuple):
 
 
 class Scaler(NamedTuple):
-    """Means and spreads of columns over the events trained on; a column that never varies there becomes 0."""
+    """Means, spreads and ranges of columns over the events trained on; one that never varies there becomes 0.
+
+    What lies outside of the range is brought to its end: a network says nothing sensible of inputs that it never saw,
+    such as the count of 300 agents after teams of 10, and "as many as there ever were" is what it knows of them.
+    """
 
     mean: np.ndarray
     spread: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
     @classmethod
     def of(cls, features: np.ndarray) -> Scaler:
         """Of float [E, F]; two passes."""
         mean = features.mean(axis=0, dtype=np.float64)
         spread = np.sqrt(np.mean((features - mean) ** 2, axis=0))
-        return cls(mean.astype(np.float32), np.where(spread > 1e-6, spread, np.inf).astype(np.float32))
+        varies = np.where(spread > 1e-6, spread, np.inf).astype(np.float32)
+        return cls(mean.astype(np.float32), varies, features.min(axis=0), features.max(axis=0))
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Standardised columns, float32."""
-        return (features - self.mean) / self.spread
+        return (np.clip(features, self.low, self.high) - self.mean) / self.spread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,6 +227,7 @@ def pack(corpus: Corpus, traces: np.ndarray, to: Room) -> Batch:
     last[np.cumsum(lengths) - 1] = True
     prefix = PrefixBatch(
         features=fit(corpus.features[events], to.events, np.float32),
+        kind=fit(corpus.kind[events], to.events, np.int32),
         trace=fit(where, to.events, np.int32),
         mask=fit(np.ones(len(events), bool), to.events, bool),
         previous=fit(corpus.previous[events] + moved, to.events, np.int32),

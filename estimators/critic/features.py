@@ -1,8 +1,9 @@
 """What a critic sees of each event: numbers that depend on the log up to that event and on nothing later.
 
-Host work in NumPy, once for a batch. Counts are kept as log(1 + count), so that a team of 300 stays within reach of
-what was seen with 10. Everything here is a function of the prefix: changing, adding or removing later events of a trace
-leaves the numbers of earlier ones as they are, bit for bit.
+Host work in NumPy, once for a batch. Counts are kept as log(1 + count), so that a column stays of the order of one at
+any size; what lies outside of the range trained on is brought to its end (`estimators.critic.data`). Everything here is
+a function of the prefix: changing, adding or removing later events of a trace leaves the numbers of earlier ones as
+they are, bit for bit.
 
 | columns | meaning |
 |---|---|
@@ -27,7 +28,7 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.structure import longest_paths, real_edges, spawn_forest
 
-__all__ = ["Relations", "event_features", "feature_names", "relations"]
+__all__ = ["CLOCKS", "Relations", "event_features", "event_kinds", "feature_names", "relations"]
 
 TYPES = sorted(EventType)
 
@@ -71,6 +72,14 @@ def feature_names(roles: tuple[str, ...] = (), dense: int = 0) -> tuple[str, ...
         *(f"role.{role}" for role in roles),
         *(f"dense.{i}" for i in range(dense)),
     )
+
+
+def _is_clock(name: str) -> bool:
+    return name.startswith(("own.", "so_far.")) or name in ("fan_out", "pending", "critical_path", "earned.so_far")
+
+
+CLOCKS = tuple(i for i, name in enumerate(feature_names()) if _is_clock(name))
+"""Columns that say how far a trace and its agents have come; the others say what the event itself is."""
 
 
 def event_features(
@@ -154,6 +163,11 @@ def event_features(
     out = np.zeros((num, columns.shape[1]), np.float32)
     out[events] = columns
     return out
+
+
+def event_kinds(features: Array) -> np.ndarray:
+    """The type of each event, read back from its row of `event_features`: int [N]."""
+    return np.argmax(np.asarray(features)[:, : len(TYPES)], axis=1)
 
 
 def relations(graph: EventGraph) -> Relations:

@@ -3,13 +3,22 @@
 For each event e, with x its features, in each layer
 
     h_e  ←  h_e + φ( h_e, mean of ψ(h) over its causes, h of its agent's previous event, h of its agent's activation,
-                     mean and sum of χ(h) over all events of the trace up to and including e )
+                     mean of χ(h) over all events of the trace up to and including e, S_e χ(h) )
 
-    z_e  =  a + ρ(last inputs of φ)_e + Σ_{f ≤ e of the trace} u(h_f) / √L,        V(G≤e) = z_e or sigmoid(z_e)
+    z_e  =  a + ρ(last inputs of φ, c)_e + S_e u(h),        V(G≤e) = z_e or sigmoid(z_e)
 
-The sums make V a function of the whole prefix, parallel siblings included; the last one lets each event state what it
-adds. `a` alone is the value of the empty prefix. L is a constant of the order of the length of a
-trace, so that sums are of order one. Nothing depends on the number of agents or events: parameters fit any team.
+h starts from what the event itself is; how far the trace has come, c (`features.CLOCKS`), enters only where V is read
+off. So what an event adds does not depend on counts, which differ most between teams of different sizes. φ and ρ
+multiply two linear maps, one of them through silu, since what an event is worth depends on who did it. S sums over the
+trace up to and including e; it makes V a function of the whole prefix, parallel siblings included, and lets each event
+state what it adds. `a` alone is the value of the empty prefix. Two rules keep S within the range that was trained on,
+whatever the length of the traces and the size of the team:
+
+    S_e x  =  Σ_{f ≤ e no spawn} x_f / √L_f  +  min(1, L_s / k_e) Σ_{f ≤ e a spawn} x_f / √L_s
+
+with L_f the number of events of f's type in a trace trained on, L_s that of spawns, and k_e the spawns up to e. So a
+plan, made once, counts as much as a thousand messages together; and spawns add up as far as the size of team trained
+on, while of a larger team their mean counts: an agent more is a smaller share of it. Parameters fit any team.
 
 Nothing later can reach V(G≤e), not even by rounding: edges run forward, and the sums are taken in blocks of fixed place
 whose partial sums contain earlier terms only, so that at one padded shape later events leave V(G≤e) as it is bit for
@@ -25,9 +34,11 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 
-from graphs.event_graph import Array
+from estimators.critic.features import CLOCKS
+from graphs.event_graph import Array, EventType
 
 __all__ = ["BLOCK", "Architecture", "PrefixBatch", "PrefixCritic", "prefix_sum"]
 
@@ -41,6 +52,7 @@ class PrefixBatch(NamedTuple):
 
     Attributes:
       features: float [E, F], standardised (`estimators.critic.data`).
+      kind: int32 [E], type of the event.
       trace: int32 [E], not decreasing over real events; trace ids of the batch, in [0, T).
       mask: bool [E].
       previous, birth: int32 [E], as in `estimators.critic.features.Relations`.
@@ -49,6 +61,7 @@ class PrefixBatch(NamedTuple):
     """
 
     features: Array
+    kind: Array
     trace: Array
     mask: Array
     previous: Array
@@ -60,14 +73,14 @@ class PrefixBatch(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """Sizes of a critic's network, and the constant L.
+    """Sizes of a critic's network, and the constants L.
 
     Attributes:
       features: F, columns of the input.
       hidden: width of h.
       sums: width of χ and u's input, the columns that are summed over the prefix.
       layers: rounds of message passing.
-      length: L, the power of two nearest to the mean number of events of a trace trained on.
+      counts: L of each type of event, the power of two nearest to its mean number in a trace trained on; 1 or more.
       head: "bernoulli" for rewards in [0, 1], where V is a probability; "value" for any.
     """
 
@@ -75,7 +88,7 @@ class Architecture:
     hidden: int = 16
     sums: int = 8
     layers: int = 1
-    length: float = 1.0
+    counts: tuple[float, ...] = (1.0,) * len(EventType)
     head: Head = "bernoulli"
 
 
@@ -114,29 +127,44 @@ class PrefixCritic(nnx.Module):
         width = sizes.hidden
         joined = 4 * width + 2 * sizes.sums
         self.sizes = sizes
-        self.encode = nnx.Linear(sizes.features, width, rngs=rngs)
+        self.encode = nnx.Linear(sizes.features - len(CLOCKS), width, rngs=rngs)
         self.tell = nnx.List([nnx.Linear(width, width, rngs=rngs) for _ in range(sizes.layers)])
         self.add = nnx.List([nnx.Linear(width, sizes.sums, rngs=rngs) for _ in range(sizes.layers + 1)])
-        self.update = nnx.List([nnx.Linear(joined, width, rngs=rngs) for _ in range(sizes.layers)])
-        self.read = nnx.Linear(joined, width, rngs=rngs)
+        self.update = nnx.List([nnx.Linear(joined, 2 * width, rngs=rngs) for _ in range(sizes.layers)])
+        self.read = nnx.Linear(joined + len(CLOCKS), 2 * width, rngs=rngs)
         self.answer = nnx.Linear(width, 1, use_bias=False, kernel_init=nnx.initializers.zeros, rngs=rngs)
         self.state = nnx.Linear(width, 1, kernel_init=nnx.initializers.zeros, rngs=rngs)
         self.start = nnx.Param(jnp.zeros(()))
 
     def __call__(self, batch: PrefixBatch) -> tuple[jax.Array, jax.Array]:
         x = jnp.where(batch.mask[:, None], batch.features, jnp.zeros_like(batch.features))
-        h = nnx.silu(self.encode(x))
+        clocks = np.array(CLOCKS)
+        h = nnx.silu(self.encode(jnp.delete(x, clocks, axis=1)))
         fan_in = _in_edges(jnp.ones((batch.senders.shape[0], 1), h.dtype), batch)
-        seen = prefix_sum(jnp.ones((h.shape[0], 1), h.dtype), batch.trace, batch.mask)
+        opens = (jnp.asarray(batch.kind) == EventType.SPAWN)[:, None]
+        seen = prefix_sum(jnp.concatenate([jnp.ones_like(h[:, :1]), opens], axis=1), batch.trace, batch.mask)
         for tell, add, update in zip(self.tell, self.add[:-1], self.update, strict=True):
-            h = h + nnx.silu(update(self._inputs(h, tell(h), add(h), fan_in, seen, batch)))
-        inputs = self._inputs(h, h, self.add[-1](h), fan_in, seen, batch)
-        stated = prefix_sum(self.state(h), batch.trace, batch.mask)
-        z = self.answer(nnx.silu(self.read(inputs)))[:, 0] + stated[:, 0] / jnp.sqrt(self.sizes.length)
-        return self.start[...] + z, self.start[...]
+            h = h + _product(update(self._inputs(h, tell(h), self._sums(add(h), 0, seen, batch), fan_in, batch)))
+        last = jnp.concatenate([self.add[-1](h), self.state(h)], axis=1)
+        sums = self._sums(last, 1, seen, batch)
+        inputs = jnp.concatenate([self._inputs(h, h, sums[:, :-1], fan_in, batch), x[:, clocks]], axis=1)
+        z = self.answer(_product(self.read(inputs))) + sums[:, -1:]
+        return self.start[...] + z[:, 0], self.start[...]
+
+    def _sums(self, values: jax.Array, stated: int, seen: jax.Array, batch: PrefixBatch) -> jax.Array:
+        """Mean and S of each column so far; of the last `stated` columns S alone: [E, C] to [E, 2 C − stated]."""
+        spawns = self.sizes.counts[EventType.SPAWN]
+        opens = (jnp.asarray(batch.kind) == EventType.SPAWN)[:, None]
+        scaled = values / jnp.sqrt(jnp.array(self.sizes.counts, values.dtype))[batch.kind][:, None]
+        plain = values[:, : values.shape[1] - stated]
+        parts = [plain, jnp.where(opens, 0, scaled), jnp.where(opens, scaled, 0)]
+        total = prefix_sum(jnp.concatenate(parts, axis=1), batch.trace, batch.mask)
+        mean, rest, spawned = jnp.split(total, [plain.shape[1], plain.shape[1] + values.shape[1]], axis=1)
+        share = spawns / jnp.maximum(seen[:, 1:], spawns)
+        return jnp.concatenate([mean / jnp.maximum(seen[:, :1], 1), rest + share * spawned], axis=1)
 
     def _inputs(
-        self, h: jax.Array, told: jax.Array, added: jax.Array, fan_in: jax.Array, seen: jax.Array, batch: PrefixBatch
+        self, h: jax.Array, told: jax.Array, sums: jax.Array, fan_in: jax.Array, batch: PrefixBatch
     ) -> jax.Array:
         """What an update looks at: [E, joined]."""
         place = jnp.arange(h.shape[0])
@@ -145,9 +173,13 @@ class PrefixCritic(nnx.Module):
             jnp.where((source != place)[:, None], h[source], jnp.zeros_like(h))
             for source in (batch.previous, batch.birth)
         ]
-        total = prefix_sum(added, batch.trace, batch.mask)
-        sums = [total / jnp.maximum(seen, 1), total / jnp.sqrt(self.sizes.length)]
-        return jnp.concatenate([h, heard, *others, *sums], axis=1)
+        return jnp.concatenate([h, heard, *others, sums], axis=1)
+
+
+def _product(x: jax.Array) -> jax.Array:
+    """silu of the first half of the columns times the second half."""
+    one, other = jnp.split(x, 2, axis=1)
+    return nnx.silu(one) * other
 
 
 def _in_edges(values: jax.Array, batch: PrefixBatch) -> jax.Array:

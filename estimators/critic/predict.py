@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from estimators.critic.data import Corpus, batches, room
+from estimators.critic.features import event_kinds
 from estimators.critic.network import Architecture, PrefixBatch
 from estimators.critic.objective import predict
 from estimators.critic.train import Fitted
@@ -68,6 +69,7 @@ def predict_replaced(fitted: Fitted, corpus: Corpus, at: Array, features: Array)
     chosen = np.concatenate(edges) if edges else np.zeros(0, np.int64)
     copy = Corpus(
         features=corpus.features[source],
+        kind=corpus.kind[source],
         start=start,
         previous=corpus.previous[source] + shift[where],
         birth=corpus.birth[source] + shift[where],
@@ -77,7 +79,7 @@ def predict_replaced(fitted: Fitted, corpus: Corpus, at: Array, features: Array)
         reward=np.zeros(len(at), np.float32),
         group=np.zeros(len(at), np.int64),
     )
-    copy.features[start[1:] - 1] = rows
+    copy.features[start[1:] - 1], copy.kind[start[1:] - 1] = rows, event_kinds(rows)
     return predict_corpus(fitted, copy)[0][:, start[1:] - 1]
 
 

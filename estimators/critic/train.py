@@ -38,9 +38,12 @@ from estimators.critic.data import Batch, Corpus, Room, Scaler, Split, batches, 
 from estimators.critic.network import Architecture
 from estimators.critic.objective import ensemble_loss, initial, member_loss
 from graphs.errors import CreditError
-from graphs.event_graph import Array
+from graphs.event_graph import Array, EventType
 
 __all__ = ["Epoch", "Fitted", "Settings", "fit"]
+
+LEAST = 8
+"""Traces of a batch at the least: a trace is one outcome, however many prefixes it has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Settings:
       lambda_: λ of the targets; 1 is Monte Carlo.
       epochs: the most passes over the training traces.
       patience: epochs without a better validation loss before training stops.
-      batch_events: events a batch holds, about.
+      batch_events: events a batch holds, about; more where that is not `LEAST` traces of mean length.
       learning_rate, weight_decay: of AdamW; the rate falls as a cosine over `epochs`.
       slow: weight of the past in the moving average of parameters, for each step. The averages are what is returned.
       seed: of everything random.
@@ -158,9 +161,9 @@ def fit(
     )
     sizes = Architecture(
         corpus.features.shape[1], settings.hidden, settings.sums, settings.layers,
-        _length(corpus.lengths[split.train]), "bernoulli" if settings.head == "bernoulli" else "value",
+        _counts(corpus, split.train), "bernoulli" if settings.head == "bernoulli" else "value",
     )  # fmt: skip
-    to = room(corpus, settings.batch_events)
+    to = room(corpus, max(settings.batch_events, round(LEAST * float(corpus.lengths[split.train].mean()))))
     weight = _bootstrap(corpus.group, settings)
     optimiser, step = _compiled(sizes, settings.weight_decay, settings.lambda_, settings.slow)
     parameters = initial(sizes, settings.members, settings.seed, float(corpus.reward[split.train].mean()))
@@ -254,9 +257,10 @@ def _events(corpus: Corpus, traces: np.ndarray) -> np.ndarray:
     return np.concatenate([np.arange(corpus.start[t], corpus.start[t + 1]) for t in traces])
 
 
-def _length(lengths: np.ndarray) -> float:
-    """The power of two nearest to the mean length: only its order matters, and other splits compile to the same."""
-    return float(2.0 ** round(math.log2(max(1.0, float(lengths.mean())))))
+def _counts(corpus: Corpus, traces: np.ndarray) -> tuple[float, ...]:
+    """Events of each type in a trace, to the nearest power of two: other splits compile to the same as a rule."""
+    number = np.bincount(corpus.kind[_events(corpus, traces)], minlength=len(EventType)) / len(traces)
+    return tuple((2.0 ** np.round(np.log2(np.maximum(number, 1)))).tolist())
 
 
 def _centre(reward: np.ndarray) -> tuple[float, float]:

@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 from estimators.critic.data import Corpus, Split, batches, pack, room, split_by_task
-from estimators.critic.features import event_features, feature_names, relations
-from estimators.critic.network import prefix_sum
+from estimators.critic.features import CLOCKS, event_features, event_kinds, feature_names, relations
+from estimators.critic.network import Architecture, PrefixBatch, PrefixCritic, prefix_sum
 from estimators.critic.predict import predict_corpus, predict_replaced
 from estimators.critic.train import Fitted
 from graphs.errors import CreditError
@@ -110,6 +111,48 @@ def test_prefix_sums_against_a_loop() -> None:
     assert not np.asarray(found[len(trace) :]).any()
 
 
+def test_sums_over_the_prefix_against_their_definition() -> None:
+    """Each event over the root of its type's number; spawns beyond the number trained on by their mean."""
+    rng = np.random.default_rng(0)
+    kind = np.array([0, 1, 1, 1, 1, 1, 3, 0, 1, 3, 3], np.int32)
+    trace = np.array([0] * 8 + [1] * 3, np.int32)
+    counts = tuple(float(2 ** (i % 3)) for i in range(len(EventType)))
+    none = np.zeros(0, np.int32)
+    here = np.arange(len(kind), dtype=np.int32)
+    mask = np.ones(len(kind), bool)
+    batch = PrefixBatch(np.zeros((11, 40)), kind, trace, mask, here, here, none, none, none.astype(bool))
+    values = rng.normal(size=(len(kind), 3)).astype(np.float32)
+    seen = prefix_sum(jnp.stack([jnp.ones(11), jnp.asarray(kind == EventType.SPAWN)], axis=1), trace, mask)
+    critic = PrefixCritic(Architecture(40, hidden=2, sums=2, counts=counts), nnx.Rngs(0))
+    found = np.asarray(critic._sums(jnp.asarray(values), 1, seen, batch))
+    assert found.shape == (11, 5)
+    for e in range(11):
+        before = [f for f in range(e + 1) if trace[f] == trace[e]]
+        spawns = [f for f in before if kind[f] == EventType.SPAWN]
+        most = counts[EventType.SPAWN]
+        share = min(1, most / max(len(spawns), 1))
+        weight = {f: (share if f in spawns else 1) / np.sqrt(counts[kind[f]]) for f in before}
+        expected = np.concatenate([values[before, :2].mean(axis=0), sum(weight[f] * values[f] for f in before)])
+        np.testing.assert_allclose(found[e], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_an_event_adds_does_not_depend_on_the_clocks(corpus: Corpus, fitted: Fitted) -> None:
+    features = corpus.features.copy()
+    features[5, list(CLOCKS)] = features.max(axis=0)[list(CLOCKS)]
+    before, after = (predict_corpus(fitted, corpus._replace(features=f))[0] for f in (corpus.features, features))
+    assert (before[:, 5] != after[:, 5]).all()
+    assert np.delete(before, 5, axis=1).tobytes() == np.delete(after, 5, axis=1).tobytes()
+
+
+def test_beyond_the_range_trained_on_a_column_stays_at_its_end(corpus: Corpus, fitted: Fitted, split: Split) -> None:
+    far, most = corpus.features.copy(), corpus.features.copy()
+    for column in (CLOCKS[0], corpus.features.shape[1] - 1):
+        far[::7, column] += 1e3
+        most[::7, column] = fitted.scaler.high[column]
+    values = [predict_corpus(fitted, corpus._replace(features=f))[0] for f in (far, most)]
+    assert values[0].tobytes() == values[1].tobytes()
+
+
 def test_a_padded_shape_holds_the_same_values(corpus: Corpus, fitted: Fitted, split: Split) -> None:
     to = room(corpus, 256)
     packed = list(batches(corpus, split.train, to))
@@ -127,7 +170,7 @@ def test_an_alternative_is_valued_as_if_it_had_been_logged(corpus: Corpus, fitte
     for i, event in enumerate(at):
         other = corpus.features.copy()
         other[event] = features[i]
-        expected = predict_corpus(fitted, corpus._replace(features=other))[0][:, event]
+        expected = predict_corpus(fitted, corpus._replace(features=other, kind=event_kinds(other)))[0][:, event]
         np.testing.assert_allclose(found[:, i], expected, rtol=0, atol=1e-6)
 
 

@@ -63,7 +63,7 @@ from estimators.critic.train import fit, Settings
 from graphs.quality_world import QualityWorld
 episodes = QualityWorld(events=20, agents=4).sample(0, 40)
 corpus = Corpus.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
-split = split_by_task(corpus.group, corpus.reward, seed=0)
+split = split_by_task(corpus.group, corpus.reward, seed=1)
 fit(corpus, split, {settings!r}, directory={str(tmp_path / "run")!r})
 """
     process = subprocess.Popen([sys.executable, "-c", script])
