@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from credit.laws import LawError, check
     from credit.ledger import ContradictionError, Ledger, Signal, compose, stack
     from credit.methods import METHODS, Method
-    from credit.plot import draw_calibration, draw_ledger, draw_methods, draw_snr, draw_trace
-    from credit.plot_compare import draw_comparison
+    from credit.plot import draw_calibration, draw_comparison, draw_ledger, draw_methods, draw_snr, draw_trace
     from credit.published import PUBLISHED, Published, find_method
     from credit.receipt import Receipt, explain
     from credit.sums import weighted_sum
@@ -70,11 +69,12 @@ _HOME: dict[str, str] = {
     **dict.fromkeys(("Audit", "audit"), "credit.auditing"),
     **dict.fromkeys(("Receipt", "explain"), "credit.receipt"),
     **dict.fromkeys(("Judgements", "read_judgements"), "credit.judgements"),
-    "draw_comparison": "credit.plot_compare",
     **dict.fromkeys(("LawError", "check"), "credit.laws"),
     **dict.fromkeys(("ContradictionError", "Ledger", "Signal", "compose", "stack"), "credit.ledger"),
     **dict.fromkeys(("METHODS", "Method"), "credit.methods"),
-    **dict.fromkeys(("draw_calibration", "draw_ledger", "draw_methods", "draw_snr", "draw_trace"), "credit.plot"),
+    **dict.fromkeys(
+        ("draw_calibration", "draw_comparison", "draw_ledger", "draw_methods", "draw_snr", "draw_trace"), "credit.plot"
+    ),
     **dict.fromkeys(("PUBLISHED", "Published", "find_method"), "credit.published"),
     "table": "credit.tables",
     "write_table": "credit.write",

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from credit.cli.answers import leave
 from credit.cli.outputs import check_folder
-from credit.cli.reading import REFUSED, allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
+from credit.cli.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs, stderr, words
 
 if TYPE_CHECKING:
     from graphs.traces import Traces
@@ -111,8 +112,7 @@ def assign(
     console.print(
         words(f"wrote {rows.num_rows} rows to {'standard output' if output == '-' else output}"), soft_wrap=True
     )
-    list_problems(traces.problems, console, all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
 
 
 def _of_critic(traces: Traces, folder: str, dense: str | None) -> dict[str, Any]:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.claims import check_claims, makes_ledger, run_claims, takes_claims
+from credit.cli.answers import json_option, leave, print_json
+from credit.cli.claims import Asked, makes_ledger, takes_claims
 from credit.cli.outputs import output_option, save_table
 from credit.cli.reading import (
     allow_bad,
-    exit_code,
-    list_problems,
     plain_table,
     read_traces,
     reads_logs,
-    stderr,
     stdout,
     words,
 )
@@ -48,15 +45,12 @@ __all__ = ["audit"]
 )
 @click.option("--worst", default=10, show_default=True, type=click.IntRange(0), help="Traces and events to name.")
 @allow_bad
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.pass_context
 def audit(
     ctx: click.Context,
     paths: tuple[str, ...],
-    names: tuple[str, ...],
-    given: tuple[str, ...],
-    also: tuple[str, ...],
-    files: tuple[str, ...],
+    asked: Asked,
     making: dict[str, Any],
     output: Path | None,
     level: str,
@@ -66,25 +60,21 @@ def audit(
     **reading: Any,
 ) -> None:
     """Say what adding the claims up would have paid, what was paid twice, and what the ledger pays instead."""
-    check_claims(names, given, also, least=0 if files else 1)
+    asked.check()
     from credit.auditing import audit as add_up
     from credit.cli.composing import compose_claims, total_of
 
     traces = read_traces(paths, **reading)
-    claims, wrong = run_claims(traces, names, given, also, files)
-    traces = dataclasses.replace(traces, problems=traces.problems + wrong)
+    traces, claims = asked.run(traces)
     ledger = compose_claims(traces, claims, **making)
     found = add_up(traces.graph, total_of(traces), claims, ledger=ledger)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(found.as_json(traces))))
+        print_json(found.as_json(traces))
     else:
         _print(stdout(), traces, claims, found, worst)
     if output is not None:
         save_table(found.table(traces) if level == "event" else found.trace_table(traces), output)
-    list_problems(traces.problems, stderr(), all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
 
 
 def _print(console: Console, traces: Traces, claims: dict[str, Credit], found: Audit, worst: int) -> None:

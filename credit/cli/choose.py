@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.answers import json_option, leave, print_json
 from credit.cli.reading import (
     allow_bad,
-    exit_code,
-    list_problems,
     plain_table,
     read_traces,
     reads_logs,
-    stderr,
     stdout,
     words,
 )
@@ -29,7 +27,7 @@ __all__ = ["choose"]
 @click.command(short_help="Which methods logs call for.")
 @reads_logs()
 @allow_bad
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.pass_context
 def choose(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
     """Say, unit by unit, which method the logs' evidence allows, what better ones would need, and what to run."""
@@ -38,13 +36,10 @@ def choose(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json:
     traces = read_traces(paths, **reading)
     advice = go_through(traces)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(advice.as_json())))
+        print_json(advice.as_json())
     else:
         _print(stdout(), advice)
-    list_problems(traces.problems, stderr(), all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
 
 
 def _print(console: Console, advice: Advice) -> None:

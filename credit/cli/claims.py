@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,90 @@ if TYPE_CHECKING:
     from graphs.errors import Problem
     from graphs.traces import Traces
 
-__all__ = ["check_claims", "makes_ledger", "options_for", "run_claims", "takes_claims"]
+__all__ = ["Asked", "makes_ledger", "takes_claims"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """The claims that a command line asks for.
+
+    Attributes:
+      names: of methods.
+      given: their options, METHOD.KEY=VALUE.
+      also: evidence that they can do without, METHOD.NAME.
+      files: of judgements.
+    """
+
+    names: tuple[str, ...]
+    given: tuple[str, ...]
+    also: tuple[str, ...]
+    files: tuple[str, ...]
+
+    def check(self, *, least: int = 1) -> None:
+        """Find what is wrong with the call before the logs are read; a judgement file counts as a method.
+
+        Raises:
+          CreditError: no method of a name, a method named twice, an option or evidence of none of them, a wrong value;
+            fewer methods than `least`.
+        """
+        from credit.cli.options import parse_options
+        from graphs.errors import CreditError
+
+        least = max(least - (1 if self.files else 0), 0)
+        if len(self.names) < least:
+            raise CreditError(
+                f"--methods names {len(self.names)} methods; expected {least} or more, separated by commas"
+            )
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise CreditError(f"--methods names {name!r} twice")
+        for flag, texts in (("--option", self.given), ("--evidence", self.also)):
+            for text in texts:
+                if not any(text.startswith(f"{name}.") for name in self.names):
+                    form = "METHOD.KEY=VALUE" if flag == "--option" else "METHOD.NAME"
+                    raise CreditError(f"{flag} {text!r}; expected {form} with a METHOD of {', '.join(self.names)}")
+        for name in self.names:
+            parse_options(name, self.options(name))
+
+    def options(self, name: str) -> list[str]:
+        """What is given to a method, KEY=VALUE."""
+        return _of(name, self.given)
+
+    def compute(self, traces: Traces, names: Iterable[str]) -> dict[str, Credit]:
+        """Some of the methods, by name.
+
+        Raises:
+          CreditError: as `credit.cli.options.run_method`.
+        """
+        from credit.cli.options import run_method
+
+        return {name: run_method(traces, name, self.options(name), _of(name, self.also)) for name in names}
+
+    def run(self, traces: Traces) -> tuple[Traces, dict[str, Credit]]:
+        """The traces with what was wrong with the judgements among their problems, and the claims by name.
+
+        Raises:
+          CreditError: as `compute` and `credit.judgements.read_judgements`; a judge has the name of a method or of
+            another file's judge.
+        """
+        from graphs.errors import CreditError
+
+        claims = self.compute(traces, self.names)
+        problems: list[Problem] = []
+        for file in self.files:
+            from credit.judgements import read_judgements
+
+            found = read_judgements(traces, file)
+            for judge, claim in found.claims.items():
+                if judge in claims:
+                    raise CreditError(f"{file}: judge {judge!r} has the name of another claim; expected its own")
+                claims[judge] = claim
+            problems += found.problems
+        return dataclasses.replace(traces, problems=(*traces.problems, *problems)), claims
 
 
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--methods` (`names`), `--option` (`given`), `--evidence` (`also`), `--judgements` (`files`)."""
+    """Give a command `--methods`, `--option`, `--evidence` and `--judgements`, together as the keyword `asked`."""
     options = (
         click.option(
             "--methods",
@@ -49,9 +129,16 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Scores of judges: a table with `trace` and `score`; may be repeated.",
         ),
     )
+
+    @functools.wraps(command)
+    def gathered(*args: Any, **kwargs: Any) -> Any:
+        asked = Asked(**{field.name: kwargs.pop(field.name) for field in dataclasses.fields(Asked)})
+        return command(*args, asked=asked, **kwargs)
+
+    made: Callable[..., Any] = gathered
     for option in reversed(options):
-        command = option(command)
-    return command
+        made = option(made)
+    return made
 
 
 def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,56 +197,7 @@ def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def check_claims(names: tuple[str, ...], given: tuple[str, ...], also: tuple[str, ...], *, least: int = 1) -> None:
-    """Find what is wrong with the call before the logs are read.
-
-    Raises:
-      CreditError: no method of a name, a method named twice, an option or evidence of none of them, a wrong value.
-    """
-    from credit.cli.options import parse_options
-    from graphs.errors import CreditError
-
-    if len(names) < least:
-        raise CreditError(f"--methods names {len(names)} methods; expected {least} or more, separated by commas")
-    for name in names:
-        if names.count(name) > 1:
-            raise CreditError(f"--methods names {name!r} twice")
-    for flag, texts in (("--option", given), ("--evidence", also)):
-        for text in texts:
-            if not any(text.startswith(f"{name}.") for name in names):
-                form = "METHOD.KEY=VALUE" if flag == "--option" else "METHOD.NAME"
-                raise CreditError(f"{flag} {text!r}; expected {form} with a METHOD of {', '.join(names)}")
-    for name in names:
-        parse_options(name, options_for(name, given))
-
-
-def run_claims(
-    traces: Traces, names: tuple[str, ...], given: tuple[str, ...], also: tuple[str, ...], files: tuple[str, ...]
-) -> tuple[dict[str, Credit], tuple[Problem, ...]]:
-    """Compute the methods, and read the judgements, by name; and what was wrong with the judgements.
-
-    Raises:
-      CreditError: as `credit.cli.options.run_method` and `credit.judgements.read_judgements`; a judge has the name of a
-        method or of another file's judge.
-    """
-    from credit.cli.options import run_method
-    from graphs.errors import CreditError
-
-    claims = {name: run_method(traces, name, options_for(name, given), options_for(name, also)) for name in names}
-    problems: list[Problem] = []
-    for file in files:
-        from credit.judgements import read_judgements
-
-        found = read_judgements(traces, file)
-        for judge, claim in found.claims.items():
-            if judge in claims:
-                raise CreditError(f"{file}: judge {judge!r} has the name of another claim; expected a name of its own")
-            claims[judge] = claim
-        problems += found.problems
-    return claims, tuple(problems)
-
-
-def options_for(name: str, texts: Iterable[str]) -> list[str]:
+def _of(name: str, texts: Iterable[str]) -> list[str]:
     """Those of "METHOD.REST" that are of this method, as "REST"."""
     return [text.removeprefix(f"{name}.") for text in texts if text.startswith(f"{name}.")]
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.claims import check_claims, run_claims, takes_claims
+from credit.cli.answers import json_option, leave, print_json
+from credit.cli.claims import Asked, takes_claims
 from credit.cli.outputs import output_option, picture_option, save_picture, save_table
 from credit.cli.reading import (
     allow_bad,
-    exit_code,
-    list_problems,
     plain_table,
     read_traces,
     reads_logs,
-    stderr,
     stdout,
     words,
 )
@@ -44,15 +41,12 @@ MOST = 7  # roles or kinds that have a column
 @picture_option
 @click.option("--worst", default=10, show_default=True, type=click.IntRange(0), help="Disagreements to name.")
 @allow_bad
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.pass_context
 def compare(
     ctx: click.Context,
     paths: tuple[str, ...],
-    names: tuple[str, ...],
-    given: tuple[str, ...],
-    also: tuple[str, ...],
-    files: tuple[str, ...],
+    asked: Asked,
     output: Path | None,
     plot: Path | None,
     worst: int,
@@ -63,25 +57,21 @@ def compare(
     """Say how far methods agree on the same logs, whom each of them moves, and where they differ most."""
     from credit.comparison import compare as side_by_side
 
-    check_claims(names, given, also, least=1 if files else 2)
+    asked.check(least=2)
     traces = read_traces(paths, **reading)
-    claims, wrong = run_claims(traces, names, given, also, files)
-    traces = dataclasses.replace(traces, problems=traces.problems + wrong)
+    traces, claims = asked.run(traces)
     found = side_by_side(traces, claims, worst=worst)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(found.as_json())))
+        print_json(found.as_json())
     else:
         _print(stdout(), found)
     if output is not None:
         save_table(found.events, output)
     if plot is not None:
-        from credit.plot_compare import draw_comparison
+        from credit.plot import draw_comparison
 
         save_picture(draw_comparison(found), plot)
-    list_problems(traces.problems, stderr(), all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
 
 
 def _print(console: Console, found: Comparison) -> None:

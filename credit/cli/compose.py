@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.claims import check_claims, makes_ledger, run_claims, takes_claims
+from credit.cli.answers import leave
+from credit.cli.claims import Asked, makes_ledger, takes_claims
 from credit.cli.outputs import output_option, picture_option, save_picture, save_table, table_path
-from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
+from credit.cli.reading import allow_bad, read_traces, reads_logs, stderr, words
 
 if TYPE_CHECKING:
     from credit.ledger import Ledger
@@ -60,10 +60,7 @@ __all__ = ["compose"]
 def compose(
     ctx: click.Context,
     paths: tuple[str, ...],
-    names: tuple[str, ...],
-    given: tuple[str, ...],
-    also: tuple[str, ...],
-    files: tuple[str, ...],
+    asked: Asked,
     making: dict[str, Any],
     output: Path,
     level: Any,
@@ -89,8 +86,8 @@ def compose(
         raise click.UsageError("--step anneals the weights of channels; expected --channel with it")
     if drawn is not None and plot is None:
         raise click.UsageError("--trace says which trace to draw; expected --plot FILE with it")
-    check_claims(names, given, also, least=0 if files else 1)
-    if channels and (files or making["expected"] == "value"):
+    asked.check()
+    if channels and (asked.files or making["expected"] == "value"):
         raise click.UsageError("--channel runs methods on each reward; --judgements and --expected value go without it")
     from credit.cli.composing import compose_channels, compose_claims, parse_channels
 
@@ -101,10 +98,9 @@ def compose(
     if weights:
         outcome = reading["reward_channel"]
         making.pop("expected")
-        ledger = compose_channels(traces, weights, names, given, also, outcome=outcome, **making)
+        ledger = compose_channels(traces, weights, asked, outcome=outcome, **making)
     else:
-        claims, wrong = run_claims(traces, names, given, also, files)
-        traces = dataclasses.replace(traces, problems=traces.problems + wrong)
+        traces, claims = asked.run(traces)
         ledger = compose_claims(traces, claims, **making)
     signal = None
     if advantage is not None:
@@ -127,8 +123,7 @@ def compose(
         save_table(table(traces, signal.credit), target)
         for line in str(signal).splitlines():
             console.print(words(line), soft_wrap=True)
-    list_problems(traces.problems, console, all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
 
 
 def _scale(name: str | None, claims: dict[str, Any]) -> Any:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from credit.cli.claims import options_for
-from credit.cli.options import run_method
 from credit.columns import evidence_array
 from credit.ledger import compose
 from credit.published import find_method
@@ -20,6 +18,7 @@ from graphs.schema import EVENT_EVIDENCE
 from graphs.traces import Evidence
 
 if TYPE_CHECKING:
+    from credit.cli.claims import Asked
     from credit.ledger import Ledger
     from credit.ledger.composition import Rule
     from estimators.base import Credit
@@ -130,9 +129,7 @@ NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 def compose_channels(
     traces: Traces,
     weights: Mapping[str, float],
-    names: tuple[str, ...],
-    given: tuple[str, ...],
-    also: tuple[str, ...],
+    asked: Asked,
     *,
     outcome: str,
     **making: Any,
@@ -154,9 +151,9 @@ def compose_channels(
         if part.event_reward is not None:
             evidence["event_reward"] = Evidence(part.event_reward, np.asarray(traces.graph.event_mask))
         mine = dataclasses.replace(traces, reward=part.outcome, evidence=evidence)
-        wanted = {m: OF_THE_OUTCOME.intersection(find_method(m).needs) if name != outcome else () for m in names}
-        claims = {m: run_method(mine, m, options_for(m, given), options_for(m, also)) for m in names if not wanted[m]}
-        stated = tuple(m for m in making.get("exact", ()) if m not in names or m in claims)
+        wanted = {m: OF_THE_OUTCOME.intersection(find_method(m).needs) if name != outcome else () for m in asked.names}
+        claims = asked.compute(mine, (m for m in asked.names if not wanted[m]))
+        stated = tuple(m for m in making.get("exact", ()) if m not in asked.names or m in claims)
         ledger = compose_claims(mine, claims, total=part.total, **{**making, "exact": stated})
         no = {
             m: f"{m!r} needs {', '.join(sorted(w))}, which says nothing about {name!r}" for m, w in wanted.items() if w

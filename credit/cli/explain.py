@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.claims import check_claims, makes_ledger, run_claims, takes_claims
+from credit.cli.answers import json_option, leave, print_json
+from credit.cli.claims import Asked, makes_ledger, takes_claims
 from credit.cli.reading import (
     allow_bad,
-    exit_code,
-    list_problems,
     plain_table,
     read_traces,
     reads_logs,
-    stderr,
     stdout,
     words,
 )
@@ -36,15 +33,12 @@ ROUNDING = 1e-5  # what the grid of exact arithmetic may move, and nobody needs 
 @takes_claims
 @makes_ledger
 @allow_bad
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.pass_context
 def explain(
     ctx: click.Context,
     paths: tuple[str, ...],
-    names: tuple[str, ...],
-    given: tuple[str, ...],
-    also: tuple[str, ...],
-    files: tuple[str, ...],
+    asked: Asked,
     making: dict[str, Any],
     allow_bad: bool,
     as_json: bool,
@@ -56,7 +50,7 @@ def explain(
     """
     if len(paths) < 3:
         raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
-    check_claims(names, given, also, least=0 if files else 1)
+    asked.check()
     from credit.cli.composing import compose_claims
     from credit.receipt import event_index
     from credit.receipt import explain as write_receipt
@@ -64,18 +58,14 @@ def explain(
     *logs, trace, event = paths
     traces = read_traces(tuple(logs), **reading)
     event_index(traces, trace, event)  # before methods run
-    claims, wrong = run_claims(traces, names, given, also, files)
-    traces = dataclasses.replace(traces, problems=traces.problems + wrong)
+    traces, claims = asked.run(traces)
     ledger = compose_claims(traces, claims, **making)
     receipt = write_receipt(traces, trace, event, claims, ledger=ledger)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(receipt.as_json())))
+        print_json(receipt.as_json())
     else:
         _print(stdout(), receipt)
-    list_problems(traces.problems, stderr(), all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
 
 
 def _print(console: Console, receipt: Receipt) -> None:

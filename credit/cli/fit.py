@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, stdout, words
+from credit.cli.answers import leave
+from credit.cli.reading import allow_bad, read_traces, reads_logs, stderr, stdout, words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -86,8 +87,7 @@ def critic(
     stdout().print(_table(fitted.judged))
     for line in _summary(fitted, output):
         console.print(words(line), soft_wrap=True)
-    list_problems(traces.problems, console, all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
 
 
 def read_dense(path: str | Path, events: int) -> Any:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.answers import json_option, leave, print_json
 from credit.cli.assign import method_option, method_options
-from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, stdout, words
+from credit.cli.reading import allow_bad, read_traces, reads_logs, stdout, words
 from credit.cli.score_reliability import reliability
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ score.add_command(reliability)
 @method_option
 @method_options
 @allow_bad
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.pass_context
 def blame(
     ctx: click.Context,
@@ -57,16 +58,13 @@ def blame(
     if as_json:
         import dataclasses
 
-        import msgspec
-
         rows = [dataclasses.asdict(row) for row in scores]
-        click.echo(msgspec.json.format(msgspec.json.encode({"scores": rows, "says": silence})))
+        print_json({"scores": rows, "says": silence})
     else:
         stdout().print(_table(scores))
         for line in silence:
             stdout().print(words(line), soft_wrap=True)
-    list_problems(traces.problems, stderr(), all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
 
 
 def _table(scores: list[Score]) -> Table:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.answers import json_option, leave, print_json
 from credit.cli.assign import evidence_option, method_option, method_options
-from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, stdout, words
+from credit.cli.reading import allow_bad, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,7 @@ HALVES: tuple[Halves, ...] = ("groups", "traces")
 @click.option("--splits", type=click.IntRange(1), default=20, show_default=True, help="Random splits to average.")
 @click.option("--seed", default=0, show_default=True, help="Of splits and intervals.")
 @allow_bad
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.pass_context
 def reliability(
     ctx: click.Context,
@@ -64,10 +65,8 @@ def reliability(
     if all(isinstance(r, str) for r in found.values()):
         raise CreditError("; ".join(f"halves of {halves}: {why}" for halves, why in found.items()))
     if as_json:
-        import msgspec
-
         plain = {k: v if isinstance(v, str) else dataclasses.asdict(v) for k, v in found.items()}
-        click.echo(msgspec.json.format(msgspec.json.encode({"method": method, "by": by, "halves": plain})))
+        print_json({"method": method, "by": by, "halves": plain})
     else:
         from rich.table import Table
 
@@ -83,8 +82,7 @@ def reliability(
                 halves, f"{r.agreement:+.2f}", interval, f"{r.stepped_up:+.2f}", f"{r.units:.0f}", str(r.groups)
             )
         stdout().print(table)
-    list_problems(traces.problems, stderr(), all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
 
 
 def _agreement(

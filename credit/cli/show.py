@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.answers import leave
 from credit.cli.assign import evidence_option, method_option, method_options
 from credit.cli.outputs import picture_option, save_picture
-from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, stdout
+from credit.cli.reading import allow_bad, read_traces, reads_logs, stdout
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,8 +51,7 @@ def show(
     stdout().print(render(traces, trace))
     if plot is not None:
         _draw(traces, trace, plot, method, run_method(traces, method, given, also))
-    list_problems(traces.problems, stderr(), all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
 
 
 def _draw(traces: Traces, trace: int, path: Path, method: str, credit: Credit) -> None:

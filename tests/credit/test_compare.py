@@ -150,7 +150,7 @@ def test_what_cannot_be_compared_is_refused(traces: credit.Traces) -> None:
 
 def test_picture_shows_names_as_text(found: tuple[Comparison, np.ndarray]) -> None:
     pytest.importorskip("matplotlib")
-    from credit.plot_compare import draw_comparison
+    from credit.plot import draw_comparison
 
     figure = draw_comparison(found[0])
     figure.canvas.draw()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.plot.canvas import CYCLE, GREY, INK, TEXT, new_figure, plain_axes
+from credit.plot.canvas import CYCLE, GREY, INK, TEXT, key, new_figure, plain_axes
 from credit.text import printable
 
 if TYPE_CHECKING:
@@ -83,15 +83,5 @@ def _draw_bars(axes: Axes, title: str, names: tuple[str, ...], shares: np.ndarra
     axes.set_xlim(0, 1)
     plain_axes(axes)
     axes.set_title(f"part of Σ|credit − baseline|\n{title}", fontsize=9)
-    legend = axes.legend(
-        handles,
-        [f"part {i}" for i in range(len(parts))],
-        fontsize=7,
-        frameon=False,
-        ncols=2,
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.12),
-    )
-    for text, (label, _) in zip(legend.get_texts(), parts, strict=True):
-        text.set_parse_math(False)
-        text.set_text(label)
+    where = {"fontsize": 7, "ncols": 2, "loc": "upper center", "bbox_to_anchor": (0.5, -0.12)}
+    key(axes, handles, [label for label, _ in parts], **where)

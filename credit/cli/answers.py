@@ -1,0 +1,29 @@
+"""How commands that read logs end: an answer for people or for programs, what was refused, and the exit code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.reading import exit_code, list_problems, stderr
+
+if TYPE_CHECKING:
+    from graphs.traces import Traces
+
+__all__ = ["json_option", "leave", "print_json"]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def print_json(plain: Any) -> None:
+    """One JSON object of plain data, on standard output."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(plain)))
+
+
+def leave(ctx: click.Context, traces: Traces, allow_bad: bool) -> None:
+    """List what was refused on standard error, and exit with the code that says whether anything was."""
+    list_problems(traces.problems, stderr(), all_=False)
+    ctx.exit(exit_code(traces, allow_bad))
