@@ -179,7 +179,7 @@ def _lines(ledger: Ledger, claims: Mapping[str, Credit], at: int) -> tuple[Line,
     here = {name: form for name, form in taken.items() if bool(form.valid[at])}
     shares: dict[str, float] = {}
     if ledger.rule == "increments" and here:
-        combined = combine(list(ledger.claims))
+        combined = combine(list(ledger.claims), **ledger.errors)
         shares = {source: float(combined.weight[s, at]) for s, source in enumerate(combined.sources)}
     rows = []
     for name, claim in claims.items():

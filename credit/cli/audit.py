@@ -60,6 +60,8 @@ def audit(
     **reading: Any,
 ) -> None:
     """Say what adding the claims up would have paid, what was paid twice, and what the ledger pays instead."""
+    if output is None and ctx.get_parameter_source("level") is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--level is of the rows of --output; expected --output FILE with it")
     asked.check()
     from credit.auditing import audit as add_up
     from credit.cli.composing import compose_claims, total_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -110,7 +110,8 @@ def compose(
         else:
             left = total - start - end
             made = by_reconciling(graph, left, scored, kept, refused, exact, replays, span, tau, scale)
-    return _partitioned(graph, rule, total, scored, start, end, made, scales, refused)
+    errors = {"exact": tuple(exact), "replays": replays, "span": span}
+    return _partitioned(graph, rule, total, scored, start, end, made, scales, refused, errors)
 
 
 def _check_options(
@@ -137,6 +138,7 @@ def _partitioned(
     made: Composed,
     scales: Mapping[str, Credit],
     refused: Mapping[str, str],
+    errors: Mapping[str, Any],
 ) -> Ledger:
     trace, width = jnp.asarray(graph.trace_ids), len(made.channels)
     partition = exact_partition(
@@ -176,6 +178,7 @@ def _partitioned(
         chi_squared=made.chi_squared,
         coverage=_coverage(np.asarray(partition.residual)[scored], np.asarray(total - start)[scored]),
         unexplained_variance=made.unexplained_variance,
+        errors=errors,
     )
 
 

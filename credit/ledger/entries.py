@@ -67,6 +67,7 @@ class Ledger:
         below 0.5 where the sources share rollouts.
       coverage: 1 − Var(unexplained) / Var(R − expected) over traces; NaN where the latter does not vary.
       unexplained_variance: τ², the prior variance of `unexplained` under rule "reconcile"; NaN under other rules.
+      errors: how errors of 0 were taken: `exact`, `replays` and `span` of `compose`.
     """
 
     graph: EventGraph
@@ -89,6 +90,7 @@ class Ledger:
     chi_squared: Mapping[tuple[str, str], float]
     coverage: float
     unexplained_variance: float = float("nan")
+    errors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def reward_or_nan(self) -> jax.Array:

@@ -204,6 +204,16 @@ def test_other_rules_say_who_brought_what(team: Made) -> None:
         compose_claims(traces, critic, rule="reconcile", exact=("gae",))
 
 
+def test_a_receipt_weighs_errors_of_zero_as_the_ledger_did(team: Made) -> None:
+    traces, claims = team
+    sure = dataclasses.replace(claims["critic"], source="sure", stderr=0 * claims["critic"].stderr)
+    both = {"critic": claims["critic"], "sure": sure}
+    settled = explain(traces, "t111", "c1", both, ledger=compose_claims(traces, both, exact=("sure",)))
+    assert [line.weight for line in settled.lines] == [0, 1]
+    equal = explain(traces, "t111", "c1", both, ledger=compose_claims(traces, both))
+    assert [line.weight for line in equal.lines] == [0.5, 0.5]
+
+
 def test_two_claims_of_one_source_are_one_vote(team: Made) -> None:
     traces, claims = team
     receipt = explain(traces, SUCCESS, "c1", {"critic": claims["critic"], "twin": claims["critic"]})
@@ -313,6 +323,7 @@ CONTROL = ["compose", "LOG", "--methods", "gae", "-o", "x.csv", "--advantages-to
         (["explain", "LOG", "t111", "--methods", "rloo"], "expected PATH... TRACE EVENT"),
         (["explain", "LOG", "t9", "c0", "--methods", "rloo"], "trace is 't9'; expected the id of one of the 8 traces"),
         (["explain", "LOG", "t111", "x", "--methods", "rloo"], "event is 'x'; expected the id of one of the 5 events"),
+        (["audit", "LOG", "--methods", "rloo", "--level", "trace"], "expected --output FILE with it"),
         (["audit", "LOG", "--methods", "c3"], "needs evidence that the log does not have. 'context'"),
     ],
 )
