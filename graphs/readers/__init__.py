@@ -154,7 +154,7 @@ def sort_sources(
 ) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
     """Sources by format, what is wrong with others, and the names of tables that this library wrote.
 
-    Such a table, which `credit assign` left in a folder, is no log, unless it is among the `named` files.
+    Such a table, which a command left in a folder, is no log, unless it is among the `named` files.
     """
     from graphs.cache import is_cache
 
