@@ -10,6 +10,7 @@ the batch.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,7 +103,7 @@ def read(
     check_paths(paths)
     expect("limits", limits, Limits, "graphs.limits.Limits(...)")
     expect("to", to, (Sizes, type(None)), "graphs.Sizes(events=, edges=, agents=, traces=) or None")
-    if len(paths) == 1 and is_cache(paths[0]):
+    if len(paths) == 1 and os.path.isfile(paths[0]) and is_cache(paths[0]):  # opening a pipe would wait for a writer
         if format or columns or rewards or groups:
             given = "format, columns, rewards and groups belong to `credit convert`, which made it"
             raise CreditError(f"{str(paths[0])!r} is a cache of what was read; {given}")

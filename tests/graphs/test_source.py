@@ -199,3 +199,9 @@ def test_released_content_is_read_again(tmp_path: Path) -> None:
     assert source.data == b"one"
     source.release()
     assert source.data == b"two"
+
+
+def test_a_pipe_that_is_named_outright_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.jsonl")
+    with pytest.raises(NothingReadError, match="not-a-file"):
+        read(tmp_path / "x.jsonl")
