@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from credit.cli.answers import leave
 from credit.cli.outputs import check_folder
-from credit.cli.reading import allow_bad, exit_code, keep_logs, list_problems, read_traces, reads_logs, stderr, words
+from credit.cli.reading import allow_bad, keep_logs, read_traces, reads_logs, stderr, words
 
 __all__ = ["convert"]
 
@@ -62,5 +63,4 @@ def convert(
         otlp.write(traces, output)
     console = stderr()
     console.print(words(f"wrote {traces.sizes.traces} traces to {output}"), soft_wrap=True)
-    list_problems(traces.problems, console, all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    leave(ctx, traces, allow_bad)
