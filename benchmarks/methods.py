@@ -5,7 +5,7 @@
 
 512 traces of 4,000 events and 300 agents, groups of 8. A method and the segment sum that it is measured against run in
 turns, so that other work on the machine slows both; figures are medians. Results go to benchmarks/results/methods.json,
-section by section.
+section by section, and from there to the tables of docs/speed.md and docs/off-policy.md.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import statistics
 import sys
 import time
@@ -33,9 +34,13 @@ from graphs.schema import EVENT_EVIDENCE
 from graphs.worlds.siblings import overlapping_world, unanswerable_world
 
 RESULTS = Path(__file__).parent / "results" / "methods.json"
+DOCS = Path(__file__).parents[1] / "docs"
 TRACES, LENGTH, AGENTS, GROUP = 512, 4000, 300, 8
-REPEATS = 3
+REPEATS = 5
 BRANCHING = 3  # decisions of a trace at which its group of 8 branches in two
+SLOW = 60  # segment sums; a method that takes longer says why
+REASONS: dict[str, str] = {}
+"""Why a method takes more than `SLOW` segment sums."""
 
 
 def graph_of(traces: int = TRACES, length: int = LENGTH, agents: int = AGENTS) -> EventGraph:
@@ -186,7 +191,7 @@ def gae() -> dict[str, Any]:
     expected = np.asarray(theirs(rewards, ends))
     np.testing.assert_allclose(np.asarray(calls["block"]()), expected, rtol=1e-3, atol=2e-3)
     np.testing.assert_allclose(np.asarray(calls["flat"]()).reshape(expected.shape), expected, rtol=1e-3, atol=2e-3)
-    found = interleaved(calls, lambda: theirs(rewards, ends), 4 * REPEATS)
+    found = interleaved(calls, lambda: theirs(rewards, ends), 3 * REPEATS)
     lengths = np.clip(np.exp(rng.normal(np.log(LENGTH / 4), 0.8, TRACES)), 10, LENGTH)
     return {
         "shape": [TRACES, LENGTH],
@@ -197,7 +202,7 @@ def gae() -> dict[str, Any]:
     }
 
 
-def coverage(contexts: int = 400, draws: int = 300) -> dict[str, Any]:
+def coverage(contexts: int = 2000, draws: int = 300) -> dict[str, Any]:
     """Twenty worlds with overlap and twenty without an answer, for each estimator and model."""
     settings = {
         "snips": ("snips", False),
@@ -233,24 +238,69 @@ def coverage(contexts: int = 400, draws: int = 300) -> dict[str, Any]:
     return {"worlds": 20, "contexts": contexts, "draws": draws, **found}
 
 
+def tables(results: dict[str, Any]) -> dict[str, str]:
+    """Each section as a table for people, in Markdown."""
+    lines = {"speed": ["| method | multiples of a segment sum | seconds | why more than 60 |", "|---|---:|---:|---|"]}
+    for name, row in results["speed"]["methods"].items():
+        if row["multiple"] > SLOW and name not in REASONS:
+            raise SystemExit(
+                f"{name} takes {row['multiple']} segment sums: make it faster, or give a reason in REASONS"
+            )
+        why = REASONS[name] if row["multiple"] > SLOW else ""
+        lines["speed"].append(f"| `{name}` | {row['multiple']} | {row['seconds']} | {why} |")
+    head = (
+        "estimator",
+        "answered, least",
+        "covered, pooled",
+        "least and most",
+        "width, mean and most",
+        "unanswerable worlds answered",
+    )
+    lines["coverage"] = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for name, row in results["coverage"].items():
+        if isinstance(row, dict) and "covered, pooled" in row:
+            cells = [", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in row.values()]
+            lines["coverage"].append(f"| {' | '.join([name, *cells])} |")
+    return {name: "\n".join(rows) for name, rows in lines.items()}
+
+
+def inserted(page: str, made: dict[str, str]) -> str:
+    """A page with the tables put between its marks `<!-- table NAME -->` and `<!-- end -->`."""
+    return re.sub(
+        r"(<!-- table (\w+) -->).*?(<!-- end -->)",
+        lambda mark: f"{mark[1]}\n\n{made[mark[2]]}\n\n{mark[3]}",
+        page,
+        flags=re.DOTALL,
+    )
+
+
+def record(results: dict[str, Any]) -> None:
+    """Write the results, and the tables of the pages."""
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    made = tables(results)
+    print(made["speed"])
+    for name in ("speed.md", "off-policy.md"):
+        page = DOCS / name
+        page.write_text(inserted(page.read_text(), made))
+
+
 def main(sections: list[str]) -> None:
     known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae, "coverage": coverage}
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for section in sections or list(known):
         name, _, rows = section.partition("=")
+        found = speed(tuple(rows.split(","))) if rows else known[name]()
         if rows:
-            again = speed(tuple(rows.split(",")))["methods"]
-            rows_now = {**results["speed"]["methods"], **again}
-            results["speed"]["methods"] = dict(sorted(rows_now.items(), key=lambda item: item[1]["multiple"]))
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-            continue
-        results[name] = known[name]() | {
+            kept = {row: figures for row, figures in results["speed"]["methods"].items() if row in credit.METHODS}
+            measured = {**kept, **found["methods"]}
+            found["methods"] = dict(sorted(measured.items(), key=lambda item: item[1]["multiple"]))
+        results[name] = found | {
             "load": [round(x, 1) for x in os.getloadavg()],
             "device": f"{jax.devices()[0].platform}, {os.cpu_count()} cores, {platform.machine()}",
             "versions": {p: importlib.metadata.version(p) for p in ("jax", "jaxlib", "numpy")},
         }
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         print(json.dumps({name: results[name]}, indent=1))
+    record(results)
 
 
 if __name__ == "__main__":

@@ -280,8 +280,10 @@ def test_answers_with_overlap_and_none_without() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("critic", [False, True], ids=["siblings", "critic"])
-def test_intervals_cover_in_twenty_worlds(critic: bool) -> None:
-    found = np.array([coverage(overlapping_world(seed), 100 + seed, MANY, critic=critic) for seed in range(20)])
+@pytest.mark.parametrize("estimator", ["snips", "doubly_robust", "switch"])
+def test_intervals_cover_in_twenty_worlds(estimator: str, critic: bool) -> None:
+    options = {"estimator": estimator, "critic": critic}
+    found = np.array([coverage(overlapping_world(seed), 100 + seed, MANY, **options) for seed in range(20)])
     answered, covered, width = found.T
     assert answered.min() >= 0.95
     assert 0.94 <= covered.mean() <= 0.96

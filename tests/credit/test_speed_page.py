@@ -1,0 +1,48 @@
+"""The page of measured speed is the committed measurement, has every method, and says why a slow one is slow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import credit
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = json.loads((ROOT / "benchmarks" / "results" / "methods.json").read_text())
+
+
+def rows(page: str, mark: str) -> list[list[str]]:
+    """The cells of a table between its marks, without its head."""
+    text = (ROOT / "docs" / page).read_text().split(f"<!-- table {mark} -->")[1].split("<!-- end -->")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.strip().splitlines()[2:]]
+
+
+def test_every_method_was_measured_at_the_design_point() -> None:
+    speed = RESULTS["speed"]
+    assert (speed["traces"], speed["events"], speed["agents"]) == (512, 512 * 4000, 300)
+    assert set(speed["methods"]) == set(credit.METHODS), "run `python benchmarks/methods.py speed`"
+
+
+def test_the_pages_hold_the_committed_tables() -> None:
+    found = {
+        name.strip("`"): (float(multiple), float(seconds)) for name, multiple, seconds, _ in rows("speed.md", "speed")
+    }
+    assert found == {name: (row["multiple"], row["seconds"]) for name, row in RESULTS["speed"]["methods"].items()}
+    coverage = {name: float(pooled) for name, _, pooled, *_ in rows("off-policy.md", "coverage")}
+    assert coverage == {name: row["covered, pooled"] for name, row in RESULTS["coverage"].items() if name in coverage}
+    assert len(coverage) == 4
+
+
+def test_what_is_slow_has_a_reason() -> None:
+    for name, multiple, _, why in rows("speed.md", "speed"):
+        assert (float(multiple) > 60) == bool(why), name
+
+
+def test_what_was_measured_keeps_its_bounds() -> None:
+    assert RESULTS["gae"]["multiples of rlax"]["block"] <= 2
+    for name, row in RESULTS["coverage"].items():
+        if isinstance(row, dict) and "covered, pooled" in row:
+            least, most = row["covered, least and most"]
+            assert row["answered, least"] >= 0.95 and row["worlds without an answer that got one"] == 0, name
+            assert 0.94 <= row["covered, pooled"] <= 0.96 and least >= 0.92 and most <= 0.98, name
+            assert row["width over the oracle's, mean and most"][1] <= 1.3, name
