@@ -64,7 +64,7 @@ def read_files(module: str, sources: Sequence[Source], workers: int) -> Iterator
     Raises:
       WorkerError: one of the processes was killed, or had no memory left.
     """
-    pool, first, started = _started(workers - 1, module)
+    pool, started = _started(workers - 1, module)
     given: dict[int, Future[_Items]] = {}
     read: dict[int, _Items] = {}
     free = 0  # the first source that nobody has
@@ -90,39 +90,31 @@ def read_files(module: str, sources: Sequence[Source], workers: int) -> Iterator
             source.refused.update(refused)
     except BrokenProcessPool as error:
         problem = "a process that read logs ended before it was done: it was killed, or memory ran out"
-        _end(pool)
+        _pool.cache_clear()
         raise WorkerError(f"{problem}; pass workers=1 to read in this process alone") from error
     finally:
         for future in given.values():
             future.cancel()
-        if not first.done():
-            _end(pool)  # else a caller that ends now would wait for processes that are still starting
 
 
-def _started(processes: int, module: str) -> tuple[ProcessPoolExecutor, Future[None], Future[None]]:
-    """Processes that read; a future that was done when the first of them could, and one for when one can now."""
+def _started(processes: int, module: str) -> tuple[ProcessPoolExecutor, Future[None]]:
+    """Processes that read, and a future that is done when the first of them can."""
     mine = processes, os.getpid(), threading.get_ident()
     try:
-        pool, first = _pool(*mine)
-        return pool, first, pool.submit(_import, module)  # those that were idle for long must start again
+        pool = _pool(*mine)
+        return pool, pool.submit(_import, module)  # again each time: those that were idle for long must start anew
     except BrokenProcessPool:  # killed since the last reading
         _pool.cache_clear()
-        pool, first = _pool(*mine)
-        return pool, first, pool.submit(_import, module)
+        pool = _pool(*mine)
+        return pool, pool.submit(_import, module)
 
 
 @functools.lru_cache(maxsize=1)
-def _pool(processes: int, pid: int, thread: int) -> tuple[ProcessPoolExecutor, Future[None]]:
+def _pool(processes: int, pid: int, thread: int) -> ProcessPoolExecutor:
     """The processes of a thread; a fork of the caller's process has none of them."""
     from loky import ProcessPoolExecutor  # a pool whose processes do not run the caller's main module again
 
-    pool = ProcessPoolExecutor(max_workers=processes, timeout=IDLE)
-    return pool, pool.submit(_import, "native")
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    _pool.cache_clear()
-    pool.shutdown(kill_workers=True)
+    return ProcessPoolExecutor(max_workers=processes, timeout=IDLE)
 
 
 def _import(module: str) -> None:

@@ -38,7 +38,7 @@ def contents(traces: Traces) -> list[Any]:
 
 
 def wait_for_processes() -> None:
-    parallel._started(1, "native")[2].result()
+    parallel._started(1, "native")[1].result()
 
 
 def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,9 +75,9 @@ def test_a_killed_process_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_processes_stay_for_the_next_reading_and_are_started_anew_once_killed(tmp_path: Path) -> None:
     folder = logs(tmp_path)
     wait_for_processes()
-    first, _ = parallel._pool(1, os.getpid(), threading.get_ident())
+    first = parallel._pool(1, os.getpid(), threading.get_ident())
     alone = read(folder, workers=2)
-    assert parallel._pool(1, os.getpid(), threading.get_ident())[0] is first
+    assert parallel._pool(1, os.getpid(), threading.get_ident()) is first
     with pytest.raises(BrokenProcessPool):
         first.submit(os.kill, first.submit(os.getpid).result(), signal.SIGKILL).result()
     assert contents(read(folder, workers=2)) == contents(alone)  # which ends before a new process has started
