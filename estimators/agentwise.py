@@ -186,7 +186,6 @@ def _whiten(
     enough = total > 1
     variance = squares / jnp.where(enough, total - 1, 1)
     reason = jnp.where(known, jnp.where(enough, Reason.VALID, Reason.TOO_FEW), Reason.NO_EVIDENCE)
-    reason = jnp.where(known & ~jnp.isfinite(variance), Reason.OUT_OF_RANGE, reason)
     return finish(
         graph,
         credit=score,

@@ -47,7 +47,7 @@ REASONS: tuple[str, ...] = (
     "no sibling: one alternative under this context",
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, 0 or 1: no alternative was possible",
-    "rewards too large for the arithmetic: their squares or differences overflow",
+    "no finite number: rewards, evidence or options beyond the arithmetic, whose squares or differences overflow",
     "no support: the log does not show that the policy that acted could choose all that the target policy can",
     "too few effective samples: a few large weights carry the estimate",
     "the contexts differ: one choice is logged under several, so its alternatives were not drawn in one situation",
@@ -172,8 +172,11 @@ def finish(
 ) -> Credit:
     """Clean padding and invalid events, and name what was computed: the only way out of an estimator.
 
-    `reason` [E] is the estimator's own; padding and events that are no actions override it here.
+    `reason` [E] is the estimator's own; padding and events that are no actions override it here. What is not a finite
+    advantage over a positive scale is no answer, wherever it came from: OUT_OF_RANGE.
     """
+    answer = jnp.isfinite((credit - baseline) / scale) & jnp.isfinite(scale) & (scale > 0) & ~jnp.isnan(stderr)
+    reason = jnp.where((reason == Reason.VALID) & ~answer, Reason.OUT_OF_RANGE, reason)
     reason = jnp.where(jnp.asarray(graph.action_mask), reason, Reason.NOT_AN_ACTION)
     reason = jnp.where(jnp.asarray(graph.event_mask), reason, Reason.PADDING).astype(jnp.int8)
     valid = reason == Reason.VALID

@@ -228,7 +228,8 @@ def group_relative(
 
     one = jnp.ones_like(x)
     if scale == "std":
-        divisor = safe_sqrt(safe_divide(squares, n - ddof))[key] + eps
+        spread = safe_sqrt(safe_divide(squares, n - ddof))[key]
+        divisor = jnp.where(spread + jnp.abs(eps) <= 0, one, spread + eps)  # eps = 0 and equal scores: 0 / 1, not 0 / 0
     elif scale == "none":
         divisor = one
     else:
@@ -258,13 +259,9 @@ def group_relative(
         subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
     else:
         raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
-    overflow = ~jnp.isfinite(x - subtracted)
     if scale == "std":
-        overflow = overflow | ~jnp.isfinite(squares_e)
         reason = jnp.where(rows & ~alone & (n_e - ddof <= 0), Reason.TOO_FEW, reason)
         divisor = jnp.where(alone, one + eps, divisor)
-        divisor = jnp.where(divisor > 0, divisor, one)  # eps = 0 and equal scores: 0 / 1, not 0 / 0
-    reason = jnp.where(rows & overflow & (reason == Reason.VALID), Reason.OUT_OF_RANGE, reason)
     return finish(
         graph,
         credit=x,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -56,7 +57,7 @@ def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
             raise CreditError(f"method {name!r} has no option {key!r}; its options are: {takes}")
         if key in options:
             raise CreditError(f"--option {key} is given twice")
-        options[key] = _convert(f"option {key!r} of {name!r}", value, known[key])
+        options[key] = _convert(f"option {key!r} of {name!r}", value, known[key], key)
     return options
 
 
@@ -127,7 +128,7 @@ def _function(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
 
-def _convert(what: str, text: str, hint: Any) -> Any:
+def _convert(what: str, text: str, hint: Any, key: str = "") -> Any:
     """A text as the first of the hinted types that it can be read as: choices, None, bool, int, float, str."""
     choices, kinds = _alternatives(hint)
     for choice in choices:
@@ -145,12 +146,23 @@ def _convert(what: str, text: str, hint: Any) -> Any:
                 continue
             if not abs(number) <= _LARGEST[kind]:
                 raise CreditError(f"{what} is {text!r}; expected a finite number that the arithmetic can hold")
+            low, high, words = _BOUNDS.get(key, (-math.inf, math.inf, ""))
+            if not low <= number <= high:
+                raise CreditError(f"{what} is {text!r}; expected {words}")
             return number
     if str in kinds:
         return text
     expected = [repr(c) for c in choices] + [_WORDS[kind] for kind in _WORDS if kind in kinds]
     raise CreditError(f"{what} is {text!r}; expected {' or '.join(expected)}")
 
+
+_FRACTION = (0, 1, "a number from 0 to 1")
+_BOUNDS: dict[str, tuple[float, float, str]] = {
+    **dict.fromkeys(("decay", "discount", "lambda_", "min_ess_fraction", "mix"), _FRACTION),
+    **dict.fromkeys(("eps", "min_ess"), (0, math.inf, "a number that is not negative")),
+    "ddof": (0, 1, "0 or 1"),
+}
+"""What an option of a name can be, whichever method takes it; the others take any number."""
 
 _LARGEST: dict[type, float] = {int: 2**31 - 1, float: 3e38}  # of int32 and float32
 

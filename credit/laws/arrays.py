@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credit.laws.batches import LARGER, SIZES, Batch, draw_rewards, padded
-from credit.laws.subject import NUMBERS, QUICK, Subject, all_masked, differ, numbers, tied
+from credit.laws.subject import NUMBERS, QUICK, Subject, all_masked, differ, extreme, numbers, tied
 
 
 def jit(s: Subject) -> str:
@@ -56,7 +56,7 @@ def poison(s: Subject) -> str:
 
 def finite(s: Subject) -> str:
     """Valid numbers are finite (`stderr` may be infinite) and scales positive, in every awkward case."""
-    for batch in (padded(s.ragged(), SIZES), padded(s.ragged(1), SIZES), tied(s), all_masked(s)):
+    for batch in (padded(s.ragged(), SIZES), padded(s.ragged(1), SIZES), tied(s), all_masked(s), extreme(s)):
         out = s.run(batch)
         for name in ("credit", "baseline", "scale", "advantage"):
             wrong = out["valid"] & ~(np.isfinite(out[name]) & ((out[name] > 0) | (name != "scale")))

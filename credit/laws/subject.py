@@ -16,7 +16,18 @@ from credit.methods import Scope
 from estimators.base import Credit
 from graphs.errors import CreditError, excerpt
 
-__all__ = ["NUMBERS", "QUICK", "NotApplicable", "Subject", "all_masked", "changes", "differ", "numbers", "tied"]
+__all__ = [
+    "NUMBERS",
+    "QUICK",
+    "NotApplicable",
+    "Subject",
+    "all_masked",
+    "changes",
+    "differ",
+    "extreme",
+    "numbers",
+    "tied",
+]
 
 NUMBERS = ("credit", "baseline", "scale", "stderr", "advantage")
 RTOL, ATOL = 1e-5, 5e-6
@@ -111,6 +122,13 @@ def changes(s: Subject, batch: Batch, kept: np.ndarray, rng: np.random.Generator
     events = np.zeros(SIZES.events, bool)
     events[: batch.graph.num_events] = kept[batch.graph.trace_ids]
     return differ(s.run(padded(other, SIZES)), s.run(padded(batch, SIZES)), events, exactly=True)
+
+
+def extreme(s: Subject) -> Batch:
+    """Rewards at both ends of float32, so that sums, differences and squares overflow."""
+    batch = s.ragged()
+    ends = np.where(np.arange(len(batch.reward)) % 3 > 0, 3e38, -3e38).astype(np.float32)
+    return padded(dataclasses.replace(batch, reward=np.where(np.isnan(batch.reward), np.nan, ends)), SIZES)
 
 
 def tied(s: Subject) -> Batch:

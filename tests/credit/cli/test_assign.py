@@ -95,6 +95,23 @@ def test_options_are_numbers_that_the_arithmetic_can_hold(option: str, good: Pat
     assert result.exit_code == 1 and "expected a finite number" in result.output
 
 
+@pytest.mark.parametrize(
+    ("method", "option", "words"),
+    [
+        ("gae", "lambda_=7", "expected a number from 0 to 1"),
+        ("gae", "discount=1e30", "expected a number from 0 to 1"),
+        ("moving_average", "decay=3", "expected a number from 0 to 1"),
+        ("grpo", "eps=-1", "expected a number that is not negative"),
+        ("grpo", "ddof=2", "expected 0 or 1"),
+    ],
+)
+def test_options_lie_where_they_mean_something(
+    method: str, option: str, words: str, good: Path, tmp_path: Path
+) -> None:
+    result = run("assign", good, "-o", tmp_path / "x.csv", "--method", method, "--option", option)
+    assert result.exit_code == 1 and words in result.output
+
+
 def test_evidence_reaches_the_method(tmp_path: Path) -> None:
     greedy = [trace("a", "q", 1.0, evidence={"greedy_reward": 0.25}), trace("b", "q", 0.0)]
     out = tmp_path / "out.jsonl"
