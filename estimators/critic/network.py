@@ -129,7 +129,11 @@ class PrefixCritic(nnx.Module):
         self.sizes = sizes
         self.encode = nnx.Linear(sizes.features - len(CLOCKS), width, rngs=rngs)
         self.tell = nnx.List([nnx.Linear(width, width, rngs=rngs) for _ in range(sizes.layers)])
-        self.add = nnx.List([nnx.Linear(width, sizes.sums, rngs=rngs) for _ in range(sizes.layers + 1)])
+        # Zero at first: sums of thousands of arbitrary numbers are large, and φ squares them.
+        none = nnx.initializers.zeros
+        self.add = nnx.List(
+            [nnx.Linear(width, sizes.sums, kernel_init=none, rngs=rngs) for _ in range(sizes.layers + 1)]
+        )
         self.update = nnx.List([nnx.Linear(joined, 2 * width, rngs=rngs) for _ in range(sizes.layers)])
         self.read = nnx.Linear(joined + len(CLOCKS), 2 * width, rngs=rngs)
         self.answer = nnx.Linear(width, 1, use_bias=False, kernel_init=nnx.initializers.zeros, rngs=rngs)
