@@ -41,7 +41,7 @@ WIDTH = 120  # of tables where the output is no terminal
 def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command PATH... (`paths`) and the options of `graphs.readers.read` (keywords of `read_traces`)."""
     options = (
-        click.argument("paths", metavar="PATH...", nargs=-1, required=required, type=click.Path()),
+        click.argument("paths", metavar="PATH...", nargs=-1, required=required, type=click.Path(readable=False)),
         click.option("--format", "format_", metavar="NAME", shell_complete=_formats, help="Format of all files."),
         click.option("--columns", metavar="NAME=COLUMN,...", callback=_columns, help="Columns of a trainer's table."),
         click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,12 @@ def test_no_output_replaces_an_input(command: str, good: Path) -> None:
     result = run(command, good, *chosen, "-o", good)
     assert result.exit_code == 1 and "is an input; expected another file" in result.output
     assert good.read_bytes() == before
+
+
+def test_whether_a_path_can_be_read_is_seen_by_reading_it(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that cannot is a problem beside what the others hold, not a wrong call."""
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    assert run("validate", good).exit_code == 0
 
 
 def test_no_output_replaces_a_log_in_a_folder_that_is_read(good: Path, tmp_path: Path) -> None:
