@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.answers import json_option, leave, print_json
-from credit.cli.reading import (
-    allow_bad,
-    plain_table,
-    read_traces,
-    reads_logs,
-    stdout,
-    words,
-)
+from credit.cli.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,14 +8,7 @@ import click
 
 from credit.cli.answers import json_option, leave, print_json
 from credit.cli.claims import Asked, makes_ledger, takes_claims
-from credit.cli.reading import (
-    allow_bad,
-    plain_table,
-    read_traces,
-    reads_logs,
-    stdout,
-    words,
-)
+from credit.cli.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
     from rich.console import Console
