@@ -200,7 +200,7 @@ def test_conversions_are_exact_or_refused() -> None:
     with pytest.raises(NotComposableError, match="does not say with what λ"):
         as_increment(graph, claim(graph, rows, np.ones((6, 4)), estimand="return"))
     contrast = claim(graph, rows, np.ones((6, 4)), estimand="effect")
-    with pytest.raises(NotComposableError, match="estimates an effect .* propensity"):
+    with pytest.raises(NotComposableError, match=r"estimates an effect .* propensity"):
         as_increment(graph, contrast)
     propensity = np.full(graph.num_events, np.nan)
     propensity[rows.event] = np.tile([0.25, 1.0, 0.0, np.nan], 6)
