@@ -1,6 +1,6 @@
 """Bias, variance and advantage error of every method in every micro-orchestration, as exact numbers.
 
-    python benchmarks/bias.py [METHOD ...]        (default: all, about two minutes on two cores)
+    python benchmarks/bias.py [METHOD ...]        (default: all, less than ten minutes of processor time and 5 GB)
 
 Writes benchmarks/results/bias.json, and the tables of docs/bias.md. With methods, only their rows and those of their
 variants are measured; the others stay as they are, and rows of methods that are gone go.

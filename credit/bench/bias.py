@@ -28,7 +28,7 @@ import functools
 import importlib
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -36,18 +36,12 @@ import numpy as np
 from credit.bench.batches import Batches, stack
 from credit.bench.bias_settings import SETTINGS, Way
 from credit.bench.draws import Draws, alone, independent, replays
-from graphs.micro import Lottery, Micro
+from graphs.micro import Lottery
 from graphs.micro_worlds import MICRO
 
-__all__ = ["TOO_MANY", "Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
+__all__ = ["Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
 
-TOO_MANY: dict[tuple[Way, int], tuple[str, ...]] = {
-    ("replays", 3): ("hire-additive",),
-    ("nested", 2): ("hire-additive", "spawn-and"),
-}
-"""Worlds with more than 100,000 different replay trees, by the way of sampling and the number of alternatives."""
-
-_CHUNK = 512
+_CHUNK, _PART = 512, 40_000
 _TIE = 1e-3
 _QUICK = {"xla_backend_optimization_level": 0}  # compiling takes longer than running
 
@@ -72,13 +66,13 @@ def cells(methods: Sequence[str] = (), worlds: Sequence[str] = ()) -> Iterator[t
     """Method (or variant), world and size of each row of the table, by default of all."""
     for name in methods or SETTINGS:
         for world in worlds or MICRO:
-            yield from ((name, world, k) for k in sizes(SETTINGS[name].way, world))
+            yield from ((name, world, k) for k in sizes(SETTINGS[name].way))
 
 
-def sizes(way: Way, world: str) -> tuple[int, ...]:
+def sizes(way: Way) -> tuple[int, ...]:
     """The sizes K that are enumerated: traces of a group, or alternatives of a context; 1 where there is one trace."""
     several: dict[Way, tuple[int, ...]] = {"groups": (2, 3), "replays": (2, 3), "nested": (2,)}
-    return tuple(k for k in several.get(way, (1,)) if world not in TOO_MANY.get((way, k), ()))
+    return several.get(way, (1,))
 
 
 def x64() -> contextlib.AbstractContextManager[Any]:
@@ -90,18 +84,12 @@ def x64() -> contextlib.AbstractContextManager[Any]:
 
 def measure(name: str, world: str, k: int) -> Row:
     """The scores of one method or variant in one world."""
-    how, draws = SETTINGS[name], _draws(world, SETTINGS[name].way, k)
-    batch = _batches(world, how.way, k)
-    advantage, valid = _run(name, batch)
-    factor = k / (k - 1) if how.rescaled else 1.0
-    return Row(name, world, k, *_scores(draws, batch, advantage * factor, valid))
+    return Row(name, world, k, *_scores(_draws(world, SETTINGS[name].way, k), _enumerated(name, world, k)))
 
 
 def mean_gradient(name: str, world: str, k: int) -> np.ndarray:
     """E g of one method or variant, float64 [S, C]; for comparison with a closed form."""
-    batch = _batches(world, SETTINGS[name].way, k)
-    draws = _draws(world, SETTINGS[name].way, k)
-    return np.tensordot(draws.chance, _estimates(draws.world, batch, _run(name, batch)[0]), axes=1)
+    return np.tensordot(_draws(world, SETTINGS[name].way, k).chance, _enumerated(name, world, k).estimate, axes=1)
 
 
 @functools.lru_cache(maxsize=16)
@@ -124,10 +112,21 @@ def _draws(world: str, way: Way, k: int) -> Draws:
     )
 
 
+def _batches(world: str, way: Way, k: int, part: int) -> Batches:
+    """The batches of one part of the draws, kept for other methods where it is the only one: large trees take room."""
+    draws = _draws(world, way, k)
+    if len(draws.chance) <= _PART:
+        return _all_batches(world, way, k)
+    return stack(draws.part(part * _PART, (part + 1) * _PART), _wanted(way))
+
+
 @functools.lru_cache(maxsize=16)
-def _batches(world: str, way: Way, k: int) -> Batches:
-    wanted = {name for how in SETTINGS.values() if how.way == way for name in how.given}
-    return stack(_draws(world, way, k), wanted)
+def _all_batches(world: str, way: Way, k: int) -> Batches:
+    return stack(_draws(world, way, k), _wanted(way))
+
+
+def _wanted(way: Way) -> set[str]:
+    return {name for how in SETTINGS.values() if how.way == way for name in how.given}
 
 
 @functools.cache
@@ -161,26 +160,48 @@ def _run(name: str, batch: Batches) -> tuple[np.ndarray, np.ndarray]:
     return advantage, valid
 
 
-def _estimates(world: Micro, batch: Batches, advantage: np.ndarray) -> np.ndarray:
-    """The gradient estimate g of each batch, [D, S, C]."""
-    pushed = np.zeros((len(advantage), *world.policy.shape))
-    row, event = np.nonzero(batch.state >= 0)
-    at = row, batch.state[row, event], batch.choice[row, event]
-    np.add.at(pushed, at, (batch.weight * advantage)[row, event])
-    return world.through_scores(pushed)
+class _Enumerated(NamedTuple):
+    """What a method gave in every batch, and its decisions that have a weight, in one list of N.
+
+    Attributes:
+      estimate: the gradient estimate g of each batch, [D, S, C].
+      mass: the probability of the batch times the weight of the decision, [N].
+      state, choice, advantage, valid: of the decision, [N].
+    """
+
+    estimate: np.ndarray
+    mass: np.ndarray
+    state: np.ndarray
+    choice: np.ndarray
+    advantage: np.ndarray
+    valid: np.ndarray
 
 
-def _scores(draws: Draws, batch: Batches, advantage: np.ndarray, valid: np.ndarray) -> tuple[float, ...]:
+def _enumerated(name: str, world: str, k: int) -> _Enumerated:
+    how, draws = SETTINGS[name], _draws(world, SETTINGS[name].way, k)
+    factor = k / (k - 1) if how.rescaled else 1.0
+    parts = []
+    for part in range(-(-len(draws.chance) // _PART)):
+        batch, chance = _batches(world, how.way, k, part), draws.chance[part * _PART : (part + 1) * _PART]
+        advantage, valid = _run(name, batch)
+        row, event = np.nonzero((batch.state >= 0) & (batch.weight > 0))
+        weight, state, choice = (x[row, event] for x in (batch.weight, batch.state, batch.choice))
+        advantage = advantage[row, event] * factor
+        pushed = np.zeros((len(chance), *draws.world.policy.shape))
+        np.add.at(pushed, (row, state, choice), weight * advantage)
+        estimate = draws.world.through_scores(pushed)
+        parts.append(_Enumerated(estimate, chance[row] * weight, state, choice, advantage, valid[row, event]))
+    return _Enumerated(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _scores(draws: Draws, found: _Enumerated) -> tuple[float, ...]:
     world, true = draws.world, draws.world.gradient()
-    estimate = _estimates(world, batch, advantage)
-    mean = np.tensordot(draws.chance, estimate, axes=1)
+    mean = np.tensordot(draws.chance, found.estimate, axes=1)
     length = float(np.linalg.norm(true))
-    spread = draws.chance @ np.sum((estimate - mean) ** 2, axis=(1, 2))
+    spread = draws.chance @ np.sum((found.estimate - mean) ** 2, axis=(1, 2))
 
-    there = batch.weight * (batch.state >= 0) > 0
-    mass = draws.chance[:, None] * batch.weight
-    answered = there & valid
-    p, s, c, a = mass[answered], batch.state[answered], batch.choice[answered], advantage[answered]
+    answered = found.valid
+    p, s, c, a = found.mass[answered], found.state[answered], found.choice[answered], found.advantage[answered]
     weight, total = np.zeros(world.policy.shape), np.zeros(world.policy.shape)
     np.add.at(weight, (s, c), p)
     np.add.at(total, (s, c), p * a)
@@ -196,7 +217,7 @@ def _scores(draws: Draws, batch: Batches, advantage: np.ndarray, valid: np.ndarr
         _one_ratio(float(p @ (centred - increment) ** 2), float(p @ increment**2)),
         _tau((_ratio(total, weight) - centre[:, None])[known], world.increments[known], size),
         _one_ratio(float(p @ agrees), float(p.sum())),
-        float(p.sum() / mass[there].sum()),
+        float(p.sum() / found.mass.sum()),
     )
 
 

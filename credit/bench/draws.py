@@ -43,6 +43,13 @@ class Draws:
     evidence: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     beside: np.ndarray | int = 0
 
+    def part(self, start: int, stop: int) -> Draws:
+        """Some of the batches, whose chances then sum to less than 1."""
+        beside = self.beside if isinstance(self.beside, int) else self.beside[start:stop]
+        evidence = {name: values[start:stop] for name, values in self.evidence.items()}
+        arrays = (self.chance[start:stop], self.members[start:stop], self.weight[start:stop])
+        return Draws(self.world, *arrays, evidence, beside)
+
     @property
     def runs(self) -> float:
         """How many runs of the team a batch takes, on average."""
@@ -97,7 +104,7 @@ def replays(world: Micro, alternatives: int, nested: bool = False) -> Draws:
     room = max(len(leaves) for leaves in batch) if nested else 1 + (alternatives - 1) * DECISIONS
     shape = (len(batch), room, DECISIONS)
     members, weight = np.full(shape[:2], -1), np.zeros(shape)
-    context, node = np.full(shape, -1), np.full(shape, -1)
+    context, node = np.full(shape, -1, np.int32), np.full(shape, -1, np.int32)
     contexts: dict[History, int] = {}
     nodes: dict[History, int] = {}
     for d, leaves in enumerate(batch):
