@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import re
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -27,17 +26,11 @@ def test_a_missing_folder_and_a_folder_in_the_way_are_named(tmp_path: Path) -> N
 
 def test_a_disk_that_is_full_names_the_file(tmp_path: Path) -> None:
     script = (
-        "import sys\nfrom graphs.writers.atomic import atomic_write\n"
+        "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\nfrom graphs.writers.atomic import atomic_write\n"
         "with atomic_write(sys.argv[1]) as file:\n    for _ in range(100): file.write(b'x' * 1000)\n"
     )
     out = tmp_path / "x.csv"
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(out)],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)),
-    )
+    done = subprocess.run([sys.executable, "-c", script, str(out)], capture_output=True, text=True, check=False)
     assert f"[Errno {errno.EFBIG}]" in done.stderr.splitlines()[-1]
     assert done.stderr.splitlines()[-1].endswith(f"'{out}'")
     assert list(tmp_path.iterdir()) == []
