@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["json_option", "leave", "print_json"]
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--json` (`as_json`): for programs."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
 
 
 def print_json(plain: Any) -> None:
