@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, stdout, words
+from credit.cli.answers import json_option, leave, print_json
+from credit.cli.reading import allow_bad, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,7 +18,7 @@ __all__ = ["methods"]
 @click.command(short_help="List methods; which of them logs allow.")
 @reads_logs(required=False)
 @allow_bad
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.pass_context
 def methods(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
     """List methods, and published names; with logs, say which are computable, degenerate, or lack evidence."""
@@ -26,16 +27,13 @@ def methods(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json
     traces = read_traces(paths, **reading) if paths else None
     states = None if traces is None else availability(traces)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(_plain(states))))
+        print_json(_plain(states))
     else:
         console = stdout()
         console.print(_promises() if states is None else _states(states))
         console.print(_published(states))
     if traces is not None:
-        list_problems(traces.problems, stderr(), all_=False)
-        ctx.exit(exit_code(traces, allow_bad))
+        leave(ctx, traces, allow_bad)
 
 
 def _plain(states: dict[str, Any] | None) -> dict[str, Any]:
@@ -59,10 +57,10 @@ def _plain(states: dict[str, Any] | None) -> dict[str, Any]:
 def _promises() -> Table:
     from credit.methods import METHODS
 
-    table = _grid("method", "unit", "estimand", "unbiased", "scope", "needs", "status", "reference")
+    table = _grid("method", "unit", "estimand", "unbiased", "scope", "needs", "cost", "status", "reference")
     for name, m in METHODS.items():
         needs, unbiased = ", ".join(m.needs) or "-", "yes" if m.unbiased else "no"
-        row = (name, m.unit, m.estimand, unbiased, m.scope, needs, m.status, m.reference)
+        row = (name, m.unit, m.estimand, unbiased, m.scope, needs, m.cost, m.status, m.reference)
         table.add_row(*map(words, row))
     return table
 

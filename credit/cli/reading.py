@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from graphs.errors import CreditError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -35,6 +37,7 @@ __all__ = [
 
 SHOWN = 20  # problems and names listed before "…"
 REFUSED = 3
+CHANNEL = "team"  # the reward that is the outcome unless another is named, as of `graphs.readers.read`
 WIDTH = 120  # of tables where the output is no terminal
 
 
@@ -50,7 +53,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
         click.option(
             "--groups", type=_FILE, metavar="FILE", help="Tasks kept elsewhere: a table with `trace` and `group`."
         ),
-        click.option("--reward-channel", default="team", show_default=True, help="The reward that is the outcome."),
+        click.option("--reward-channel", default=CHANNEL, show_default=True, help="The reward that is the outcome."),
         click.option(
             "--limit",
             "limits",
@@ -199,7 +202,7 @@ def read_traces(
     """Read logs, with a progress bar on standard error where that is a terminal.
 
     Raises:
-      NothingReadError, CreditError: as `graphs.readers.read`.
+      NothingReadError, CreditError: as `graphs.readers.read`; or no trace has the reward that was asked for by name.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -215,7 +218,7 @@ def read_traces(
             yield from bar.track(list(sources), description="opening files")
             bar.add_task("reading traces", total=None)
 
-        return read(
+        traces = read(
             *paths,
             format=format_,
             columns=columns,
@@ -225,6 +228,10 @@ def read_traces(
             limits=bounds,
             progress=opened,
         )
+    if reward_channel != CHANNEL and f"rewards.{reward_channel}" not in traces.evidence:
+        logged = [name.removeprefix("rewards.") for name in traces.evidence if name.startswith("rewards.")]
+        raise CreditError(f"no trace has a reward {reward_channel!r}; the logs have: {', '.join(logged) or 'none'}")
+    return traces
 
 
 def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool) -> None:

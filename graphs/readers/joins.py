@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphs.errors import Problem, excerpt, expect
+from graphs.errors import Problem, TraceError, excerpt, expect
 from graphs.part import Heading, Part
 from graphs.readers.rows import read_rows
 from graphs.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
@@ -64,10 +64,12 @@ class Join:
             name = str(given)
             rows = read_rows(given)
         spoilt = self.spoilt[field]
+        columns: dict[str, None] = {}  # an ordered set
         for line, row in rows:
             if isinstance(row, Problem):
                 self.problems.append(row)
                 continue
+            columns |= dict.fromkeys(row)
             trace: Any = row.get("trace", row.get("trace_id"))
             value: Any = row.get(field)
             if trace is None:
@@ -84,6 +86,9 @@ class Join:
                 spoilt.add(trace)
                 kind, at, found, expected = problem
                 self.problems.append(Problem(kind, name, line, at, excerpt(found), expected, trace))
+        if columns and not (field in columns and columns.keys() & {"trace", "trace_id"}):
+            found = excerpt(", ".join(columns))
+            raise TraceError(Problem("bad-header", name, 1, "columns", found, f"columns `trace` and `{field}`"))
 
     def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
         """Pass items on, with rewards and groups written in; before them what is wrong with the tables themselves, and

@@ -182,6 +182,15 @@ def test_rows_that_do_not_fit_are_reported_and_never_guessed(
     np.testing.assert_array_equal(traces.reward[:3], np.array([5, reward_of_b, np.nan], np.float32))
 
 
+@pytest.mark.parametrize("text", ["id,score\nb,1\n", "trace;reward\nb;1\n", "trace,score\nb,1\n", "id,reward\nb,1\n"])
+def test_a_table_of_other_columns_is_refused(text: str, log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rewards.csv"
+    file.write_text(text)
+    with pytest.raises(TraceError, match=r"expected columns `trace` and `reward` \[bad-header\]") as caught:
+        read(log, rewards=file)
+    assert caught.value.problem.file == str(file)
+
+
 @pytest.mark.parametrize("value", [True, 10**400, [1], None, "x", float("inf")])
 def test_odd_rewards_of_a_mapping(value: Any, log: Path) -> None:
     traces = read(log, rewards={"b": value})

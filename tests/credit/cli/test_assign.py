@@ -112,6 +112,12 @@ def test_options_lie_where_they_mean_something(
     assert result.exit_code == 1 and words in result.output
 
 
+def test_a_reward_that_no_trace_has_is_refused(good: Path, tmp_path: Path) -> None:
+    result = run("assign", good, "-o", tmp_path / "x.csv", "--reward-channel", "foo")
+    assert result.exit_code == 1 and "no trace has a reward 'foo'; the logs have: team" in result.stderr
+    assert not (tmp_path / "x.csv").exists()
+
+
 def test_evidence_reaches_the_method(tmp_path: Path) -> None:
     greedy = [trace("a", "q", 1.0, evidence={"greedy_reward": 0.25}), trace("b", "q", 0.0)]
     out = tmp_path / "out.jsonl"

@@ -1,4 +1,4 @@
-"""The blocks of the pages about ledgers run as they stand, and print what they say."""
+"""The blocks of pages run as they stand, and print what they say."""
 
 from __future__ import annotations
 
@@ -22,3 +22,13 @@ def test_blocks_print_what_they_say(page: str) -> None:
             exec(compile(body, page, "exec"), {})
         expected = [line[2:] for line in body.splitlines() if line.startswith("# ")]
         assert out.getvalue().rstrip().splitlines() == expected
+
+
+@pytest.mark.slow
+def test_the_method_of_the_page_about_extending_obeys_the_laws() -> None:
+    body = re.search(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(), re.DOTALL)
+    assert body
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(body[1], "extending.md", "exec"), {})  # raises where a law is broken
+    assert "equal_rewards" in out.getvalue()
