@@ -231,7 +231,11 @@ def speed() -> dict[str, Any]:
             corpus.features.shape[1], hidden, settings.sums, layers, _counts(corpus, np.arange(len(corpus.lengths)))
         )
         optimiser, step = _compiled(sizes, settings.weight_decay, 1.0, settings.slow)
-        parameters = jax.tree.map(lambda x: x + 0.05, initial(sizes, members, 0, 0.5))  # no part of it may be 0
+        # No part of it may be 0; of both signs, since products of sums of one sign grow beyond float32 in three rounds.
+        parameters = jax.tree.map(
+            lambda x: x + 0.02 * jnp.cos(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape),
+            initial(sizes, members, 0, 0.5),
+        )
         state = _State(parameters, parameters, jax.vmap(optimiser.init)(parameters), parameters)
         weight, rate = jnp.ones((members, to.traces)), jnp.float32(1e-3)
         pure = nnx.to_pure_dict(parameters)
