@@ -157,12 +157,10 @@ class _Edges:
     ) -> None:
         counts = np.array([len(wire.edges or ()) for wire in wires])
         plain &= counts <= limits.edges
-        edges = [edge for wire in wires for edge in wire.edges or ()]
-        types = np.frombuffer(bytes([EDGE_CODES[edge.type] for edge in edges]), np.uint8).astype(np.int32)
-        ends = (
-            pa.array([edge.src for edge in edges], pa.string()),
-            pa.array([edge.dst for edge in edges], pa.string()),
-        )
+        edges = list(itertools.chain.from_iterable(wire.edges for wire in wires if wire.edges))
+        codes = bytes(map(EDGE_CODES.__getitem__, map(attrgetter("type"), edges)))
+        types = np.frombuffer(codes, np.uint8).astype(np.int32)
+        ends = [pa.array(list(map(attrgetter(end), edges)), pa.string()) for end in ("src", "dst")]
         words = pa.concat_arrays([ids, *ends]).dictionary_encode()
         of_edge = np.repeat(np.arange(len(wires)), counts)
         keys = words.indices.to_numpy() + np.concatenate([trace_of, of_edge, of_edge]) * len(words.dictionary)
