@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from credit.column_values import ColumnError, as_arrow, begins, factorise, finite, numbers, renumber
-from graphs.errors import excerpt
+from graphs.errors import CreditError, excerpt
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -305,7 +305,16 @@ def _evidence(column: str, values: Any, n: int, by_trace: _Segments, to: Sizes) 
 
 
 def _sizes(real: Sizes, events: int | None, agents: int | None, traces: int | None) -> Sizes:
-    """The padded sizes: those given, the rest from the bucket of the content."""
+    """The padded sizes: those given, the rest from the bucket of the content.
+
+    Raises:
+      CreditError: a size that is no positive integer.
+    """
+    for name, size in (("events", events), ("agents", agents), ("traces", traces)):
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
+            raise CreditError(
+                f"{name} is {excerpt(size)}; expected a positive integer: how many the arrays have room for"
+            )
     base = bucket(real._replace(events=max(real.events, events or 0)))
     return Sizes(
         base.events if events is None else events,

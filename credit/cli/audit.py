@@ -132,8 +132,8 @@ def _traces(traces: Traces, found: Audit, worst: int) -> Table:
     titles = ("R", "added up", "Σ|claims|", "overcount", "paid twice", "expected", "increments", "unexplained")
     table = plain_table("trace", *(f"#{title}" for title in titles))
     rows = found.trace_table(traces).to_pylist()
-    rows.sort(key=lambda row: -math.inf if row["overcount"] is None else -row["overcount"], reverse=False)
     known = [row for row in rows if row["overcount"] is not None]
+    known.sort(key=lambda row: (-row["overcount"], -row["claimed"]))  # where R is 0, by what was paid for it
     for row in known[:worst]:
         table.add_row(words(row["trace"]), *(f"{row[column]:.4g}" for column in columns))
     return table

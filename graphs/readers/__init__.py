@@ -141,9 +141,16 @@ def read_records(
             if members:
                 processes = workers_for(members, workers) if name in ALONE else 1
                 if processes > 1:
-                    yield from read_files(_module_name(name), members, processes)
+                    found = read_files(_module_name(name), members, processes)
                 else:
-                    yield from _module(name).read(members, **({"columns": columns} if name == "table" else {}))
+                    found = _module(name).read(members, **({"columns": columns} if name == "table" else {}))
+                silent = True
+                for item in found:
+                    silent = False
+                    yield item
+                for source in members if silent else ():
+                    expected = f"at least one trace in the format {name!r}"
+                    yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)
                 for source in members:
                     yield from source.refused.values()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from graphs.errors import Problem, TraceError, excerpt, expect
 from graphs.part import Heading, Part
-from graphs.readers.rows import read_rows
+from graphs.readers.rows import number, read_rows
 from graphs.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["Join"]
@@ -149,12 +149,9 @@ def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
         return "bad-row", field, value, f"a row with `trace` and `{field}`"
     if field == "group":
         return None
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
+    found = number(value)
+    if found is None or not math.isfinite(found):
         return "non-finite-reward", field, value, "a finite number"
-    if abs(number) > LARGEST_FLOAT:
+    if abs(found) > LARGEST_FLOAT:
         return "out-of-range", field, value, FLOAT_RANGE
     return None

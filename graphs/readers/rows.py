@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from graphs.errors import Problem, TraceError, excerpt
 from graphs.readers.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.source import Source, unreadable
 
-__all__ = ["PARQUET", "Row", "column_names", "read_rows"]
+__all__ = ["PARQUET", "Row", "column_names", "number", "read_rows"]
 
 Row = dict[str, Any]
 PARQUET = b"PAR1"
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+|(?=[ni]))(e[+-]?\d+|nan|inf|infinity)?\s*", re.ASCII | re.IGNORECASE)
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
@@ -148,3 +150,18 @@ def _parquet(source: Source, columns: Collection[str] | None) -> Iterator[tuple[
     except (pa.ArrowException, OSError, ValueError) as error:  # a ValueError for a value that Python has no type for
         problem = Problem("bad-parquet", source.name, number + 1, "row", excerpt(str(error)), "a readable row")
         raise TraceError(problem) from error
+
+
+def number(value: Any) -> float | None:
+    """A number, or a text that writes one as tables do; None for anything else, true and false among it. May be NaN.
+
+    Python reads more: "1_000" and digits of other scripts, which in a table are likelier to mean something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # an integer that no float can hold
+        return None

@@ -15,7 +15,7 @@ from graphs.errors import CreditError, Problem, TraceError, excerpt
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.readers.keys import opening
 from graphs.readers.native_wire import EVENT_CODES
-from graphs.readers.rows import PARQUET, Row, column_names, read_rows
+from graphs.readers.rows import PARQUET, Row, column_names, number, read_rows
 from graphs.readers.source import Source
 from graphs.record import LARGEST_COUNT, Agent, TraceRecord
 from graphs.schema import EVENT_EVIDENCE
@@ -174,7 +174,7 @@ class _Table:
         if group is not None:
             constant("group", "", group)
             record.group_id = group
-        reward = convert("reward", _number, "a number")
+        reward = convert("reward", number, "a number")
         if reward is not None:
             constant("reward", "", reward)
             record.rewards["team"] = reward
@@ -218,28 +218,18 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _number(value: Any) -> float | None:
-    """A number, or a text that is one; None for anything else, true and false among it. May be NaN."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    try:
-        return float(value)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _time(value: Any) -> float | None:
-    number = _number(value)
-    return number if number is not None and math.isfinite(number) and number >= 0 else None
+    time = number(value)
+    return time if time is not None and math.isfinite(time) and time >= 0 else None
 
 
 def _count(value: Any) -> float | None:
-    number = _number(value)
-    return number if number is not None and number.is_integer() and 0 <= number <= LARGEST_COUNT else None
+    count = number(value)
+    return count if count is not None and count.is_integer() and 0 <= count <= LARGEST_COUNT else None
 
 
 _EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "float": (_number, "a number"),
+    "float": (number, "a number"),
     "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
     "id": (_text, "text"),
 }

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import credit
 from credit.columns import ColumnError, Rows, from_columns
-from graphs.errors import CapacityError
+from graphs.errors import CapacityError, CreditError
 
 SHAPE = {"events": 16, "traces": 8, "agents": 16}
 
@@ -235,6 +235,19 @@ def test_bad_columns_are_named_with_their_rows(changes: dict[str, Any], rows: li
 def test_what_does_not_fit_names_the_size_needed(axis: str, need: int) -> None:
     with pytest.raises(CapacityError, match=f"pass {axis}={need} or more"):
         example(**{axis: need - 1})
+
+
+@pytest.mark.parametrize("size", [4.0, "4", True, 0, -1])
+def test_sizes_are_positive_integers(size: Any) -> None:
+    with pytest.raises(CreditError, match=r"^events is .*; expected a positive integer"):
+        from_columns(group=["q"], trace=["a"], reward=[1.0], events=size)
+
+
+def test_rewards_in_bfloat16_are_numbers() -> None:
+    _, reward, _ = from_columns(
+        group=["q", "q"], trace=["a", "b"], reward=jax.numpy.array([0.5, -2], jax.numpy.bfloat16)
+    )
+    assert reward[:2].tolist() == [0.5, -2] and reward.dtype == np.float32
 
 
 def test_default_sizes_are_the_bucket_and_follow_events() -> None:

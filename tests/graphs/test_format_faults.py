@@ -242,3 +242,12 @@ def test_other_json_is_not_taken(name: str) -> None:
     sniff = importlib.import_module(f"graphs.readers.{format_of(name).replace('-', '_')}").sniff
     for head in (b"", b"[]", b"{}", b"[1]", b"null", b'"x"', b'{"history": []}', b'{"steps": []}', b"PK\x03\x04"):
         assert not sniff(head)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_file_without_a_trace_of_the_named_format_is_named(format_: str, tmp_path: Path) -> None:
+    file = tmp_path / "other.jsonl"
+    file.write_text('{"neither": "this", "nor": "that"}\n')
+    with pytest.raises(NothingReadError) as caught:
+        read(file, format=format_)
+    assert {problem.file for problem in caught.value.problems} == {str(file)}

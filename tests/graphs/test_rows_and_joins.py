@@ -17,7 +17,7 @@ import zstandard
 
 from graphs.errors import CreditError, NothingReadError, Problem, TraceError
 from graphs.readers import read
-from graphs.readers.rows import column_names, read_rows
+from graphs.readers.rows import column_names, number, read_rows
 from graphs.readers.source import Source
 
 
@@ -165,6 +165,8 @@ def test_groups_from_a_file_and_mappings(log: Path, tmp_path: Path) -> None:
         ("b,high\n", [("non-finite-reward", 2)], np.nan),
         ("b,nan\n", [("non-finite-reward", 2)], np.nan),
         ("b,1e999\n", [("non-finite-reward", 2)], np.nan),
+        ("b,1_000\n", [("non-finite-reward", 2)], np.nan),
+        ("b,١\n", [("non-finite-reward", 2)], np.nan),
         ("b,True\n", [("non-finite-reward", 2)], np.nan),
         ("b,high\nb,1\n", [("non-finite-reward", 2), ("ambiguous-row", 3)], np.nan),
         ("b,1,1\n", [("bad-row", 2)], np.nan),
@@ -180,6 +182,18 @@ def test_rows_that_do_not_fit_are_reported_and_never_guessed(
     assert [(p.kind, p.line) for p in traces.problems] == kinds
     assert {p.file for p in traces.problems} == {str(file)}
     np.testing.assert_array_equal(traces.reward[:3], np.array([5, reward_of_b, np.nan], np.float32))
+
+
+@pytest.mark.parametrize("text", ["1", "+1.", ".5", "-1.5e-3", " 2 ", "NaN", "-inf", "Infinity"])
+def test_numbers_are_what_tables_write(text: str) -> None:
+    np.testing.assert_equal(number(text), float(text))
+
+
+@pytest.mark.parametrize(
+    "value", ["", ".", "e5", "1_000", "١", "0x1", "1,5", "n", "i", "1e", "naninf", True, None, [1]]
+)
+def test_what_is_no_number_is_none(value: Any) -> None:
+    assert number(value) is None
 
 
 @pytest.mark.parametrize("text", ["id,score\nb,1\n", "trace;reward\nb;1\n", "trace,score\nb,1\n", "id,reward\nb,1\n"])
