@@ -170,11 +170,5 @@ def summary(traces: Traces, ledger: Ledger) -> list[str]:
         lines.append(f"  explained: {ledger.coverage:.3f} of the variance of reward less what was expected")
     for (a, b), chi in ledger.chi_squared.items():
         if np.isfinite(chi):
-            lines.append(f"  chi squared of {a} and {b}: {chi:.2f}{_verdict(chi)}")
-    return lines
-
-
-def _verdict(chi: float) -> str:
-    if chi > 2:
-        return " (above 2: errors are stated too small, or the claims mean different things)"
-    return " (below 0.5: the sources share rollouts)" if chi < 0.5 else ""
+            lines.append(f"  chi squared of {a} and {b}: {chi:.2f}")
+    return [*lines, *(f"  look: {warning}" for warning in ledger.warnings)]

@@ -15,7 +15,7 @@ from estimators.base import Credit
 from estimators.exact import exact_partition
 from estimators.increments import NotComposableError, as_increment
 from estimators.shared import rloo
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["RULES", "Rule", "compose"]
@@ -80,6 +80,10 @@ def compose(
     if rule not in RULES:
         raise CreditError(f"rule is {rule!r}; expected one of {', '.join(map(repr, RULES))}")
     _check_options(rule, tau, scale, exact, replays or {})
+    expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
+    expect("claims", claims, Sequence, "a list of Credits, each the result of a method")
+    for place, claim in enumerate(claims):
+        expect(f"claims[{place}]", claim, Credit, "a Credit, the result of a method")
     reward = jnp.asarray(reward)
     scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
     total = jnp.where(scored, reward, 0)

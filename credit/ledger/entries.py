@@ -92,6 +92,14 @@ class Ledger:
     unexplained_variance: float = float("nan")
     errors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        traces, entries = int(np.asarray(self.scored).sum()), int(np.asarray(self.claimed).sum())
+        refused = f"; refused: {', '.join(self.refused)}" if self.refused else ""
+        return (
+            f"Ledger(rule {self.rule!r}, {traces} traces, {entries} actions with an entry of "
+            f"{', '.join(self.channels) or 'nobody'}, coverage {self.coverage:.3f}{refused})"
+        )
+
     @property
     def reward_or_nan(self) -> jax.Array:
         """The reward of each trace, NaN where it has none, as methods take it: [T]."""
@@ -99,8 +107,20 @@ class Ledger:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to look at before the entries are believed: pairs of sources whose χ² is above 2 or below 0.5."""
+        """What to look at before the entries are believed.
+
+        No claim at all; entries that explain less than nothing; pairs of sources whose χ² is above 2 or below 0.5.
+        """
         said = []
+        if not np.asarray(self.claimed).any():
+            said.append(
+                "no claim says what any action changed, so nothing is explained: offer increments, or returns with "
+                "values (`gae`, `critic`)"
+            )
+        elif self.coverage < 0:
+            said.append(
+                f"the entries explain less than nothing (coverage {self.coverage:.3g}): they vary more than the reward"
+            )
         for (one, other), value in self.chi_squared.items():
             if value > 2:
                 said.append(

@@ -308,3 +308,20 @@ def test_a_claim_that_cannot_be_is_refused(options: dict[str, object], why: str)
     graph, _ = batch()
     with pytest.raises(credit.CreditError, match=why):
         credit.claim(graph, np.zeros(1280), **{"estimand": "increment", "source": "a", **options})  # type: ignore[arg-type]
+
+
+def test_a_ledger_says_what_it_is_and_when_it_explains_nothing() -> None:
+    graph, _ = batch()
+    reward = np.arange(8.0)
+    empty = credit.compose(graph, reward, [credit.rloo(graph, reward)])
+    assert "no claim says what any action changed" in empty.warnings[0]
+    noise = credit.compose(graph, reward, [increments(graph, np.random.default_rng(8).normal(size=1280) * 100)])
+    assert noise.coverage < 0 and "less than nothing" in noise.warnings[0]
+    assert repr(noise).startswith("Ledger(rule 'increments', 4 traces, 240 actions with an entry of a, coverage -")
+
+
+@pytest.mark.parametrize("claims", [None, ["gae"], {"gae": 1}, 3])
+def test_claims_are_a_list_of_credits(claims: object) -> None:
+    graph, _ = batch()
+    with pytest.raises(credit.CreditError, match=r"^claims.* is .*; expected a"):
+        credit.compose(graph, np.zeros(8), claims)  # type: ignore[arg-type]
