@@ -324,7 +324,7 @@ def test_a_team_of_three_hundred_is_written_read_assigned_composed_and_drawn(tmp
     claim = credit.gae(traces.graph, traces.reward, value=value, lambda_=0.0)
     expected = np.zeros(traces.graph.num_traces, np.float32)
     expected[:4] = truth.expected
-    ledger = credit.compose(traces.graph, traces.reward, [total, claim], expected=expected, lambda_=0.0)
+    ledger = credit.compose(traces.graph, traces.reward, [total, claim], expected=expected)
     assert ledger.coverage > 0.999  # the critic is right, so nothing is left unexplained
     figure = credit.draw_trace(traces, 0, np.asarray(ledger.increments))
     figure.savefig(tmp_path / "team.png")
