@@ -91,10 +91,8 @@ def gae(
     Reference: Schulman et al. 2016, arXiv:1506.02438. Golden `verl_gae` where a row has no padding, and all of
     `marft_token_gae`; how old verl treats padding is `estimators.released.verl_gae_tokens`.
     """
-    rewards, mask = _tokens("token_rewards", token_rewards, mask)
-    value, _ = _tokens("values", values, mask)
-    value = value.astype(rewards.dtype)
-
+    rewards, mask = _checked("token_rewards", token_rewards, mask)
+    value = _checked("values", values, mask)[0].astype(rewards.dtype)
     dtype = rewards.dtype
     gamma, keep = jnp.asarray(discount, dtype), jnp.asarray(discount * lambda_, dtype)
 
@@ -103,13 +101,14 @@ def gae(
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         (ahead, total), (reward, held, there) = later, now
         total = jnp.where(there, reward + gamma * ahead - held + keep * total, total)
-        return (jnp.where(there, held, ahead), total), total
+        return (jnp.where(there, held, ahead), total), jnp.where(there, total, jnp.zeros_like(total))
 
-    # All rows step by step: one pass over the block, where an associative scan takes several.
+    # All rows step by step: one pass over the block, where an associative scan takes several. What is not under the
+    # mask is passed over on the way: to clear it before or behind the scan takes more passes, some across the rows.
     behind = jnp.zeros(rewards.shape[0], dtype)
     _, totals = jax.lax.scan(step, (behind, behind), (rewards.T, value.T, mask.T), reverse=True)
-    advantage = jnp.where(mask, totals.T, jnp.zeros_like(rewards))
-    return advantage, advantage + value
+    advantage = totals.T
+    return advantage, jnp.where(mask, advantage + value, jnp.zeros_like(value))
 
 
 @jax.jit
@@ -172,10 +171,16 @@ def per_rollout_mean(advantages: Array, trace_of_row: Array, mask: Array) -> jax
 
 def _tokens(name: str, values: Array, mask: Array) -> tuple[jax.Array, jax.Array]:
     """Values per token as float32 or wider, 0 outside the mask, and the mask."""
+    values, mask = _checked(name, values, mask)
+    return jnp.where(mask, values, jnp.zeros_like(values)), mask
+
+
+def _checked(name: str, values: Array, mask: Array) -> tuple[jax.Array, jax.Array]:
+    """Values per token as float32 or wider, whatever they are outside the mask, and the mask."""
     values, mask = _floating(name, values), _response_mask(mask)
     if values.shape != mask.shape:
         raise ValueError(f"{name} has shape {values.shape}; expected {mask.shape}, that of mask")
-    return jnp.where(mask, values, jnp.zeros_like(values)), mask
+    return values, mask
 
 
 def _floating(name: str, values: Array) -> jax.Array:
