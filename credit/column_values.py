@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from graphs.errors import CreditError, excerpt
 
-__all__ = ["ColumnError", "as_arrow", "begins", "by_appearance", "factorise", "finite", "numbers", "renumber"]
+__all__ = ["ColumnError", "as_arrow", "as_ids", "begins", "by_appearance", "factorise", "finite", "numbers", "renumber"]
 
 SPARSE = 4  # a table of all possible integers is faster than hashing while it is not longer than so many times N
 SHOWN = 5  # row numbers that an error names
@@ -31,13 +31,9 @@ class ColumnError(CreditError):
 
 def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarray, pa.Array]:
     """Ids as dense integers numbered by first appearance, int64 [N], and the distinct ids in that order."""
-    array = as_arrow(column, values, n)
-    encoded = pa.types.is_dictionary(array.type)
-    kind = array.type.value_type if encoded else array.type
+    array = as_ids(column, values, n)
     _no_nulls(column, array)
-    if not _is_id(kind):
-        raise ColumnError(column, [], f"ids are of type {kind}; expected strings or integers")
-    if not encoded:
+    if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
         return array.indices.to_numpy(zero_copy_only=False).astype(np.int64), array.dictionary
     names, codes = array.dictionary, array.indices
@@ -49,6 +45,29 @@ def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarra
     ids, first = by_appearance(given, len(names))
     as_given = ids is given and len(first) == len(names)
     return ids, names if as_given else names.take(pa.array(given[first]))
+
+
+def as_ids(column: str, values: Any, n: int | None) -> pa.Array:
+    """A column of ids as one Arrow array of strings or integers, [N], nulls among them.
+
+    Raises:
+      ColumnError: as `as_arrow`; or of another type, floats with advice, since pandas turns integers into them.
+    """
+    array = as_arrow(column, values, n)
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if _is_id(kind) or array.null_count == len(array):
+        return array
+    if not pa.types.is_floating(kind):
+        raise ColumnError(column, [], f"ids are of type {kind}; expected strings or integers")
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    row = int(np.argmax(there))
+    problem = f"ids are floats, {array[row].as_py()!r} in row {row}; expected strings or integers"
+    advice = 'pandas makes integers floats where a row has none: pass .astype("Int64"), or strings'
+    raise ColumnError(column, np.flatnonzero(~there), f"{problem}; {advice}{_holes(~there)}")
+
+
+def _holes(missing: np.ndarray) -> str:
+    return f"; {int(missing.sum())} of {len(missing)} rows have none" if missing.any() else ""
 
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +150,10 @@ def _no_nulls(column: str, array: pa.Array) -> None:
 
 
 def _refuse_missing(column: str, missing: np.ndarray) -> NoReturn:
-    raise ColumnError(column, np.flatnonzero(missing), f"{int(missing.sum())} of {len(missing)} rows have no id")
+    problem = (
+        f"{int(missing.sum())} of {len(missing)} rows have no id, but null or NaN; expected a string or an integer"
+    )
+    raise ColumnError(column, np.flatnonzero(missing), problem)
 
 
 def finite(column: str, values: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from credit.column_values import ColumnError, as_arrow, begins, factorise, finite, numbers, renumber
+from credit.column_values import ColumnError, as_ids, begins, factorise, finite, numbers, renumber
 from graphs.errors import CreditError, excerpt
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.padding import Sizes, bucket, pad, pad_array
@@ -246,7 +246,7 @@ def _parents(
     parent: Any, names: pa.Array, trace_ids: np.ndarray, name_ids: np.ndarray, first: np.ndarray, by_agent: _Segments
 ) -> np.ndarray:
     """The instance that spawned each instance, itself where none did: [A]."""
-    array = as_arrow("parent", parent, len(trace_ids))
+    array = as_ids("parent", parent, len(trace_ids))
     there = array.is_valid().to_numpy(zero_copy_only=False)
     codes = np.full(len(there), -1)
     if there.any():
@@ -284,7 +284,7 @@ def _evidence(column: str, values: Any, n: int, by_trace: _Segments, to: Sizes) 
         raise ColumnError(column, [], f"is no evidence that methods know; expected one of {', '.join(sorted(known))}")
     kind = known[column].kind
     if kind == "id":
-        array = as_arrow(column, values, n)
+        array = as_ids(column, values, n)
         there = array.is_valid().to_numpy(zero_copy_only=False)
         amounts = np.zeros(n)
         if there.any():

@@ -212,7 +212,7 @@ def test_without_agents_each_trace_has_one() -> None:
         ({"agent": pa.DictionaryArray.from_arrays([0, 1] * 4, [False, True])}, [], "'agent'.*bool; expected"),
         ({"agent": ["S"] * 7}, [], "'agent'.*has 7 rows; column 'trace' has 8"),
         ({"agent": ["S", 1] * 4}, [], "'agent'.*one type"),
-        ({"agent": [0.5] * 8}, [], "'agent'.*double; expected strings or integers"),
+        ({"agent": [0.5] * 8}, [], "'agent'.*0.5 in row 0; expected strings or integers.*astype"),
         ({"agent": np.zeros((8, 1))}, [], "'agent'.*1-dimensional"),
         ({"agent": "agent_id"}, [], "'agent'.*is the text 'agent_id'"),
         ({"reward": ["1"] * 8}, [], "'reward'.*string; expected numbers"),
@@ -229,6 +229,30 @@ def test_bad_columns_are_named_with_their_rows(changes: dict[str, Any], rows: li
     with pytest.raises(ColumnError, match=message) as error:
         example(**changes)
     assert error.value.rows == rows
+
+
+@pytest.mark.parametrize("column", ["trace", "group", "agent", "role", "turn", "parent", "context"])
+def test_ids_that_pandas_made_floats_are_refused_with_advice(column: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    ids = pandas.Series([None, 3, 3, 3, 4, 4, 4, None])
+
+    def given(ids: Any) -> dict[str, Any]:
+        agents = {"agent": [3, 3, 3, 3, 4, 4, 4, 4]} if column == "parent" else {}
+        return {**agents, **({"evidence": {column: ids}} if column == "context" else {column: ids})}
+
+    words = f"column '{column}': ids are floats, 3.0 in row 1; expected strings or integers; .*astype.\"Int64\".*"
+    with pytest.raises(ColumnError, match=words + r"2 of 8 rows have none \(rows 0, 7\)") as error:
+        example(**given(ids))
+    assert error.value.rows == [0, 7]
+    with pytest.raises(ColumnError, match=words.replace("row 1", "row 0") + "or strings$"):
+        example(**given(ids.fillna(3.0)))
+    if column == "context":  # where a row may have none
+        example(**given(ids.astype("Int64")))
+    elif column != "parent":
+        with pytest.raises(
+            ColumnError, match="2 of 8 rows have no id, but null or NaN; expected a string or an integer"
+        ):
+            example(**given(ids.astype("Int64")))
 
 
 @pytest.mark.parametrize(("axis", "need"), [("events", 8), ("agents", 7), ("traces", 4)])
@@ -286,6 +310,14 @@ def test_parents_are_agents_of_the_same_trace() -> None:
 def test_parents_in_any_container(container: Any) -> None:
     expected = example(parent=PARENT)[0].agent_parent
     assert np.array_equal(example(parent=container(PARENT))[0].agent_parent, expected)
+
+
+def test_parents_may_be_integers_with_holes() -> None:
+    pandas = pytest.importorskip("pandas")
+    agent = [1 if name == "S" else 2 for name in AGENT]
+    parent = pandas.Series([None if name is None else 1 for name in PARENT]).astype("Int64")
+    expected = example(parent=PARENT)[0].agent_parent
+    assert np.array_equal(example(agent=agent, parent=parent)[0].agent_parent, expected)
 
 
 @pytest.mark.parametrize(
