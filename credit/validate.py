@@ -14,7 +14,7 @@ import numpy as np
 from graphs.errors import Problem
 from graphs.traces import Traces
 
-__all__ = ["Spread", "Survey", "returns", "survey"]
+__all__ = ["Spread", "Survey", "returns", "survey", "told_apart"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Survey:
       formats: traces of each format.
       group_sizes: for each size of a group, how many groups have it.
       teaching: groups with traces of different returns; only from these do group-relative methods learn.
-      equal: groups of several traces that all have the same return, each with that return; group-relative credit is
-        exactly 0 there.
+      equal: groups of several traces that all have the same return in single precision, each with that return;
+        group-relative credit is exactly 0 there.
       singletons: groups of one trace: there is nothing to compare it with.
       unscored_groups: groups of several traces of which fewer than two have an outcome.
       unscored: traces without an outcome.
@@ -109,6 +109,21 @@ def returns(traces: Traces) -> np.ndarray:
     return total
 
 
+def told_apart(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.ndarray, np.ndarray]:
+    """The greatest number of each key, and whether methods, which compute in single precision, see any difference.
+
+    XLA takes numbers below the least normal one for 0, differences included.
+    """
+    smallest = np.finfo(np.float32).tiny
+    with np.errstate(over="ignore", invalid="ignore"):  # returns beyond single precision are alike: no method takes any
+        single = values.astype(np.float32)
+        single[np.abs(single) < smallest] = 0
+        most, least = np.full(keys, -np.inf, np.float32), np.full(keys, np.inf, np.float32)
+        np.maximum.at(most, key, single)
+        np.minimum.at(least, key, single)
+        return most, most - least >= smallest
+
+
 def survey(traces: Traces) -> Survey:
     """Count what was read, and sort the groups by what they can teach."""
     graph, n = traces.graph, traces.sizes
@@ -120,14 +135,12 @@ def survey(traces: Traces) -> Survey:
     scored = np.isfinite(earned)
     size = np.bincount(group)
     with_outcome = np.bincount(group, scored, len(size))
-    most, least = np.full(len(size), -np.inf), np.full(len(size), np.inf)
-    np.maximum.at(most, group[scored], earned[scored])
-    np.minimum.at(least, group[scored], earned[scored])
+    most, apart = told_apart(earned[scored], group[scored], len(size))
 
     names = np.empty(len(size), object)
     names[group] = traces.traces["group"].to_pylist()
     comparable = (size > 1) & (with_outcome > 1)
-    equal = comparable & (most <= least)
+    equal = comparable & ~apart
     sizes, counts = np.unique(size, return_counts=True)
     trace_names = traces.traces["trace"]
     return Survey(

@@ -10,7 +10,7 @@ import numpy as np
 from credit.cli.options import missing_evidence
 from credit.methods import METHODS, Method
 from credit.published import PUBLISHED
-from credit.validate import returns
+from credit.validate import returns, told_apart
 from graphs.traces import Traces
 
 __all__ = ["Availability", "availability"]
@@ -63,10 +63,8 @@ def _judge(traces: Traces, method: Method) -> Availability:
 
     if method.scope == "group" and len(np.unique(key)) == len(np.unique(members)):
         return Availability("degenerate", "no group has two traces with an outcome: there is nothing to compare")
-    most, least = np.full(n.traces, -np.inf), np.full(n.traces, np.inf)
-    np.maximum.at(most, key, score)
-    np.minimum.at(least, key, score)
-    if not (most > least).any():
+    _, apart = told_apart(score, key, n.traces)
+    if not apart.any():
         where = "in every group all traces" if method.scope == "group" else "all traces"
         return Availability("degenerate", f"{where} have equal outcomes: every advantage is 0")
     return Availability("computable")

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+import credit
+from credit.cli.availability import availability
+from credit.cli.summary import Summary
 from credit.validate import Spread, returns, survey
 from graphs.errors import Problem
 from graphs.event_graph import EventType
@@ -66,6 +69,34 @@ def test_groups_are_sorted_by_what_they_teach(traces: Traces) -> None:
     assert found.unscored_groups == ("half",)
     assert found.unscored == ("t5", "t7")
     assert found.teaching + len(found.equal) + len(found.singletons) + len(found.unscored_groups) == found.groups
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "teaches"),
+    [
+        (0.0, 1e-40, False),  # below the normal numbers of float32, which XLA takes for 0
+        (-1e-38, 1e-38, False),
+        (1.5e-38, 1.2e-38, False),  # normal numbers whose difference is none
+        (0.0, 2e-38, True),
+        (1.0, 1 + 1e-9, False),  # one number in float32
+        (1.0, 1 + 2**-23, True),
+    ],
+)
+def test_groups_teach_where_methods_see_a_difference(first: float, second: float, teaches: bool) -> None:
+    traces = assemble([record("t1", "g", first), record("t2", "g", second)])
+    found = survey(traces)
+    assert (found.teaching, len(found.equal)) == ((1, 0) if teaches else (0, 1))
+    for method in (credit.rloo, credit.grpo):
+        summary = Summary()
+        summary.add(traces, method(traces.graph, traces.reward))
+        assert summary.taught == {"g": teaches}
+    state = availability(traces)["rloo"].state
+    assert state == ("computable" if teaches else "degenerate")
+
+
+def test_a_step_reward_too_small_to_change_a_return_teaches_nothing() -> None:
+    found = survey(assemble([record("t1", "g", 1.0, steps=(1e-9, None)), record("t2", "g", 1.0)]))
+    assert found.equal == {"g": 1.0}
 
 
 def test_counts(traces: Traces) -> None:
