@@ -17,6 +17,7 @@ import numpy as np
 from credit.cli.availability import Availability, availability
 from credit.methods import METHODS
 from credit.validate import survey
+from graphs.counted import counted
 from graphs.event_graph import KINDS
 from graphs.traces import Traces
 
@@ -155,7 +156,10 @@ def _actions(traces: Traces) -> np.ndarray:
 def _team(traces: Traces) -> tuple[str, bool]:
     found = survey(traces)
     scored = found.traces - len(found.unscored)
-    words = f"{scored} of {found.traces} traces with an outcome; {found.teaching} of {found.groups} groups teach"
+    words = (
+        f"{scored} of {counted(found.traces, 'trace')} with an outcome; "
+        f"{found.teaching} of {counted(found.groups, 'group')} with different ones"
+    )
     return words, scored > 0
 
 
@@ -163,7 +167,7 @@ def _of_kind(kind: str) -> Callable[[Traces], tuple[str, bool]]:
     def count(traces: Traces) -> tuple[str, bool]:
         types = np.asarray(traces.graph.event_type)[_actions(traces)]
         number = int(np.isin(types, [int(t) for t in KINDS[kind]]).sum())
-        return f"{number} of {len(types)} actions", number > 0
+        return f"{number} of {counted(len(types), 'action')}", number > 0
 
     return count
 
@@ -174,7 +178,7 @@ def _turns(traces: Traces) -> tuple[str, bool]:
         len(np.unique(np.asarray(traces.graph.turn_ids)[actions])),
         len(np.unique(np.asarray(traces.graph.trace_ids)[actions])),
     )
-    return f"{turns} turns with an action in {used} traces", turns > used
+    return f"{counted(turns, 'turn')} with an action in {counted(used, 'trace')}", turns > used
 
 
 def _acting(column: str) -> Callable[[Traces], tuple[str, bool]]:
@@ -185,8 +189,8 @@ def _acting(column: str) -> Callable[[Traces], tuple[str, bool]]:
         ids = np.asarray(graph.agent_name_ids if column == "name" else graph.agent_role_ids)
         pairs = np.unique(np.stack([np.asarray(graph.trace_ids), ids[np.asarray(graph.agent_ids)]])[:, actions], axis=1)
         most = int(np.bincount(pairs[0]).max(initial=0))
-        word = "agent names" if column == "name" else "roles"
-        return f"{len(np.unique(pairs[1]))} {word} act, at most {most} in a trace", most > 1
+        word = "agent name" if column == "name" else "role"
+        return f"{counted(len(np.unique(pairs[1])), word)} with an action, at most {most} in a trace", most > 1
 
     return count
 
@@ -194,7 +198,7 @@ def _acting(column: str) -> Callable[[Traces], tuple[str, bool]]:
 def _tokens(traces: Traces) -> tuple[str, bool]:
     tokens = traces.evidence.get("tokens")
     number = 0 if tokens is None else int(tokens.mask[_actions(traces)].sum())
-    return f"{number} of {len(_actions(traces))} actions say how many tokens they generated", number > 0
+    return f"tokens generated are logged for {number} of {counted(len(_actions(traces)), 'action')}", number > 0
 
 
 UNITS: dict[str, Callable[[Traces], tuple[str, bool]]] = {
@@ -220,9 +224,8 @@ def _warnings(traces: Traces, claims: list[str]) -> list[str]:
             "no group has traces of different outcomes: what compares within groups is 0 or refused everywhere"
         )
     elif found.teaching < found.groups:
-        lines.append(
-            f"{found.groups - found.teaching} of {found.groups} groups teach nothing: `credit validate` names them"
-        )
+        silent = f"{found.groups - found.teaching} of {found.groups}"
+        lines.append(f"groups that teach nothing: {silent}; `credit validate` names them")
     if claims and not set(claims) & set(CENTRED):
         lines.append(
             f"{', '.join(claims)}: not centred under the policy, so that `--advantage control` would leave it out and "

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphs.counted import counted
 from graphs.errors import CreditError, excerpt
 
 __all__ = ["ColumnError", "as_arrow", "as_ids", "begins", "by_appearance", "factorise", "finite", "numbers", "renumber"]
@@ -67,7 +68,7 @@ def as_ids(column: str, values: Any, n: int | None) -> pa.Array:
 
 
 def _holes(missing: np.ndarray) -> str:
-    return f"; {int(missing.sum())} of {len(missing)} rows have none" if missing.any() else ""
+    return f"; none in {int(missing.sum())} of {counted(len(missing), 'row')}" if missing.any() else ""
 
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
@@ -138,7 +139,7 @@ def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
     if n is not None and len(array) != n:
-        raise ColumnError(column, [], f"has {len(array)} rows; column 'trace' has {n}")
+        raise ColumnError(column, [], f"has {counted(len(array), 'row')}; column 'trace' has {n}")
     if len(array) == 0:
         raise ColumnError(column, [], "has no rows; expected at least one")
     return array
@@ -150,17 +151,17 @@ def _no_nulls(column: str, array: pa.Array) -> None:
 
 
 def _refuse_missing(column: str, missing: np.ndarray) -> NoReturn:
-    problem = (
-        f"{int(missing.sum())} of {len(missing)} rows have no id, but null or NaN; expected a string or an integer"
-    )
-    raise ColumnError(column, np.flatnonzero(missing), problem)
+    found = f"no id, but null or NaN, in {int(missing.sum())} of {counted(len(missing), 'row')}"
+    raise ColumnError(column, np.flatnonzero(missing), f"{found}; expected a string or an integer")
 
 
 def finite(column: str, values: np.ndarray) -> np.ndarray:
     """The values, all of which must be finite, also as float32."""
     bad = ~(np.abs(values) <= np.finfo(np.float32).max)
     if bad.any():
-        problem = f"{int(bad.sum())} of {len(values)} rows are not finite float32; leave out rows without a reward"
+        problem = (
+            f"not finite float32 in {int(bad.sum())} of {counted(len(values), 'row')}; leave out rows without a reward"
+        )
         raise ColumnError(column, np.flatnonzero(bad), problem)
     return values
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from credit.ranks import correlation, mean_ranks
 from credit.tables import event_columns
 from estimators.base import Credit
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import KINDS
 from graphs.traces import Traces
@@ -103,7 +104,9 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
       CreditError: fewer than two methods, or one whose arrays are not of this batch.
     """
     if len(credits) < 2:
-        raise CreditError(f"compare has {len(credits)} methods ({', '.join(credits) or 'none'}); expected two or more")
+        raise CreditError(
+            f"compare has {counted(len(credits), 'method')} ({', '.join(credits) or 'none'}); expected two or more"
+        )
     graph, n = traces.graph, traces.sizes
     for name, credit in credits.items():
         if credit.credit.shape != (graph.num_events,):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.columns import evidence_array
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import Array
 from graphs.schema import EVENT_EVIDENCE
@@ -68,7 +69,9 @@ class Critic:
 
         columns = 0 if dense is None else np.shape(dense)[-1]
         if columns != self.dense:
-            raise CreditError(f"dense has {columns} columns; expected {self.dense}, as the critic was fitted with")
+            raise CreditError(
+                f"dense has {counted(columns, 'column')}; expected {self.dense}, as the critic was fitted with"
+            )
         after, start = predict_corpus(self.fitted, corpus_of(traces, self.roles, dense))
         padded = np.zeros((len(after), traces.graph.num_events), np.float32)
         padded[:, : after.shape[1]] = after

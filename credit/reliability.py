@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
 
@@ -95,9 +96,9 @@ def reliability(
     group = np.asarray(traces.graph.group_ids)[: traces.sizes.traces]
     sizes = np.bincount(group)
     if halves == "groups" and len(sizes) < 2:
-        raise SplitError(f"the logs have {len(sizes)} task; expected 2 or more to split")
+        raise SplitError(f"the logs have {counted(len(sizes), 'task')}; expected 2 or more to split")
     if halves == "traces" and not np.any(sizes >= 4):
-        raise SplitError(f"the largest task has {sizes.max()} traces; expected 4 or more, two for each half")
+        raise SplitError(f"the largest task has {counted(sizes.max(), 'trace')}; expected 4 or more, two for each half")
     kind, kinds = _kinds(traces, by)
     rng = np.random.default_rng(seed)
     weight = np.stack([np.ones(len(sizes)), *rng.multinomial(len(sizes), np.ones(len(sizes)) / len(sizes), resamples)])

@@ -12,6 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from credit.text import printable
+from graphs.counted import counted
 from graphs.critical_path import critical_path, critical_steps, parallelism
 from graphs.event_graph import EdgeType, EventGraph, EventType
 from graphs.padding import unpad
@@ -232,9 +233,11 @@ def _structure(traces: Traces, one: _One) -> RenderableType:
         ids[MOST_STEPS // 2 : -MOST_STEPS // 2] = ["…"]
     origin = "stated" if stated else "derived"
     missing = "not defined: no single main agent, or actions without a stage"
-    length = f"{path.length[0]:.0f} of {parallel.work[0]} actions, over {path.on_path.sum()} events"
-    at_once = f"at most {parallel.width[0]} actions and {parallel.agents[0]} agents at once"
-    staged = f"{steps.steps[0]} in {steps.stages[0]} {origin} stages" if steps.defined[0] else missing
+    length = (
+        f"{path.length[0]:.0f} of {counted(parallel.work[0], 'action')}, over {counted(path.on_path.sum(), 'event')}"
+    )
+    at_once = f"at most {counted(parallel.width[0], 'action')} and {counted(parallel.agents[0], 'agent')} at once"
+    staged = f"{steps.steps[0]} in {counted(steps.stages[0], f'{origin} stage')}" if steps.defined[0] else missing
     return _pairs(
         ("critical path", _text(length)),
         ("", _text(" → ".join(ids))),

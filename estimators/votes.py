@@ -20,6 +20,7 @@ import numpy as np
 
 from estimators.base import Credit, Estimand, Reason, Recursion, finish
 from estimators.nesting import COARSE_TO_FINE
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide
@@ -34,8 +35,8 @@ class StatedZeroError(CreditError):
 
     def __init__(self, source: str, count: int) -> None:
         super().__init__(
-            f"{source!r} states an error of 0 on {count} events; expected it in `exact` (a constraint), or its numbers "
-            "of replays in `replays` (all agreed, which is no certainty)"
+            f"{source!r} states an error of 0 on {counted(count, 'event')}; expected it in `exact` (a constraint), or "
+            "its numbers of replays in `replays` (all agreed, which is no certainty)"
         )
         self.source = source
 

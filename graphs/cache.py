@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from graphs.counted import counted
 from graphs.errors import CreditError, NothingReadError, Problem, excerpt
 from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, EventGraph
 from graphs.limits import DEFAULT, Limits
@@ -202,7 +203,9 @@ def read_cache(path: str | Path, *, reward: str = "team", to: Sizes | None = Non
                 8 * sum(group.column(i).num_values for group in groups for i in range(group.num_columns)),
             )
             if unpacked > limits.file_bytes:
-                raise refuse("too-large", "file", f"{unpacked} bytes", f"at most {limits.file_bytes} bytes")
+                raise refuse(
+                    "too-large", "file", counted(unpacked, "byte"), f"at most {counted(limits.file_bytes, 'byte')}"
+                )
             rows = file.read()
         about = msgspec.json.decode((rows.schema.metadata or {}).get(KEY, b""), type=_About)
         if about.version != VERSION:

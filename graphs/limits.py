@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from graphs.counted import counted
 from graphs.errors import CreditError, Problem, excerpt
 
 __all__ = ["DEFAULT", "LARGEST_LIMIT", "SMALL_ARCHIVE", "Limits"]
@@ -93,7 +94,12 @@ class Limits:
     def refuse_file(self, file: str) -> Problem:
         """The problem of a file that is longer than `file_bytes`, of which nothing is read."""
         return Problem(
-            "too-large", file, 0, "file", f"more than {self.file_bytes} bytes", f"at most {self.file_bytes} bytes"
+            "too-large",
+            file,
+            0,
+            "file",
+            f"more than {counted(self.file_bytes, 'byte')}",
+            f"at most {counted(self.file_bytes, 'byte')}",
         )
 
     def refuse_record(self, record: bytes, file: str, line: int) -> Problem | None:
@@ -103,13 +109,13 @@ class Limits:
     def refuse_size(self, record: bytes, file: str, line: int) -> Problem | None:
         """The problem of a record that is too long, or has too long a string; free for one of ordinary length."""
         if len(record) > self.record_bytes:
-            expected = f"at most {self.record_bytes} bytes"
-            return Problem("too-large", file, line, "content", f"{len(record)} bytes", expected)
+            expected = f"at most {counted(self.record_bytes, 'byte')}"
+            return Problem("too-large", file, line, "content", counted(len(record), "byte"), expected)
         if len(record) > self.string_bytes:
             longest = max((s.end() - s.start() - 2 for s in _STRING.finditer(record)), default=0)
             if longest > self.string_bytes:
-                expected = f"strings of at most {self.string_bytes} bytes"
-                return Problem("too-large", file, line, "content", f"a string of {longest} bytes", expected)
+                expected = f"strings of at most {counted(self.string_bytes, 'byte')}"
+                return Problem("too-large", file, line, "content", f"a string of {counted(longest, 'byte')}", expected)
         return None
 
     def refuse_depth(self, record: bytes, file: str, line: int, known: int = 0) -> Problem | None:

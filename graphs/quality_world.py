@@ -33,6 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventGraph, EventType
 
@@ -105,7 +106,8 @@ class QualityWorld:
         if self.agents < 2 or self.turns < 1:
             least = 4 + 2 * (self.agents - 1)
             raise CreditError(
-                f"QualityWorld has {self.events} events for {self.agents} agents; expected {least} or more"
+                f"QualityWorld has {counted(self.events, 'event')} for {counted(self.agents, 'agent')}; "
+                f"expected {least} or more"
             )
         if not 0 < self.good_spawn < 1:
             raise CreditError(f"QualityWorld.good_spawn is {self.good_spawn}; expected a probability between 0 and 1")

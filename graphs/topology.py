@@ -205,7 +205,7 @@ def _has_all_roles(graph: EventGraph, member: np.ndarray, roles: Sequence[str] |
         return np.zeros(graph.num_traces, bool)
     real = np.flatnonzero(np.asarray(graph.agent_mask))
     if len(roles) != len(real):
-        raise CreditError(f"roles has {len(roles)} entries; expected {len(real)}, one for each agent instance")
+        raise CreditError(f"roles has length {len(roles)}; expected {len(real)}, one for each agent instance")
     words = {role: role.lower() for role in set(roles)}
     found = np.ones(graph.num_traces, bool)
     for kind in ROLE_WORDS.values():

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 import pyarrow as pa
 
+from graphs.counted import counted
 from graphs.errors import CapacityError, CreditError, NothingReadError, Problem, TraceError, excerpt, expect
 from graphs.event_graph import EventGraph
 from graphs.limits import DEFAULT, Limits
@@ -114,8 +115,8 @@ class Traces:
         n = self.sizes
         groups = len(set(self.traces["group"].to_pylist()))
         return (
-            f"Traces({n.traces} traces in {groups} groups, {n.events} events, {n.agents} agents, "
-            f"{len(self.problems)} problems)"
+            f"Traces({counted(n.traces, 'trace')} in {counted(groups, 'group')}, {counted(n.events, 'event')}, "
+            f"{counted(n.agents, 'agent')}, {counted(len(self.problems), 'problem')})"
         )
 
 

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 from credit.cli.answers import leave
 from credit.cli.outputs import check_folder
 from credit.cli.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs, stderr, words
+from graphs.counted import counted
 
 if TYPE_CHECKING:
     from graphs.traces import Traces
@@ -109,9 +110,8 @@ def assign(
     summary.add(traces, credit)
     for line in summary.lines(method):
         console.print(words(line), soft_wrap=True)
-    console.print(
-        words(f"wrote {rows.num_rows} rows to {'standard output' if output == '-' else output}"), soft_wrap=True
-    )
+    place = "standard output" if output == "-" else output
+    console.print(words(f"wrote {counted(rows.num_rows, 'row')} to {place}"), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 
@@ -146,6 +146,8 @@ def _assign_in_chunks(
     console = stderr()
     for line in summary.lines(method):
         console.print(words(line), soft_wrap=True)
-    console.print(words(f"wrote {rows} rows to {output}, from {len(chunks)} chunks"), soft_wrap=True)
+    console.print(
+        words(f"wrote {counted(rows, 'row')} to {output}, from {counted(len(chunks), 'chunk')}"), soft_wrap=True
+    )
     list_problems(tuple(chunks.problems), console, all_=False)
     ctx.exit(REFUSED if chunks.problems and not allow_bad else 0)

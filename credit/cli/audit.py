@@ -12,6 +12,7 @@ from credit.cli.answers import json_option, leave, print_json
 from credit.cli.claims import Asked, makes_ledger, takes_claims
 from credit.cli.outputs import output_option, save_table
 from credit.cli.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+from graphs.counted import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,7 +86,7 @@ def _print(console: Console, traces: Traces, claims: dict[str, Credit], found: A
         console.print(f"overcount: Σ|claims| is {found.ratio:.3g} times Σ|R| = {size:.6g}", soft_wrap=True)
     else:
         console.print("overcount: there is no reward to hold the claims against: Σ|R| is 0", soft_wrap=True)
-    console.print(f"{paid} actions are paid, {twice} of them more than once", soft_wrap=True)
+    console.print(f"paid: {counted(paid, 'action')}, {twice} of them more than once", soft_wrap=True)
     if worst and twice:
         console.print()
         console.print(words("Actions paid more than once, the most first", "bold"))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from graphs.counted import counted
+
 if TYPE_CHECKING:
     from estimators.base import Credit
     from graphs.errors import Problem
@@ -47,7 +49,7 @@ class Asked:
         least = max(least - (1 if self.files else 0), 0)
         if len(self.names) < least:
             raise CreditError(
-                f"--methods names {len(self.names)} methods; expected {least} or more, separated by commas"
+                f"--methods names {counted(len(self.names), 'method')}; expected {least} or more, separated by commas"
             )
         for name in self.names:
             if self.names.count(name) > 1:

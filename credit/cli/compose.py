@@ -11,6 +11,7 @@ from credit.cli.answers import leave
 from credit.cli.claims import Asked, makes_ledger, takes_claims
 from credit.cli.outputs import output_option, picture_option, save_picture, save_table, table_path
 from credit.cli.reading import allow_bad, read_traces, reads_logs, stderr, words
+from graphs.counted import counted
 
 if TYPE_CHECKING:
     from credit.ledger import Ledger
@@ -157,8 +158,8 @@ def summary(traces: Traces, ledger: Ledger) -> list[str]:
     claimed = np.asarray(ledger.claimed)[: n.events]
     scored = np.asarray(ledger.scored)[: n.traces]
     lines = [
-        f"ledger by rule {ledger.rule!r}: {int(scored.sum())} of {n.traces} traces with a reward, "
-        f"{int(claimed.sum())} of {int(action.sum())} actions with an entry"
+        f"ledger by rule {ledger.rule!r}: {int(scored.sum())} of {counted(n.traces, 'trace')} with a reward, "
+        f"{int(claimed.sum())} of {counted(int(action.sum()), 'action')} with an entry"
     ]
     if ledger.claims:
         lines.append(f"  took part: {', '.join(dict.fromkeys(claim.source for claim in ledger.claims))}")

@@ -10,6 +10,7 @@ import click
 from credit.cli.answers import leave
 from credit.cli.outputs import check_folder
 from credit.cli.reading import allow_bad, keep_logs, read_traces, reads_logs, stderr, words
+from graphs.counted import counted
 
 __all__ = ["convert"]
 
@@ -62,5 +63,5 @@ def convert(
 
         otlp.write(traces, output)
     console = stderr()
-    console.print(words(f"wrote {traces.sizes.traces} traces to {output}"), soft_wrap=True)
+    console.print(words(f"wrote {counted(traces.sizes.traces, 'trace')} to {output}"), soft_wrap=True)
     leave(ctx, traces, allow_bad)

@@ -9,6 +9,7 @@ import click
 
 from credit.cli.answers import leave
 from credit.cli.reading import allow_bad, read_traces, reads_logs, stderr, stdout, words
+from graphs.counted import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -125,11 +126,11 @@ def _table(judged: Judged) -> Table:
 def _summary(fitted: Critic, output: str) -> list[str]:
     judged, history = fitted.judged, fitted.fitted.history
     lines = [
-        f"{judged.tasks} held-out tasks, {judged.traces} traces; "
-        f"best of {len(history)} epochs: {history[-1].best_number}"
+        f"{counted(judged.tasks, 'held-out task')}, {counted(judged.traces, 'trace')}; "
+        f"best of {counted(len(history), 'epoch')}: {history[-1].best_number}"
     ]
     if judged.calibration is not None:
-        lines.append(f"calibration error {judged.calibration:.3f} over {len(judged.curve)} bins")
+        lines.append(f"calibration error {judged.calibration:.3f} over {counted(len(judged.curve), 'bin')}")
     gain, width = judged.gain["critic"]
     if gain - width <= 0:
         lines.append(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.reading import stderr, words
+from graphs.counted import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +49,7 @@ def save_table(table: pa.Table, path: Path) -> None:
     from credit.write import write_table
 
     write_table(table, path)
-    stderr().print(words(f"wrote {table.num_rows} rows to {path}"), soft_wrap=True)
+    stderr().print(words(f"wrote {counted(table.num_rows, 'row')} to {path}"), soft_wrap=True)
 
 
 def save_picture(figure: Figure, path: Path) -> None:

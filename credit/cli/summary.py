@@ -6,6 +6,7 @@ import collections
 from typing import TYPE_CHECKING
 
 from credit.cli.reading import SHOWN
+from graphs.counted import counted
 
 if TYPE_CHECKING:
     from estimators.base import Credit
@@ -48,12 +49,15 @@ class Summary:
 
         count = self.counts
         lines = [
-            f"{method}: {count['traces']} traces in {len(self.taught)} groups, {count['events']} events, "
-            f"{count['actions']} actions, {count['valid']} with an advantage"
+            f"{method}: {counted(count['traces'], 'trace')} in {counted(len(self.taught), 'group')}, "
+            f"{counted(count['events'], 'event')}, {counted(count['actions'], 'action')}, "
+            f"{count['valid']} with an advantage"
         ]
-        lines += [f"  {count} actions without: {REASONS[code]}" for code, count in sorted(self.reasons.items())]
+        lines += [
+            f"  {counted(count, 'action')} without: {REASONS[code]}" for code, count in sorted(self.reasons.items())
+        ]
         silent = [name for name, taught in self.taught.items() if not taught]
         if silent:
             more = f", … and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
-            lines.append(f"  {len(silent)} groups taught nothing: {', '.join(silent[:SHOWN])}{more}")
+            lines.append(f"  {counted(len(silent), 'group')} taught nothing: {', '.join(silent[:SHOWN])}{more}")
         return lines

@@ -13,6 +13,7 @@ import numpy as np
 
 from estimators.base import Credit
 from estimators.exact import Partition
+from graphs.counted import counted
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import Level, level_ids
 
@@ -96,7 +97,7 @@ class Ledger:
         traces, entries = int(np.asarray(self.scored).sum()), int(np.asarray(self.claimed).sum())
         refused = f"; refused: {', '.join(self.refused)}" if self.refused else ""
         return (
-            f"Ledger(rule {self.rule!r}, {traces} traces, {entries} actions with an entry of "
+            f"Ledger(rule {self.rule!r}, {counted(traces, 'trace')}, {counted(entries, 'action')} with an entry of "
             f"{', '.join(self.channels) or 'nobody'}, coverage {self.coverage:.3f}{refused})"
         )
 

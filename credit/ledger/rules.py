@@ -16,6 +16,7 @@ from estimators.nesting import COARSE_TO_FINE, NestingError, parents, prior_vari
 from estimators.reconcile import Reconciled, reconcile
 from estimators.shares import Weights, split_down
 from estimators.votes import Votes, votes
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_sqrt
@@ -167,7 +168,8 @@ def _say_what_is_lost(steps: Ladder, said: Mapping[str, Votes], claimed: np.ndar
             unknown = int(np.sum(np.asarray(found.there[s]) & ~np.isfinite(np.asarray(found.variance[s]))))
             if unknown:
                 refused[source] = (
-                    f"on {unknown} events it states no error, and rule 'reconcile' weighs claims by their errors"
+                    f"on {counted(unknown, 'event')} it states no error, and rule 'reconcile' weighs claims by their "
+                    "errors"
                 )
     held: np.ndarray = claimed.astype(np.float64)  # events below each unit that may carry credit
     for level, names, parent in zip(steps.claims[1:], steps.sources[1:], steps.parents, strict=True):
@@ -177,8 +179,8 @@ def _say_what_is_lost(steps: Ladder, said: Mapping[str, Votes], claimed: np.ndar
             empty = int(np.sum(speaks & (held == 0)))
             if empty:
                 refused[source] = (
-                    f"{empty} of the {int(speaks.sum())} units it claims hold no event that may carry credit: none is "
-                    "claimed for itself, and no scale is named"
+                    f"of {counted(int(speaks.sum()), 'unit')} that it claims, {empty} without an event that may carry "
+                    "credit: none is claimed for itself, and no scale is named"
                 )
 
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from estimators.base import Credit, Reason, finish
 from estimators.control import control_advantage
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.levels import key_ids
@@ -159,7 +160,7 @@ def advantage(
         if ledger.rule != "shares" or ledger.claims:
             raise CreditError(
                 'advantage "even" is defined for rule "shares" without claims, an even split of R − b over all '
-                f"actions; this ledger is by rule {ledger.rule!r} with {len(ledger.claims)} claims"
+                f"actions; this ledger is by rule {ledger.rule!r} with {counted(len(ledger.claims), 'claim')}"
             )
         count = segment_count(graph.trace_ids, graph.num_traces, jnp.asarray(actions), ledger.increments.dtype)
         result = _entries(ledger, count[jnp.asarray(graph.trace_ids)], "even")

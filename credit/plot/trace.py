@@ -10,6 +10,7 @@ import numpy as np
 from credit.plot.canvas import GREY, TEXT, new_figure
 from credit.plot.lanes import columns, lanes
 from credit.text import printable
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 
@@ -228,7 +229,7 @@ def _draw_lanes(axes: Axes, picture: _Picture, lane_height: float) -> None:
     axes.tick_params(axis="y", length=0, pad=4 + 4.6 * longest)
     axes.tick_params(axis="x", labelsize=8)
     if every > 1:
-        axes.set_ylabel(f"{num} agents, one name in {every} shown", fontsize=9)
+        axes.set_ylabel(f"{counted(num, 'agent')}, one name in {every} shown", fontsize=9)
     axes.set_ylim(num - 0.4, -0.6)
     axes.margins(x=0.02)
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -11,6 +11,7 @@ import numpy as np
 
 from estimators.critic.features import relations
 from estimators.critic.network import BLOCK, PrefixBatch
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
@@ -61,7 +62,7 @@ class Corpus(NamedTuple):
             ("reward", len(reward), graph.num_traces),
         ):
             if found != expected:
-                raise CreditError(f"{name} has {found} rows; expected {expected}")
+                raise CreditError(f"{name} has {counted(found, 'row')}; expected {expected}")
         if not real[:num].all():
             raise CreditError("padding stands between real events; pack the graph first (graphs.prefix.pack)")
         told = relations(graph)
@@ -139,10 +140,14 @@ def split_by_task(group: Array, reward: Array, *, seed: int, validation: float =
     group, scored = np.asarray(group), np.isfinite(np.asarray(reward))
     tasks = np.unique(group[scored])
     if len(tasks) < 3:
-        raise CreditError(f"{len(tasks)} tasks have an outcome; expected 3 or more, to train, to stop and to judge on")
+        raise CreditError(
+            f"outcomes in {counted(len(tasks), 'task')}; expected 3 or more, to train, to stop and to judge on"
+        )
     held = [max(1, round(part * len(tasks))) for part in (validation, test)]
     if sum(held) >= len(tasks):
-        raise CreditError(f"validation {validation} and test {test} leave none of {len(tasks)} tasks to train on")
+        raise CreditError(
+            f"validation {validation} and test {test} leave none of {counted(len(tasks), 'task')} to train on"
+        )
     order = np.random.default_rng(seed).permutation(tasks)
     cuts = np.split(order, np.cumsum(held))
     stop, judge, train = (np.flatnonzero(scored & np.isin(group, part)) for part in cuts)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphs.counted import counted
 from graphs.errors import CreditError, NothingReadError, Problem, excerpt, expect
 from graphs.limits import DEFAULT, Limits
 from graphs.part import Part
@@ -128,7 +129,8 @@ def read_records(
         raise CreditError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     sources, ignored, problems = find_sources(paths, limits)
     if not sources and not problems:
-        raise NothingReadError(f"no log among {len(ignored)} files; logs end in .json, .jsonl, .csv, .parquet, …")
+        found = counted(len(ignored), "file")
+        raise NothingReadError(f"no log among {found}; logs end in .json, .jsonl, .csv, .parquet, …")
 
     named = {str(Path(path)) for path in paths}
 

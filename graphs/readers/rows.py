@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from graphs.counted import counted
 from graphs.errors import Problem, TraceError, excerpt
 from graphs.readers.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.source import Source, unreadable
@@ -116,7 +117,7 @@ def _csv(source: Source) -> Iterator[tuple[int, Row | Problem]]:
             if len(set(header)) < len(header):
                 raise TraceError(_bad_header(source.name, reader.line_num, header))
         elif len(cells) != len(header):
-            expected = f"{len(header)} cells, as in the header"
+            expected = f"{counted(len(header), 'cell')}, as in the header"
             yield reader.line_num, Problem("bad-row", source.name, reader.line_num, "row", excerpt(cells), expected)
         else:
             yield (

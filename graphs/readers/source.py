@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import zstandard
 
+from graphs.counted import counted
 from graphs.errors import Problem, excerpt, expect
 from graphs.limits import DEFAULT, Limits
 
@@ -63,7 +64,7 @@ class Source:
             return _unpack(io.BytesIO(_read(sys.stdin.buffer, most)), None, most).removeprefix(BYTE_ORDER_MARK)
         with self.path.open("rb") as file:
             if os.fstat(file.fileno()).st_size > most:
-                raise TooLargeError(f"more than {most} bytes")
+                raise TooLargeError(f"more than {counted(most, 'byte')}")
             return _unpack(file, None, most).removeprefix(BYTE_ORDER_MARK)
 
     def head(self, size: int) -> bytes:
@@ -148,7 +149,7 @@ def _read(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
     while chunk := file.read(_CHUNK):
         content.write(chunk)
         if content.tell() > most:
-            raise TooLargeError(f"more than {most} bytes")
+            raise TooLargeError(f"more than {counted(most, 'byte')}")
     return content.getvalue()
 
 
@@ -161,7 +162,7 @@ def _unpack_zstandard(file: BinaryIO, most: int) -> bytes:
         while chunk:
             content.write(frame.decompress(chunk))
             if content.tell() > most:
-                raise TooLargeError(f"more than {most} bytes")
+                raise TooLargeError(f"more than {counted(most, 'byte')}")
             fed, chunk = not frame.eof, frame.unused_data
             if frame.eof:
                 frame = zstandard.ZstdDecompressor().decompressobj()
@@ -204,8 +205,8 @@ def find_sources(
             problem = _why_not_a_file(path)
             (sources.append(Source(printable(path), path, limits)) if problem is None else problems.append(problem))
     if len(sources) > limits.files:  # part of the files would be another batch than was asked for
-        expected = f"at most {limits.files} files"
-        problems.append(Problem("too-many", printable(paths[0]), 0, "paths", f"{len(sources)} files", expected))
+        expected = f"at most {counted(limits.files, 'file')}"
+        problems.append(Problem("too-many", printable(paths[0]), 0, "paths", counted(len(sources), "file"), expected))
         sources = []
     return sources, ignored, problems
 

@@ -27,6 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.worlds import draws, team
 from graphs.worlds import truth as truths
@@ -164,7 +165,7 @@ class World:
             raise CreditError(f"trace is {trace}; expected 0 to {len(episodes.size) - 1}")
         actions = int(np.sum(np.asarray(episodes.active[trace])))
         if not 0 <= t < actions:
-            raise CreditError(f"t is {t}; expected 0 to {actions - 1}, trace {trace} has {actions} actions")
+            raise CreditError(f"t is {t}; expected 0 to {actions - 1}, trace {trace} has {counted(actions, 'action')}")
         if (size is None) == (t == 0):
             raise CreditError(f"size is {size} at action {t}; expected a size for action 0, the plan, and no other")
         if size is not None and not 1 <= size <= self.max_workers:

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.worlds.chances import expectations
@@ -197,7 +198,9 @@ class TeamWorld:
             raise CreditError(f"trace is {trace}; expected 0 to {len(runs.reward) - 1}")
         taken = np.flatnonzero(np.asarray(runs.present[trace]))
         if not 0 <= t < len(taken):
-            raise CreditError(f"t is {t}; expected 0 to {len(taken) - 1}, trace {trace} has {len(taken)} actions")
+            raise CreditError(
+                f"t is {t}; expected 0 to {len(taken) - 1}, trace {trace} has {counted(len(taken), 'action')}"
+            )
         past = jnp.asarray(np.pad(np.asarray(runs.choice[trace]), (0, self._tables.gate.shape[0] - self.decisions)))
         return _rerun(
             self._depth, self._tables, self.outcome, key, past, jnp.asarray(runs.task[trace], jnp.int32),

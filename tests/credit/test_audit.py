@@ -292,7 +292,7 @@ def test_audit_prints_and_writes(tmp_path: Path) -> None:
     path, out = log(tmp_path / "x.jsonl"), tmp_path / "x.csv"
     result = run("audit", path, *GAE, "-o", out, "--level", "trace")
     assert result.exit_code == 0, result.output
-    assert "32 actions are paid" in result.stdout and "[red]" not in result.stdout
+    assert "paid: 32 actions, " in result.stdout and "[red]" not in result.stdout
     assert len(out.read_text().splitlines()) == 9
     plain = json.loads(run("audit", path, *GAE, "--json").stdout)
     assert plain["events_paid"] == 32 and plain["claims"]["gae"]["refused"] == ""

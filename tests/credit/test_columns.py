@@ -201,11 +201,11 @@ def test_without_agents_each_trace_has_one() -> None:
         ),
         ({"group": ["q1", "q1", "q1", "q1", "q2", "q2", "q9", "q2"]}, [5, 6], "'group'.*trace 'd'.*one group"),
         ({"role": ["x", "x", "y", "y", "x", "x", "y", "z"]}, [4, 7], "'role'.*agent 'S'.*one role"),
-        ({"reward": [1, 0, 1, float("nan"), 2, 5, 5, 2]}, [3], "'reward'.*1 of 8 rows are not finite"),
+        ({"reward": [1, 0, 1, float("nan"), 2, 5, 5, 2]}, [3], "'reward'.*not finite float32 in 1 of 8 rows"),
         ({"reward": [1, 0, 1, None, 2, 5, 5, 2]}, [3], "'reward'.*not finite"),
         ({"reward": [1, 0, 1, float("inf"), 2, 5, 5, 2]}, [3], "not finite"),
-        ({"trace": ["a", None, "a", "b", "c", "d", "d", None]}, [1, 7], "'trace'.*2 of 8 rows have no id"),
-        ({"group": np.array([None] * 8, object)}, [0, 1, 2, 3, 4], "'group'.*8 of 8 rows have no id.*…"),
+        ({"trace": ["a", None, "a", "b", "c", "d", "d", None]}, [1, 7], "'trace'.*no id.* in 2 of 8 rows"),
+        ({"group": np.array([None] * 8, object)}, [0, 1, 2, 3, 4], "'group'.*no id.* in 8 of 8 rows.*…"),
         ({"trace": pa.array(["a", None] * 4).dictionary_encode()}, [1, 3, 5, 7], "no id"),
         ({"trace": pa.DictionaryArray.from_arrays([0, 1] * 4, ["a", None])}, [1, 3, 5, 7], "no id"),
         ({"agent": pa.DictionaryArray.from_arrays([0, 1] * 4, pa.array([[1], [2]]))}, [], "'agent'.*list<"),
@@ -241,7 +241,7 @@ def test_ids_that_pandas_made_floats_are_refused_with_advice(column: str) -> Non
         return {**agents, **({"evidence": {column: ids}} if column == "context" else {column: ids})}
 
     words = f"column '{column}': ids are floats, 3.0 in row 1; expected strings or integers; .*astype.\"Int64\".*"
-    with pytest.raises(ColumnError, match=words + r"2 of 8 rows have none \(rows 0, 7\)") as error:
+    with pytest.raises(ColumnError, match=words + r"none in 2 of 8 rows \(rows 0, 7\)") as error:
         example(**given(ids))
     assert error.value.rows == [0, 7]
     with pytest.raises(ColumnError, match=words.replace("row 1", "row 0") + "or strings$"):
@@ -250,7 +250,7 @@ def test_ids_that_pandas_made_floats_are_refused_with_advice(column: str) -> Non
         example(**given(ids.astype("Int64")))
     elif column != "parent":
         with pytest.raises(
-            ColumnError, match="2 of 8 rows have no id, but null or NaN; expected a string or an integer"
+            ColumnError, match="no id, but null or NaN, in 2 of 8 rows; expected a string or an integer"
         ):
             example(**given(ids.astype("Int64")))
 

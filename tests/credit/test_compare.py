@@ -141,7 +141,7 @@ def test_disagreements_are_the_widest_spread_of_ranks(found: tuple[Comparison, n
 
 def test_what_cannot_be_compared_is_refused(traces: credit.Traces) -> None:
     one = numbers(traces, np.ones(30))
-    with pytest.raises(credit.CreditError, match=r"1 methods \(a\); expected two"):
+    with pytest.raises(credit.CreditError, match=r"1 method \(a\); expected two"):
         compare(traces, {"a": one})
     other = credit.Credit(*(np.zeros(7) for _ in range(5)), "event", "score", "x", False, True)  # type: ignore[arg-type]
     with pytest.raises(credit.CreditError, match="credit of 'b' has shape"):
@@ -176,7 +176,7 @@ def test_command_writes_a_table_and_a_picture(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (["--methods", "rloo"], "names 1 methods; expected 2 or more"),
+        (["--methods", "rloo"], "names 1 method; expected 2 or more"),
         (["--methods", "rloo,rloo"], "names 'rloo' twice"),
         (["--methods", "rloo,sharp"], "is a reward, not a method"),
         (["--methods", "rloo,hera"], "not computable from logs"),

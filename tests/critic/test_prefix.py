@@ -181,7 +181,7 @@ def test_tasks_are_never_on_two_sides() -> None:
     tasks = [set(group[part]) for part in (parts.train, parts.validation, parts.test)]
     assert sum(map(len, tasks)) == len(set.union(*tasks)) == 10
     assert sum(len(p) for p in (parts.train, parts.validation, parts.test)) == np.isfinite(reward).sum()
-    with pytest.raises(CreditError, match="2 tasks have an outcome"):
+    with pytest.raises(CreditError, match="outcomes in 2 tasks"):
         split_by_task(group[:6], reward[:6], seed=0)
 
 

@@ -129,5 +129,5 @@ def test_without_names_structure_alone_decides() -> None:
 
 def test_roles_must_be_those_of_the_batch() -> None:
     traces = assemble([TEAMS["two agents argue"][0].record])
-    with pytest.raises(CreditError, match="roles has 1 entries; expected 2"):
+    with pytest.raises(CreditError, match="roles has length 1; expected 2"):
         topology(traces.graph, ["planner"])

@@ -23,6 +23,7 @@ from typing import Annotated
 
 import msgspec
 
+from graphs.counted import counted
 from graphs.errors import Problem, TraceError, excerpt
 from graphs.readers.agent_lightning.requests import write_requests
 from graphs.readers.agent_lightning.traced import write_traced
@@ -141,7 +142,7 @@ def _record(name: str, rollout: _Rollout) -> TraceRecord:
     record = TraceRecord(name, rollout.group or name, place.file, place.line, place.offset, format="agent-lightning")
     events, spans = rollout.events.get(attempt, []), rollout.spans.get(attempt, [])
     if events and spans:
-        found = f"{len(events)} events and {len(spans)} spans"
+        found = f"{counted(len(events), 'event')} and {counted(len(spans), 'span')}"
         record.refuse("mixed-forms", "attempt_id", found, "an attempt recorded as events or as spans")
     if spans:
         write_traced(record, spans)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from graphs.counted import counted
 from graphs.errors import Problem, TraceError, excerpt
 from graphs.readers.atif.library import Library
 from graphs.readers.atif.trajectories import Result, Step, Trajectory
@@ -114,7 +115,9 @@ class _Turn:
             return {}
         ids, log_probs = metrics.completion_token_ids, metrics.logprobs
         if ids is not None and log_probs is not None and len(ids) != len(log_probs):
-            self._refuse("bad-value", "metrics.logprobs", f"{len(log_probs)} numbers", f"{len(ids)}, one a token id")
+            self._refuse(
+                "bad-value", "metrics.logprobs", counted(len(log_probs), "number"), f"{len(ids)}, one a token id"
+            )
         tokens = metrics.completion_tokens
         if tokens is None and ids is not None:
             tokens = len(ids)

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import zstandard
 
+from graphs.counted import counted
 from graphs.errors import Problem, TraceError, excerpt
 from graphs.limits import SMALL_ARCHIVE
 from graphs.readers.source import Source
@@ -46,7 +47,7 @@ class Archive:
         self.limits = source.limits
         members, most = self.zip.infolist(), source.limits.files
         if len(members) > most:
-            self._bomb("content", f"{len(members)} members", f"at most {most} members")
+            self._bomb("content", counted(len(members), "member"), f"at most {counted(most, 'member')}")
         total, most = sum(member.file_size for member in members), source.limits.ratio * len(self.data)
         if total > max(most, SMALL_ARCHIVE):
             expected = f"at most {source.limits.ratio} times the {len(self.data)} bytes of the archive"

@@ -27,6 +27,15 @@ def test_assign_writes_a_table(good: Path, tmp_path: Path, suffix: str) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["good.jsonl", out.name]
 
 
+def test_one_of_a_thing_is_in_the_singular(tmp_path: Path) -> None:
+    log = write(tmp_path / "one.jsonl", [trace("a", "q", 1.0)])
+    result = run("assign", log, "-o", tmp_path / "a.csv", "--method", "rloo")
+    assert "rloo: 1 trace in 1 group, 3 events, 2 actions, 0 with an advantage" in result.stderr
+    assert "  1 group taught nothing: q\n" in result.stderr
+    result = run("convert", log, "-o", tmp_path / "b.jsonl")
+    assert f"wrote 1 trace to {tmp_path / 'b.jsonl'}" in result.stderr
+
+
 def test_assign_has_the_right_numbers(good: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     assert run("assign", good, "-o", out, "--method", "rloo", "--actions-only").exit_code == 0
