@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,7 @@ def read(
     to: Sizes | None = None,
     limits: Limits = DEFAULT,
     workers: int | None = None,
+    compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> Traces:
     """Read logs into one batch of traces.
@@ -85,8 +86,11 @@ def read(
       columns: for the table reader, which column is what: `{"trace": "traj_uid", "group": "uid", ...}`.
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces; what passes one is a problem and is not read.
-      workers: processes that read, this one among them; by default this one alone. What is read does not depend on it.
-        Only formats in which every file stands alone are divided (`parallel.ALONE`).
+      workers: processes that read, this one among them, or threads where compiled loops read; by default one. What is
+        read does not depend on it. Only formats in which every file stands alone are divided (`parallel.ALONE`).
+      compiled: whether native logs are read by compiled loops, twice as fast or more, which need the extra `fast`; what
+        is read does not depend on it. By default they are used if they are installed, and either loaded already or the
+        logs are large (`compiled.COMPILING_PAYS`), since loading takes a second, and compiling once on a machine ten.
       progress: wraps the iteration over files, as a progress bar does.
 
     Returns:
@@ -94,7 +98,8 @@ def read(
 
     Raises:
       NothingReadError: not one trace is usable.
-      CreditError: an unknown `format`, `workers` that is no number of processes, or an argument of a wrong type.
+      CreditError: an unknown `format`, `workers` that is no number of processes, `compiled` without Numba, or an
+        argument of a wrong type.
       WorkerError: a process that read was killed.
     """
     from graphs.cache import is_cache, read_cache
@@ -110,7 +115,13 @@ def read(
             raise CreditError(f"{str(paths[0])!r} is a cache of what was read; {given}")
         return read_cache(paths[0], reward=reward, to=to, limits=limits)
     items, ignored = read_records(
-        *paths, format=format, columns=columns, limits=limits, workers=workers, progress=progress
+        *paths,
+        format=format,
+        columns=columns,
+        limits=limits,
+        workers=workers,
+        compiled=compiled,
+        progress=progress,
     )
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
     return assemble(join.apply(items), reward=reward, to=to, ignored=ignored, limits=limits)
@@ -122,6 +133,7 @@ def read_records(
     columns: Mapping[str, str] | None = None,
     limits: Limits = DEFAULT,
     workers: int | None = None,
+    compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
     """The records of all logs under `paths`, lazily, and the names of the files that were passed over."""
@@ -141,11 +153,7 @@ def read_records(
         yield from refused
         for name, members in members_of.items():
             if members:
-                processes = workers_for(members, workers) if name in ALONE else 1
-                if processes > 1:
-                    found = read_files(_module_name(name), members, processes)
-                else:
-                    found = _module(name).read(members, **({"columns": columns} if name == "table" else {}))
+                found = _read_format(name, members, columns, workers, compiled)
                 silent = True
                 for item in found:
                     silent = False
@@ -157,6 +165,21 @@ def read_records(
                     yield from source.refused.values()
 
     return items(), ignored
+
+
+def _read_format(
+    name: str, members: Sequence[Source], columns: Mapping[str, str] | None, workers: int | None, compiled: bool | None
+) -> Iterator[TraceRecord | Part | Problem]:
+    """The records of all sources of a format, by as many workers as are wanted."""
+    module, asked = _module(name), workers_for(members, workers) if name in ALONE else 1
+    if name == "table":
+        return module.read(members, columns=columns)
+    if name == "native":
+        from graphs.readers.compiled import compiles, read_threads
+
+        if compiles(members, compiled):
+            return read_threads(members, asked) if asked > 1 else module.read(members, compiled=True)
+    return read_files(_module_name(name), members, asked) if asked > 1 else module.read(members)
 
 
 def sort_sources(

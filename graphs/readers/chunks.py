@@ -19,10 +19,13 @@ import numpy as np
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.limits import DEFAULT, Limits
 from graphs.part import Part
-from graphs.readers import native_slim, sort_sources
+from graphs.readers import sort_sources
+from graphs.readers.compiled import compiles
 from graphs.readers.joins import Join
 from graphs.readers.json_problems import JSON_ERRORS
-from graphs.readers.native import NEXT_OBJECT, Piece, pieces, read_pieces
+from graphs.readers.native import NEXT_OBJECT, pieces
+from graphs.readers.native_batches import Piece, read_compiled, read_pieces
+from graphs.readers.native_slim import SlimDecoder
 from graphs.readers.native_wire import NonEmpty
 from graphs.readers.source import BYTE_ORDER_MARK, Source, find_sources, unreadable
 from graphs.record import TraceRecord
@@ -79,8 +82,10 @@ class Chunks:
         reward: str,
         before: list[Problem],
         ignored: list[str],
+        compiled: bool,
     ) -> None:
         self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
+        self._read_pieces = read_compiled if compiled else read_pieces
         self._before, self.problems, self.ignored = before, list(before), ignored
 
     def __len__(self) -> int:
@@ -109,11 +114,12 @@ class Chunks:
             raise NothingReadError("no trace could be read", tuple(self.problems))
 
     def _read(self, rows: np.ndarray) -> Iterator[TraceRecord | Part | Problem]:
-        decoder = native_slim.SlimDecoder()
+        decoder = SlimDecoder()
         for number in np.unique(self._index.source[rows]).tolist():
             source = self._sources[number]
+            records = self._records(source, rows[self._index.source[rows] == number])
             try:
-                yield from read_pieces(source, self._records(source, rows[self._index.source[rows] == number]), decoder)
+                yield from self._read_pieces(source, records, decoder)
             except OSError as error:
                 yield unreadable(source, error)
             source.release()
@@ -138,6 +144,7 @@ def read_chunks(
     rewards: str | Path | Mapping[str, float] | None = None,
     groups: str | Path | Mapping[str, str] | None = None,
     limits: Limits = DEFAULT,
+    compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> Chunks:
     """Native logs in batches of whole groups, each of at least one group and about `events` events at most.
@@ -148,9 +155,9 @@ def read_chunks(
 
     Args:
       events: how many events a batch may have; a group that has more makes a batch of its own.
-      paths, reward, rewards, groups, limits, progress: as in `graphs.readers.read`. Files are read once to find the
-        groups and once more for the batches, so standard input is refused; a packed file, and one that is not a trace a
-        line, is unpacked as a whole for each batch that needs it.
+      paths, reward, rewards, groups, limits, compiled, progress: as in `graphs.readers.read`. Files are read once to
+        find the groups and once more for the batches, so standard input is refused; a packed file, and one that is not
+        a trace a line, is unpacked as a whole for each batch that needs it.
 
     Returns:
       `Chunks`, an iterable of `Traces`.
@@ -171,12 +178,13 @@ def read_chunks(
         example = members[foreign[0]][0].name
         raise CreditError(f"{example!r} is of format {foreign[0]}; expected native logs: `credit convert` writes them")
     sources = members["native"]
+    by_loops = compiles(sources, compiled)
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
     index, broken = _glance(sources, join)
     before = [*problems, *refused, *join.problems, *broken]
     if not len(index.source):
         raise NothingReadError("no trace could be read", tuple(before))
-    return Chunks(sources, index, _divide(index, events), join, reward, before, [*ignored, *results])
+    return Chunks(sources, index, _divide(index, events), join, reward, before, [*ignored, *results], by_loops)
 
 
 def _glance(sources: list[Source], join: Join) -> tuple[_Index, list[Problem]]:
@@ -194,7 +202,7 @@ def _glance(sources: list[Source], join: Join) -> tuple[_Index, list[Problem]]:
                 try:
                     seen = _GLANCE.decode(data)
                 except JSON_ERRORS:
-                    found = read_pieces(source, [piece], native_slim.SlimDecoder())
+                    found = read_pieces(source, [piece], SlimDecoder())
                     problems += [item for item in found if isinstance(item, Problem)]
                     continue
                 group = join.groups.get(seen.trace_id, seen.group or seen.task_id)

@@ -1,4 +1,4 @@
-"""Decoded native traces as columns, many traces at once and no Python object an event.
+"""Native traces as a `Part`, many traces at once and no Python object an event.
 
 `columns` computes for a batch what `graphs.readers.native.from_wire`, `graphs.record.check` and `graphs.part.part_of`
 compute for one trace after another. Where a trace is not plain (something in it is wrong, or its events must be put
@@ -7,39 +7,29 @@ into another order), it says so, and the trace takes that slower way, which name
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphs.event_types import ACTION_TYPES, EdgeType, EventType
 from graphs.limits import Limits
-from graphs.part import EVENT_TEXT, Heading, Part, derive_turns, first_of_each
-from graphs.readers.native_wire import COUNTS, EDGE_CODES, EVENT_CODES, NEVER_NEGATIVE, Trace, version_known
+from graphs.part import EVENT_TEXT, Heading, Part, derive_turns, first_of_each, present
+from graphs.readers.native_structs import Edges, Events
+from graphs.readers.native_wire import COUNTS, NEVER_NEGATIVE, Trace, version_known
 from graphs.record import LARGEST_FLOAT
 from graphs.schema import EVENT_EVIDENCE
 
 __all__ = ["Decoded", "columns"]
 
 _IS_ACTION = np.array([kind in ACTION_TYPES for kind in sorted(EventType)])
-_EVENT_NAMES = pa.array(sorted(EVENT_CODES, key=EVENT_CODES.__getitem__))
-_TYPES: dict[str, pa.DataType] = (
-    {name: pa.string() for name in ("id", "type", "agent", "role", "agent_name")}
-    | EVENT_TEXT
-    | {"t": pa.float64(), "action": pa.bool_()}
-    | {name: pa.string() if key.kind == "id" else pa.float64() for name, key in EVENT_EVIDENCE.items()}
-)
-"""Arrow's types of the keys of an event; `turn` has none, since it may be a text or a number."""
 
 
 class Decoded(NamedTuple):
-    """A decoded trace, where its record starts, and the record itself, for errors."""
+    """What is known of a trace beside its events and edges, where its record starts, and the record, for errors."""
 
     trace: Trace
     line: int
@@ -47,56 +37,50 @@ class Decoded(NamedTuple):
     data: bytes
 
 
-def columns(traces: Sequence[Decoded], file: str, limits: Limits) -> tuple[Part, np.ndarray]:
-    """The columns of all `traces`, whose events are of one struct, and bool [t], which of them are plain.
+def columns(
+    traces: Sequence[Decoded], events: Events, edges: Edges, file: str, limits: Limits
+) -> tuple[Part, np.ndarray]:
+    """The columns of all `traces` of one file, and bool [t], which of them are plain.
 
     What the part holds of a trace that is not plain has no meaning.
     """
     wires = [decoded.trace for decoded in traces]
-    events = list(itertools.chain.from_iterable(wire.events for wire in wires))
-    counts = np.array([len(wire.events) for wire in wires])
-    plain = (counts > 0) & (counts <= limits.events) & np.array([_plain_document(wire) for wire in wires])
-    if not plain.any() or not events:
-        return _nothing(), np.zeros(len(wires), bool)
-    ends = np.cumsum(counts)
-    field = _fields(events)
+    counts, types, field = events.counts, events.types, events.fields
+    plain = events.sound & edges.sound & (counts > 0) & (counts <= limits.events) & (edges.counts <= limits.edges)
+    plain &= np.array([_plain_document(wire) for wire in wires])
     trace_of = np.repeat(np.arange(len(wires)), counts)
-    edges = _Edges(wires, field["id"], trace_of, limits, plain)
-    types = pc.index_in(field["type"], _EVENT_NAMES).to_numpy().astype(np.int32)
+    forward = _Forward(edges, plain)
     for name in COUNTS:
         if name in field:
-            amounts = _floats(field[name])
-            plain[trace_of[np.floor(amounts) < amounts]] = False
-    team = _Team(wires, field, types, trace_of, edges, plain)
-    turns = _stated_turns(events, team.agents, trace_of, plain) if hasattr(events[0], "turn") else None
-    if turns is None:
-        turns = derive_turns(types, team.agents, edges.senders, edges.receivers, edges.types)
+            plain[trace_of[np.floor(field[name]) < field[name]]] = False
+    team = _Team(wires, field, types, trace_of, forward, plain)
+    if events.turns is None:
+        turns = derive_turns(types, team.agents, forward.senders, forward.receivers, forward.types)
+    else:
+        turns = _stated_turns(events.turns, team.agents, trace_of, plain)
     actions = _IS_ACTION[types]
     if "action" in field:
         actions = np.where(_valid(field["action"]), _bools(field["action"]), actions)
+    evidence = {name: _evidence(key.kind, field[name]) for name, key in EVENT_EVIDENCE.items() if name in field}
     part = Part(
         headings=[_heading(decoded, file) for decoded in traces],
-        event_ends=ends,
-        edge_ends=edges.ends,
+        event_ends=np.cumsum(counts),
+        edge_ends=forward.ends,
         agent_ends=np.searchsorted(team.trace_of, np.arange(1, len(wires) + 1)),
         types=types,
         agents=team.agents,
         turns=turns,
         actions=actions,
-        times=_floats(field["t"]) if "t" in field else np.full(len(types), math.nan),
-        senders=edges.senders,
-        receivers=edges.receivers,
-        edge_types=edges.types,
+        times=field["t"] if "t" in field else np.full(len(types), math.nan),
+        senders=forward.senders,
+        receivers=forward.receivers,
+        edge_types=forward.types,
         agent_ids=team.ids,
         agent_names=team.names,
         agent_roles=team.roles,
         parents=team.parents,
         text={"event": field["id"]} | {name: field[name] for name in EVENT_TEXT if name in field},
-        evidence={
-            name: _evidence(key.kind, field[name])
-            for name, key in EVENT_EVIDENCE.items()
-            if name in field and field[name].null_count < len(types)
-        },
+        evidence={name: column for name, column in evidence.items() if present(column).any()},
     )
     return part, plain
 
@@ -130,51 +114,19 @@ def _heading(decoded: Decoded, file: str) -> Heading:
     )
 
 
-def _nothing() -> Part:
-    none, text = np.zeros(0, np.int32), pa.array([], pa.string())
-    return Part(
-        [], none, none, none, none, none, none, none, none, none, none, none, text, text, text, none, {}, {}
-    )  # fmt: skip
+class _Forward:
+    """The edges of traces whose edges all join two events and run forward; the other traces are not plain."""
 
-
-def _fields(events: list[msgspec.Struct]) -> dict[str, pa.Array]:
-    """Every field of the events' struct as one Arrow array, by its name in a file, but for `turn`."""
-    kind = type(events[0])
-    names = {name: field for name, field in zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)}
-    if names.pop("turn", None) is None:
-        rows = list(map(msgspec.structs.astuple, events))
-    else:
-        rows = list(map(attrgetter(*names.values()), events))
-    table = pa.array(rows, pa.struct([(name, _TYPES[name]) for name in names]))
-    return {name: table.field(i) for i, name in enumerate(names)}
-
-
-class _Edges:
-    """Edges of all traces by position of their ends; a trace with an edge that does not run forward is not plain."""
-
-    def __init__(
-        self, wires: Sequence[Trace], ids: pa.Array, trace_of: np.ndarray, limits: Limits, plain: np.ndarray
-    ) -> None:
-        counts = np.array([len(wire.edges or ()) for wire in wires])
-        plain &= counts <= limits.edges
-        edges = list(itertools.chain.from_iterable(wire.edges for wire in wires if wire.edges))
-        codes = bytes(map(EDGE_CODES.__getitem__, map(attrgetter("type"), edges)))
-        types = np.frombuffer(codes, np.uint8).astype(np.int32)
-        ends = [pa.array(list(map(attrgetter(end), edges)), pa.string()) for end in ("src", "dst")]
-        words = pa.concat_arrays([ids, *ends]).dictionary_encode()
-        of_edge = np.repeat(np.arange(len(wires)), counts)
-        keys = words.indices.to_numpy() + np.concatenate([trace_of, of_edge, of_edge]) * len(words.dictionary)
-        n = len(trace_of)
-        found = pc.index_in(pa.array(keys), pa.array(keys[:n])).fill_null(-1).to_numpy()
-        places, senders, receivers = np.split(found, [n, n + len(edges)])
-        plain[trace_of[places != np.arange(n)]] = False  # an id of two events
+    def __init__(self, edges: Edges, plain: np.ndarray) -> None:
+        of_edge = np.repeat(np.arange(len(plain)), edges.counts)
+        senders, receivers, types = edges.senders, edges.receivers, edges.types
         plain[of_edge[(senders < 0) | (receivers < 0)]] = False
         if not plain.all():  # an edge without an end must not seem to be one of another trace
             kept = plain[of_edge]
             senders, receivers, types, of_edge = senders[kept], receivers[kept], types[kept], of_edge[kept]
         plain[of_edge[senders >= receivers]] = False
         self.senders, self.receivers, self.types = senders, receivers, types
-        self.ends = np.cumsum(np.bincount(of_edge, minlength=len(wires)))
+        self.ends = np.cumsum(np.bincount(of_edge, minlength=len(plain)))
 
 
 class _Team:
@@ -190,10 +142,10 @@ class _Team:
     def __init__(
         self,
         wires: Sequence[Trace],
-        field: dict[str, pa.Array],
+        field: dict[str, Any],
         types: np.ndarray,
         trace_of: np.ndarray,
-        edges: _Edges,
+        edges: _Forward,
         plain: np.ndarray,
     ) -> None:
         n = len(types)
@@ -296,10 +248,10 @@ class _Moved(NamedTuple):
 
 
 def _moved(
-    field: dict[str, pa.Array],
+    field: dict[str, Any],
     types: np.ndarray,
     trace_of: np.ndarray,
-    edges: _Edges,
+    edges: _Forward,
     agent_key: np.ndarray,
     others: np.ndarray,
     listed: np.ndarray,
@@ -349,36 +301,20 @@ def _rooted(parents: np.ndarray) -> np.ndarray:
     return parents[top] == top
 
 
-def _stated_turns(
-    events: list[msgspec.Struct], agents: np.ndarray, trace_of: np.ndarray, plain: np.ndarray
-) -> np.ndarray | None:
-    """Turns by their labels, numbered by first event; None if no event of a plain trace has one."""
-    labels = [event.turn for event in events]  # type: ignore[attr-defined]
-    stated = np.array([label is not None for label in labels])
-    if not stated.any():
-        return None
-    broken = np.array([isinstance(label, float) and not label.is_integer() for label in labels])
-    every = np.ones(len(plain), bool)
-    every[trace_of[~stated]] = False
-    plain[~every] = False  # traces without turns derive theirs, those with some are wrong
-    plain[trace_of[broken]] = False
-    texts = ["" if label is None else str(int(label) if isinstance(label, float) else label) for label in labels]
-    codes = pa.array(texts).dictionary_encode()
+def _stated_turns(labels: pa.Array, agents: np.ndarray, trace_of: np.ndarray, plain: np.ndarray) -> np.ndarray:
+    """Turns by their labels, numbered by first event."""
+    plain[trace_of[~_valid(labels)]] = False  # traces without turns derive theirs, those with some are wrong
+    codes = labels.fill_null("").dictionary_encode()
     key = agents.astype(np.int64) * len(codes.dictionary) + codes.indices.to_numpy()
     return pa.array(key).dictionary_encode().indices.to_numpy().astype(np.int32)
 
 
-def _evidence(kind: str, column: pa.Array) -> np.ndarray | pa.Array:
+def _evidence(kind: str, column: pa.Array | np.ndarray) -> np.ndarray | pa.Array:
     if kind == "id":
         return column
     if kind == "count":
-        return column.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    return _floats(column).astype(np.float32)
-
-
-def _floats(column: pa.Array) -> np.ndarray:
-    """Numbers, NaN where null."""
-    return column.to_numpy(zero_copy_only=False)
+        return np.where(np.isnan(column), -1, column).astype(np.int32)
+    return column.astype(np.float32)
 
 
 def _bools(column: pa.Array) -> np.ndarray:

@@ -20,7 +20,7 @@ import zstandard
 from graphs.errors import CreditError, excerpt
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.part import derive_turns
-from graphs.readers.native import from_wire
+from graphs.readers.native_records import from_wire
 from graphs.readers.native_wire import DECODER, EXTENSION_KEYS, TOPOLOGIES
 from graphs.record import TraceRecord
 from graphs.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS, TRACE_EVIDENCE

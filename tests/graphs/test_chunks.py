@@ -19,6 +19,7 @@ from graphs.readers.chunks import read_chunks
 from graphs.traces import Traces
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.usefixtures("way")
 
 
 def trace(name: str, task: str, events: int = 3, **more: Any) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import pytest
 
 from graphs.errors import NothingReadError, Problem
 from graphs.limits import DEFAULT, Limits
-from graphs.readers import native, read
-from graphs.readers.native_columns import Decoded, columns
+from graphs.readers import native, native_batches, read
+from graphs.readers.native_columns import columns
 from graphs.readers.source import Source
 from graphs.traces import Traces, assemble
 
@@ -107,6 +107,7 @@ FAULTS: dict[str, Fault] = {
     "a type that is none": lambda row, rng: _event(row, rng).update(type="dance"),
 }
 LIMITS = Limits(events=30, edges=40)
+pytestmark = pytest.mark.usefixtures("way")
 
 
 def lines(seed: int, traces: int = 24) -> list[bytes]:
@@ -118,9 +119,9 @@ def lines(seed: int, traces: int = 24) -> list[bytes]:
     return [json.dumps(row).encode() for row in rows]
 
 
-def one_by_one(batch: list[Decoded], file: str, limits: Limits) -> tuple[Any, np.ndarray]:
+def one_by_one(*arguments: Any) -> tuple[Any, np.ndarray]:
     """In place of `columns`: no trace is plain, so each takes the slower way."""
-    part, plain = columns(batch, file, limits)
+    part, plain = columns(*arguments)
     return part, np.zeros_like(plain)
 
 
@@ -140,7 +141,7 @@ def test_many_traces_at_once_are_read_as_one_by_one(seed: int, tmp_path: Path, m
     path = tmp_path / "log.jsonl"
     path.write_bytes(b"\n".join(lines(seed)))
     at_once = everything(read(path, limits=LIMITS))
-    monkeypatch.setattr(native, "columns", one_by_one)
+    monkeypatch.setattr(native_batches, "columns", one_by_one)
     assert everything(read(path, limits=LIMITS)) == at_once
 
 
@@ -154,7 +155,7 @@ def test_a_fault_takes_no_neighbour_with_it(fault: str, tmp_path: Path, monkeypa
     path.write_bytes(b"\n".join(json.dumps(row).encode() for row in [*good[:3], bad, *good[3:]]))
     traces = read(path, limits=LIMITS)
     assert [name for name in traces.traces["trace"].to_pylist() if name != "bad"] == [f"good{i}" for i in range(6)]
-    monkeypatch.setattr(native, "columns", one_by_one)
+    monkeypatch.setattr(native_batches, "columns", one_by_one)
     assert everything(read(path, limits=LIMITS)) == everything(traces)
 
 
@@ -169,7 +170,7 @@ def test_plain_traces_are_not_read_one_by_one(tmp_path: Path, monkeypatch: pytes
     ]
     path = tmp_path / "log.jsonl"
     path.write_bytes(b"\n".join(json.dumps(row).encode() for row in rows))
-    monkeypatch.setattr(native, "from_wire", never)
+    monkeypatch.setattr(native_batches, "from_wire", never)
     assert read(path).sizes.traces == 50
 
 

@@ -1,0 +1,75 @@
+"""When native logs are read by compiled loops, and by several threads, which these loops let run side by side.
+
+The loops need Numba (the extra `fast`). The first use on a machine compiles them, which takes ten seconds or more, and
+the first use in a process loads them, a second; so they are used where much is read, or where they are loaded already.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from graphs.errors import CreditError, Problem, expect
+from graphs.part import Part
+from graphs.readers import native
+from graphs.readers.source import Source
+from graphs.record import TraceRecord
+
+__all__ = ["COMPILING_PAYS", "compiles", "read_threads"]
+
+COMPILING_PAYS = 64 << 20
+"""Bytes of files, packed as they are, from which the loops are loaded though nobody asked for them."""
+
+_KERNELS = "graphs.readers.native_kernels"
+
+
+def compiles(sources: Sequence[Source], asked: bool | None) -> bool:
+    """Whether native logs are read by compiled loops: as asked; else where they are loaded or the logs are large.
+
+    Raises:
+      CreditError: `asked` is no truth value, or they are asked for and Numba is not installed.
+    """
+    expect("compiled", asked, (bool, type(None)), "True, False or None")
+    if asked is False:
+        return False
+    if importlib.util.find_spec("numba") is None:
+        if asked:
+            raise CreditError("compiled=True needs Numba; pip install 'orchestration-credit[fast]'")
+        return False
+    return bool(asked) or _KERNELS in sys.modules or sum(map(_size, sources)) >= COMPILING_PAYS
+
+
+def _size(source: Source) -> int:
+    if source.path is None:
+        return 0
+    try:
+        return os.stat(source.path).st_size
+    except OSError:  # the reader says that it cannot be read
+        return 0
+
+
+def read_threads(sources: Sequence[Source], threads: int) -> Iterator[TraceRecord | Part | Problem]:
+    """What `graphs.readers.native.read` gives by compiled loops for each source, in the order of the sources.
+
+    At most one file more than there are threads is read before its turn.
+    """
+    waiting: deque[Future[list[TraceRecord | Part | Problem]]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix="credit-reader") as pool:
+        try:
+            for source in sources:
+                waiting.append(pool.submit(_read, source))
+                if len(waiting) > threads:
+                    yield from waiting.popleft().result()
+            while waiting:
+                yield from waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _read(source: Source) -> list[TraceRecord | Part | Problem]:
+    return list(native.read([source], compiled=True))

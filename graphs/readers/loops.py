@@ -1,0 +1,19 @@
+"""How loops over bytes are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+__all__ = ["loop"]
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
+# Without `_nrt` (an option that Numba lists and does not document) every call of one loop by another counts references
+# to its arrays, with locked instructions: a third of the time. A loop without it cannot make arrays, only fill them.
+
+
+def loop(function: Callable[..., Any]) -> Any:
+    """Compile a function for the types of its first call, to be kept on disk and run without the interpreter's lock."""
+    return numba.njit(**_OPTIONS)(function)
