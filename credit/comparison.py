@@ -124,7 +124,7 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
     columns = pa.table(event_columns(traces)).take(pa.array(action))
     columns = columns.append_column("kind", pa.array([kinds[i] for i in kind], pa.string()))
     for name, credit, there in zip(credits, credits.values(), valid, strict=True):
-        numbers = pa.array(np.asarray(credit.advantage)[action], mask=~there)
+        numbers = pa.array(np.asarray(credit.advantage)[action] + 0, mask=~there)
         columns = columns.append_column(name if name not in columns.column_names else f"advantage.{name}", numbers)
 
     overall, within = _agreement(advantage, valid, trace)

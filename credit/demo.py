@@ -191,9 +191,9 @@ def _trace_table(world: World, episodes: Episodes, truth: Truth, traces: Traces,
             traces.agents["agent"][int(graph.agent_ids[event])].as_py(),
             kind.name.lower(),
             "" if kind == EventType.STOP else quality,
-            f"{float(credit.credit[event]):+.3f}",
-            f"{float(credit.advantage[event]):+.3f}",
-            f"{increments[place]:+.3f}",
+            f"{float(credit.credit[event]):+z.3f}",
+            f"{float(credit.advantage[event]):+z.3f}",
+            f"{increments[place]:+z.3f}",
         )
     return shown
 
@@ -201,7 +201,7 @@ def _trace_table(world: World, episodes: Episodes, truth: Truth, traces: Traces,
 def _account(episodes: Episodes, truth: Truth, trace: int) -> str:
     reward, expected, outcome = (float(x[trace]) for x in (episodes.reward, truth.expected, truth.outcome))
     earned = float(np.asarray(truth.increments)[trace].sum())
-    return f"reward {reward:.3f} = expected {expected:.3f} + increments {earned:+.3f} + luck {outcome:+.3f}\n"
+    return f"reward {reward:z.3f} = expected {expected:z.3f} + increments {earned:+z.3f} + luck {outcome:+z.3f}\n"
 
 
 def _summary(traces: Traces, found: Comparison) -> Table:

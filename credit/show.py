@@ -113,7 +113,7 @@ def _header(traces: Traces, one: _One, index: int) -> RenderableType:
     found = TOPOLOGIES[int(topology(one.graph, roles)[0])]
     declared = f" (the log says {printable(row['topology'], 40)})" if row["topology"] else ""
     channels = [
-        f"{printable(name.removeprefix('rewards.'), 40)} {there.values[index]:.6g}"
+        f"{printable(name.removeprefix('rewards.'), 40)} {there.values[index]:z.6g}"
         for name, there in traces.evidence.items()
         if name.startswith("rewards.") and there.mask[index]
     ]
@@ -121,7 +121,7 @@ def _header(traces: Traces, one: _One, index: int) -> RenderableType:
         ("trace", _text(row["trace"], 200, "bold")),
         ("task", _text(row["group"], 200)),
         ("file", _text(f"{place} [{row['format']}]" if row["format"] else place)),
-        ("reward", _text(f"{reward:.6g}" if np.isfinite(reward) else "none in the log")),
+        ("reward", _text(f"{reward:z.6g}" if np.isfinite(reward) else "none in the log")),
         ("channels", _text(", ".join(channels) or "none")),
         ("topology", _text(found + declared)),
     ]

@@ -25,7 +25,7 @@ def table(traces: Traces, credit: Credit, *, actions_only: bool = False) -> pa.T
 
     Columns: file, line, trace, group, event (its id in the log), agent (instance), role, turn (number within the
     trace), type, action, reward (the trace's outcome; null where it has none), credit, baseline, scale, advantage,
-    valid, and reason, in words, where valid is False.
+    valid, and reason, in words, where valid is False. Zeros are positive.
 
     Args:
       traces: what was read.
@@ -45,7 +45,7 @@ def table(traces: Traces, credit: Credit, *, actions_only: bool = False) -> pa.T
     reason = np.asarray(credit.reason)[:events]
 
     def numbers(values: object) -> np.ndarray:
-        return np.asarray(values)[:events]
+        return np.asarray(values)[:events] + 0  # makes 0 of -0, which many a difference of equal numbers is
 
     joined = pa.table(
         event_columns(traces)

@@ -104,7 +104,7 @@ def _claims(claims: dict[str, Credit], found: Audit) -> Table:
     for name, row in zip(found.claims, found.payments, strict=True):
         claim = claims[name]
         part = found.refused.get(name) or "takes part"
-        numbers = (f"{np.abs(row).sum():.6g}", f"{row.sum():.6g}")
+        numbers = (f"{np.abs(row).sum():.6g}", f"{row.sum():z.6g}")
         table.add_row(words(name), claim.estimand, claim.unit, *numbers, words(part))
     return table
 
@@ -124,7 +124,7 @@ def _events(traces: Traces, found: Audit, worst: int) -> Table:
             traces.agents["agent"][int(agent[event])].as_py(),
         )
         numbers = (*found.payments[:, event], found.naive[event], float(found.ledger.increments[event]))
-        table.add_row(*map(words, place), *(f"{x:.4g}" for x in numbers))
+        table.add_row(*map(words, place), *(f"{x:z.4g}" for x in numbers))
     return table
 
 
@@ -136,5 +136,5 @@ def _traces(traces: Traces, found: Audit, worst: int) -> Table:
     known = [row for row in rows if row["overcount"] is not None]
     known.sort(key=lambda row: (-row["overcount"], -row["claimed"]))  # where R is 0, by what was paid for it
     for row in known[:worst]:
-        table.add_row(words(row["trace"]), *(f"{row[column]:.4g}" for column in columns))
+        table.add_row(words(row["trace"]), *(f"{row[column]:z.4g}" for column in columns))
     return table

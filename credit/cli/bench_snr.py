@@ -159,8 +159,8 @@ def _table(report: Report, group: int) -> Table:
         mine = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
         cells = [_cell(mine[length].snr, mine[length].agrees) if length in mine else "" for length in lengths]
-        slope = "" if line is None else f"{line.slope:+.3f} ± {line.half_width:.3f}"
-        form = "" if line is None or line.theory is None else f"{line.theory:+.3f}"
+        slope = "" if line is None else f"{line.slope:+z.3f} ± {line.half_width:.3f}"
+        form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
         last = mine[max(mine)]
         table.add_row(words(name), *cells, slope, form, f"{last.cost:,.0f}")
     fitted = min(max(lengths), 10_000)

@@ -83,7 +83,7 @@ def _print(console: Console, found: Comparison) -> None:
 
 
 def _number(value: float) -> str:
-    return f"{value:.2f}" if math.isfinite(value) else "–"
+    return f"{value:z.2f}" if math.isfinite(value) else "–"
 
 
 def _matrix(found: Comparison, values: np.ndarray) -> Table:
@@ -113,6 +113,6 @@ def _worst(found: Comparison) -> Table:
     shift = found.events.num_columns - len(found.methods)
     table = plain_table("trace", "event", "agent", "type", *(f"#{name}" for name in found.methods))
     for row in found.events.take(pa.array(found.disagreements)).to_pylist():
-        numbers = ["–" if value is None else f"{value:.3g}" for value in list(row.values())[shift:]]
+        numbers = ["–" if value is None else f"{value:z.3g}" for value in list(row.values())[shift:]]
         table.add_row(*(words(row[name]) for name in ("trace", "event", "agent", "type")), *numbers)
     return table

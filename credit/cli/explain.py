@@ -95,4 +95,4 @@ def _print(console: Console, receipt: Receipt) -> None:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.6g}"
+    return "–" if value is None else f"{value:z.6g}"

@@ -77,9 +77,9 @@ def reliability(
             if isinstance(r, str):
                 table.add_row(halves, words(r))
                 continue
-            interval = f"{r.low:+.2f} to {r.high:+.2f}"
+            interval = f"{r.low:+z.2f} to {r.high:+z.2f}"
             table.add_row(
-                halves, f"{r.agreement:+.2f}", interval, f"{r.stepped_up:+.2f}", f"{r.units:.0f}", str(r.groups)
+                halves, f"{r.agreement:+z.2f}", interval, f"{r.stepped_up:+z.2f}", f"{r.units:.0f}", str(r.groups)
             )
         stdout().print(table)
     leave(ctx, traces, allow_bad)

@@ -50,7 +50,7 @@ def _draw_matrix(axes: Axes, comparison: Comparison) -> None:
     for i in range(m):
         for j in range(m):
             value = shown[i, j]
-            text = f"{value:.2f}" if np.isfinite(value) else "–"
+            text = f"{value:z.2f}" if np.isfinite(value) else "–"
             dark = bool(np.isfinite(value)) and abs(value) > 0.6
             axes.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if dark else INK)
     names = [printable(name, 22) for name in comparison.methods]

@@ -147,7 +147,7 @@ def _draw(axes: Axes, bars: list[_Bar]) -> None:
         if bar.kind != "total":  # where the next bar of the same level begins
             below = next((j for j in range(y + 1, last) if bar.kind != "agent" or bars[j].kind != "event"), last)
             axes.plot([bar.end, bar.end], [y, below - 0.3], color="0.75", linewidth=0.6, zorder=1)
-        amount = f"{gain:+.3f}" if bar.kind != "total" else f"{gain:.3f}"
+        amount = f"{gain:+z.3f}" if bar.kind != "total" else f"{gain:z.3f}"
         if np.isfinite(bar.error) and bar.error > 0:
             amount += f" ± {bar.error:.3f}"
         amount = amount.replace("-", "\N{MINUS SIGN}")

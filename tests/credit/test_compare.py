@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.cli.compare import _number
 from credit.comparison import Comparison, compare
 from estimators.base import Reason, finish
 from graphs.readers import read
@@ -194,6 +195,10 @@ def test_wrong_calls_are_named(tmp_path: Path, call: list[str], message: str) ->
 
 
 @pytest.mark.slow
+def test_a_number_that_rounds_to_0_has_no_sign() -> None:
+    assert [_number(x) for x in (-0.0, -0.001, -0.5)] == ["0.00", "0.00", "-0.50"]
+
+
 def test_real_logs(shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     call = ["compare", str(shared_data / "tau_bench_airline"), "--methods", "rloo,dr_mas,mt_grpo"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -52,6 +53,17 @@ def test_rows_are_events_in_order_with_names_places_and_numbers(traces: credit.T
     assert [r["advantage"] for r in rows[:6]] == [1, 0, 1, -1, 0, -1]
     for r in rows:
         assert math.isclose(r["advantage"], (r["credit"] - r["baseline"]) / r["scale"])
+
+
+def test_zeros_are_positive(traces: credit.Traces) -> None:
+    result = credit.rloo(traces.graph, traces.reward)
+    negative = dataclasses.replace(result, credit=-0.0 * result.credit, baseline=0 * result.baseline)
+    assert np.signbit(negative.advantage[:3]).any()
+    table = credit.table(traces, negative)
+    for column in ("credit", "baseline", "advantage"):
+        assert not np.signbit(table[column].to_numpy()).any() and table[column].type == "float"
+    compared = credit.compare(traces, {"a": negative, "b": result}).events
+    assert not np.signbit(compared["a"].combine_chunks().drop_null().to_numpy()).any()
 
 
 def test_refusals_are_in_words_and_missing_rewards_are_null(traces: credit.Traces) -> None:
