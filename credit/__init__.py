@@ -118,7 +118,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+    return ["__version__", *__getattr__("__all__")]
 
 
 def _check_siblings() -> None:

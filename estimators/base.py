@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from typing import Literal
 
 import jax
@@ -16,7 +17,7 @@ Estimand = Literal["increment", "return", "total", "effect", "share", "score", "
 """What an amount estimates; composition adds only like to like (`docs/data-model.md`)."""
 
 
-class Reason:
+class Reason(enum.IntEnum):
     """Codes of `Credit.reason`: why an event has no credit. Words for people are in `REASONS`."""
 
     VALID = 0

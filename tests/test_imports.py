@@ -79,6 +79,7 @@ def test_every_lazy_name_resolves() -> None:
     for name in graphs.__all__:
         assert getattr(graphs, name) is not None
 
+    assert dir(credit) == sorted([*credit.__all__, "__version__"]) and dir(graphs) == sorted(graphs.__all__)
     for name in credit.__all__:
         assert getattr(credit, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):

@@ -238,3 +238,10 @@ def test_a_spread_of_too_few_members_is_refused() -> None:
     graph, reward, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[0.0, 1.0])
     result = credit.grpo(graph, reward, ddof=2)
     assert not np.asarray(rows.gather(result.valid)).any()
+
+
+def test_reasons_have_names_and_words() -> None:
+    graph, reward, rows = credit.from_columns(group=["q", "q", "alone"], trace=["a", "b", "c"], reward=[1.0, 0.0, 1.0])
+    found = [credit.Reason(code) for code in rows.gather(credit.rloo(graph, reward).reason).tolist()]
+    assert found == [credit.Reason.VALID, credit.Reason.VALID, credit.Reason.SINGLETON]
+    assert sorted(credit.Reason) == list(range(len(credit.REASONS)))

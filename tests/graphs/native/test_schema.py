@@ -20,6 +20,7 @@ from .logs import EXTENDED, agents_by_id, assert_round_trip, extended_trace, own
 
 pytestmark = pytest.mark.usefixtures("way")
 
+
 def test_the_extension_reads(tmp_path: Path) -> None:
     document = extended_trace()
     EXTENDED.validate(document)
