@@ -41,8 +41,11 @@ _ARRAYS = {
 }
 _TEXTS = [f"events.table.{name}" for name in ("trusted", *TEXT_COLUMNS)]
 _PLACES = {f"events.table.{name}": f"traces.table.{name}" for name in ("file", "line", "offset")}
-_WORDS = [f"events.table.{name}" for name in ("file", "from", "to", "tool", "status")]
-"""Columns whose texts repeat, and which a dictionary makes shorter; for others it would cost more than it saves."""
+_WORDS = [
+    *(f"events.table.{name}" for name in ("file", "from", "to", "tool", "status")),
+    *("events.graph.event_type", "edges.graph.edge_type"),
+]
+"""Columns of a few values, which a dictionary makes shorter; for others it would cost more than it saves."""
 _DTYPES: dict[str, type[np.generic]] = {"time": np.float32, "action_mask": np.bool_}
 
 
@@ -281,20 +284,17 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
     to = bucket(n) if to is None else to
     agent_trace, trace_ids = np.repeat(rows, counts["agents"]), np.repeat(rows, counts["events"])
     _put_back(columns, about.left_out, pa.array(trace_ids))
-    graph = pad(
-        EventGraph(
-            event_mask=np.ones(n.events, bool),
-            edge_mask=np.ones(n.edges, bool),
-            agent_mask=np.ones(n.agents, bool),
-            trace_mask=np.ones(traces, bool),
-            trace_ids=trace_ids,
-            agent_trace=agent_trace,
-            group_ids=_array(columns, "traces.graph.group_ids", np.int32),
-            **arrays,
-        ),
-        to,
+    graph = EventGraph(
+        event_mask=np.ones(n.events, bool),
+        edge_mask=np.ones(n.edges, bool),
+        agent_mask=np.ones(n.agents, bool),
+        trace_mask=np.ones(traces, bool),
+        trace_ids=trace_ids,
+        agent_trace=agent_trace,
+        group_ids=_array(columns, "traces.graph.group_ids", np.int32),
+        **arrays,
     )
-    validate(graph)
+    validate(graph)  # before padding, which is right by itself
     evidence = _evidence(columns, to)
     outcome = pad_array(_array(columns, "traces.reward", np.float32), to.traces)
     channel = evidence.get(f"rewards.{reward}")
@@ -305,7 +305,7 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
             outcome[:traces] = np.where(channel.mask, channel.values, np.nan)[:traces].astype(np.float32)
     tables = {axis: _table(columns, axis) for axis in _TABLES}
     return Traces(
-        graph=graph,
+        graph=pad(graph, to),
         reward=outcome,
         evidence=evidence,
         events=pa.table(tables["events"]),

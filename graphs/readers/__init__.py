@@ -86,8 +86,9 @@ def read(
       columns: for the table reader, which column is what: `{"trace": "traj_uid", "group": "uid", ...}`.
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces; what passes one is a problem and is not read.
-      workers: processes that read, this one among them, or threads where compiled loops read; by default one. What is
-        read does not depend on it. Only formats in which every file stands alone are divided (`parallel.ALONE`).
+      workers: processes that read, this one among them; by default this one alone. Where compiled loops read, threads,
+        by default as many as there are cores, up to four. What is read does not depend on it. Only formats in which
+        every file stands alone are divided (`parallel.ALONE`).
       compiled: whether native logs are read by compiled loops, twice as fast or more, which need the extra `fast`; what
         is read does not depend on it. By default they are used if they are installed, and either loaded already or the
         logs are large (`compiled.COMPILING_PAYS`), since loading takes a second, and compiling once on a machine ten.
@@ -171,15 +172,17 @@ def _read_format(
     name: str, members: Sequence[Source], columns: Mapping[str, str] | None, workers: int | None, compiled: bool | None
 ) -> Iterator[TraceRecord | Part | Problem]:
     """The records of all sources of a format, by as many workers as are wanted."""
-    module, asked = _module(name), workers_for(members, workers) if name in ALONE else 1
+    module = _module(name)
     if name == "table":
         return module.read(members, columns=columns)
     if name == "native":
-        from graphs.readers.compiled import compiles, read_threads
+        from graphs.readers import compiled as loops
 
-        if compiles(members, compiled):
-            return read_threads(members, asked) if asked > 1 else module.read(members, compiled=True)
-    return read_files(_module_name(name), members, asked) if asked > 1 else module.read(members)
+        if loops.compiles(members, compiled):
+            threads = loops.threads_for(members, workers)
+            return loops.read_threads(members, threads) if threads > 1 else module.read(members, compiled=True)
+    processes = workers_for(members, workers) if name in ALONE else 1
+    return read_files(_module_name(name), members, processes) if processes > 1 else module.read(members)
 
 
 def sort_sources(

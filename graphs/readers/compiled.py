@@ -16,13 +16,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from graphs.errors import CreditError, Problem, expect
 from graphs.part import Part
 from graphs.readers import native
+from graphs.readers.parallel import workers_for
 from graphs.readers.source import Source
 from graphs.record import TraceRecord
 
-__all__ = ["COMPILING_PAYS", "compiles", "read_threads"]
+__all__ = ["COMPILING_PAYS", "compiles", "read_threads", "threads_for"]
 
 COMPILING_PAYS = 64 << 20
 """Bytes of files, packed as they are, from which the loops are loaded though nobody asked for them."""
+
+MOST_THREADS = 4
+"""That read where nobody says how many: each holds a file, and what follows the loops runs one at a time."""
 
 _KERNELS = "graphs.readers.native_kernels"
 
@@ -50,6 +54,12 @@ def _size(source: Source) -> int:
         return os.stat(source.path).st_size
     except OSError:  # the reader says that it cannot be read
         return 0
+
+
+def threads_for(sources: Sequence[Source], workers: int | None) -> int:
+    """How many threads read by compiled loops: as many as asked for, else as there are cores, up to `MOST_THREADS`."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return workers_for(sources, min(cores, MOST_THREADS) if workers is None else workers)
 
 
 def read_threads(sources: Sequence[Source], threads: int) -> Iterator[TraceRecord | Part | Problem]:

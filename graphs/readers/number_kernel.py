@@ -66,7 +66,7 @@ def number(text, at, end):  # type: ignore[no-untyped-def]  # compiled for each 
         at += 1
     if at == first or (at > first + 1 and text[first] == _ZERO):
         return -1, 0.0, False
-    whole, power = True, 0
+    whole, power = True, np.int64(0)
     if at < end and text[at] == _POINT:
         whole, at = False, at + 1
         mark = at

@@ -18,6 +18,7 @@ from graphs.readers import read
 from graphs.traces import Traces
 
 Document = dict[str, Any]
+pytestmark = pytest.mark.usefixtures("way")
 
 
 def trace(name: str = "a", reward: float = 1.0) -> Document:

@@ -15,6 +15,8 @@ from graphs.readers import read
 
 from .logs import EXTENDED, SURVEY, Document, agents_by_id, owner_of, read_one, survey_trace
 
+pytestmark = pytest.mark.usefixtures("way")
+
 
 def test_the_survey_form_reads(tmp_path: Path) -> None:
     document = survey_trace()
