@@ -19,6 +19,7 @@ from graphs.counted import counted
 from graphs.errors import CreditError, NothingReadError, Problem, excerpt, expect
 from graphs.limits import DEFAULT, Limits
 from graphs.part import Part
+from graphs.readers.encodings import wide_text
 from graphs.readers.joins import Join
 from graphs.readers.parallel import ALONE, read_files, workers_for
 from graphs.readers.results import is_result
@@ -209,6 +210,10 @@ def sort_sources(
         if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
             expected = "a cache alone, or logs without caches among them"
             problems.append(Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected))
+            continue
+        wide = wide_text(source.name, head)
+        if wide is not None:
+            problems.append(wide)
             continue
         name = format or detect(head)
         if name is None and not head.strip():

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from graphs.counted import counted
 from graphs.errors import Problem, TraceError, excerpt
+from graphs.readers.encodings import wide_text
 from graphs.readers.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.source import Source, unreadable
 
@@ -49,6 +50,9 @@ def read_rows(
         raise TraceError(unreadable(source, error)) from error
     if not data or data.isspace():
         raise TraceError(Problem("empty-file", source.name, 0, "content", "empty", "a table"))
+    wide = wide_text(source.name, data)
+    if wide is not None:
+        raise TraceError(wide)
     if data.startswith(PARQUET):
         return _parquet(source, columns)
     return _json_lines(source) if data.lstrip().startswith(b"{") else _csv(source)

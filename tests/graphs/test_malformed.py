@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import zstandard
 
-from graphs.errors import NothingReadError, Problem
+from graphs.errors import NothingReadError, Problem, TraceError
 from graphs.readers import read
 from graphs.traces import Traces
 
@@ -266,8 +266,8 @@ def test_the_second_trace_of_an_id_is_refused(tmp_path: Path) -> None:
         (b"null", "unknown-format"),
         (b"7", "unknown-format"),
         (bytes(range(256)) * 10, "unknown-format"),
-        (json.dumps(trace()).encode("utf-16"), "unknown-format"),
-        (json.dumps(trace()).encode("utf-32-le"), "unknown-format"),
+        (json.dumps(trace()).encode("utf-16"), "not-utf-8"),
+        (json.dumps(trace()).encode("utf-32-le"), "not-utf-8"),
         (b"[" * 100_000, "unknown-format"),
         (b'{"a":' * 20_000, "unknown-format"),
         (gzip.compress(json.dumps(trace()).encode())[:-40], "unreadable"),
@@ -293,7 +293,7 @@ def test_files_that_are_no_logs(content: bytes, kind: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b" ", b"[]", b"7", b"null", b'"x"', b"[[]]", b"[null]", b"\xff\xfe{}", bytes(256)]
+    "content", [b"", b" ", b"[]", b"7", b"null", b'"x"', b"[[]]", b"[null]", b"\x80{}", bytes(256)]
 )
 def test_the_native_reader_refuses_what_it_is_made_to_read(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "x.json"
@@ -309,6 +309,23 @@ def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
     traces = read(file)
     assert [(p.kind, p.line) for p in traces.problems] == [("not-utf-8", 2)]
     assert traces.traces["trace"].to_pylist() == ["good"]
+
+
+@pytest.mark.parametrize("format", [None, "native", "table"])
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("mark", ["", "\N{ZERO WIDTH NO-BREAK SPACE}"])
+def test_wide_text_is_named_with_its_encoding(format: str | None, codec: str, mark: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    file.write_bytes((mark + json.dumps(trace())).encode(codec))
+    name = codec.upper().replace("-LE", "LE").replace("-BE", "BE")
+    problem = only_problem(file, format=format)
+    assert (problem.kind, problem.field) == ("not-utf-8", "encoding") and problem.value.startswith(name)
+    assert f"`iconv -f {name} -t UTF-8`" in problem.expected
+    rewards = tmp_path / "rewards.csv"
+    rewards.write_bytes((mark + "trace,reward\nx,1\n").encode(codec))
+    file.write_text(json.dumps(trace()))
+    with pytest.raises(TraceError, match=f"encoding is {name}"):
+        read(file, rewards=rewards)
 
 
 def test_a_byte_order_mark_of_utf_8_is_no_fault(tmp_path: Path) -> None:
