@@ -13,10 +13,11 @@ from typing import Any
 
 from graphs.errors import CreditError, Problem, TraceError, excerpt
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
+from graphs.readers import native
 from graphs.readers.keys import opening
 from graphs.readers.native_wire import EVENT_CODES
 from graphs.readers.rows import PARQUET, Row, column_names, number, read_rows
-from graphs.readers.source import Source
+from graphs.readers.source import Source, unreadable
 from graphs.record import LARGEST_COUNT, Agent, TraceRecord
 from graphs.schema import EVENT_EVIDENCE
 
@@ -37,6 +38,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
 """Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
 
 _NEEDED_TO_TELL = ("reward", "event_reward")
+_HEAD = 1 << 16  # bytes that tell a native log
 SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
 
@@ -80,6 +82,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
     for source in sources:
         table = _Table(source.name)
         try:
+            _refuse_traces(source)
             found = _find_columns(source, columns)
             for line, row in read_rows(source, set(found.values())):
                 if isinstance(row, Problem):
@@ -91,6 +94,21 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         else:
             yield from table.traces.values()
         source.release()
+
+
+def _refuse_traces(source: Source) -> None:
+    """Refuse native logs, which have columns for the trace too: each trace would pass for a row.
+
+    Raises:
+      TraceError: "other-format".
+    """
+    try:
+        head = source.head(_HEAD)
+    except OSError as error:
+        raise TraceError(unreadable(source, error)) from error
+    if native.sniff(head):
+        expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
+        raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
 
 
 def _find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:

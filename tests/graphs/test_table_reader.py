@@ -128,6 +128,19 @@ def test_only_the_trace_is_needed_where_the_format_is_named(tmp_path: Path) -> N
     assert traces.events["event"].to_pylist() == ["0", "1", "0"]
 
 
+@pytest.mark.parametrize("asked", [{"format": "table"}, {"columns": {"trace": "trace_id"}}])
+def test_native_traces_are_no_rows(asked: dict[str, Any], tmp_path: Path) -> None:
+    event = {"id": "e0", "t": 0, "type": "message", "agent": "a"}
+    log = {"trace_id": "t", "task_id": "q", "events": [event], "edges": [], "rewards": {"team": 1.0}, "reward": 1.0}
+    file = tmp_path / "x.jsonl"
+    file.write_text(json.dumps(log))
+    with pytest.raises(NothingReadError) as caught:
+        read(file, **asked)
+    assert [problem.kind for problem in caught.value.problems] == ["other-format"]
+    assert "'native': leave out `format` and `columns`" in str(caught.value)
+    assert read(file).sizes.events == 1
+
+
 def test_a_trace_keeps_its_id_as_it_is_written(tmp_path: Path) -> None:
     traces = read(write(b"trace,reward\n007,1\n7,1\n", tmp_path))
     assert traces.traces["trace"].to_pylist() == ["007", "7"]
