@@ -19,7 +19,7 @@ test: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-slow: $(VENV)/installed
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow or optimised"
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,30 @@ ROOT = Path(__file__).resolve().parent.parent
 jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "xla"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+# XLA takes three times as long to make its code fast as to make it, and few tests run a function often enough to gain
+# by that. The tests marked `slow` get optimised code, as users do, and so do those marked `optimised` when they run a
+# second time beside the slow ones (`make test-slow`): every method's laws and reference, the released code's numbers,
+# and what must hold bit for bit, which contraction and reordering could break.
+QUICKLY_COMPILED = (
+    "--xla_backend_optimization_level=0",
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_parallel_codegen_split_count=1",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In the default run, have XLA compile quickly, here and in every process started from here.
+
+    Flags of somebody's own stay as they are: `XLA_FLAGS= python -m pytest` runs everything on optimised code.
+    """
+    if config.getoption("markexpr") != "not slow" or "XLA_FLAGS" in os.environ:
+        return
+    quickly = os.environ | {"XLA_FLAGS": " ".join(QUICKLY_COMPILED)}
+    # XLA ends a process that passes a flag which another release has dropped: then do without.
+    reads_flags = [sys.executable, "-c", "from jaxlib import xla_client; xla_client.CompileOptions()"]
+    if subprocess.run(reads_flags, capture_output=True, env=quickly, check=False).returncode == 0:
+        os.environ.update(quickly)
 
 
 @pytest.hookimpl(optionalhook=True)

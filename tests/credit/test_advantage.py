@@ -14,6 +14,8 @@ from graphs.event_graph import KINDS
 from graphs.micro import Micro
 from graphs.micro_worlds import MICRO
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(autouse=True)
 def float64() -> Iterator[None]:

@@ -21,6 +21,8 @@ from credit.ledger import Ledger, compose
 from estimators.base import Reason, finish
 from graphs.readers import read
 
+pytestmark = pytest.mark.optimised
+
 
 def log(path: Path) -> Path:
     """Four traces of one task: a lead spawns two workers, of whom the second returns only in odd traces."""

@@ -14,6 +14,8 @@ from credit.ledger import Ledger, compose
 from estimators.base import Reason, finish
 from graphs.worlds import Bernoulli, World
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(scope="module")
 def world() -> tuple[credit.Traces, np.ndarray, np.ndarray]:

@@ -17,6 +17,8 @@ from estimators.nesting import NestingError, prior_variance, subtree_levels
 from estimators.votes import StatedZeroError
 from graphs.padding import Sizes, pad
 
+pytestmark = pytest.mark.optimised
+
 ROOM = Sizes(events=1280, edges=8, agents=32, traces=8)  # one shape for all batches here
 
 

@@ -23,6 +23,8 @@ from graphs.prefix import pack as pack_graph
 from graphs.prefix import prefix
 from graphs.quality_world import QualityEpisodes
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.mark.parametrize("t", [1, 3, 9, 19])
 def test_later_events_leave_values_bit_identical(

@@ -12,6 +12,8 @@ import pytest
 
 from estimators.exact import exact_partition
 
+pytestmark = pytest.mark.optimised
+
 BITS = {np.float32: 24, np.float64: 53}
 TOTALS = [0.0, 1.0, -1.0, 0.1, -0.3, 1 / 3, 1e30, 1e-30, 2.0**-20, np.nextafter(1, 2), 0.99999994, 1e10]
 FAMILIES = ["normal", "same-sign", "cancel", "magnitudes", "pivotal", "zeros", "half-masked", "all-masked", "ties"]

@@ -15,6 +15,8 @@ import pytest
 from estimators.reconcile import Claims, Reconciled, reconcile
 from estimators.votes import floor_variance
 
+pytestmark = pytest.mark.optimised
+
 SMALL = (24, 12, 12, 5, 1, 1)  # events, turns, a level that nobody claims, agents, a level of one unit, traces
 SMALL_SOURCES = (2, 1, 0, 2, 1, 0)
 LARGE = (120, 60, 20, 20, 3, 3)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.optimised
+
 TESTS = Path(__file__).resolve().parent.parent
 CASES = [case["name"] for case in json.loads((TESTS / "golden" / "oracles.json").read_text())["cases"]]
 

@@ -9,6 +9,8 @@ import pytest
 
 from estimators.anchors import gigpo, step_returns
 
+pytestmark = pytest.mark.optimised
+
 KEYS = {"vanilla": {"by": None, "population": "trace"}, "drmas": {"by": "agent_name", "population": "row"}}
 
 

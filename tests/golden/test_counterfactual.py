@@ -12,6 +12,8 @@ import pytest
 import credit
 from estimators.fidelity import influence, rank_correlation, weighted_leave_one_out
 
+pytestmark = pytest.mark.optimised
+
 Batch = Callable[..., tuple]
 Oracle = Callable[[str], dict]
 

@@ -16,6 +16,8 @@ from click.testing import CliRunner
 
 from credit.cli import cli
 
+pytestmark = pytest.mark.optimised
+
 COLUMNS = "trace=trace,group=group,agent=agent,reward=reward,event_reward=row_reward"
 
 

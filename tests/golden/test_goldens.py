@@ -17,6 +17,8 @@ import pytest
 import credit
 from estimators import tokens
 
+pytestmark = pytest.mark.optimised
+
 ORACLES = {c["name"]: c for c in json.loads((Path(__file__).parent / "oracles.json").read_text())["cases"]}
 close = functools.partial(np.testing.assert_allclose, rtol=0, atol=2e-6)
 

@@ -9,6 +9,8 @@ import pytest
 
 from estimators.losses import aggregate_loss
 
+pytestmark = pytest.mark.optimised
+
 Oracle = Callable[[str], dict]
 MODES = ("token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm")
 

@@ -11,6 +11,8 @@ import credit
 from estimators import released
 from estimators.turn_tokens import turn_tokens
 
+pytestmark = pytest.mark.optimised
+
 Batch = Callable[..., tuple]
 Oracle = Callable[[str], dict]
 

@@ -11,6 +11,8 @@ import pytest
 import credit
 from estimators import released, tokens
 
+pytestmark = pytest.mark.optimised
+
 Batch = Callable[..., tuple]
 Oracle = Callable[[str], dict]
 

@@ -13,6 +13,8 @@ import pytest
 import credit
 from estimators import factored, released, tokens
 
+pytestmark = pytest.mark.optimised
+
 Batch = Callable[..., tuple]
 Oracle = Callable[[str], dict]
 

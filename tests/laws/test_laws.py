@@ -56,6 +56,7 @@ def subject(name: str) -> Subject:
     return Subject(method.fn, levels, method.scope, seed=0)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", grouped(credit.METHODS))
 def test_method_obeys_law(name: str, law: str) -> None:
@@ -106,6 +107,7 @@ def test_every_method_has_a_reference() -> None:
     assert {name for name, _, _ in references.VARIANTS} <= set(credit.METHODS)
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", credit.METHODS)
 def test_method_is_its_reference(name: str, seed: int) -> None:
