@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+import msgspec
+
+from graphs.readers.json_problems import JSON_ERRORS
+
 __all__ = ["Opening", "opening"]
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _LIMIT = 20_000  # tokens; a format shows itself long before
 
 
@@ -30,8 +36,30 @@ class Opening(NamedTuple):
 def opening(head: bytes) -> Opening:
     """The top-level keys of the object that `head` begins with; nothing where it begins with something else.
 
-    Knows strings from structure and nothing more: a head that is not JSON gives whatever keys it shows.
+    An object that is not whole, or not JSON, gives whatever keys it shows.
     """
+    for whole in (head.partition(b"\n")[0], head):  # for speed: most logs have an object a line, or are small
+        try:
+            return _decoded(whole)
+        except JSON_ERRORS:
+            continue
+    return _by_token(head)
+
+
+def _decoded(text: bytes) -> Opening:
+    values = _OBJECT.decode(text)
+    kinds = {key: bytes(memoryview(value)[:1]) for key, value in values.items()}
+    first = {}
+    for key in (key for key, kind in kinds.items() if kind == b"["):
+        head = next((item for item in _LIST.decode(values[key]) if memoryview(item)[:1] == b"{"), None)
+        if head is not None:
+            first[key] = frozenset(_OBJECT.decode(head))
+    scalars = frozenset(key for key, kind in kinds.items() if kind not in b"[{")
+    return Opening(tuple(values), {key: names for key, names in first.items() if names}, scalars, True)
+
+
+def _by_token(head: bytes) -> Opening:
+    """The same, knowing strings from structure and nothing more."""
     keys: list[str] = []
     first: dict[str, set[str]] = {}
     scalars: set[str] = set()
