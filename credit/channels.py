@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from graphs.critical_path import critical_steps
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS, EventType
 from graphs.traces import Traces
 
@@ -122,6 +122,7 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
     Raises:
       CreditError: the log has no such reward; the names that it has are in the message.
     """
+    expect("traces", traces, Traces, "what credit.read returns")
     if name in DERIVED:
         kind, derive = DERIVED[name]
         outcome, at_events = derive(traces)

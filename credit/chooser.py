@@ -18,6 +18,7 @@ from credit.cli.availability import Availability, availability
 from credit.methods import METHODS
 from credit.validate import survey
 from graphs.counted import counted
+from graphs.errors import expect
 from graphs.event_graph import KINDS
 from graphs.traces import Traces
 
@@ -99,6 +100,7 @@ class Advice:
 
 def choose(traces: Traces) -> Advice:
     """Go through the tree with the evidence of some logs; nothing is computed but counts."""
+    expect("traces", traces, Traces, "what credit.read returns")
     states = availability(traces)
     branches = tuple(_branch(traces, unit, methods, states) for unit, methods in BRANCHES)
     by_unit = {branch.unit: branch for branch in branches}

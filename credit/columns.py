@@ -54,10 +54,15 @@ class Rows:
         """The number of each row, from numbers of events: [E, ...] to [N, ...]; works under `jit`.
 
         Raises:
-          ValueError: `values` has not one entry for each event, padding included.
+          CreditError: `values` is no array, or has not one entry for each event, padding included.
         """
+        if not hasattr(values, "shape"):
+            kind = type(values).__name__
+            raise CreditError(
+                f"values is {excerpt(values)}, of type {kind}; expected an array, one number for each event"
+            )
         if values.shape[:1] != (self.events,):
-            raise ValueError(f"values have shape {values.shape}; expected ({self.events}, ...), one for each event")
+            raise CreditError(f"values have shape {values.shape}; expected ({self.events}, ...), one for each event")
         return _take(values, self.event) if isinstance(values, jax.Array) else values[self.event]
 
 

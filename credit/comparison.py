@@ -18,7 +18,7 @@ from credit.ranks import correlation, mean_ranks
 from credit.tables import event_columns
 from estimators.base import Credit
 from graphs.counted import counted
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS
 from graphs.traces import Traces
 
@@ -103,6 +103,7 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
     Raises:
       CreditError: fewer than two methods, or one whose arrays are not of this batch.
     """
+    expect("traces", traces, Traces, "what credit.read returns")
     if len(credits) < 2:
         raise CreditError(
             f"compare has {counted(len(credits), 'method')} ({', '.join(credits) or 'none'}); expected two or more"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ import numpy as np
 
 from credit.columns import evidence_array
 from graphs.counted import counted
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 from graphs.event_graph import Array
 from graphs.schema import EVENT_EVIDENCE
 from graphs.traces import Traces
@@ -115,6 +116,7 @@ def fit_critic(
       MissingExtraError: flax, optax or orbax is not installed.
       CreditError: too few tasks with outcomes, or rewards that the head cannot take.
     """
+    expect("traces", traces, Traces, "what credit.read returns")
     require_extra()
     from estimators.critic.calibration import judge
     from estimators.critic.data import split_by_task
@@ -145,6 +147,7 @@ def load_critic(directory: str | Path) -> Critic:
       MissingExtraError: flax, optax or orbax is not installed.
       CreditError: the folder holds no critic, or one of another version.
     """
+    expect("directory", directory, (str, os.PathLike), "the folder that fit_critic wrote")
     require_extra()
     from estimators.critic.calibration import Judged
     from estimators.critic.checkpoints import load_tree

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 
 if TYPE_CHECKING:
     from credit.methods import Method
@@ -65,6 +65,7 @@ def find_method(name: str) -> Method:
       CreditError: no method is called so (the nearest names are in the message), or no log allows it, with the reason
         and the piece that can be used.
     """
+    expect("name", name, str, "the name of a method, such as 'rloo'")
     from credit.methods import METHODS
 
     if name in METHODS:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Mapping
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
 
+from graphs.errors import ArrayTypeError, CreditError, excerpt, expect
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["REASONS", "Credit", "Estimand", "Reason", "Recursion", "check_event_array", "check_reward", "finish"]
@@ -125,12 +127,13 @@ def check_reward(graph: EventGraph, reward: Array) -> tuple[jax.Array, jax.Array
     A reward that is not finite means that the log has none (as in `graphs.Traces.reward`).
 
     Raises:
-      TypeError: `reward` is not of a floating type.
-      ValueError: `reward` has not one entry for each trace.
+      ArrayTypeError: `reward` is no array of a floating type; both a CreditError and a TypeError.
+      CreditError: `graph` is no event graph, or `reward` has not one entry for each trace.
     """
+    expect("graph", graph, EventGraph, "an EventGraph, as of credit.read(...).graph or credit.from_columns")
     reward = _floating("reward", reward)
     if reward.shape != (graph.num_traces,):
-        raise ValueError(f"reward has shape {reward.shape}; expected ({graph.num_traces},), one entry for each trace")
+        raise CreditError(f"reward has shape {reward.shape}; expected ({graph.num_traces},), one entry for each trace")
     scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
     return jnp.where(scored, reward, jnp.zeros_like(reward)), scored
 
@@ -139,20 +142,24 @@ def check_event_array(graph: EventGraph, name: str, values: Array) -> tuple[jax.
     """Evidence per event as float32 or wider, 0 where absent, and the mask of real events that have it: [E], [E].
 
     Raises:
-      TypeError: not of a floating type.
-      ValueError: not one entry for each event.
+      ArrayTypeError: no array of a floating type; both a CreditError and a TypeError.
+      CreditError: not one entry for each event.
     """
     values = _floating(name, values)
     if values.shape != (graph.num_events,):
-        raise ValueError(f"{name} has shape {values.shape}; expected ({graph.num_events},), one entry for each event")
+        raise CreditError(f"{name} has shape {values.shape}; expected ({graph.num_events},), one entry for each event")
     there = jnp.asarray(graph.event_mask) & jnp.isfinite(values)
     return jnp.where(there, values, jnp.zeros_like(values)), there
 
 
 def _floating(name: str, values: Array) -> jax.Array:
+    if values is None or isinstance(values, str | bytes | Mapping):  # the rest may be arrays of many libraries
+        raise ArrayTypeError(
+            f"{name} is {excerpt(values)}, of type {type(values).__name__}; expected an array of floats"
+        )
     values = jnp.asarray(values)
     if not jnp.issubdtype(values.dtype, jnp.floating):
-        raise TypeError(f"{name} has dtype {values.dtype}; expected a floating type (convert it, e.g. float32)")
+        raise ArrayTypeError(f"{name} has dtype {values.dtype}; expected a floating type (convert it, e.g. float32)")
     return values.astype(jnp.promote_types(values.dtype, jnp.float32))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 __all__ = [
+    "ArrayTypeError",
     "CapacityError",
     "CreditError",
     "MissingExtraError",
@@ -69,6 +70,10 @@ class CapacityError(CreditError):
     def __init__(self, *, axis: str, need: int, room: int) -> None:
         super().__init__(f"{need} {axis} do not fit {axis}={room}; pass {axis}={need} or more")
         self.axis, self.need, self.room = axis, need, room
+
+
+class ArrayTypeError(CreditError, TypeError):
+    """An argument that is no array, or one of a wrong type of number."""
 
 
 def expect(name: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:

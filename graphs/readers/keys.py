@@ -51,7 +51,7 @@ def _decoded(text: bytes) -> Opening:
     kinds = {key: bytes(memoryview(value)[:1]) for key, value in values.items()}
     first = {}
     for key in (key for key, kind in kinds.items() if kind == b"["):
-        head = next((item for item in _LIST.decode(values[key]) if memoryview(item)[:1] == b"{"), None)
+        head = next((item for item in _LIST.decode(values[key]) if bytes(memoryview(item)[:1]) == b"{"), None)
         if head is not None:
             first[key] = frozenset(_OBJECT.decode(head))
     scalars = frozenset(key for key, kind in kinds.items() if kind not in b"[{")

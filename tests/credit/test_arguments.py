@@ -53,6 +53,34 @@ def test_a_batch_in_place_of_its_arrays(log: Path) -> None:
         credit.grpo(traces.graph, traces)
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda g, r, rows: rows.gather(None), "values is None, of type NoneType; expected an array, one number for"),
+        (lambda g, r, rows: rows.gather([1.0]), r"values is \[1.0\], of type list; expected an array"),
+        (lambda g, r, rows: credit.rloo(g, None), "reward is None, of type NoneType; expected an array of floats"),
+        (lambda g, r, rows: credit.rloo(None, r), "graph is None, of type NoneType; expected an EventGraph"),
+        (lambda g, r, rows: credit.gae(g, r, value=None), "value is None, of type NoneType; expected an array"),
+        (lambda g, r, rows: credit.dr_mas(g, r[:1]), "reward has shape"),
+        (lambda g, r, rows: credit.choose(None), "traces is None, of type NoneType; expected what credit.read"),
+        (lambda g, r, rows: credit.compare(None, {}), "traces is None, of type NoneType; expected what credit.read"),
+        (lambda g, r, rows: credit.channel(None, "team"), "traces is None, of type NoneType; expected what"),
+        (lambda g, r, rows: credit.find_method(None), "name is None, of type NoneType; expected the name of a method"),
+    ],
+)
+def test_what_is_no_array_or_batch_is_named(call: Callable[..., Any], words: str) -> None:
+    given = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
+    with pytest.raises(credit.CreditError, match=words):
+        call(*given)
+
+
+def test_numbers_of_a_wrong_type_are_a_type_error_too() -> None:
+    graph, reward, _ = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
+    for kind in (TypeError, credit.CreditError):
+        with pytest.raises(kind, match="reward has dtype int32; expected a floating type"):
+            credit.rloo(graph, reward.astype(int))
+
+
 def test_tables_take_a_batch_and_a_result(log: Path, tmp_path: Path) -> None:
     traces: Any = credit.read(log)
     result: Any = credit.rloo(traces.graph, traces.reward)
