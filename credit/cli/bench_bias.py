@@ -29,7 +29,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
         if param.name == "methods" and name in UNSCORED:
             raise click.BadParameter(f"{name!r} has no score: {UNSCORED[name]}")
         if name not in known:
-            raise click.BadParameter(f"{name!r} is none of {', '.join(known)}")
+            raise click.BadParameter(f"{name!r} is none of {', '.join(map(repr, known))}")  # names may hold commas
         chosen += [name] if param.name == "worlds" else family(name)
     return tuple(dict.fromkeys(chosen))
 
