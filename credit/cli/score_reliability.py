@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -77,20 +78,24 @@ def reliability(
             if isinstance(r, str):
                 table.add_row(halves, words(r))
                 continue
-            interval = f"{r.low:+z.2f} to {r.high:+z.2f}"
-            table.add_row(
-                halves, f"{r.agreement:+z.2f}", interval, f"{r.stepped_up:+z.2f}", f"{r.units:.0f}", str(r.groups)
-            )
+            interval = f"{_number(r.low)} to {_number(r.high)}" if math.isfinite(r.low) else "–"
+            numbers = (_number(r.agreement), interval, _number(r.stepped_up), f"{r.units:.0f}", str(r.groups))
+            table.add_row(halves, *numbers)
         stdout().print(table)
+        if any(not isinstance(r, str) and math.isnan(r.stepped_up) for r in found.values()):
+            why = "of the whole: – where halves do not agree, since an agreement of 0 or less cannot be stepped up"
+            stdout().print(why, soft_wrap=True)
     leave(ctx, traces, allow_bad)
+
+
+def _number(value: float) -> str:
+    return f"{value:+z.2f}" if math.isfinite(value) else "–"
 
 
 def _agreement(
     traces: Traces, run: Callable[[Traces], Credit], by: By, halves: Halves, splits: int, seed: int
 ) -> Reliability | str:
     """How well the halves agree, or why these logs cannot tell."""
-    import math
-
     from credit.reliability import SplitError, reliability
 
     try:

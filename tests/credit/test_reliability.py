@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from credit.cli import cli
-from credit.reliability import reliability
+from credit.reliability import Reliability, reliability
 from estimators.base import Credit, finish
 from graphs.errors import CreditError
 from graphs.traces import Traces
@@ -134,3 +136,15 @@ def test_one_way_of_splitting_is_enough(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)["halves"]
     assert found["groups"]["groups"] == 30 and "4 or more" in found["traces"]
+
+
+def test_an_agreement_that_cannot_be_stepped_up_is_a_dash_with_its_reason(
+    shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disagreeing(*args: Any, **options: Any) -> Reliability:
+        return Reliability(-0.3, math.nan, math.nan, math.nan, 4, 10, 2)
+
+    monkeypatch.setattr("credit.reliability.reliability", disagreeing)
+    done = CliRunner().invoke(cli, ["score", "reliability", str(shared_data / "tau_bench_airline"), "-m", "rloo"])
+    assert done.exit_code == 0 and "nan" not in done.stdout
+    assert "-0.30" in done.stdout and "of the whole: – where halves do not agree" in done.stdout
