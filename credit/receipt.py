@@ -13,7 +13,7 @@ from credit.ledger import Ledger, compose
 from credit.tables import TYPE_NAMES
 from estimators.base import REASONS, Credit
 from estimators.increments import combine
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 from graphs.traces import Traces
 
 __all__ = ["Line", "Receipt", "event_index", "explain"]
@@ -111,6 +111,8 @@ def explain(
     Raises:
       CreditError: no such trace or event.
     """
+    expect("traces", traces, Traces, "what credit.read returns")
+    expect("claims", claims, Mapping, "results of methods by name")
     graph = traces.graph
     if ledger is None:
         ledger = compose(graph, traces.reward, list(claims.values()))

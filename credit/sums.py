@@ -11,7 +11,7 @@ import numpy as np
 from credit.ledger import Ledger
 from estimators.base import Credit
 from estimators.exact import exact_partition
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 
 __all__ = ["weighted_sum"]
 
@@ -27,6 +27,8 @@ def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) ->
       CreditError: no ledgers, ledgers of different batches, a weight missing or too many, entries outside the range of
         exact arithmetic.
     """
+    expect("ledgers", ledgers, Mapping, "ledgers by the names of their channels")
+    expect("weights", weights, Mapping, "numbers by the names of the channels")
     if not ledgers or set(ledgers) != set(weights):
         raise CreditError(f"weights are of {sorted(weights)}; expected those of the ledgers, {sorted(ledgers)}")
     first = next(iter(ledgers.values()))

@@ -26,7 +26,7 @@ import numpy as np
 from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.chains import chains
 from estimators.votes import votes
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt
 
@@ -60,6 +60,8 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
     Raises:
       NotComposableError: there is no exact conversion; it says why.
     """
+    expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
+    expect("credit", credit, Credit, "what a method returns")
     if credit.estimand == "increment":
         return credit
     if credit.estimand == "return":

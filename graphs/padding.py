@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphs.errors import CapacityError
+from graphs.errors import CapacityError, expect
 from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, TRACE_FIELDS, Array, EventGraph
 
 __all__ = ["Sizes", "bucket", "pad", "pad_array", "sizes", "unpad"]
@@ -30,6 +30,7 @@ class Sizes(NamedTuple):
 
 def sizes(graph: EventGraph) -> Sizes:
     """How many events, edges, agents and traces are real."""
+    expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     return Sizes(
         *(
             int(np.count_nonzero(np.asarray(m)))

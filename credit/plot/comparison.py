@@ -31,6 +31,10 @@ def draw_comparison(comparison: Comparison) -> Figure:
     Raises:
       MissingExtraError: matplotlib is not installed.
     """
+    from credit.comparison import Comparison
+    from graphs.errors import expect
+
+    expect("comparison", comparison, Comparison, "what credit.compare returns")
     m = len(comparison.methods)
     figure = new_figure(11.5, 2.4 + 0.34 * m)
     matrix, roles, kinds = figure.subplots(1, 3, width_ratios=(1.15, 1, 1))

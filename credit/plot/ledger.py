@@ -10,14 +10,13 @@ import numpy as np
 from credit.plot.canvas import BLUE, INK, ORANGE, TEXT, new_figure, plain_axes
 from credit.plot.lanes import lanes
 from credit.text import printable
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from credit.ledger import Ledger
     from graphs.traces import Traces
 
 __all__ = ["draw_ledger"]
@@ -60,6 +59,10 @@ def draw_ledger(
       MissingExtraError: matplotlib is not installed.
       CreditError: no such trace, or it has no reward to account for; the ledger is of other traces.
     """
+    from credit.ledger import Ledger
+    from graphs.traces import Traces
+
+    expect("traces", traces, Traces, "what credit.read returns")
     index = traces.index(trace)
     if np.shape(ledger.increments) != (traces.graph.num_events,):
         found, expected = np.shape(ledger.increments), (traces.graph.num_events,)

@@ -11,7 +11,7 @@ from credit.plot.canvas import GREY, TEXT, new_figure
 from credit.plot.lanes import columns, lanes
 from credit.text import printable
 from graphs.counted import counted
-from graphs.errors import CreditError
+from graphs.errors import CreditError, expect
 from graphs.event_graph import EdgeType, EventType
 
 if TYPE_CHECKING:
@@ -118,6 +118,9 @@ def draw_trace(
       MissingExtraError: matplotlib is not installed.
       CreditError: no such trace; `values` or `stderr` is not [E]; `x` is unknown, or "time" and an event has none.
     """
+    from graphs.traces import Traces
+
+    expect("traces", traces, Traces, "what credit.read returns")
     index = traces.index(trace)
     picture = _prepare(traces, index, values, stderr, x)
     rows, events = len(picture.labels), len(picture.x)
