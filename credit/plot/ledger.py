@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from credit.ledger import Ledger
     from graphs.traces import Traces
 
 __all__ = ["draw_ledger"]
@@ -59,7 +60,6 @@ def draw_ledger(
       MissingExtraError: matplotlib is not installed.
       CreditError: no such trace, or it has no reward to account for; the ledger is of other traces.
     """
-    from credit.ledger import Ledger
     from graphs.traces import Traces
 
     expect("traces", traces, Traces, "what credit.read returns")
