@@ -5,8 +5,9 @@
 Needs `atheris`. Seeds are the recordings of the tests and the files under `--logs` (by default the real logs beside the
 checkout, where they are), each cut down until it is small. Half of the mutations are of bytes, half of one JSON value,
 which is dropped, doubled, put elsewhere or replaced by something awkward. An error that is not the library's own, a
-call of more than 20 seconds or more than 4 GiB stops the run with the input that caused it. Executions and coverage
-(edges of the readers' bytecode, and features: edges with counts) go to benchmarks/results/fuzz.json.
+call of more than 20 seconds or more than 4 GiB stops the run with the input that caused it, and so does a log that the
+compiled loops read otherwise than structs. Executions and coverage (edges of the readers' bytecode, and features: edges
+with counts) go to benchmarks/results/fuzz.json.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from reading import make_trace
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).parent / "results" / "fuzz.json"
@@ -138,7 +142,8 @@ def child(seconds: int, corpus: Path, artifacts: Path) -> None:
     """Fuzz until the time is over; libFuzzer ends the process."""
     import atheris
 
-    with atheris.instrument_imports(include=["graphs"]):
+    loops = [f"graphs.readers.{name}" for name in ("loops", "native_kernels", "number_kernel")]
+    with atheris.instrument_imports(include=["graphs"], exclude=loops):  # those are compiled in another way
         from graphs import readers
         from graphs.errors import CreditError
         from graphs.readers import FORMATS
@@ -148,13 +153,21 @@ def child(seconds: int, corpus: Path, artifacts: Path) -> None:
 
     folder = Path(tempfile.mkdtemp(dir=artifacts))
 
+    def outcome(path: Path, compiled: bool) -> tuple[Any, ...]:
+        try:
+            traces = readers.read(path, compiled=compiled)
+        except CreditError as error:
+            return type(error), getattr(error, "problems", str(error))
+        arrays = (*vars(traces.graph).values(), traces.reward, *(a for e in traces.evidence.values() for a in e))
+        return traces.events, traces.agents, traces.traces, traces.problems, [array.tobytes() for array in arrays]
+
     def one(data: bytes) -> None:
         path = folder / f"x{extension(data)}"
         path.write_bytes(data)
         try:
-            readers.read(path)
-        except CreditError:
-            pass
+            found = outcome(path, False)
+            if b'"agent"' in data and outcome(path, True) != found:
+                raise AssertionError("compiled loops read this otherwise than structs")
         finally:
             path.unlink()
 
@@ -195,6 +208,11 @@ def main() -> None:
                 if small:
                     count += 1
                     (corpus / f"seed-{count:04}").write_bytes(small)
+        rng = np.random.default_rng(0)
+        for events in (1, 10, 40):
+            lines = [json.dumps(make_trace(i, events, rng)) for i in range(3)]
+            (corpus / f"seed-native-{events}").write_text("\n".join(lines))
+            count += 1
         print(f"{count} seeds", flush=True)
         command = [sys.executable, __file__, "--seconds", str(given.seconds), "--child", str(corpus), str(artifacts)]
         covered, stats = (0, 0), {}

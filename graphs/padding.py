@@ -82,9 +82,10 @@ def unpad(graph: EventGraph) -> EventGraph:
 def pad_array(values: Array, length: int, fill: float | bool = 0) -> np.ndarray:
     """A copy of `values` [M, ...] as [length, ...], the rest `fill`; the dtype is kept."""
     values = np.asarray(values)
-    out = np.empty((length, *values.shape[1:]), values.dtype)
+    out = np.zeros((length, *values.shape[1:]), values.dtype)  # pages of zeros cost nothing until they are touched
     out[: len(values)] = values
-    out[len(values) :] = fill
+    if fill:
+        out[len(values) :] = fill
     return out
 
 
