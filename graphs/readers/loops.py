@@ -9,11 +9,14 @@ import numba
 
 __all__ = ["loop"]
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
+_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
 # Without `_nrt` (an option that Numba lists and does not document) every call of one loop by another counts references
 # to its arrays, with locked instructions: a third of the time. A loop without it cannot make arrays, only fill them.
 
 
 def loop(function: Callable[..., Any]) -> Any:
     """Compile a function for the types of its first call, to be kept on disk and run without the interpreter's lock."""
-    return numba.njit(**_OPTIONS)(function)
+    try:
+        return numba.njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # no folder can be written: each process compiles it again
+        return numba.njit(**_OPTIONS)(function)

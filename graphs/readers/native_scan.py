@@ -6,7 +6,7 @@ the loops refuse has no events here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,10 @@ from graphs.readers.native_kernels import (
     SLOTS,
     TEXT,
     TIME,
+    Format,
+    Links,
+    Names,
+    Rows,
     copy_texts,
     mark_texts,
     scan,
@@ -59,7 +63,6 @@ _TEXTS = [name for name in EVENT_FIELDS if _KIND_OF[name] in _IN_TEXT]
 _NUMBERS = [name for name in EVENT_FIELDS if _KIND_OF[name] not in (*_IN_TEXT, KIND)]
 _PLACE = {name: i for names in (_TEXTS, _NUMBERS) for i, name in enumerate(names)} | {"type": 0}
 _BIT = {name: np.uint64(1 << i) for i, name in enumerate(EVENT_FIELDS)}
-_REQUIRED = _BIT["id"] | _BIT["type"] | _BIT["agent"]
 _OPEN = ord("{")
 _SHORTEST = len('{"src":"","dst":"","type":"spawn"}')
 
@@ -84,21 +87,16 @@ def scan_traces(records: Sequence[bytes]) -> Scanned | None:
     ends = np.cumsum([len(record) for record in records])
     bounds = np.stack([ends - [len(record) for record in records], ends], axis=1)
     objects = min(int(np.count_nonzero(text == _OPEN)), len(text) // _SHORTEST + 1)
-    lists, counts = np.zeros((len(records), 4), np.int64), np.zeros((len(records), 2), np.int64)
-    present, codes = np.empty(objects, np.uint64), np.empty(objects, np.int8)
+    lists, counts = np.empty((len(records), 4), np.int64), np.empty((len(records), 2), np.int64)
+    slots = np.empty(4 << objects.bit_length(), np.int32)
     starts, stops = np.empty((2, len(_TEXTS), objects), np.int32)
     numbers = np.empty((len(_NUMBERS), objects))
-    edge_codes = np.empty(objects, np.int8)
-    edge_starts, edge_stops, joined = np.empty((3, 2, objects), np.int32)
-    slots = np.empty(4 << objects.bit_length(), np.int32)
-    n, k = scan(
-        text, bounds, _EVENT_KEYS, _KINDS, _PLACES, _REQUIRED, _EVENT_TYPES, LARGEST_FLOAT, float(LARGEST_COUNT),
-        present, codes, starts, stops, numbers, _EDGE_KEYS, _EDGE_TYPES, edge_codes, edge_starts, edge_stops,
-        joined, _PLACE["id"], slots, lists, counts,
-    )  # fmt: skip
+    rows = Rows(np.empty(objects, np.uint64), np.empty(objects, np.int8), starts, stops, numbers)
+    links = Links(np.empty(objects, np.int8), *np.empty((3, 2, objects), np.int32))
+    n, k = scan(text, bounds, _FORMAT, rows, links, slots, lists, counts)
     if not n:
         return None
-    present = present[:n]
+    present = rows.present[:n]
     some = np.bitwise_or.reduce(present)
     fields: dict[str, pa.Array | np.ndarray] = {}
     for name, start, stop in zip(_TEXTS, starts, stops, strict=True):
@@ -111,11 +109,11 @@ def scan_traces(records: Sequence[bytes]) -> Scanned | None:
             is_bool = _KIND_OF[name] == BOOL
             fields[name] = pa.array(values == 1, mask=~there) if is_bool else values
     sound = np.ones(len(records), bool)
-    senders, receivers = joined[:, :k].copy()
+    senders, receivers = links.rows[:, :k].copy()
     return Scanned(
         [_header(record, *places) for record, places in zip(records, (lists - bounds[:, :1]).tolist(), strict=True)],
-        Events(counts[:, 0], codes[:n].astype(np.int32), fields, fields.pop("turn", None), sound),
-        Edges(counts[:, 1], senders, receivers, edge_codes[:k].astype(np.int32), sound),
+        Events(counts[:, 0], rows.codes[:n].astype(np.int32), fields, fields.pop("turn", None), sound),
+        Edges(counts[:, 1], senders, receivers, links.codes[:k].astype(np.int32), sound),
     )
 
 
@@ -149,28 +147,32 @@ def _texts(text: np.ndarray, starts: np.ndarray, stops: np.ndarray, present: np.
     return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(content), pa.py_buffer(valid))
 
 
-_Table = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def _table(names: Sequence[str]) -> _Table:
-    """Names by their numbers, as `native_kernels` looks them up: slots, the names one after another, their ends."""
+def _names(names: Iterable[str]) -> Names:
+    """Names by their numbers, as `native_kernels` looks them up."""
+    names = list(names)
     slots = np.full(SLOTS, ABSENT, np.int16)
     for number, name in enumerate(names):
         slot = (7 * len(name) + 31 * ord(name[0]) + 3 * ord(name[-1])) % SLOTS
         while slots[slot] != ABSENT:
             slot = (slot + 1) % SLOTS
         slots[slot] = number
-    joined = np.frombuffer("".join(names).encode(), np.uint8)
-    return slots, joined, np.cumsum([len(name) for name in names]).astype(np.int32)
+    text = np.frombuffer("".join(names).encode(), np.uint8)
+    return Names(slots, text, np.cumsum([len(name) for name in names]).astype(np.int32))
 
 
 def _by_code(codes: Mapping[str, int]) -> list[str]:
     return sorted(codes, key=codes.__getitem__)
 
 
-_EVENT_KEYS = _table(EVENT_FIELDS)
-_EVENT_TYPES = _table(_by_code(EVENT_CODES))
-_EDGE_KEYS = _table(["src", "dst", "type"])
-_EDGE_TYPES = _table(_by_code(EDGE_CODES))
-_KINDS = np.array([_KIND_OF[name] for name in EVENT_FIELDS], np.int8)
-_PLACES = np.array([_PLACE[name] for name in EVENT_FIELDS], np.int64)
+_FORMAT = Format(
+    keys=_names(EVENT_FIELDS),
+    kinds=np.array([_KIND_OF[name] for name in EVENT_FIELDS], np.int8),
+    places=np.array([_PLACE[name] for name in EVENT_FIELDS], np.int64),
+    required=_BIT["id"] | _BIT["type"] | _BIT["agent"],
+    id_place=_PLACE["id"],
+    types=_names(_by_code(EVENT_CODES)),
+    edge_keys=_names(["src", "dst", "type"]),
+    edge_types=_names(_by_code(EDGE_CODES)),
+    largest=LARGEST_FLOAT,
+    most=float(LARGEST_COUNT),
+)

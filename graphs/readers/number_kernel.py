@@ -8,6 +8,7 @@ a power of five that is known to 128 bits; where these leave more than one neare
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ _FIVES = _powers_of_five()
 
 
 @loop
-def number(text, at, end):  # type: ignore[no-untyped-def]  # compiled for each type of array
+def number(text: Any, at: int, end: int) -> Any:
     """The number that starts at `at`: the position behind it, its value, and whether it is written as an integer.
 
     The position is -1 where no number of JSON's grammar starts, where it is an integer's "-0", and where the nearest
@@ -66,7 +67,8 @@ def number(text, at, end):  # type: ignore[no-untyped-def]  # compiled for each 
         at += 1
     if at == first or (at > first + 1 and text[first] == _ZERO):
         return -1, 0.0, False
-    whole, power = True, np.int64(0)
+    power: Any = np.int64(0)
+    whole = True
     if at < end and text[at] == _POINT:
         whole, at = False, at + 1
         mark = at
@@ -107,7 +109,7 @@ def number(text, at, end):  # type: ignore[no-untyped-def]  # compiled for each 
 
 
 @loop
-def _rounded(mantissa, power):  # type: ignore[no-untyped-def]
+def _rounded(mantissa: Any, power: Any) -> float:
     """The double nearest to `mantissa` * 10**`power`; -1.0 where that is in doubt or no normal double."""
     if power < _LEAST or power > _MOST:
         return -1.0
@@ -134,7 +136,7 @@ def _rounded(mantissa, power):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _product(a, b):  # type: ignore[no-untyped-def]
+def _product(a: Any, b: Any) -> Any:
     """The upper and the lower 64 bits of a product."""
     a_high, a_low, b_high, b_low = a >> _HALF, a & _LOW_HALF, b >> _HALF, b & _LOW_HALF
     low = a_low * b_low

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import struct
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -225,3 +227,20 @@ def test_the_loops_are_used_where_asked_where_loaded_and_where_the_logs_are_larg
         compiled.compiles(sources, True)
     with pytest.raises(CreditError, match="compiled is 1"):
         compiled.compiles(sources, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_the_loops_need_no_folder_that_can_be_written(tmp_path: Path) -> None:
+    """Numba keeps what it compiled beside the module or in the user's cache, and refuses to where it can do neither."""
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(trace()))
+    script = "import sys; from graphs.readers import read; print(read(sys.argv[1], compiled=True).sizes.events)"
+    nowhere = str(path / "cache")  # a folder in a file
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": nowhere},
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "2"), done.stderr
