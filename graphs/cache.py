@@ -228,7 +228,8 @@ def _joined(rows: pa.Table) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {}
     for name in rows.column_names:
         axis = name.partition(".")[0]
-        column = rows[name].combine_chunks()
+        column = rows[name]
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies one, too
         if axis == "traces":
             columns[name] = column
             continue

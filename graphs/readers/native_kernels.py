@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.readers.loops import loop
+from graphs.readers.loops import loop, step
 from graphs.readers.number_kernel import number
 
 __all__ = [
@@ -108,14 +108,14 @@ _FIRST_HASH, _HASH_FACTOR = np.uint64(14695981039346656037), np.uint64(109951162
 _ONE = np.uint64(1)
 
 
-@loop
+@step
 def _skip_blanks(text: Any, at: int, end: int) -> Any:
     while at < end and (text[at] == _BLANK or text[at] == _NEW_LINE or text[at] == _RETURN or text[at] == _TAB):
         at += 1
     return at
 
 
-@loop
+@step
 def _is(text: Any, at: int, end: int, word: Any) -> Any:
     if at + len(word) > end:
         return False
@@ -125,7 +125,7 @@ def _is(text: Any, at: int, end: int, word: Any) -> Any:
     return True
 
 
-@loop
+@step
 def _end_of_string(text: Any, at: int, end: int) -> Any:
     """Where the quote stands that closes the string whose quote stands at `at`."""
     if at >= end or text[at] != _QUOTE:
@@ -141,7 +141,7 @@ def _end_of_string(text: Any, at: int, end: int) -> Any:
     return -1
 
 
-@loop
+@step
 def _find(text: Any, start: int, stop: int, names: Names) -> Any:
     """The number of the name that stands from `start` to before `stop`, or `ABSENT`."""
     length = stop - start
@@ -200,13 +200,13 @@ def _skip_value(text: Any, at: int, end: int) -> Any:
     return end
 
 
-@loop
+@step
 def _into(text: Any, at: int, end: int, opening: Any) -> Any:
     """Behind the bracket or brace that opens at `at`, and behind blanks."""
     return _skip_blanks(text, at + 1, end) if at < end and text[at] == opening else -1
 
 
-@loop
+@step
 def _key(text: Any, at: int, end: int, names: Names) -> Any:
     """The number of the key that stands at `at`, and where its value begins."""
     stop = _end_of_string(text, at, end)
@@ -220,7 +220,7 @@ def _key(text: Any, at: int, end: int, names: Names) -> Any:
     return key, at if at < end else -1
 
 
-@loop
+@step
 def _next(text: Any, at: int, end: int, closing: Any) -> Any:
     """Behind the comma or the closing bracket or brace that follows a value, and whether it was closing."""
     at = _skip_blanks(text, at, end)
@@ -231,7 +231,7 @@ def _next(text: Any, at: int, end: int, closing: Any) -> Any:
     return _skip_blanks(text, at + 1, end) if text[at] == _COMMA else -1, False
 
 
-@loop
+@step
 def _scan_value(text: Any, at: int, end: int, key: int, row: int, form: Format, rows: Rows) -> Any:
     """The value of a key, into its row: the position behind it, and whether it is one and not null."""
     kind, place = form.kinds[key], form.places[key]
@@ -358,7 +358,7 @@ def _scan_edges(text: Any, at: int, end: int, row: int, form: Format, links: Lin
     return at, row
 
 
-@loop
+@step
 def _slot_of(text: Any, start: int, stop: int, slots: Any, mask: int, starts: Any, stops: Any) -> Any:
     """The slot of `slots` that holds the row of this id, or the free one in which it belongs; -1 after many others."""
     value = _FIRST_HASH

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.readers.loops import loop
+from graphs.readers.loops import loop, step
 
 __all__ = ["number"]
 
@@ -49,7 +49,7 @@ def _powers_of_five() -> np.ndarray:
 _FIVES = _powers_of_five()
 
 
-@loop
+@step
 def number(text: Any, at: int, end: int) -> Any:
     """The number that starts at `at`: the position behind it, its value, and whether it is written as an integer.
 
@@ -135,7 +135,7 @@ def _rounded(mantissa: Any, power: Any) -> float:
     return value if 1e-290 < value < 1e300 else -1.0
 
 
-@loop
+@step
 def _product(a: Any, b: Any) -> Any:
     """The upper and the lower 64 bits of a product."""
     a_high, a_low, b_high, b_low = a >> _HALF, a & _LOW_HALF, b >> _HALF, b & _LOW_HALF
