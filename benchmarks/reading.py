@@ -54,9 +54,8 @@ from graphs.traces import Traces
 def peak():  # not getrusage, whose peak survives exec and would be the parent's
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
 compiled = sys.argv[2] == "compiled"
-if compiled:  # the loops are loaded first, and the peak of that forgotten
-    read(sys.argv[3], compiled=True)
-    open("/proc/self/clear_refs", "w").write("5")
+read(sys.argv[3], compiled=compiled)  # a few events: what is imported late is there, and the peak of that forgotten
+open("/proc/self/clear_refs", "w").write("5")
 before = peak()
 traces = read(sys.argv[1], compiled=compiled)
 kept = sum(a.nbytes for a in vars(traces.graph).values()) + sum(a.nbytes for e in traces.evidence.values() for a in e)
@@ -200,7 +199,8 @@ def main() -> None:
             },
             given.repeats_of_copies,
         )
-        small = min(logs.iterdir())
+        small = Path(temporary) / "small.json"
+        small.write_text(json.dumps(make_trace(0, 10, np.random.default_rng(0))))
         (grown, kept), (grown_structs, _) = peak(logs, "compiled", small), peak(logs, "structs", small)
         grown_cache, _ = peak(cache, "structs", small)
         largest = max(file.stat().st_size for file in logs.iterdir())
