@@ -155,7 +155,7 @@ def test_coarse_claims_need_somewhere_to_go_and_a_source_has_one_level() -> None
     graph, _ = batch()
     agents = increments(graph, np.asarray(graph.agent_ids) * 1.0, unit="agent")
     alone = credit.compose(graph, np.zeros(8), [agents], rule="reconcile")
-    assert "hold no event that may carry credit" in alone.refused["a"] and not np.asarray(alone.increments).any()
+    assert "12 without an event that may carry credit" in alone.refused["a"] and not np.asarray(alone.increments).any()
     averaged_only = credit.compose(graph, np.zeros(8), [agents])
     assert "only rule 'reconcile' can place" in averaged_only.refused["a"]
     named = credit.compose(graph, np.zeros(8), [agents], rule="reconcile", scale=1e4)
