@@ -43,7 +43,7 @@ def wait_for_processes() -> None:
 
 def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = logs(tmp_path)
-    alone = read(folder, workers=1)
+    alone = read(folder, workers=1, compiled=False)
     assert len(alone.problems) >= 4
     here, read_file, readers = os.getpid(), parallel._read_file, []
 
@@ -54,7 +54,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: py
         return read_file(module, source)
 
     monkeypatch.setattr(parallel, "_read_file", noted)
-    assert contents(read(folder, workers=2)) == contents(alone)
+    assert contents(read(folder, workers=2, compiled=False)) == contents(alone)
     assert 0 < len(readers) < 6  # the others were read elsewhere
 
 
@@ -69,18 +69,20 @@ def test_a_killed_process_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(parallel, "_read_file", killed)
     with pytest.raises(parallel.WorkerError, match="pass workers=1"):
-        read(logs(tmp_path), workers=2)
+        read(logs(tmp_path), workers=2, compiled=False)
 
 
 def test_processes_stay_for_the_next_reading_and_are_started_anew_once_killed(tmp_path: Path) -> None:
     folder = logs(tmp_path)
     wait_for_processes()
     first = parallel._pool(1, os.getpid(), threading.get_ident())
-    alone = read(folder, workers=2)
+    alone = read(folder, workers=2, compiled=False)
     assert parallel._pool(1, os.getpid(), threading.get_ident()) is first
     with pytest.raises(BrokenProcessPool):
         first.submit(os.kill, first.submit(os.getpid).result(), signal.SIGKILL).result()
-    assert contents(read(folder, workers=2)) == contents(alone)  # which ends before a new process has started
+    assert contents(read(folder, workers=2, compiled=False)) == contents(
+        alone
+    )  # which ends before a new process has started
 
 
 def test_processes_are_started_where_they_are_asked_for(tmp_path: Path) -> None:
@@ -94,4 +96,4 @@ def test_processes_are_started_where_they_are_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [0, -1, True, 1.5, "2"])
 def test_what_is_no_number_of_processes_is_refused(workers: Any, tmp_path: Path) -> None:
     with pytest.raises(CreditError, match="workers is"):
-        read(logs(tmp_path), workers=workers)
+        read(logs(tmp_path), workers=workers, compiled=False)
