@@ -22,7 +22,7 @@ from graphs.record import TraceRecord
 
 __all__ = ["COMPILING_PAYS", "compiles", "read_threads", "threads_for"]
 
-COMPILING_PAYS = 64 << 20
+COMPILING_PAYS = 256 << 20
 """Bytes of files, packed as they are, from which the loops are loaded though nobody asked for them."""
 
 MOST_THREADS = 4
