@@ -39,7 +39,8 @@ def sniff(head: bytes) -> bool:
         return False  # for speed: most files are not ours
     head = head.lstrip()
     if head.startswith(b"["):
-        return _is_ours(head[1:].lstrip())
+        at = head.find(b"{")  # the first elements may be broken, too
+        return at > 0 and _is_ours(head[at:])
     starts, at = [0], head.find(b"\n{")
     while at >= 0 and len(starts) < _LINES_TO_LOOK_AT:
         starts.append(at + 1)

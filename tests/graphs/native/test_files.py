@@ -38,6 +38,13 @@ def test_every_layout_gives_the_same_batch_and_points_at_its_traces(layout: str,
         assert row["line"] == 1 + text.count("\n", 0, row["offset"])
 
 
+def test_what_is_no_trace_harms_no_other_of_its_list(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([None, 7, survey_trace(trace_id="a"), "x"]))
+    traces = read(path)
+    assert traces.traces["trace"].to_pylist() == ["a"] and len(traces.problems) == 3
+
+
 def test_sniffing_knows_its_own_by_any_order_of_keys() -> None:
     document = extended_trace()
     for text in (
