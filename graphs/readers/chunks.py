@@ -23,8 +23,8 @@ from graphs.readers import sort_sources
 from graphs.readers.compiled import compiles
 from graphs.readers.joins import Join
 from graphs.readers.json_problems import JSON_ERRORS
-from graphs.readers.native import NEXT_OBJECT, pieces
-from graphs.readers.native_batches import Piece, read_compiled, read_pieces
+from graphs.readers.native import NEXT_OBJECT, Piece, of_source, pieces
+from graphs.readers.native_batches import read_compiled, read_records
 from graphs.readers.native_slim import SlimDecoder
 from graphs.readers.native_wire import NonEmpty
 from graphs.readers.source import BYTE_ORDER_MARK, Source, find_sources, unreadable
@@ -85,7 +85,7 @@ class Chunks:
         compiled: bool,
     ) -> None:
         self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
-        self._read_pieces = read_compiled if compiled else read_pieces
+        self._read_records = read_compiled if compiled else read_records
         self._before, self.problems, self.ignored = before, list(before), ignored
 
     def __len__(self) -> int:
@@ -117,14 +117,14 @@ class Chunks:
         decoder = SlimDecoder()
         for number in np.unique(self._index.source[rows]).tolist():
             source = self._sources[number]
-            records = self._records(source, rows[self._index.source[rows] == number])
+            found = self._pieces(source, rows[self._index.source[rows] == number])
             try:
-                yield from self._read_pieces(source, records, decoder)
+                yield from self._read_records(of_source(source, found), decoder)
             except OSError as error:
                 yield unreadable(source, error)
             source.release()
 
-    def _records(self, source: Source, rows: np.ndarray) -> Iterator[Piece]:
+    def _pieces(self, source: Source, rows: np.ndarray) -> Iterator[Piece]:
         index = self._index
         lines, offsets, lengths = (column[rows].tolist() for column in (index.line, index.offset, index.length))
         if not all(lengths) or source.path is None:
@@ -202,7 +202,7 @@ def _glance(sources: list[Source], join: Join) -> tuple[_Index, list[Problem]]:
                 try:
                     seen = _GLANCE.decode(data)
                 except JSON_ERRORS:
-                    found = read_pieces(source, [piece], SlimDecoder())
+                    found = read_records(of_source(source, [piece]), SlimDecoder())
                     problems += [item for item in found if isinstance(item, Problem)]
                     continue
                 group = join.groups.get(seen.trace_id, seen.group or seen.task_id)

@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from graphs.errors import CreditError, Problem, expect
 from graphs.part import Part
 from graphs.readers import native
+from graphs.readers.native_batches import BATCH_BYTES
 from graphs.readers.parallel import workers_for
 from graphs.readers.source import Source
 from graphs.record import TraceRecord
@@ -63,15 +64,15 @@ def threads_for(sources: Sequence[Source], workers: int | None) -> int:
 
 
 def read_threads(sources: Sequence[Source], threads: int) -> Iterator[TraceRecord | Part | Problem]:
-    """What `graphs.readers.native.read` gives by compiled loops for each source, in the order of the sources.
+    """What `graphs.readers.native.read` gives by compiled loops for all sources, in their order.
 
-    At most one file more than there are threads is read before its turn.
+    A thread is given a file, or several small ones; one more share than there are threads is read before its turn.
     """
     waiting: deque[Future[list[TraceRecord | Part | Problem]]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="credit-reader") as pool:
         try:
-            for source in sources:
-                waiting.append(pool.submit(_read, source))
+            for share in _shares(sources):
+                waiting.append(pool.submit(_read, share))
                 if len(waiting) > threads:
                     yield from waiting.popleft().result()
             while waiting:
@@ -81,5 +82,20 @@ def read_threads(sources: Sequence[Source], threads: int) -> Iterator[TraceRecor
                 future.cancel()
 
 
-def _read(source: Source) -> list[TraceRecord | Part | Problem]:
-    return list(native.read([source], compiled=True))
+def _shares(sources: Sequence[Source]) -> Iterator[list[Source]]:
+    """The sources one behind the other, in shares that become columns at once or are a single file."""
+    share: list[Source] = []
+    size = 0
+    for source in sources:
+        own = _size(source)
+        if share and size + own > BATCH_BYTES:
+            yield share
+            share, size = [], 0
+        share.append(source)
+        size += own
+    if share:
+        yield share
+
+
+def _read(share: Sequence[Source]) -> list[TraceRecord | Part | Problem]:
+    return list(native.read(share, compiled=True))

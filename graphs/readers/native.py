@@ -15,13 +15,13 @@ from graphs.errors import Problem
 from graphs.part import Part
 from graphs.readers.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.keys import Opening, opening
-from graphs.readers.native_batches import Piece, read_compiled, read_pieces
+from graphs.readers.native_batches import Record, read_compiled, read_records
 from graphs.readers.native_slim import SlimDecoder
 from graphs.readers.native_wire import Trace
 from graphs.readers.source import Source, unreadable
 from graphs.record import TraceRecord
 
-__all__ = ["NEXT_OBJECT", "pieces", "read", "sniff"]
+__all__ = ["NEXT_OBJECT", "Piece", "of_source", "pieces", "read", "sniff"]
 
 _TOP_LEVEL = frozenset(Trace.__struct_encode_fields__)
 _LINES_TO_LOOK_AT = 20
@@ -71,15 +71,27 @@ def read(sources: Sequence[Source], compiled: bool = False) -> Iterator[Part | T
 
     `compiled` says whether by compiled loops (`graphs.readers.compiled`); what is read is the same.
     """
-    decoder = SlimDecoder()
+    yield from (read_compiled if compiled else read_records)(_records(sources), SlimDecoder())
+
+
+def _records(sources: Sequence[Source]) -> Iterator[Record | Problem]:
     for source in sources:
         try:
             found = pieces(source)
         except OSError as error:
             yield unreadable(source, error)
             continue
-        yield from (read_compiled if compiled else read_pieces)(source, found, decoder)
+        yield from of_source(source, found)
         source.release()
+
+
+def of_source(source: Source, found: Iterable[Piece | Problem]) -> Iterator[Record | Problem]:
+    """Pieces of a source as records."""
+    return (piece if isinstance(piece, Problem) else Record(source, *piece) for piece in found)
+
+
+Piece = tuple[int, int, bytes]
+"""Line, offset and JSON of a record."""
 
 
 def pieces(source: Source) -> Iterable[Piece | Problem]:

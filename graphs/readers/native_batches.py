@@ -12,6 +12,7 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,96 +27,103 @@ from graphs.readers.native_wire import DECODER, EXTENSION_KEYS, TOP_LEVEL_EXTENS
 from graphs.readers.source import Source
 from graphs.record import TraceRecord
 
-__all__ = ["Piece", "read_compiled", "read_pieces"]
+__all__ = ["BATCH_BYTES", "Record", "read_compiled", "read_records"]
 
 BATCH_BYTES = 2 << 20
 """Text whose traces become columns at once: enough that calls of NumPy do not count, little enough for the caches."""
 
-Piece = tuple[int, int, bytes]
-"""Line, offset and JSON of a record."""
+
+class Record(NamedTuple):
+    """The JSON of a trace, and where it stands."""
+
+    source: Source
+    line: int
+    offset: int
+    data: bytes
+
 
 _NOTHING = Trace("-", "-", [])
 
 
-def read_compiled(
-    source: Source, found: Iterable[Piece | Problem], decoder: SlimDecoder
-) -> Iterator[Part | TraceRecord | Problem]:
-    """What `read_pieces` gives, by compiled loops as far as these go."""
-    batch: list[Piece] = []
+def read_compiled(found: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
+    """What `read_records` gives, by compiled loops as far as these go."""
+    batch: list[Record] = []
     size = 0
-    for piece in found:
-        if isinstance(piece, Problem) or source.limits.refuse_size(piece[2], source.name, piece[0]) is not None:
-            yield from _scanned(source, batch, decoder)
-            yield from read_pieces(source, [piece], decoder)
+    for record in found:
+        if isinstance(record, Problem) or _too_large(record) is not None:
+            yield from _scanned(batch, decoder)
+            yield from read_records([record], decoder)
             batch, size = [], 0
             continue
-        if size + len(piece[2]) > BATCH_BYTES:
-            yield from _scanned(source, batch, decoder)
+        if size + len(record.data) > BATCH_BYTES:
+            yield from _scanned(batch, decoder)
             batch, size = [], 0
-        batch.append(piece)
-        size += len(piece[2])
-    yield from _scanned(source, batch, decoder)
+        batch.append(record)
+        size += len(record.data)
+    yield from _scanned(batch, decoder)
 
 
-def _scanned(source: Source, batch: list[Piece], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
-    """A batch of records as parts; those that are not plain by `read_pieces`, between them."""
+def _scanned(batch: list[Record], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
+    """A batch of records as parts; those that are not plain by `read_records`, between them."""
     if not batch:
         return
     from graphs.readers.native_scan import MOST_TEXT, NEVER_DEEPER, scan_traces  # loads a compiler
 
-    limits = source.limits
-    records = [data for _, _, data in batch]
-    fits = limits.depth >= NEVER_DEEPER and sum(map(len, records)) <= MOST_TEXT
-    scanned = scan_traces(records) if fits else None
+    limits = batch[0].source.limits
+    texts = [record.data for record in batch]
+    fits = limits.depth >= NEVER_DEEPER and sum(map(len, texts)) <= MOST_TEXT
+    scanned = scan_traces(texts) if fits else None
     if scanned is None:
-        yield from read_pieces(source, batch, decoder)
+        yield from read_records(batch, decoder)
         return
     decoded = [
-        _heading(source, *piece, header) if count else Decoded(_NOTHING, *piece)
-        for piece, header, count in zip(batch, scanned.headers, scanned.events.counts.tolist(), strict=True)
+        Decoded(_heading(record, header) if count else _NOTHING, record.source.name, record.line, record.offset)
+        for record, header, count in zip(batch, scanned.headers, scanned.events.counts.tolist(), strict=True)
     ]
-    part, plain = columns(decoded, scanned.events, scanned.edges, source.name, limits)
+    part, plain = columns(decoded, scanned.events, scanned.edges, limits)
     plain &= np.array([of.trace is not _NOTHING for of in decoded])
     for is_plain, run in itertools.groupby(range(len(batch)), plain.__getitem__):
         rows = list(run)
         if is_plain:
             yield part.slice(rows[0], rows[-1] + 1)
         else:
-            yield from read_pieces(source, batch[rows[0] : rows[-1] + 1], decoder)
+            yield from read_records(batch[rows[0] : rows[-1] + 1], decoder)
 
 
-def _heading(source: Source, line: int, offset: int, data: bytes, header: bytes) -> Decoded:
-    """A record with its header decoded; `_NOTHING` where that nests too deep or cannot be decoded."""
-    trace = _NOTHING
-    if source.limits.refuse_depth(header, source.name, line) is None:
-        with contextlib.suppress(*JSON_ERRORS):  # `read_pieces` says what is wrong
-            trace = DECODER.decode(header)
-    return Decoded(trace, line, offset, data)
+def _heading(record: Record, header: bytes) -> Trace:
+    """A header decoded; `_NOTHING` where it nests too deep or cannot be decoded."""
+    if record.source.limits.refuse_depth(header, record.source.name, record.line) is None:
+        with contextlib.suppress(*JSON_ERRORS):  # `read_records` says what is wrong
+            return DECODER.decode(header)
+    return _NOTHING
 
 
-def read_pieces(
-    source: Source, found: Iterable[Piece | Problem], decoder: SlimDecoder
-) -> Iterator[Part | TraceRecord | Problem]:
-    """The traces of some records of a source, and the problems, in their order."""
-    batch: list[Decoded] = []
+def read_records(found: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
+    """The traces of records, and the problems, in their order; records of several files are put into one part."""
+    batch: list[tuple[Record, Trace]] = []
     size = 0
-    for piece in found:
-        item = piece if isinstance(piece, Problem) else _decode(source, decoder, *piece)
-        if batch and (isinstance(item, Problem) or size > BATCH_BYTES or type(item.trace) is not type(batch[-1].trace)):
-            yield from _built(source, batch)
+    for record in found:
+        item = record if isinstance(record, Problem) else _decode(record, decoder)
+        if batch and (isinstance(item, Problem) or size > BATCH_BYTES or type(item) is not type(batch[-1][1])):
+            yield from _built(batch)
             batch, size = [], 0
-        if not isinstance(item, Problem):
-            batch.append(item)
-            size += len(item.data)
-        elif isinstance(piece, Problem):
-            yield item
+        if isinstance(record, Problem):
+            yield record
+        elif isinstance(item, Problem):
+            yield from _without_foreign_keys(item, record)
         else:
-            yield from _without_foreign_keys(item, source, *piece)
-    yield from _built(source, batch)
+            batch.append((record, item))
+            size += len(record.data)
+    yield from _built(batch)
 
 
-def _decode(source: Source, decoder: SlimDecoder, line: int, offset: int, data: bytes) -> Decoded | Problem:
-    refused = source.limits.refuse_size(data, source.name, line)
+def _too_large(record: Record) -> Problem | None:
+    return record.source.limits.refuse_size(record.data, record.source.name, record.line)
+
+
+def _decode(record: Record, decoder: SlimDecoder) -> Trace | Problem:
+    source, line, _, data = record
+    refused = _too_large(record)
     if refused is not None:
         return refused
     try:
@@ -123,42 +131,40 @@ def _decode(source: Source, decoder: SlimDecoder, line: int, offset: int, data: 
     except JSON_ERRORS as error:
         return json_problem(error, data, source.name, line)
     known = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ())  # objects at a known depth
-    return source.limits.refuse_depth(data, source.name, line, known) or Decoded(trace, line, offset, data)
+    return source.limits.refuse_depth(data, source.name, line, known) or trace
 
 
-def _built(source: Source, batch: list[Decoded]) -> Iterator[Part | TraceRecord | Problem]:
+def _built(batch: list[tuple[Record, Trace]]) -> Iterator[Part | TraceRecord | Problem]:
     """A batch as parts; traces that are not plain, one by one between them, as records or problems."""
     if not batch:
         return
-    traces = [decoded.trace for decoded in batch]
+    traces = [trace for _, trace in batch]
     plain = np.zeros(len(batch), bool)
     if any(trace.events for trace in traces):
         events = events_of(traces)
         edges = edges_of(traces, events.fields["id"], events.counts)
-        part, plain = columns(batch, events, edges, source.name, source.limits)
+        decoded = [Decoded(trace, record.source.name, record.line, record.offset) for record, trace in batch]
+        part, plain = columns(decoded, events, edges, batch[0][0].source.limits)
     for is_plain, run in itertools.groupby(range(len(batch)), plain.__getitem__):
         rows = list(run)
         if is_plain:
             yield part.slice(rows[0], rows[-1] + 1)
             continue
-        for row in rows:
-            trace, line, offset, data = batch[row]
+        for record, trace in (batch[row] for row in rows):
             try:
-                yield from_wire(trace, source.name, line, offset)
+                yield from_wire(trace, record.source.name, record.line, record.offset)
             except TraceError as error:
-                yield from _without_foreign_keys(error.problem, source, line, offset, data)
+                yield from _without_foreign_keys(error.problem, record)
 
 
-def _without_foreign_keys(
-    problem: Problem, source: Source, line: int, offset: int, data: bytes
-) -> list[TraceRecord | Problem]:
+def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord | Problem]:
     """A trace in the survey's own form, read without the event keys that only look like the extension's.
 
     The survey lets an event have any further key with any value: there, a text under "value" is not wrong, it is
     another thing. Such a key is left out of the whole trace, and a problem says so. Where something else is wrong, the
     problem remains and the trace does not.
     """
-    document = untyped(data) if _concerns_extension(problem) else None
+    document = untyped(record.data) if _concerns_extension(problem) else None
     if not isinstance(document, dict) or any(key in document for key in TOP_LEVEL_EXTENSION):
         return [problem]
     foreign: list[TraceRecord | Problem] = []
@@ -171,12 +177,12 @@ def _without_foreign_keys(
         for event in document["events"]:
             if isinstance(event, dict):
                 event.pop(key, None)
-        built = _decode(source, SlimDecoder(), line, offset, json.dumps(document).encode())
-        if isinstance(built, Problem):
-            problem = built
+        trace = _decode(record._replace(data=json.dumps(document).encode()), SlimDecoder())
+        if isinstance(trace, Problem):
+            problem = trace
             continue
         try:
-            return [*foreign, from_wire(built.trace, source.name, line, offset)]
+            return [*foreign, from_wire(trace, record.source.name, record.line, record.offset)]
         except TraceError as error:
             problem = error.problem
 

@@ -29,18 +29,16 @@ _IS_ACTION = np.array([kind in ACTION_TYPES for kind in sorted(EventType)])
 
 
 class Decoded(NamedTuple):
-    """What is known of a trace beside its events and edges, where its record starts, and the record, for errors."""
+    """What is known of a trace beside its events and edges, and where its record stands."""
 
     trace: Trace
+    file: str
     line: int
     offset: int
-    data: bytes
 
 
-def columns(
-    traces: Sequence[Decoded], events: Events, edges: Edges, file: str, limits: Limits
-) -> tuple[Part, np.ndarray]:
-    """The columns of all `traces` of one file, and bool [t], which of them are plain.
+def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Limits) -> tuple[Part, np.ndarray]:
+    """The columns of all `traces`, and bool [t], which of them are plain.
 
     What the part holds of a trace that is not plain has no meaning.
     """
@@ -63,7 +61,7 @@ def columns(
         actions = np.where(_valid(field["action"]), _bools(field["action"]), actions)
     evidence = {name: _evidence(key.kind, field[name]) for name, key in EVENT_EVIDENCE.items() if name in field}
     part = Part(
-        headings=[_heading(decoded, file) for decoded in traces],
+        headings=[_heading(decoded) for decoded in traces],
         event_ends=np.cumsum(counts),
         edge_ends=forward.ends,
         agent_ends=np.searchsorted(team.trace_of, np.arange(1, len(wires) + 1)),
@@ -81,8 +79,19 @@ def columns(
         parents=team.parents,
         text={"event": field["id"]} | {name: field[name] for name in EVENT_TEXT if name in field},
         evidence={name: column for name, column in evidence.items() if present(column).any()},
+        places=_places(traces, trace_of),
     )
     return part, plain
+
+
+def _places(traces: Sequence[Decoded], trace_of: np.ndarray) -> tuple[pa.Array, pa.Array, pa.Array] | None:
+    """File, line and offset of each event, where the traces are of several files."""
+    if len({decoded.file for decoded in traces}) < 2:
+        return None
+    files = pa.array([decoded.file for decoded in traces], pa.string())
+    lines = np.array([decoded.line for decoded in traces], np.int32)
+    offsets = np.array([decoded.offset for decoded in traces], np.int64)
+    return files.take(pa.array(trace_of)), pa.array(lines[trace_of]), pa.array(offsets[trace_of])
 
 
 def _plain_document(wire: Trace) -> bool:
@@ -96,8 +105,8 @@ def _plain_document(wire: Trace) -> bool:
     )
 
 
-def _heading(decoded: Decoded, file: str) -> Heading:
-    wire, line, offset, _ = decoded
+def _heading(decoded: Decoded) -> Heading:
+    wire, file, line, offset = decoded
     return Heading(
         wire.trace_id,
         wire.group or wire.task_id,

@@ -192,6 +192,23 @@ def test_parts_are_cut_where_a_trace_is_refused(tmp_path: Path) -> None:
     assert cut | {"problems": ()} == alone
 
 
+def test_small_files_are_read_together_as_each_alone(tmp_path: Path, way: str) -> None:
+    rng = np.random.default_rng(3)
+    contents = [json.dumps(random_trace(rng, f"t{i}") | {"agents": []}) for i in range(30)]
+    contents[7], contents[8], contents[20] = "{broken", f"\n{contents[8]}\n{contents[7]}\n", f"[{contents[20]}, null]"
+    sources = []
+    for i, content in enumerate(contents):
+        (tmp_path / f"{i:02}.jsonl").write_text(content)
+        sources.append(Source(f"file {i}", tmp_path / f"{i:02}.jsonl"))
+    found = list(native.read(sources, way == "compiled"))
+    assert sum(not isinstance(item, Problem) for item in found) < 10
+    alone = [item for source in sources for item in native.read([source], way == "compiled")]
+    together = assemble(found)
+    assert everything(together) == everything(assemble(alone))
+    assert [p.file for p in together.problems] == ["file 7", "file 20"]
+    assert together.events["file"].to_pylist()[-1] == "file 29"
+
+
 def test_nothing_is_left_of_a_file_of_faults(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"trace_id": "t", "task_id": "q", "events": []}\n' * 3)
