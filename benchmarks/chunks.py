@@ -22,7 +22,7 @@ from pathlib import Path
 
 from reading import multiply, write_logs
 
-from graphs.writers.atomic import atomic_write
+from graphs.atomic import atomic_write
 
 ASSIGN = """
 import hashlib, importlib.util, re, sys

@@ -29,8 +29,8 @@ import pyarrow as pa
 from dictionary_loop import plain, tight
 
 import credit
+from graphs.atomic import atomic_write
 from graphs.padding import Sizes, pad
-from graphs.writers.atomic import atomic_write
 
 AGENTS = 300
 TURNS_A_TASK = 8

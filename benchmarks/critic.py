@@ -1,4 +1,4 @@
-"""A learned critic against the truth of `graphs.quality_world`, against time and memory, and on real logs.
+"""A learned critic against the truth of `graphs.worlds.quality`, against time and memory, and on real logs.
 
     python benchmarks/critic.py [named|table|speed|memory|contrast|real] ...        (default: all but `real`)
     python benchmarks/critic.py real LOGS...                                        (tau-bench result files)
@@ -36,7 +36,7 @@ from estimators.critic.objective import initial
 from estimators.critic.predict import predict_corpus, predict_replaced
 from estimators.critic.train import Fitted, Settings, _compiled, _counts, _State, fit
 from graphs.event_types import EventType
-from graphs.quality_world import QualityEpisodes, QualityWorld
+from graphs.worlds.quality import QualityEpisodes, QualityWorld
 
 RESULTS = Path(__file__).parent / "results" / "critic.json"
 NAMED = QualityWorld(events=50, agents=10)
@@ -374,7 +374,7 @@ def contrast() -> dict[str, Any]:
 def real(paths: list[str]) -> dict[str, Any]:
     """Logs split by task, repeated: loss against the best constant and a regression on the number of turns so far."""
     import credit
-    from credit.critic import corpus_of
+    from credit.fitting import corpus_of
 
     traces = credit.read(*paths)
     roles = tuple(dict.fromkeys(traces.agents["role"].to_pylist()))

@@ -142,14 +142,14 @@ def child(seconds: int, corpus: Path, artifacts: Path) -> None:
     """Fuzz until the time is over; libFuzzer ends the process."""
     import atheris
 
-    loops = [f"graphs.readers.{name}" for name in ("loops", "native_kernels", "number_kernel")]
+    loops = [f"graphs.readers.native.compiled.{name}" for name in ("compiling", "kernels", "numbers")]
     with atheris.instrument_imports(include=["graphs"], exclude=loops):  # those are compiled in another way
         from graphs import readers
         from graphs.errors import CreditError
-        from graphs.readers import FORMATS
+        from graphs.readers import FORMATS, reader_of
 
         for name in FORMATS:
-            __import__(f"graphs.readers.{name.replace('-', '_')}")
+            reader_of(name)
 
     folder = Path(tempfile.mkdtemp(dir=artifacts))
 

@@ -31,8 +31,8 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 import credit  # noqa: E402
-from estimators.exact import exact_partition  # noqa: E402
-from estimators.reconcile import Claims, reconcile  # noqa: E402
+from estimators.composition.exact import exact_partition  # noqa: E402
+from estimators.composition.least_squares import Claims, reconcile  # noqa: E402
 from graphs.event_graph import EventGraph, EventType  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "ledger.json"

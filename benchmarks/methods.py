@@ -27,10 +27,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import credit
-from estimators.offpolicy import policy_value
-from estimators.tokens import gae as block_gae
+from estimators.counterfactual.offpolicy import policy_value
+from estimators.tokens.rows import gae as block_gae
 from graphs import EventGraph, EventType
-from graphs.schema import EVENT_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.worlds.siblings import overlapping_world, unanswerable_world
 
 RESULTS = Path(__file__).parent / "results" / "methods.json"

@@ -31,10 +31,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from graphs.cache import read_cache, write_cache
+from graphs.atomic import atomic_write
 from graphs.readers import read
-from graphs.readers.native_wire import DECODER
-from graphs.writers.atomic import atomic_write
+from graphs.readers.native.wire import DECODER
+from graphs.traces.cache import read_cache, write_cache
 
 AGENTS = 300
 TYPES = ("orchestrator_decision", "message", "tool_call", "tool_result", "message", "return")
@@ -49,9 +49,9 @@ LIBRARIES = ("msgspec", "numba", "loky", "numpy", "pyarrow", "networkx", "jax")
 
 PEAK = """
 import re, sys
-from graphs.cache import read_cache
+from graphs.traces.cache import read_cache
 from graphs.readers import read
-from graphs.traces import Traces
+from graphs.traces.batch import Traces
 def peak():  # not getrusage, whose peak survives exec and would be the parent's
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
 compiled = sys.argv[2] == "compiled"

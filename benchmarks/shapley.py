@@ -33,9 +33,9 @@ from estimators.shapley import (  # noqa: E402
     plan_walks,
     solve,
 )
-from estimators.shapley.draws import generator, sobol_orders  # noqa: E402
-from estimators.structured import ancestors_or_self, extensions  # noqa: E402
-from graphs.games import FAMILIES, Game, closure, observe, random_forest  # noqa: E402
+from estimators.shapley.sampling import generator, sobol_orders  # noqa: E402
+from estimators.shapley.structured import ancestors_or_self, extensions  # noqa: E402
+from graphs.worlds.games import FAMILIES, Game, closure, observe, random_forest  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "shapley.json"
 CUT = 20.0
@@ -255,7 +255,7 @@ def along_orders(game: Game, rng: np.random.Generator) -> Callable[[np.ndarray],
     assert game.parent is not None
     above = closure(game.parent)
     n = game.n
-    # The same draws as `graphs.games.spawn_tree` makes after its forest.
+    # The same draws as `graphs.worlds.games.spawn_tree` makes after its forest.
     random_forest(n, rng)
     w = rng.random(n)
     i = rng.integers(0, n, n)

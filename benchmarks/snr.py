@@ -18,9 +18,10 @@ from typing import Any
 
 import jax
 
-from credit.bench.snr import FULL, LENGTHS, Report, draw, run
+from credit.bench.snr import FULL, LENGTHS, Report, run
 from credit.bench.snr_schemes import SCHEMES, registered
-from credit.write import write_table
+from credit.plot import draw_snr_report
+from credit.tables.files import write_table
 from graphs.worlds import TeamWorld
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,9 +110,9 @@ def main() -> None:
     (RESULTS / "snr.json").write_text(json.dumps(found, indent=1) + "\n")
     write_table(report.table(), RESULTS / "snr.parquet")
     for name, figure in (
-        ("snr", draw(report, names=SHOWN)),
-        ("snr-cost", draw(report, names=SHOWN, equal_cost=True)),
-        ("snr-success", draw(report, names=SUCCESS)),
+        ("snr", draw_snr_report(report, names=SHOWN)),
+        ("snr-cost", draw_snr_report(report, names=SHOWN, equal_cost=True)),
+        ("snr-success", draw_snr_report(report, names=SUCCESS)),
     ):
         figure.savefig(ROOT / "docs" / f"{name}.svg", metadata={"Date": None})
         figure.savefig(ROOT / "docs" / f"{name}.png", dpi=150)

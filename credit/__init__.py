@@ -18,23 +18,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from credit.auditing import Audit, audit
-    from credit.bridge import from_torch, to_pandas, to_torch
-    from credit.channels import Channel, annealed, channel, depart, kimi_parl, sharp
-    from credit.chooser import Advice, choose
-    from credit.columns import Rows, from_columns
-    from credit.comparison import Comparison, compare
-    from credit.critic import Critic, fit_critic, load_critic
-    from credit.judgements import Judgements, read_judgements
+    from credit.fitting import Critic, fit_critic, load_critic
     from credit.laws import LawError, check
     from credit.ledger import ContradictionError, Ledger, Signal, compose, stack
-    from credit.methods import METHODS, Method
+    from credit.ledger.auditing import Audit, audit
+    from credit.ledger.channels import Channel, annealed, channel, depart, kimi_parl, sharp
+    from credit.ledger.receipt import Receipt, explain
+    from credit.ledger.sums import weighted_sum
+    from credit.methods.advice import Advice, choose
+    from credit.methods.published import PUBLISHED, Published, find_method
+    from credit.methods.registry import METHODS, Method
     from credit.plot import draw_calibration, draw_comparison, draw_ledger, draw_methods, draw_snr, draw_trace
-    from credit.published import PUBLISHED, Published, find_method
-    from credit.receipt import Receipt, explain
-    from credit.sums import weighted_sum
-    from credit.tables import table
-    from credit.write import write_table
+    from credit.reports.comparison import Comparison, compare
+    from credit.reports.judgements import Judgements, read_judgements
+    from credit.tables.advantages import table
+    from credit.tables.bridge import from_torch, to_pandas, to_torch
+    from credit.tables.columns import Rows, from_columns
+    from credit.tables.files import write_table
     from estimators import *
     from graphs import (
         CapacityError,
@@ -51,33 +51,34 @@ if TYPE_CHECKING:
         pad,
         unpad,
     )
-    from graphs.limits import Limits
     from graphs.readers import FORMATS, read
     from graphs.readers.chunks import Chunks, read_chunks
-    from graphs.traces import Evidence, Traces
+    from graphs.readers.raw import raw_record
+    from graphs.traces.batch import Evidence, Traces
+    from graphs.traces.limits import Limits
 
 __version__ = "0.1.0"
 
 _HOME: dict[str, str] = {
-    **dict.fromkeys(("from_torch", "to_pandas", "to_torch"), "credit.bridge"),
-    **dict.fromkeys(("Rows", "from_columns"), "credit.columns"),
-    **dict.fromkeys(("Channel", "annealed", "channel", "depart", "kimi_parl", "sharp"), "credit.channels"),
-    "weighted_sum": "credit.sums",
-    **dict.fromkeys(("Advice", "choose"), "credit.chooser"),
-    **dict.fromkeys(("Critic", "fit_critic", "load_critic"), "credit.critic"),
-    **dict.fromkeys(("Comparison", "compare"), "credit.comparison"),
-    **dict.fromkeys(("Audit", "audit"), "credit.auditing"),
-    **dict.fromkeys(("Receipt", "explain"), "credit.receipt"),
-    **dict.fromkeys(("Judgements", "read_judgements"), "credit.judgements"),
+    **dict.fromkeys(("from_torch", "to_pandas", "to_torch"), "credit.tables.bridge"),
+    **dict.fromkeys(("Rows", "from_columns"), "credit.tables.columns"),
+    **dict.fromkeys(("Channel", "annealed", "channel", "depart", "kimi_parl", "sharp"), "credit.ledger.channels"),
+    "weighted_sum": "credit.ledger.sums",
+    **dict.fromkeys(("Advice", "choose"), "credit.methods.advice"),
+    **dict.fromkeys(("Critic", "fit_critic", "load_critic"), "credit.fitting"),
+    **dict.fromkeys(("Comparison", "compare"), "credit.reports.comparison"),
+    **dict.fromkeys(("Audit", "audit"), "credit.ledger.auditing"),
+    **dict.fromkeys(("Receipt", "explain"), "credit.ledger.receipt"),
+    **dict.fromkeys(("Judgements", "read_judgements"), "credit.reports.judgements"),
     **dict.fromkeys(("LawError", "check"), "credit.laws"),
     **dict.fromkeys(("ContradictionError", "Ledger", "Signal", "compose", "stack"), "credit.ledger"),
-    **dict.fromkeys(("METHODS", "Method"), "credit.methods"),
+    **dict.fromkeys(("METHODS", "Method"), "credit.methods.registry"),
     **dict.fromkeys(
         ("draw_calibration", "draw_comparison", "draw_ledger", "draw_methods", "draw_snr", "draw_trace"), "credit.plot"
     ),
-    **dict.fromkeys(("PUBLISHED", "Published", "find_method"), "credit.published"),
-    "table": "credit.tables",
-    "write_table": "credit.write",
+    **dict.fromkeys(("PUBLISHED", "Published", "find_method"), "credit.methods.published"),
+    "table": "credit.tables.advantages",
+    "write_table": "credit.tables.files",
     **dict.fromkeys(
         (
             "CapacityError",
@@ -96,17 +97,24 @@ _HOME: dict[str, str] = {
         ),
         "graphs",
     ),
-    "Limits": "graphs.limits",
+    "raw_record": "graphs.readers.raw",
+    "Limits": "graphs.traces.limits",
     **dict.fromkeys(("FORMATS", "read"), "graphs.readers"),
     **dict.fromkeys(("Chunks", "read_chunks"), "graphs.readers.chunks"),
-    **dict.fromkeys(("Evidence", "Traces"), "graphs.traces"),
+    **dict.fromkeys(("Evidence", "Traces"), "graphs.traces.batch"),
 }
 
 
+_SUBMODULES = ("bench", "laws", "ledger", "methods", "plot", "reports", "tables")
+"""Packages that `import credit` alone makes available as attributes."""
+
+
 def __getattr__(name: str) -> Any:
-    """Load a name on first use: one of `_HOME`, or one that `estimators` exports."""
+    """Load a name on first use: a submodule, one of `_HOME`, or one that `estimators` exports."""
     if name == "__all__":
         return sorted({*_HOME, *importlib.import_module("estimators").__all__})
+    if name in _SUBMODULES:
+        return importlib.import_module(f"credit.{name}")
     home = _HOME.get(name)
     if home is None:
         if name.startswith("_") or name not in importlib.import_module("estimators").__all__:

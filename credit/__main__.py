@@ -28,7 +28,7 @@ def _leave(number: int, frame: object) -> NoReturn:
     No exception, since where Python meets the signal in a callback of JAX it would be ignored, and since XLA's threads,
     which may still run, crash an interpreter that is torn down.
     """
-    atomic = sys.modules.get("graphs.writers.atomic")
+    atomic = sys.modules.get("graphs.atomic")
     if atomic is not None:
         atomic.remove_unfinished()
     if os.isatty(2):

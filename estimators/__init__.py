@@ -4,31 +4,18 @@ A method is `method(graph, reward, *, event_reward=None, ...evidence, ...options
 imports JAX and NumPy and nothing that reads files, draws or parses a command line, so that a trainer can.
 """
 
-from estimators.agentwise import dr_mas, dr_mas_rloo, reinforce_pp, reinforce_pp_baseline
-from estimators.anchors import gigpo
 from estimators.base import REASONS, Credit, Reason, Recursion
-from estimators.contrast import Contrast, doubly_robust_contrast
-from estimators.control import control_advantage
-from estimators.counterfactual import c3
-from estimators.critic.central import centred_increments, maac
-from estimators.critic.credit import critic_increments
-from estimators.critic.puppeteer import puppeteer
-from estimators.difference import difference_reward
-from estimators.factored import coma
-from estimators.group import group_relative
-from estimators.increments import as_increment, combine
-from estimators.influence import maporl
-from estimators.joint import c3_magrpo, magrpo
-from estimators.marks import foldgrpo
-from estimators.moving import moving_average, moving_average_state
-from estimators.multistep import discounted_return, gae
-from estimators.offpolicy import PolicyValue, off_policy, policy_value
-from estimators.players import marshal, spiral_rae, spiral_rae_state
-from estimators.reconcile import reconcile
-from estimators.released import foldgrpo_fork, mrlx
-from estimators.roles import matpo, matpo_reward, mgrpo, wideseek_r1, wideseek_r1_weights
-from estimators.shared import dr_grpo, grpo, pass_at_k, reinforce_batch, remax, rloo
-from estimators.trainers import (
+from estimators.baselines.agentwise import dr_mas, dr_mas_rloo, reinforce_pp, reinforce_pp_baseline
+from estimators.baselines.anchors import gigpo
+from estimators.baselines.influence import maporl
+from estimators.baselines.joint import c3_magrpo, magrpo
+from estimators.baselines.moving import moving_average, moving_average_state
+from estimators.baselines.players import marshal, spiral_rae, spiral_rae_state
+from estimators.baselines.process_marks import foldgrpo
+from estimators.baselines.released import foldgrpo_fork, mrlx
+from estimators.baselines.roles import matpo, matpo_reward, mgrpo, wideseek_r1, wideseek_r1_weights
+from estimators.baselines.shared import dr_grpo, grpo, pass_at_k, reinforce_batch, remax, rloo
+from estimators.baselines.trainers import (
     agent_lightning,
     agent_lightning_rows,
     openrlhf_group_norm,
@@ -37,8 +24,21 @@ from estimators.trainers import (
     verl_grpo,
     verl_rloo,
 )
-from estimators.turns import mt_grpo, turn_baseline
-from estimators.votes import claim, floor_variance
+from estimators.baselines.turns import mt_grpo, turn_baseline
+from estimators.composition.control import control_advantage
+from estimators.composition.increments import as_increment, combine
+from estimators.composition.least_squares import reconcile
+from estimators.composition.votes import claim, floor_variance
+from estimators.counterfactual.contrast import Contrast, doubly_robust_contrast
+from estimators.counterfactual.difference import difference_reward
+from estimators.counterfactual.factored import coma
+from estimators.counterfactual.messages import c3
+from estimators.counterfactual.offpolicy import PolicyValue, off_policy, policy_value
+from estimators.critic.central import centred_increments, maac
+from estimators.critic.puppeteer import puppeteer
+from estimators.critic.value_increments import critic_increments
+from estimators.group import group_relative
+from estimators.sequence.multistep import discounted_return, gae
 
 __all__ = [
     "REASONS",

@@ -10,8 +10,9 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
-from graphs.errors import ArrayTypeError, CreditError, excerpt, expect
+from graphs.errors import ArrayTypeError, CreditError, expect
 from graphs.event_graph import Array, EventGraph
+from graphs.text import excerpt
 
 __all__ = ["REASONS", "Credit", "Estimand", "Reason", "Recursion", "check_event_array", "check_reward", "finish"]
 

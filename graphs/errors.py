@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from graphs.text import excerpt
+
 __all__ = [
     "ArrayTypeError",
     "CapacityError",
@@ -84,9 +86,3 @@ def expect(name: str, value: object, kinds: type | tuple[type, ...], expected: s
     """
     if not isinstance(value, kinds):
         raise CreditError(f"{name} is {excerpt(value)}, of type {type(value).__name__}; expected {expected}")
-
-
-def excerpt(value: object, limit: int = 60) -> str:
-    """A short printable form of an offending value, for `Problem.value`."""
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 1] + "…"

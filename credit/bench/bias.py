@@ -1,7 +1,7 @@
 """Bias of every method, as an exact number: its mean gradient over every batch that could have been sampled.
 
-All batches of a micro-orchestration (`graphs.micro_worlds`, `credit.bench.draws`) are run through the method in
-float64. With w_e the weight of a decision in its batch, 1/K in a group of K traces,
+All batches of a micro-orchestration (`graphs.worlds.micro.examples`, `credit.bench.enumeration`) are run through the
+method in float64. With w_e the weight of a decision in its batch, 1/K in a group of K traces,
 
     g = Σ_e w_e A_e ∇ log π(e)
     bias = |E g − ∇J| / |∇J|      cosine = that between E g and ∇J      variance = runs (E|g|² − |E g|²) / |∇J|²
@@ -33,11 +33,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from credit.bench.batches import Batches, stack
 from credit.bench.bias_settings import SETTINGS, Way
-from credit.bench.draws import Draws, alone, independent, replays
-from graphs.micro import Lottery
-from graphs.micro_worlds import MICRO
+from credit.bench.enumeration import Draws, alone, independent, replays
+from credit.bench.stacked_batches import Batches, stack
+from graphs.worlds.micro.examples import MICRO
+from graphs.worlds.micro.orchestration import Lottery
 
 __all__ = ["Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
 

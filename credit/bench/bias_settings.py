@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 
 import estimators
-from credit.bench.draws import DECISIONS
-from credit.methods import METHODS
+from credit.bench.enumeration import DECISIONS
+from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.event_graph import Array, EventGraph
 
@@ -35,7 +35,7 @@ class Setting:
       fn: the method.
       way: what is sampled.
       options: arguments other than evidence.
-      evidence: arguments by the name of the evidence that each is given (`credit.bench.batches.stack`).
+      evidence: arguments by the name of the evidence that each is given (`credit.bench.stacked_batches.stack`).
       reward: "outcome", beside which event rewards are given; or "returns", the outcome together with all event
         rewards, for methods that know no event rewards or read them as something else.
       event_reward: what is given under this name; None where the method takes no event rewards.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from credit.bench.bias import Row
-from graphs.micro_worlds import MICRO
+from graphs.worlds.micro.examples import MICRO
 
 __all__ = ["DIGITS", "as_lists", "cell", "from_lists", "grid", "inserted", "markdown"]
 

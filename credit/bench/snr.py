@@ -26,14 +26,13 @@ import numpy as np
 from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out
 from credit.bench.snr_theory import Setting
+from graphs.atomic import atomic_write
 from graphs.errors import CreditError
-from graphs.writers.atomic import atomic_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from matplotlib.figure import Figure
 
-__all__ = ["FULL", "LENGTHS", "QUICK", "QUICK_LENGTHS", "Fit", "Point", "Report", "draw", "fit", "measure", "run"]
+__all__ = ["FULL", "LENGTHS", "QUICK", "QUICK_LENGTHS", "Fit", "Point", "Report", "fit", "measure", "run"]
 
 LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 QUICK_LENGTHS = (10, 30, 100, 300, 1000)
@@ -263,42 +262,3 @@ def _point(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, f
     with atomic_write(file) as out:
         out.write(json.dumps(dataclasses.asdict(point)).encode())
     return point
-
-
-def draw(report: Report, *, names: Sequence[str] | None = None, equal_cost: bool = False) -> Figure:
-    """The points of the first group size against trace length.
-
-    Args:
-      report: what was measured.
-      names: of the schemes to draw; all by default.
-      equal_cost: divide by the square root of the rollouts that the evidence of a trace takes, since gradients average:
-        what one rollout's worth of evidence gives.
-
-    Raises:
-      MissingExtraError: matplotlib is not installed.
-      CreditError: no scheme has points at two lengths.
-    """
-    from credit.plot import Curve, draw_snr
-
-    drawn = []
-    for line in report.fits:
-        points = [p for p in report.points if p.scheme == line.scheme and p.group == line.group]
-        if line.group != report.points[0].group or (names is not None and line.scheme not in names):
-            continue
-        scale = 1 / np.sqrt([p.cost for p in points]) if equal_cost else np.ones(len(points))
-        theory = [p.theory for p in points]
-        drawn.append(
-            Curve(
-                name=line.scheme,
-                length=np.array([p.length for p in points]),
-                snr=scale * [p.snr for p in points],
-                low=scale * [p.low for p in points],
-                high=scale * [p.high for p in points],
-                theory=None if any(t is None for t in theory) else scale * np.array(theory, float),
-                slope=None if equal_cost else line.slope,
-            )
-        )
-    figure = draw_snr(drawn)
-    if equal_cost:
-        figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)
-    return figure

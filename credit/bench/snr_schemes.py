@@ -29,7 +29,7 @@ from credit.bench.snr_draws import (
 )
 from credit.bench.snr_logs import Log, fitted
 from credit.bench.snr_theory import Setting
-from credit.methods import METHODS
+from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.errors import CreditError
 

@@ -19,23 +19,23 @@ from typing import Any, TextIO
 
 import click
 
-from credit.cli.assign import assign
-from credit.cli.audit import audit
-from credit.cli.bench import bench
-from credit.cli.choose import choose
-from credit.cli.compare import compare
+from credit.cli.advantages.assign import assign
+from credit.cli.advantages.fit import fit
+from credit.cli.benchmarks.bench_group import bench
+from credit.cli.benchmarks.demo import demo
 from credit.cli.completion import completion
-from credit.cli.compose import compose
-from credit.cli.convert import convert
-from credit.cli.demo import demo
-from credit.cli.explain import explain
-from credit.cli.fit import fit
-from credit.cli.methods import methods
-from credit.cli.reading import REFUSED
-from credit.cli.schema import schema
-from credit.cli.score import score
-from credit.cli.show import show
-from credit.cli.validate import validate
+from credit.cli.composition.audit import audit
+from credit.cli.composition.compose import compose
+from credit.cli.composition.explain import explain
+from credit.cli.logs.convert import convert
+from credit.cli.logs.schema import schema
+from credit.cli.logs.show import show
+from credit.cli.logs.validate import validate
+from credit.cli.shared.reading import REFUSED
+from credit.cli.trust.choose import choose
+from credit.cli.trust.compare import compare
+from credit.cli.trust.list_methods import methods
+from credit.cli.trust.score import score
 
 __all__ = ["BROKEN_PIPE", "INTERRUPTED", "NOTHING_READ", "REFUSED", "TERMINATED", "USAGE", "cli"]
 
@@ -92,7 +92,7 @@ class Door(click.Group):
             from graphs.errors import CreditError, NothingReadError
 
             if isinstance(error, NothingReadError):
-                from credit.cli.reading import list_problems, stderr
+                from credit.cli.shared.reading import list_problems, stderr
 
                 _complain(str(error).splitlines()[0])
                 list_problems(error.problems, stderr(), all_=False)
@@ -128,7 +128,7 @@ def _keep_quiet(stream: TextIO) -> None:
 
 
 def _complain(message: str) -> None:
-    from credit.text import printable
+    from graphs.text import printable
 
     click.echo(f"error: {printable(message)}", err=True)
 

@@ -4,7 +4,7 @@
     print(credit.check(mine, scope="group"))
 
 Each law is a function in `LAWS`; it returns "" where the law holds and the counter-example where it does not. They run
-the method on the batches of `credit.laws.batches`. `docs/laws.md` says why each of them is one.
+the method on the batches of `credit.laws.trial_batches`. `docs/laws.md` says why each of them is one.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 
 from credit.laws import arrays, meaning
-from credit.laws.batches import Needs
 from credit.laws.report import LawError, LawReport, LawResult
 from credit.laws.subject import Subject
-from credit.methods import Method, Scope
+from credit.laws.trial_batches import Needs
+from credit.methods.registry import Method, Scope
 from estimators.base import Credit
-from graphs.errors import excerpt
-from graphs.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+from graphs.text import excerpt
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = ["LAWS", "LawError", "LawReport", "LawResult", "Subject", "check"]
 
@@ -39,8 +39,8 @@ def check(
     Args:
       fn: `fn(graph, reward, *, event_reward=None, **evidence) -> Credit`, with `functools.partial` for other options;
         or an entry of `METHODS`, which brings its own `needs` and `scope`. `event_reward` may be missing.
-      needs: names of evidence in `graphs.schema` that `fn` is given; or a mapping from any name to "event" or "trace",
-        for evidence of your own (floats in (0, 1), NaN where absent).
+      needs: names of evidence in `graphs.traces.schema` that `fn` is given; or a mapping from any name to "event" or
+        "trace", for evidence of your own (floats in (0, 1), NaN where absent).
       scope: whose rewards can change a trace's numbers: "trace" its own only, "group", "batch", or "sequence" (those of
         earlier traces).
       skip: names in `LAWS` that are left out.

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credit.laws.batches import LARGER, SIZES, Batch, draw_rewards, padded
 from credit.laws.subject import NUMBERS, QUICK, Subject, all_masked, differ, extreme, numbers, tied
+from credit.laws.trial_batches import LARGER, SIZES, Batch, draw_rewards, padded
 
 
 def jit(s: Subject) -> str:

@@ -7,8 +7,8 @@ import dataclasses
 import jax
 import numpy as np
 
-from credit.laws.batches import SIZES, Batch, draw_rewards, padded, rearranged
 from credit.laws.subject import NotApplicable, Subject, changes, differ, numbers
+from credit.laws.trial_batches import SIZES, Batch, draw_rewards, padded, rearranged
 from graphs.event_graph import KINDS
 from graphs.levels import LEVELS, Level, level_ids
 

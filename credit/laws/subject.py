@@ -10,11 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from credit.laws.batches import SIZES, Batch, Needs, draw_rewards, padded, ragged, regular
 from credit.laws.report import LawResult
-from credit.methods import Scope
+from credit.laws.trial_batches import SIZES, Batch, Needs, draw_rewards, padded, ragged, regular
+from credit.methods.registry import Scope
 from estimators.base import Credit
-from graphs.errors import CreditError, excerpt
+from graphs.errors import CreditError
+from graphs.text import excerpt
 
 __all__ = [
     "NUMBERS",

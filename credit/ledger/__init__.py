@@ -4,7 +4,8 @@
 
 `expected` is what the trace was worth before anybody acted, each increment what one action changed, `outcome` the luck
 after the last action where a claim states it, `unexplained` what no claim accounts for, and `remainder` what the grid
-of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for bit, in any order: `estimators.exact`.
+of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for bit, in any order:
+`estimators.composition.exact`.
 
     composition   from methods' results to a ledger
     rules         increments, reconcile, shares; and who is refused
@@ -13,10 +14,11 @@ of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for
     stack         message advantages and orchestrator increments, agent-wise scale last
 """
 
+from credit.ledger.account import Ledger
 from credit.ledger.composition import compose
-from credit.ledger.entries import Ledger, Totals
+from credit.ledger.entries import Entries, Totals
 from credit.ledger.rules import ContradictionError
 from credit.ledger.signal import Condition, Signal
-from credit.ledger.stack import Stack, stack
+from credit.ledger.stacking import Stack, stack
 
-__all__ = ["Condition", "ContradictionError", "Ledger", "Signal", "Stack", "Totals", "compose", "stack"]
+__all__ = ["Condition", "ContradictionError", "Entries", "Ledger", "Signal", "Stack", "Totals", "compose", "stack"]

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credit.ledger.entries import Ledger
+from credit.ledger.account import Ledger
 from credit.ledger.rules import Composed, by_increments, by_reconciling, by_shares
 from estimators.base import Credit
-from estimators.exact import exact_partition
-from estimators.increments import NotComposableError, as_increment
-from estimators.shared import rloo
+from estimators.baselines.shared import rloo
+from estimators.composition.exact import exact_partition
+from estimators.composition.increments import NotComposableError, as_increment
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 
@@ -45,9 +45,10 @@ def compose(
         reconcile    claims on sums of increments at any nested level are made to agree by least squares
         shares       the total is split from the top down, by shares, scores or budgets; evenly where there are none
 
-    By the first two, every claim is converted to increments (`estimators.increments.as_increment`), and what the claims
-    leave of the reward is `unexplained`, an entry of its own, and in nobody's credit. Whoever cannot take part is
-    refused by name, in `Ledger.refused`. No rule is best in every world; docs/ledger.md shows where each loses.
+    By the first two, every claim is converted to increments (`estimators.composition.increments.as_increment`), and
+    what the claims leave of the reward is `unexplained`, an entry of its own, and in nobody's credit. Whoever cannot
+    take part is refused by name, in `Ledger.refused`. No rule is best in every world; docs/ledger.md shows where each
+    loses.
 
     Args:
       graph, reward: the batch; traces without reward have empty entries.

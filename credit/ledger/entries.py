@@ -1,29 +1,22 @@
-"""The entries of a batch, and how to read them: totals at any level, Arrow and Parquet, tensors."""
+"""The entries of a ledger as arrays, and their totals at any level."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from estimators.base import Credit
-from estimators.exact import Partition
-from graphs.counted import counted
-from graphs.event_graph import Array, EventGraph
+from estimators.composition.exact import Partition
+from graphs.event_graph import EventGraph
 from graphs.levels import Level, level_ids
+from graphs.text import counted
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from credit.ledger.signal import Kind, Signal
-    from graphs.traces import Traces
-
-__all__ = ["Ledger", "Totals"]
+__all__ = ["Entries", "Totals"]
 
 
 class Totals(NamedTuple):
@@ -43,7 +36,7 @@ class Totals(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Ledger:
+class Entries:
     """Entries of a batch. Integers are canonical (`partition`); the floats here derive from them.
 
     A **channel** is a source of credit, a column of cells: what an event got is the sum of what each channel brought.
@@ -97,7 +90,8 @@ class Ledger:
         traces, entries = int(np.asarray(self.scored).sum()), int(np.asarray(self.claimed).sum())
         refused = f"; refused: {', '.join(self.refused)}" if self.refused else ""
         return (
-            f"Ledger(rule {self.rule!r}, {counted(traces, 'trace')}, {counted(entries, 'action')} with an entry of "
+            f"{type(self).__name__}(rule {self.rule!r}, {counted(traces, 'trace')}, "
+            f"{counted(entries, 'action')} with an entry of "
             f"{', '.join(self.channels) or 'nobody'}, coverage {self.coverage:.3f}{refused})"
         )
 
@@ -160,55 +154,3 @@ class Ledger:
         dtype = np.asarray(self.reward).dtype
         amount = np.ldexp(units.sum(axis=1).astype(dtype), exponent).astype(dtype)
         return Totals(units, exponent, amount, there)
-
-    def table(self, traces: Traces, level: Level = "event") -> pa.Table:
-        """One row an entry, Arrow: the column `amount` of a trace's rows sums to its reward.
-
-        Columns: trace, group, entry ("expected", "increment", "outcome", "unexplained", "remainder"), what names the
-        unit down to `level` (role, agent, turn, event, type), amount, stderr, claimed, units and exponent (the integer
-        form: amount = units · 2**exponent; null for the remainder), and a column `channel:<name>` for each channel.
-        """
-        from credit.ledger.rows import ledger_table
-
-        return ledger_table(self, traces, level)
-
-    def write(self, traces: Traces, path: str | Path, level: Level = "event") -> None:
-        """Write `table` to a file, whole or not at all: .parquet, .csv, .jsonl or .arrow, by suffix."""
-        from credit.write import write_table
-
-        write_table(self.table(traces, level), path)
-
-    def to_torch(self, *, copy: bool = True) -> dict[str, Any]:
-        """The floats as `torch.Tensor`s: increments, stderr, claimed [E], cells [E, C] and the entries of traces [T].
-
-        Raises:
-          MissingExtraError: PyTorch is not installed.
-        """
-        from credit.bridge import to_torch
-
-        names = (
-            "increments",
-            "stderr",
-            "claimed",
-            "cells",
-            "reward",
-            "expected",
-            "outcome",
-            "unexplained",
-            "remainder",
-        )
-        return {name: to_torch(getattr(self, name), copy=copy) for name in names}
-
-    def advantage(
-        self,
-        kind: Kind = "control",
-        *,
-        baseline: Array | None = None,
-        beta: float | Array | None = None,
-        scale: str | Credit | None = None,
-        decided_before: tuple[str, ...] = (),
-    ) -> Signal:
-        """Advantages to train on; see `credit.ledger.signal.advantage`, which states when they are unbiased."""
-        from credit.ledger.signal import advantage
-
-        return advantage(self, kind, baseline=baseline, beta=beta, scale=scale, decided_before=decided_before)

@@ -9,17 +9,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credit.ledger.levels import Ladder, ladder
+from credit.ledger.claim_levels import Ladder, ladder
 from estimators.base import Credit
-from estimators.increments import agreement, combine
-from estimators.nesting import COARSE_TO_FINE, NestingError, parents, prior_variance, unit_of_event
-from estimators.reconcile import Reconciled, reconcile
-from estimators.shares import Weights, split_down
-from estimators.votes import Votes, votes
-from graphs.counted import counted
+from estimators.composition.increments import agreement, combine
+from estimators.composition.least_squares import Reconciled, reconcile
+from estimators.composition.nesting import COARSE_TO_FINE, NestingError, parents, prior_variance, unit_of_event
+from estimators.composition.top_down import Weights, split_down
+from estimators.composition.votes import Votes, votes
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_sqrt
+from graphs.text import counted
 
 __all__ = ["Composed", "ContradictionError", "by_increments", "by_reconciling", "by_shares"]
 

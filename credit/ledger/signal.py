@@ -16,22 +16,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credit.ledger.entries import Entries
 from estimators.base import Credit, Reason, finish
-from estimators.control import control_advantage
-from graphs.counted import counted
+from estimators.composition.control import control_advantage
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.levels import key_ids
 from graphs.segment import safe_sqrt, segment_count, segment_mean, segment_sum_squares
-
-if TYPE_CHECKING:
-    from credit.ledger.entries import Ledger
+from graphs.text import counted
 
 __all__ = ["Condition", "Kind", "Signal", "advantage"]
 
@@ -93,7 +91,7 @@ class Signal:
 
 
 def advantage(
-    ledger: Ledger,
+    ledger: Entries,
     kind: Kind,
     *,
     baseline: Array | None = None,
@@ -108,7 +106,7 @@ def advantage(
       kind: "control", "entry" or "even", as above.
       baseline: for "control", float [T], b of each trace; by default the mean of the other traces of its group.
       beta: for "control", coefficients, a number or [S]; by default fitted on the traces of other groups, and 0 where
-        those are fewer than `estimators.control.ENOUGH_TRACES`.
+        those are fewer than `estimators.composition.control.ENOUGH_TRACES`.
       scale: applied last. A result of estimand "scale" or its source among `ledger.scales` divides by its `scale`;
         "agent_name" or "role_name" divides by the standard deviation of these advantages over the actions of one name
         in one group.
@@ -224,7 +222,7 @@ def _presence(graph: EventGraph, claim: Credit, actions: np.ndarray, vouched: bo
     )
 
 
-def _entries(ledger: Ledger, factor: float | jax.Array, source: str) -> Credit:
+def _entries(ledger: Entries, factor: float | jax.Array, source: str) -> Credit:
     amount = ledger.increments * factor
     scored = jnp.isfinite(ledger.reward_or_nan)[jnp.asarray(ledger.graph.trace_ids)]
     return finish(
@@ -242,7 +240,7 @@ def _entries(ledger: Ledger, factor: float | jax.Array, source: str) -> Credit:
     )
 
 
-def _scaled(ledger: Ledger, result: Credit, scale: str | Credit) -> tuple[Credit, str]:
+def _scaled(ledger: Entries, result: Credit, scale: str | Credit) -> tuple[Credit, str]:
     if isinstance(scale, str) and scale in ("agent_name", "role_name"):
         by, graph = scale, ledger.graph
         key = key_ids(graph, "agent_name" if by == "agent_name" else "role_name")[jnp.asarray(graph.agent_ids)]

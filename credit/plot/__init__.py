@@ -3,6 +3,7 @@
     draw_trace          one trace: swim lanes of agents, what led to what, and what each action earned
     draw_ledger         one trace's reward as nested bars: what was expected, who added what, and what nobody explains
     draw_snr            signal to noise against trace length, or against cost
+    draw_snr_report     the same from a report of `credit.bench.snr.run`
     draw_comparison     methods on the same logs: how far they agree, and whom each of them moves
     draw_methods        methods side by side: their exact bias, variance and order
     draw_calibration    whether predictions come true as often as they say
@@ -12,11 +13,21 @@ behind the caller's back, and matplotlib's global state stays as it was. Colours
 never carry a distinction alone. Names from logs are drawn as text, never as mathematics or TeX.
 """
 
-from credit.plot.calibration import draw_calibration
-from credit.plot.comparison import draw_comparison
-from credit.plot.curves import Curve, draw_snr
-from credit.plot.ledger import draw_ledger
-from credit.plot.methods import draw_methods
-from credit.plot.trace import draw_trace
+from credit.plot.bias_dots import draw_methods
+from credit.plot.nested_bars import draw_ledger
+from credit.plot.reliability_diagram import draw_calibration
+from credit.plot.side_by_side import draw_comparison
+from credit.plot.snr_curves import Curve, draw_snr
+from credit.plot.snr_report import draw_snr_report
+from credit.plot.swim_lanes import draw_trace
 
-__all__ = ["Curve", "draw_calibration", "draw_comparison", "draw_ledger", "draw_methods", "draw_snr", "draw_trace"]
+__all__ = [
+    "Curve",
+    "draw_calibration",
+    "draw_comparison",
+    "draw_ledger",
+    "draw_methods",
+    "draw_snr",
+    "draw_snr_report",
+    "draw_trace",
+]

@@ -2,7 +2,7 @@
 
 `features` says what the critic sees, `network` how it judges a prefix, `data` and `train` how it is fitted,
 `calibration` how far to believe it, `credit` what it says of each event, `contrasts` what spawning or stopping was
-worth. `credit.critic` fits, keeps and applies one to traces that were read.
+worth. `credit.fitting` fits, keeps and applies one to traces that were read.
 
 Fitting needs the extra `critic` (flax, optax, orbax); importing this package loads none of them.
 """

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_reward, finish
-from estimators.chains import chains
-from estimators.multistep import gae
+from estimators.sequence.chains import chains
+from estimators.sequence.multistep import gae
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
 from graphs.segment import safe_sqrt, segment_count, segment_mean, segment_sum_squares

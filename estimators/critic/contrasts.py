@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from estimators.contrast import Contrast, doubly_robust_contrast
+from estimators.counterfactual.contrast import Contrast, doubly_robust_contrast
 from graphs.errors import CreditError
 from graphs.event_graph import Array
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from estimators.critic.features import relations
 from estimators.critic.network import BLOCK, PrefixBatch
-from graphs.counted import counted
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
+from graphs.text import counted
 
 __all__ = ["Batch", "Corpus", "Room", "Scaler", "Split", "batches", "pack", "room", "split_by_task"]
 
@@ -64,7 +64,7 @@ class Corpus(NamedTuple):
             if found != expected:
                 raise CreditError(f"{name} has {counted(found, 'row')}; expected {expected}")
         if not real[:num].all():
-            raise CreditError("padding stands between real events; pack the graph first (graphs.prefix.pack)")
+            raise CreditError("padding stands between real events; pack the graph first (graphs.structure.prefix.pack)")
         told = relations(graph)
         place = np.asarray(graph.trace_ids)[:num]
         starts = np.searchsorted(place, np.arange(traces + 1))

@@ -26,7 +26,7 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
-from graphs.structure import longest_paths, real_edges, spawn_forest
+from graphs.structure.forest import longest_paths, real_edges, spawn_forest
 
 __all__ = ["CLOCKS", "Relations", "event_features", "event_kinds", "feature_names", "relations"]
 

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 
-from estimators.chains import Chains
 from estimators.critic.data import Batch
 from estimators.critic.network import Architecture, PrefixBatch, PrefixCritic
+from estimators.sequence.chains import Chains
 from graphs.event_graph import Array
 
 __all__ = ["ensemble_loss", "initial", "member_loss", "predict"]

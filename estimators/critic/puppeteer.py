@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
-from estimators.chains import chains
+from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["puppeteer"]

@@ -6,7 +6,7 @@ shares = solve(plan, values, degrees=choice.degrees)      shares with standard e
 credit = spread(graph, shares_by_id, stderr_by_id, level="agent")
 """
 
-from estimators.shapley.credit import shapley
+from estimators.shapley.event_credit import shapley
 from estimators.shapley.logs import Logged, leave_one_out, logged_coalitions, logged_values
 from estimators.shapley.plan import (
     Plan,
@@ -20,8 +20,8 @@ from estimators.shapley.plan import (
     walks_from_orders,
 )
 from estimators.shapley.rule import Choice, attainable_stderr, choose, least_evaluations, make_plan
-from estimators.shapley.shares import Shares, more_evaluations, spread
-from estimators.shapley.solve import mean_of_marginals, solve
+from estimators.shapley.solving import mean_of_marginals, solve
+from estimators.shapley.unit_shares import Shares, more_evaluations, spread
 
 __all__ = [
     "Choice",

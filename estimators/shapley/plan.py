@@ -14,7 +14,7 @@ from typing import Literal
 import jax
 import numpy as np
 
-from estimators.shapley.draws import generator, paired_coalitions, random_orders, sobol_orders
+from estimators.shapley.sampling import generator, paired_coalitions, random_orders, sobol_orders
 from graphs.event_graph import Array
 
 __all__ = [

@@ -17,19 +17,19 @@ import msgspec
 import numpy as np
 
 from graphs.errors import CreditError, NothingReadError, Problem
-from graphs.limits import DEFAULT, Limits
-from graphs.part import Part
-from graphs.readers import sort_sources
-from graphs.readers.compiled import compiles
-from graphs.readers.joins import Join
-from graphs.readers.json_problems import JSON_ERRORS
+from graphs.readers.common.joins import Join
+from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.source import BYTE_ORDER_MARK, Source, find_sources, unreadable
+from graphs.readers.formats import sort_sources
 from graphs.readers.native import NEXT_OBJECT, Piece, of_source, pieces
-from graphs.readers.native_batches import read_compiled, read_records
-from graphs.readers.native_slim import SlimDecoder
-from graphs.readers.native_wire import NonEmpty
-from graphs.readers.source import BYTE_ORDER_MARK, Source, find_sources, unreadable
-from graphs.record import TraceRecord
-from graphs.traces import Traces, assemble
+from graphs.readers.native.batches import read_compiled, read_records
+from graphs.readers.native.compiled.threads import compiles
+from graphs.readers.native.slim import SlimDecoder
+from graphs.readers.native.wire import NonEmpty
+from graphs.traces.batch import Traces, assemble
+from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
 
 __all__ = ["Chunks", "read_chunks"]
 

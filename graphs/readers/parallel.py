@@ -8,7 +8,6 @@ reading.
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -17,9 +16,10 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
 from graphs.errors import CreditError, Problem
-from graphs.part import Part
-from graphs.readers.source import Source
-from graphs.record import TraceRecord
+from graphs.readers.common.source import Source
+from graphs.readers.formats import reader_of
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
@@ -118,7 +118,7 @@ def _pool(processes: int, pid: int, thread: int) -> ProcessPoolExecutor:
 
 
 def _import(module: str) -> None:
-    importlib.import_module(f"graphs.readers.{module}")
+    reader_of(module)
 
 
 def _fresh(source: Source) -> Source:
@@ -126,5 +126,5 @@ def _fresh(source: Source) -> Source:
 
 
 def _read_file(module: str, source: Source) -> _Items:
-    items = list(importlib.import_module(f"graphs.readers.{module}").read([source]))
+    items = list(reader_of(module).read([source]))
     return items, source.refused

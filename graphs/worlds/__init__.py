@@ -9,11 +9,11 @@ replaced, and write it all down as `records` or `traces` that are like any that 
 formulas.
 """
 
-from graphs.worlds.planned import World
-from graphs.worlds.scores import KINDS
-from graphs.worlds.scripted import Runs, TeamWorld
+from graphs.worlds.planned.planned_world import World
+from graphs.worlds.scripted.scores import KINDS
+from graphs.worlds.scripted.team_world import Runs, TeamWorld
+from graphs.worlds.scripted.topologies import FEWEST_AGENTS
 from graphs.worlds.team import Additive, Bernoulli, Episodes, Layout, Outcome, Pivotal, Policy
-from graphs.worlds.topologies import FEWEST_AGENTS
 from graphs.worlds.truth import Truth
 
 __all__ = [

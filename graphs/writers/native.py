@@ -17,15 +17,16 @@ import msgspec
 import numpy as np
 import zstandard
 
-from graphs.errors import CreditError, excerpt
+from graphs.atomic import atomic_write
+from graphs.errors import CreditError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
-from graphs.part import derive_turns
-from graphs.readers.native_records import from_wire
-from graphs.readers.native_wire import DECODER, EXTENSION_KEYS, TOPOLOGIES
-from graphs.record import TraceRecord
-from graphs.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS, TRACE_EVIDENCE
-from graphs.traces import Traces
-from graphs.writers.atomic import atomic_write
+from graphs.readers.native.records import from_wire
+from graphs.readers.native.wire import DECODER, EXTENSION_KEYS, TOPOLOGIES
+from graphs.text import excerpt
+from graphs.traces.batch import Traces
+from graphs.traces.part import derive_turns
+from graphs.traces.record import TraceRecord
+from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS, TRACE_EVIDENCE
 
 __all__ = ["write"]
 

@@ -16,15 +16,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from graphs.atomic import atomic_write
 from graphs.errors import CreditError, TraceError
 from graphs.event_graph import EdgeType, EventType
-from graphs.readers.otlp.build import build
-from graphs.readers.otlp.spans import make_span
-from graphs.readers.otlp.wire import Place, WireSpan
-from graphs.record import Agent, TraceRecord
-from graphs.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
-from graphs.traces import Traces
-from graphs.writers.atomic import atomic_write
+from graphs.readers.tracing.otlp.assembly import build
+from graphs.readers.tracing.otlp.spans import make_span
+from graphs.readers.tracing.otlp.wire import Place, WireSpan
+from graphs.traces.batch import Traces
+from graphs.traces.record import Agent, TraceRecord
+from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 from graphs.writers.otlp_trace import (
     Event,
     TraceToWrite,

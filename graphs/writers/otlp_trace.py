@@ -13,13 +13,13 @@ import re
 from typing import Any
 
 from graphs.event_graph import EdgeType, EventType
-from graphs.readers.otlp.drafts import CALL_TYPES
-from graphs.readers.otlp.evaluations import RESULT
-from graphs.readers.otlp.marks import EDGE, END, EVENT, PREFIX
-from graphs.readers.otlp.rewards import STEP
-from graphs.readers.otlp.spans import NOTE
-from graphs.record import Agent
-from graphs.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS
+from graphs.readers.tracing.otlp.drafts import CALL_TYPES
+from graphs.readers.tracing.otlp.evaluations import RESULT
+from graphs.readers.tracing.otlp.marks import EDGE, END, EVENT, PREFIX
+from graphs.readers.tracing.otlp.rewards import STEP
+from graphs.readers.tracing.otlp.spans import NOTE
+from graphs.traces.record import Agent
+from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS
 
 __all__ = ["Event", "TraceToWrite", "Written", "attribute", "hex_trace_id", "state_edges", "write_trace"]
 

@@ -11,8 +11,8 @@ import pytest
 import credit
 from credit.ledger import Ledger, Signal
 from graphs.event_graph import KINDS
-from graphs.micro import Micro
-from graphs.micro_worlds import MICRO
+from graphs.worlds.micro.examples import MICRO
+from graphs.worlds.micro.orchestration import Micro
 
 pytestmark = pytest.mark.optimised
 
@@ -150,7 +150,7 @@ def test_what_cannot_be_a_control_variate_is_left_out_by_name(worlds: dict[str, 
 def decisions(count: int, nulls: int = 0, p: float = 0.5) -> Enumerated:
     """R = AND of `count` decisions of different agents, each 1 with probability p; then events that change nothing."""
     from graphs.event_graph import EventType
-    from graphs.micro import Decision
+    from graphs.worlds.micro.orchestration import Decision
 
     def decide(history: tuple[int, ...]) -> Decision | None:
         t = len(history)

@@ -113,4 +113,4 @@ def test_rows_of_a_batch(log: Path) -> None:
             traces.index(wrong)
     for wrong in (None, "e", 3, -1):
         with pytest.raises(credit.CreditError, match="event is"):
-            traces.raw(wrong)
+            credit.raw_record(traces, wrong)

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from credit.cli import cli
-from credit.write import write_tables
+from credit.tables.files import write_tables
 from graphs.errors import CreditError
 
 

@@ -18,11 +18,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import credit
-from credit.auditing import Audit, audit
 from credit.cli import cli
-from credit.cli.composing import compose_claims
+from credit.cli.shared.composing import compose_claims
 from credit.ledger import compose
-from credit.receipt import explain
+from credit.ledger.auditing import Audit, audit
+from credit.ledger.receipt import explain
 from estimators.base import Estimand, Reason, finish
 from graphs.readers import read
 

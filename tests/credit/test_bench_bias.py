@@ -15,14 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 import credit
-from credit.bench.batches import AGENTS, stack
 from credit.bench.bias import Row, cells, mean_gradient, measure, x64
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family
 from credit.bench.bias_table import FIELDS, from_lists, inserted
-from credit.bench.draws import alone, independent, replays
-from graphs.micro import Micro
-from graphs.micro_worlds import MICRO
-from graphs.validate import validate
+from credit.bench.enumeration import alone, independent, replays
+from credit.bench.stacked_batches import AGENTS, stack
+from graphs.invariants import validate
+from graphs.worlds.micro.examples import MICRO
+from graphs.worlds.micro.orchestration import Micro
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = ("spawn-and", "delegate-luck", "relay-and")
@@ -240,8 +240,8 @@ def test_replays_visit_decisions_as_the_policy_does() -> None:
 
 
 def test_the_command_prints_a_table_and_json() -> None:
-    from credit.cli.bench import bench
-    from credit.cli.bench_bias import SCORES
+    from credit.cli.benchmarks.bench_bias import SCORES
+    from credit.cli.benchmarks.bench_group import bench
 
     assert FIELDS[3:] == SCORES
     result = CliRunner().invoke(bench, ["bias", "-m", "dr_grpo", "--world", "stop-rewards"])

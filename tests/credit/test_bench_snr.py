@@ -21,7 +21,7 @@ from credit.bench.snr_logs import draw_log, fitted, plain_graph
 from credit.bench.snr_schemes import SCHEMES, left_out, registered, scheme_of
 from credit.bench.snr_theory import Setting
 from credit.cli import cli
-from credit.methods import METHODS
+from credit.methods.registry import METHODS
 from graphs.errors import CreditError
 
 TINY = Effort(traces=800, rows=30_000, full=10)

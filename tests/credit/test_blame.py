@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from credit.blame import blame_cases, method_scores, prior_scores
 from credit.cli import cli
+from credit.reports.blame import blame_cases, method_scores, prior_scores
 from estimators import rloo
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
-from graphs.record import TraceRecord
-from graphs.traces import Traces, assemble
+from graphs.traces.batch import Traces, assemble
+from graphs.traces.record import TraceRecord
 
 
 def batch(*runs: tuple[str, str, int, str], labelled: bool = True) -> Traces:

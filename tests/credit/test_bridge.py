@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from credit.bridge import from_torch, to_pandas, to_torch
+from credit.tables.bridge import from_torch, to_pandas, to_torch
 
 CONTENT = [
     np.array([0.5, -1, np.inf], np.float32),

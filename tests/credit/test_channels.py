@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 import credit
-from credit.channels import DERIVED, FAMILIES, annealed, channel, depart, kimi_parl, sharp
 from credit.cli import cli
-from credit.cli.composing import parse_channels
+from credit.cli.shared.composing import parse_channels
 from credit.ledger import Ledger, compose
+from credit.ledger.channels import DERIVED, FAMILIES, annealed, channel, depart, kimi_parl, sharp
 from estimators.base import Reason, finish
 from graphs.readers import read
 

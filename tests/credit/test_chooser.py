@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import credit
-from credit.chooser import BRANCHES, UNITS, Advice, choose
 from credit.cli import cli
+from credit.methods.advice import BRANCHES, UNITS, Advice, choose
 from graphs.readers import read
 
 

@@ -12,7 +12,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from credit.write import table_writer, write_table
+from credit.tables.files import TABLE_SUFFIXES, table_writer, write_table
 from graphs.errors import CreditError
 
 HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "'quoted", "plain", "", None, 'a "b", c\nd', "＝1"]
@@ -83,7 +83,7 @@ def test_a_failure_leaves_the_old_file(table: pa.Table, tmp_path: Path, monkeypa
         file.write(b"half")  # type: ignore[attr-defined]
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(__import__("credit.write").write.TABLE_SUFFIXES, ".csv", fail)
+    monkeypatch.setitem(TABLE_SUFFIXES, ".csv", fail)
     with pytest.raises(KeyboardInterrupt):
         write_table(table, path)
     assert path.read_bytes() == before

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import credit
-from credit.columns import ColumnError, Rows, from_columns
+from credit.tables.columns import ColumnError, Rows, from_columns
 from graphs.errors import CapacityError, CreditError
 
 SHAPE = {"events": 16, "traces": 8, "agents": 16}

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.cli.compare import _number
-from credit.comparison import Comparison, compare
+from credit.cli.trust.compare import _number
+from credit.reports.comparison import Comparison, compare
 from estimators.base import Reason, finish
 from graphs.readers import read
 

@@ -14,11 +14,11 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from credit import demo
+from credit import demonstration as demo
 from estimators import Credit, rloo
 from graphs.errors import CreditError
 from graphs.readers import read
-from graphs.traces import Traces
+from graphs.traces.batch import Traces
 from graphs.writers import native
 
 Ran = tuple[demo.DemoResult, str, Path]

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.judgements import Judgements, read_judgements
+from credit.reports.judgements import Judgements, read_judgements
 from graphs.readers import read
 
 

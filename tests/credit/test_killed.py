@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphs.writers.atomic import atomic_write
+from graphs.atomic import atomic_write
 
 ROOT = Path(__file__).resolve().parents[2]
 MOMENTS = 20
@@ -20,13 +20,13 @@ MOMENTS = 20
 DRIVER = """
 import os, signal, sys, json
 from pathlib import Path
-import credit.cli.assign, credit.cli.convert, credit.methods, credit.tables, credit.write
-import graphs.writers.native
-from graphs.readers import FORMATS
+import credit.cli.advantages.assign, credit.cli.logs.convert, credit.methods.registry
+import credit.tables.advantages, credit.tables.files, graphs.writers.native
+from graphs.readers import FORMATS, reader_of
 for name in FORMATS:
-    __import__("graphs.readers." + name.replace("-", "_"))
+    reader_of(name)
 from credit.__main__ import main
-from graphs.writers import atomic
+from graphs import atomic
 
 target, moments, old = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
 command = sys.argv[4:]

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 import credit
-from credit.cli.options import run_method
-from credit.published import PUBLISHED
-from estimators.increments import as_increment
+from credit.methods.published import PUBLISHED
+from credit.methods.running import run_method
+from estimators.composition.increments import as_increment
 from graphs.errors import CreditError
 from graphs.readers import read
-from graphs.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.worlds import Bernoulli, World
 from graphs.writers import native
 

@@ -17,8 +17,8 @@ from credit.cli import cli
 from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
-from graphs.record import Agent, TraceRecord
-from graphs.traces import Traces, assemble
+from graphs.traces.batch import Traces, assemble
+from graphs.traces.record import Agent, TraceRecord
 from graphs.writers import native
 
 HOSTILE = "_$\\frac{1}{0}$"

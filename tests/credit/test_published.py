@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import credit
-from credit.laws.batches import regular
-from credit.published import PUBLISHED, find_method, key_of
+from credit.laws.trial_batches import regular
+from credit.methods.published import PUBLISHED, find_method, key_of
 
 SURVEY = """shared GRPO, MAGRPO, MAPoRL, MARFT, Dr. MAS, CoLLM-MAAC, LangMARL, MALT, MATPO, Puppeteer, Agent Q-Mix,
     M-GRPO, MarsRL, C3, SHARP, HERA, Kimi PARL, WideSeek-R1, Context-Folding, MARSHAL, DEPART, Agent Lightning,

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from credit.cli import cli
-from credit.reliability import Reliability, reliability
+from credit.reports.reliability import Reliability, reliability
 from estimators.base import Credit, finish
 from graphs.errors import CreditError
-from graphs.traces import Traces
+from graphs.traces.batch import Traces
 from graphs.worlds import TeamWorld
 
 
@@ -144,7 +144,7 @@ def test_an_agreement_that_cannot_be_stepped_up_is_a_dash_with_its_reason(
     def disagreeing(*args: Any, **options: Any) -> Reliability:
         return Reliability(-0.3, math.nan, math.nan, math.nan, 4, 10, 2)
 
-    monkeypatch.setattr("credit.reliability.reliability", disagreeing)
+    monkeypatch.setattr("credit.reports.reliability.reliability", disagreeing)
     done = CliRunner().invoke(cli, ["score", "reliability", str(shared_data / "tau_bench_airline"), "-m", "rloo"])
     assert done.exit_code == 0 and "nan" not in done.stdout
     assert "-0.30" in done.stdout and "of the whole: – where halves do not agree" in done.stdout

@@ -13,8 +13,8 @@ import pytest
 
 import credit
 from credit.ledger.rules import by_increments, by_reconciling
-from estimators.nesting import NestingError, prior_variance, subtree_levels
-from estimators.votes import StatedZeroError
+from estimators.composition.nesting import NestingError, prior_variance, subtree_levels
+from estimators.composition.votes import StatedZeroError
 from graphs.padding import Sizes, pad
 
 pytestmark = pytest.mark.optimised

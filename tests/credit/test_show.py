@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from credit.show import MOST_AGENTS, render
-from credit.text import printable
+from credit.reports.trace_text import MOST_AGENTS, render
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
-from graphs.record import Agent, TraceRecord
-from graphs.traces import Traces, assemble
+from graphs.text import printable
+from graphs.traces.batch import Traces, assemble
+from graphs.traces.record import Agent, TraceRecord
 
 HOSTILE = {
     "markup": "[red]x[/red] [link=file:///etc/passwd]y[/link]",
@@ -210,6 +210,6 @@ def test_printable_cuts() -> None:
 
 
 def test_importing_the_view_loads_no_plotting() -> None:
-    script = "import sys, credit.show; print('matplotlib' in sys.modules, 'networkx' in sys.modules)"
+    script = "import sys, credit.reports.trace_text; print('matplotlib' in sys.modules, 'networkx' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
     assert result.stdout.split() == ["False", "False"]

@@ -10,8 +10,8 @@ import pytest
 
 import credit
 from graphs.event_graph import EdgeType, EventType
-from graphs.record import Agent, TraceRecord
-from graphs.traces import assemble
+from graphs.traces.batch import assemble
+from graphs.traces.record import Agent, TraceRecord
 
 COLUMNS = [
     "file", "line", "trace", "group", "event", "agent", "role", "turn", "type", "action",

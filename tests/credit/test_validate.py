@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 import credit
-from credit.cli.availability import availability
-from credit.cli.summary import Summary
-from credit.validate import Spread, returns, survey
+from credit.cli.advantages.summary import Summary
+from credit.methods.availability import availability
+from credit.reports.corpus import Spread, returns, survey
 from graphs.errors import Problem
 from graphs.event_graph import EventType
-from graphs.record import TraceRecord
-from graphs.traces import Traces, assemble
+from graphs.traces.batch import Traces, assemble
+from graphs.traces.record import TraceRecord
 
 
 def record(

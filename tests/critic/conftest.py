@@ -16,7 +16,7 @@ from estimators.critic.features import event_features
 from estimators.critic.train import Fitted, Settings, fit
 from graphs.event_graph import EventGraph
 from graphs.padding import Sizes, pad
-from graphs.quality_world import QualityEpisodes, QualityWorld
+from graphs.worlds.quality import QualityEpisodes, QualityWorld
 
 SETTINGS = Settings(members=2, hidden=4, sums=2, epochs=3, patience=3, batch_events=256)
 

@@ -11,7 +11,7 @@ import credit
 from estimators import as_increment, centred_increments, control_advantage, critic_increments, gae, maac, puppeteer
 from estimators.base import Reason
 from estimators.critic.contrasts import decision_contrast
-from estimators.critic.credit import (
+from estimators.critic.value_increments import (
     PrefixValues,
     block_sums,
     critic_credit,
@@ -21,7 +21,7 @@ from estimators.critic.credit import (
 )
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
-from graphs.quality_world import QualityEpisodes, QualityWorld
+from graphs.worlds.quality import QualityEpisodes, QualityWorld
 
 N, T = 40, 20
 

@@ -85,4 +85,4 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delitem(sys.modules, "estimators.critic.extra", raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "orchestration-credit\[critic\]"'):
-        credit.critic.require_extra()
+        credit.fitting.require_extra()

@@ -19,9 +19,9 @@ from estimators.critic.predict import predict_corpus, predict_replaced
 from estimators.critic.train import Fitted
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
-from graphs.prefix import pack as pack_graph
-from graphs.prefix import prefix
-from graphs.quality_world import QualityEpisodes
+from graphs.structure.prefix import pack as pack_graph
+from graphs.structure.prefix import prefix
+from graphs.worlds.quality import QualityEpisodes
 
 pytestmark = pytest.mark.optimised
 

@@ -19,7 +19,7 @@ from estimators.critic.objective import initial, member_loss, predict
 from estimators.critic.predict import predict_corpus
 from estimators.critic.train import Epoch, Fitted, Settings, fit
 from graphs.errors import CreditError
-from graphs.quality_world import QualityEpisodes
+from graphs.worlds.quality import QualityEpisodes
 
 
 class Killed(Exception):
@@ -60,7 +60,7 @@ def test_a_process_killed_at_any_moment_goes_on_bit_for_bit(
 from estimators.critic.data import Corpus, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.train import fit, Settings
-from graphs.quality_world import QualityWorld
+from graphs.worlds.quality import QualityWorld
 episodes = QualityWorld(events=20, agents=4).sample(0, 40)
 corpus = Corpus.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
 split = split_by_task(corpus.group, corpus.reward, seed=1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import credit
-from estimators.anchors import gigpo
+from estimators.baselines.anchors import gigpo
 
 
 def random_rows(seed: int) -> dict:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import credit
-from credit.laws.batches import SIZES, Batch, padded, ragged
-from estimators.causal import walks
+from credit.laws.trial_batches import SIZES, Batch, padded, ragged
+from estimators.sequence.causal import walks
 
 GAMMA, LAMBDA = 0.9, 0.7
 

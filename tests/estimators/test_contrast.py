@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from estimators.base import Reason
-from estimators.contrast import Contrast, doubly_robust_contrast
+from estimators.counterfactual.contrast import Contrast, doubly_robust_contrast
 
 REPEATS, DECISIONS = 1000, 400
 

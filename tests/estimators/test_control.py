@@ -10,8 +10,8 @@ import pytest
 
 import credit
 from estimators.base import Reason, finish
-from estimators.control import control_advantage
-from estimators.increments import NotComposableError, as_increment, combine
+from estimators.composition.control import control_advantage
+from estimators.composition.increments import NotComposableError, as_increment, combine
 
 DECISIONS = 4
 POLICY = np.array([0.5, 0.3, 0.6, 0.8])  # probability of choosing 1 at each decision, whatever came before

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import credit
-from estimators.counterfactual import c3
-from estimators.replays import subtree_values
+from estimators.counterfactual.messages import c3
+from estimators.counterfactual.replays import subtree_values
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "oracles.json"
 

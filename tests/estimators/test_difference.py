@@ -6,7 +6,7 @@ import numpy as np
 
 import credit
 from estimators.base import Reason
-from graphs.micro_worlds import MICRO
+from graphs.worlds.micro.examples import MICRO
 
 
 def test_each_decision_is_held_against_the_run_without_it() -> None:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from estimators.exact import exact_partition
+from estimators.composition.exact import exact_partition
 
 pytestmark = pytest.mark.optimised
 

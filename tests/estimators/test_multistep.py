@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import credit
-from credit.laws.batches import SIZES, padded, ragged
-from estimators.chains import grouped_order
+from credit.laws.trial_batches import SIZES, padded, ragged
+from estimators.sequence.chains import grouped_order
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "oracles.json"
 

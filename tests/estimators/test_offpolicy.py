@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from estimators.base import Credit, Reason
-from estimators.counterfactual import c3
-from estimators.offpolicy import PolicyValue, off_policy, policy_value
+from estimators.counterfactual.messages import c3
+from estimators.counterfactual.offpolicy import PolicyValue, off_policy, policy_value
 from graphs import EventGraph
 from graphs.worlds.siblings import SiblingWorld, overlapping_world, unanswerable_world
 

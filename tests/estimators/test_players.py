@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import credit
-from estimators import released
+from estimators.baselines import released
 
 
 def games(seed: int) -> list[dict]:

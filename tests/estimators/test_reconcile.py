@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from estimators.reconcile import Claims, Reconciled, reconcile
-from estimators.votes import floor_variance
+from estimators.composition.least_squares import Claims, Reconciled, reconcile
+from estimators.composition.votes import floor_variance
 
 pytestmark = pytest.mark.optimised
 

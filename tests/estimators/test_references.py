@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import credit
-from estimators import tokens
+from estimators.tokens import rows as tokens
 
 SIZE = {"events": 128, "traces": 32, "agents": 64}
 close = functools.partial(np.testing.assert_allclose, rtol=2e-6, atol=2e-6)

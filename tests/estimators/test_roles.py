@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import credit
-from estimators import released
+from estimators.baselines import released
 
 SIZES = {"events": 128, "traces": 32, "agents": 64}
 

@@ -26,9 +26,9 @@ from estimators.shapley import (
     solve,
     walks_from_orders,
 )
-from estimators.shapley.draws import paired_coalitions, size_law, sobol_orders
-from estimators.structured import ancestors_or_self
-from graphs.games import FAMILIES, Game, observe, two_additive
+from estimators.shapley.sampling import paired_coalitions, size_law, sobol_orders
+from estimators.shapley.structured import ancestors_or_self
+from graphs.worlds.games import FAMILIES, Game, observe, two_additive
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -23,7 +23,13 @@ from estimators.shapley import (
     spread,
     stack_plans,
 )
-from estimators.structured import ideals, permission_coalitions, permission_of_worth, precedence_exact, team_parents
+from estimators.shapley.structured import (
+    ideals,
+    permission_coalitions,
+    permission_of_worth,
+    precedence_exact,
+    team_parents,
+)
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 from graphs.levels import level_ids

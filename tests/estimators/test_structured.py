@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from estimators.shapley import plan_exact, plan_walks, solve, walks_from_orders
-from estimators.structured import (
+from estimators.shapley.structured import (
     ancestors_or_self,
     count_extensions,
     extensions,
@@ -26,7 +26,7 @@ from estimators.structured import (
     precedence_walks,
     subtree_sizes,
 )
-from graphs.games import activate, closure
+from graphs.worlds.games import activate, closure
 
 Value = Callable[[frozenset[int]], Fraction]
 

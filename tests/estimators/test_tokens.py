@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from estimators import tokens
+from estimators.tokens import rows as tokens
 
 ROWS, LENGTH = 7, 9
 close = functools.partial(np.testing.assert_allclose, rtol=2e-6, atol=2e-6)

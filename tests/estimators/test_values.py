@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import credit
-from credit.laws.batches import regular
-from estimators import factored, released, tokens
+from credit.laws.trial_batches import regular
 from estimators.base import Reason
+from estimators.baselines import released
+from estimators.counterfactual import factored
+from estimators.tokens import rows as tokens
 
 
 def debate(seed: int) -> list[dict]:

@@ -12,7 +12,7 @@ import pytest
 
 import credit
 from graphs import EventGraph
-from graphs.schema import EVENT_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE
 
 
 def by_hand(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from estimators.anchors import gigpo, step_returns
+from estimators.baselines.anchors import gigpo, step_returns
 
 pytestmark = pytest.mark.optimised
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import credit
-from estimators.fidelity import influence, rank_correlation, weighted_leave_one_out
+from estimators.counterfactual.fidelity import influence, rank_correlation, weighted_leave_one_out
 
 pytestmark = pytest.mark.optimised
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import credit
-from estimators import tokens
+from estimators.tokens import rows as tokens
 
 pytestmark = pytest.mark.optimised
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from estimators.losses import aggregate_loss
+from estimators.tokens.losses import aggregate_loss
 
 pytestmark = pytest.mark.optimised
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import credit
-from estimators import released
-from estimators.turn_tokens import turn_tokens
+from estimators.baselines import released
+from estimators.tokens.turn_masks import turn_tokens
 
 pytestmark = pytest.mark.optimised
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import credit
-from estimators import released, tokens
+from estimators.baselines import released
+from estimators.tokens import rows as tokens
 
 pytestmark = pytest.mark.optimised
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import credit
-from estimators import factored, released, tokens
+from estimators.baselines import released
+from estimators.counterfactual import factored
+from estimators.tokens import rows as tokens
 
 pytestmark = pytest.mark.optimised
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from graphs.event_graph import EdgeType, EventType
-from graphs.readers import chunks, compiled
-from graphs.record import Agent, TraceRecord
+from graphs.readers import chunks
+from graphs.readers.native.compiled import threads as compiled
+from graphs.traces.record import Agent, TraceRecord
 
 
 def random_record(rng: np.random.Generator, name: str, *, events: int | None = None) -> TraceRecord:

@@ -11,9 +11,9 @@ import pytest
 from graphs.errors import Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.readers.agent_lightning import read as read_rollouts
-from graphs.readers.source import Source
-from graphs.record import TraceRecord, check
+from graphs.readers.common.source import Source
+from graphs.readers.training.agent_lightning import read as read_rollouts
+from graphs.traces.record import TraceRecord, check
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "agent_lightning_spans.jsonl"
 

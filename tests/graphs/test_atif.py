@@ -11,9 +11,9 @@ import pytest
 from graphs.errors import NothingReadError, Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.readers.atif import read as read_atif
-from graphs.readers.source import Source
-from graphs.record import TraceRecord, check
+from graphs.readers.common.source import Source
+from graphs.readers.evaluation.atif import read as read_atif
+from graphs.traces.record import TraceRecord, check
 
 
 def trajectory(steps: list[dict[str, Any]], name: str = "lead", **more: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphs.writers.atomic import atomic_write
+from graphs.atomic import atomic_write
 
 
 def test_a_missing_folder_and_a_folder_in_the_way_are_named(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_missing_folder_and_a_folder_in_the_way_are_named(tmp_path: Path) -> N
 def test_a_disk_that_is_full_names_the_file(tmp_path: Path) -> None:
     script = (
         "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
-        "from graphs.writers.atomic import atomic_write\n"
+        "from graphs.atomic import atomic_write\n"
         "with atomic_write(sys.argv[1]) as file:\n    for _ in range(100): file.write(b'x' * 1000)\n"
     )
     out = tmp_path / "x.csv"

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphs.cache import KEY, is_cache, read_cache, write_cache
 from graphs.errors import CreditError, NothingReadError
-from graphs.limits import Limits
 from graphs.padding import bucket
 from graphs.readers import read
-from graphs.traces import Traces
+from graphs.traces.batch import Traces
+from graphs.traces.cache import KEY, is_cache, read_cache, write_cache
+from graphs.traces.limits import Limits
 
 
 def logs(folder: Path, traces: int = 9) -> Path:
@@ -76,7 +76,7 @@ def test_round_trip_is_exact(tmp_path: Path) -> None:
 
 
 def test_several_groups_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphs.cache._EVENTS_A_GROUP", 5)
+    monkeypatch.setattr("graphs.traces.cache._EVENTS_A_GROUP", 5)
     traces = read(logs(tmp_path))
     write_cache(traces, tmp_path / "cache.parquet")
     assert pq.ParquetFile(tmp_path / "cache.parquet").metadata.num_row_groups > 2

@@ -16,7 +16,7 @@ import pytest
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers import read
 from graphs.readers.chunks import read_chunks
-from graphs.traces import Traces
+from graphs.traces.batch import Traces
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("way")

@@ -16,16 +16,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphs.errors import CreditError, NothingReadError
-from graphs.limits import DEFAULT, Limits
-from graphs.part import Part
-from graphs.readers import compiled, native, native_batches, read
-from graphs.readers.loops import loop
-from graphs.readers.native_kernels import SLOTS
-from graphs.readers.native_scan import scan_traces
-from graphs.readers.native_wire import COUNTS, EVENT_FIELDS
-from graphs.readers.number_kernel import number
-from graphs.readers.source import Source
-from graphs.traces import assemble
+from graphs.readers import native, read
+from graphs.readers.common.source import Source
+from graphs.readers.native import batches as native_batches
+from graphs.readers.native.compiled import threads as compiled
+from graphs.readers.native.compiled.compiling import loop
+from graphs.readers.native.compiled.kernels import SLOTS
+from graphs.readers.native.compiled.numbers import number
+from graphs.readers.native.compiled.scan import scan_traces
+from graphs.readers.native.wire import COUNTS, EVENT_FIELDS
+from graphs.traces.batch import assemble
+from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.part import Part
 
 EVENT = {"id": "e0", "type": "message", "agent": "a"}
 
@@ -216,7 +218,7 @@ def test_the_loops_are_used_where_asked_where_loaded_and_where_the_logs_are_larg
     sources = [Source(str(path), path) for path in sorted(logs(tmp_path).iterdir())]
     assert compiled.compiles(sources, None)  # this module has loaded them
     assert not compiled.compiles(sources, False)
-    monkeypatch.delitem(sys.modules, "graphs.readers.native_kernels")
+    monkeypatch.delitem(sys.modules, "graphs.readers.native.compiled.kernels")
     assert not compiled.compiles(sources, None)
     assert compiled.compiles(sources, True)
     monkeypatch.setattr(compiled, "COMPILING_PAYS", 100)

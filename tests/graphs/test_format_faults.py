@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import io
 import json
 import zipfile
@@ -16,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphs.errors import NothingReadError, Problem
-from graphs.readers import FORMATS, detect, read
-from graphs.readers.source import Source
-from graphs.record import TraceRecord
+from graphs.readers import FORMATS, detect, read, reader_of
+from graphs.readers.common.source import Source
+from graphs.traces.record import TraceRecord
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 
@@ -131,7 +130,7 @@ def format_of(name: str) -> str:
 
 
 def items(name: str, path: Path) -> list[TraceRecord | Problem]:
-    module = importlib.import_module(f"graphs.readers.{format_of(name).replace('-', '_')}")
+    module = reader_of(format_of(name))
     return list(module.read([Source(str(path), path)]))
 
 
@@ -156,7 +155,7 @@ def changed(log: Any, place: tuple[Any, ...], value: Any, *, delete: bool) -> An
 @pytest.mark.parametrize("name", LOGS)
 def test_each_log_is_taken_by_its_own_reader_alone(name: str) -> None:
     head = json.dumps(LOGS[name]).encode()
-    sniffers = {form: importlib.import_module(f"graphs.readers.{form.replace('-', '_')}").sniff for form in FORMATS}
+    sniffers = {form: reader_of(form).sniff for form in FORMATS}
     assert [form for form in FORMATS if sniffers[form](head)] == [format_of(name)]
     assert detect(head) == format_of(name)
 
@@ -165,7 +164,7 @@ def test_each_log_is_taken_by_its_own_reader_alone(name: str) -> None:
 def test_plain_opentelemetry_is_left_to_its_own_reader(recording: str) -> None:
     """Several of the formats here are made of spans too."""
     head = (RECORDINGS / recording).read_bytes()[: 1 << 16]
-    taken = [f for f in FORMATS if importlib.import_module(f"graphs.readers.{f.replace('-', '_')}").sniff(head)]
+    taken = [f for f in FORMATS if reader_of(f).sniff(head)]
     assert taken == ["otlp"]
 
 
@@ -239,7 +238,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, damage: Any, kind: s
 
 @pytest.mark.parametrize("name", LOGS)
 def test_other_json_is_not_taken(name: str) -> None:
-    sniff = importlib.import_module(f"graphs.readers.{format_of(name).replace('-', '_')}").sniff
+    sniff = reader_of(format_of(name)).sniff
     for head in (b"", b"[]", b"{}", b"[1]", b"null", b'"x"', b'{"history": []}', b'{"steps": []}', b"PK\x03\x04"):
         assert not sniff(head)
 

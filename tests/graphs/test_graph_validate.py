@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from graphs.event_graph import EventGraph
-from graphs.record import TraceRecord
-from graphs.traces import assemble
-from graphs.validate import INVARIANTS, InvariantError, validate
+from graphs.invariants import INVARIANTS, InvariantError, validate
+from graphs.traces.batch import assemble
+from graphs.traces.record import TraceRecord
 
 Records = Callable[..., list[TraceRecord]]
 

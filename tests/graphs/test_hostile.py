@@ -22,8 +22,8 @@ import pytest
 import zstandard
 
 from graphs.errors import CreditError, NothingReadError, Problem
-from graphs.limits import Limits, depth
 from graphs.readers import read
+from graphs.traces.limits import Limits, depth
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -326,10 +326,11 @@ def test_depth_is_that_of_a_walk_over_the_characters() -> None:
 
 MEASURE = """
 import json, re, sys
-import graphs.cache, graphs.traces  # which bring JAX, and `read` would do it
+import graphs.traces.cache, graphs.traces.batch  # which bring JAX, and `read` would do it
 from graphs.errors import NothingReadError
-from graphs.limits import Limits
-from graphs.readers import native, read
+from graphs.traces.limits import Limits
+from graphs.readers import read
+from graphs.readers import native
 
 def peak():  # not getrusage, whose peak survives exec: a small child of a large parent would seem to need nothing
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024

@@ -12,13 +12,13 @@ import pytest
 
 from graphs.errors import NothingReadError, Problem
 from graphs.event_graph import EdgeType, EventType
-from graphs.limits import Limits
 from graphs.readers import read
-from graphs.readers.inspect_ai import read as read_inspect
-from graphs.readers.inspect_ai import sniff
-from graphs.readers.inspect_ai.scores import channels, number
-from graphs.readers.source import Source
-from graphs.record import TraceRecord, check
+from graphs.readers.common.source import Source
+from graphs.readers.evaluation.inspect_ai import read as read_inspect
+from graphs.readers.evaluation.inspect_ai import sniff
+from graphs.readers.evaluation.inspect_ai.outcomes import channels, number
+from graphs.traces.limits import Limits
+from graphs.traces.record import TraceRecord, check
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "inspect_team.eval"
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.readers.keys import _by_token, opening
+from graphs.readers.common.keys import _by_token, opening
 
 PLAIN = st.text(st.characters(codec="ascii", exclude_characters='\\"', min_codepoint=32, max_codepoint=126), max_size=4)
 LEAVES = st.none() | st.booleans() | st.integers() | PLAIN | st.sampled_from(["{[", '\\"', "é\n"])

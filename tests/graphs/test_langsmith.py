@@ -11,9 +11,9 @@ import pytest
 from graphs.errors import Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.readers.langsmith import read as read_runs
-from graphs.readers.source import Source
-from graphs.record import TraceRecord, check
+from graphs.readers.common.source import Source
+from graphs.readers.tracing.langsmith import read as read_runs
+from graphs.traces.record import TraceRecord, check
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "langsmith_team.jsonl"
 

@@ -15,7 +15,7 @@ import zstandard
 
 from graphs.errors import NothingReadError, Problem, TraceError
 from graphs.readers import read
-from graphs.traces import Traces
+from graphs.traces.batch import Traces
 
 Document = dict[str, Any]
 pytestmark = pytest.mark.usefixtures("way")

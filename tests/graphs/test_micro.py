@@ -11,10 +11,10 @@ import pytest
 
 from credit.bench.bias import x64
 from graphs.event_graph import EventType
-from graphs.micro import History, Micro
-from graphs.micro_worlds import MICRO
+from graphs.invariants import validate
 from graphs.padding import unpad
-from graphs.validate import validate
+from graphs.worlds.micro.examples import MICRO
+from graphs.worlds.micro.orchestration import History, Micro
 
 WORLDS = [pytest.param(world, id=name) for name, world in MICRO.items()]
 

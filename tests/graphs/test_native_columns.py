@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from graphs.errors import NothingReadError, Problem
-from graphs.limits import DEFAULT, Limits
-from graphs.readers import native, native_batches, read
-from graphs.readers.native_columns import columns
-from graphs.readers.source import Source
-from graphs.traces import Traces, assemble
+from graphs.readers import native, read
+from graphs.readers.common.source import Source
+from graphs.readers.native import batches as native_batches
+from graphs.readers.native.columns import columns
+from graphs.traces.batch import Traces, assemble
+from graphs.traces.limits import DEFAULT, Limits
 
 TYPES = ("orchestrator_decision", "spawn", "message", "tool_call", "tool_result", "return", "stop")
 EDGES = ("temporal", "causal", "spawn", "message", "return")

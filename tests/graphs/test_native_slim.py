@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from graphs.readers import read
-from graphs.readers.native_slim import SlimDecoder, columns
-from graphs.readers.native_wire import DECODER
+from graphs.readers.native.slim import SlimDecoder, columns
+from graphs.readers.native.wire import DECODER
 
 
 def line(name: str, *events: dict[str, Any]) -> bytes:

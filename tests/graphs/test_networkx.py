@@ -12,13 +12,13 @@ import pytest
 
 from graphs.errors import CreditError, NothingReadError
 from graphs.event_graph import EdgeType, EventType
-from graphs.nx import from_networkx, to_networkx
+from graphs.invariants import validate
 from graphs.padding import unpad
-from graphs.prefix import pack, select_trace
 from graphs.readers import read
-from graphs.record import TraceRecord
-from graphs.traces import Traces, assemble
-from graphs.validate import validate
+from graphs.structure.networkx_graphs import from_networkx, to_networkx
+from graphs.structure.prefix import pack, select_trace
+from graphs.traces.batch import Traces, assemble
+from graphs.traces.record import TraceRecord
 
 Records = Callable[..., list[TraceRecord]]
 

@@ -11,9 +11,9 @@ import pytest
 from graphs.errors import Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.readers.openai_agents import read as read_openai
-from graphs.readers.source import Source
-from graphs.record import TraceRecord, check
+from graphs.readers.common.source import Source
+from graphs.readers.tracing.openai_agents import read as read_openai
+from graphs.traces.record import TraceRecord, check
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "openai_agents_team.jsonl"
 TRACE = {"object": "trace", "id": "t", "workflow_name": "flow"}

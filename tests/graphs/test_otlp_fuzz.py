@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphs.errors import NothingReadError, Problem
-from graphs.readers import otlp, read
-from graphs.readers.source import Source
-from graphs.record import TraceRecord
-from graphs.traces import assemble
+from graphs.readers import read
+from graphs.readers.common.source import Source
+from graphs.readers.tracing import otlp
+from graphs.traces.batch import assemble
+from graphs.traces.record import TraceRecord
 from graphs.writers import otlp as writer
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"

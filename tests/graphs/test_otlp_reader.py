@@ -12,9 +12,9 @@ import pytest
 
 from graphs.errors import Problem
 from graphs.event_graph import EdgeType, EventType
-from graphs.readers import otlp
-from graphs.readers.source import Source
-from graphs.record import TraceRecord, check
+from graphs.readers.common.source import Source
+from graphs.readers.tracing import otlp
+from graphs.traces.record import TraceRecord, check
 
 
 def load(name: str) -> ModuleType:

@@ -12,7 +12,7 @@ import pytest
 
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.traces import Traces
+from graphs.traces.batch import Traces
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
 

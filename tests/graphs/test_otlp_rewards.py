@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from graphs.errors import Problem
-from graphs.readers import otlp, read
-from graphs.readers.source import Source
-from graphs.record import TraceRecord
+from graphs.readers import read
+from graphs.readers.common.source import Source
+from graphs.readers.tracing import otlp
+from graphs.traces.record import TraceRecord
 
 
 def load(name: str) -> ModuleType:

@@ -16,9 +16,9 @@ import pytest
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.record import Agent, TraceRecord
-from graphs.schema import EVENT_EVIDENCE, TEXT_COLUMNS
-from graphs.traces import Evidence, Traces, assemble
+from graphs.traces.batch import Evidence, Traces, assemble
+from graphs.traces.record import Agent, TraceRecord
+from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
 from graphs.writers import native, otlp
 
 CLOCK = 1_781_000_000.0

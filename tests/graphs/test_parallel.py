@@ -13,8 +13,8 @@ import pytest
 
 from graphs.errors import CreditError
 from graphs.readers import parallel, read
-from graphs.readers.source import Source
-from graphs.traces import Traces
+from graphs.readers.common.source import Source
+from graphs.traces.batch import Traces
 
 TRACE = (
     '{"trace_id": "%s", "task_id": "q", "events": [{"id": "a", "type": "message", "agent": "x", "value": %d}],'

@@ -7,8 +7,8 @@ import pytest
 
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
-from graphs.quality_world import QualityWorld
-from graphs.validate import validate
+from graphs.invariants import validate
+from graphs.worlds.quality import QualityWorld
 
 WORLD = QualityWorld(events=30, agents=5)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import credit
-from graphs.readers.results import RESULTS
+from graphs.readers.common.results import RESULTS
 from graphs.worlds import World
 from graphs.writers import native
 

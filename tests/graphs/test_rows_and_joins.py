@@ -17,8 +17,8 @@ import zstandard
 
 from graphs.errors import CreditError, NothingReadError, Problem, TraceError
 from graphs.readers import read
-from graphs.readers.rows import column_names, number, read_rows
-from graphs.readers.source import Source
+from graphs.readers.common.rows import column_names, number, read_rows
+from graphs.readers.common.source import Source
 
 
 def parquet(**columns: Any) -> bytes:

@@ -9,16 +9,16 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from graphs.critical_path import critical_path, critical_steps, derived_stages, main_agents, parallelism
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventGraph, EventType
+from graphs.invariants import validate
 from graphs.padding import Sizes, pad, sizes, unpad
-from graphs.prefix import agent_births, pack, prefix, select_trace
-from graphs.record import Agent, TraceRecord
-from graphs.structure import ancestors, descendants, spawn_forest, topological_levels
-from graphs.topology import TOPOLOGIES, topology
-from graphs.traces import Traces, assemble
-from graphs.validate import validate
+from graphs.structure.critical_path import critical_path, critical_steps, derived_stages, main_agents, parallelism
+from graphs.structure.forest import ancestors, descendants, spawn_forest, topological_levels
+from graphs.structure.prefix import agent_births, pack, prefix, select_trace
+from graphs.structure.topology import TOPOLOGIES, topology
+from graphs.traces.batch import Traces, assemble
+from graphs.traces.record import Agent, TraceRecord
 
 SEEDS = range(12)
 Records = Callable[..., list[TraceRecord]]

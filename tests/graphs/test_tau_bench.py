@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from graphs.errors import NothingReadError, Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.readers.source import Source
-from graphs.readers.tau_bench import read as read_tau
-from graphs.readers.tau_bench import sniff
-from graphs.record import TraceRecord
+from graphs.readers.common.source import Source
+from graphs.readers.evaluation.tau_bench import read as read_tau
+from graphs.readers.evaluation.tau_bench import sniff
+from graphs.readers.raw import raw_record
+from graphs.traces.record import TraceRecord
 
 
 def call(name: str, call_id: str | None) -> dict[str, Any]:
@@ -166,7 +167,7 @@ def test_places_are_those_of_the_messages(tmp_path: Path, indent: int | None) ->
 
 def test_raw_gives_the_message_again(tmp_path: Path) -> None:
     traces = read(write(tmp_path, [run()]))
-    assert json.loads(traces.raw(1)) == CHAT[2]
+    assert json.loads(raw_record(traces, 1)) == CHAT[2]
 
 
 def test_compressed_files_read(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from graphs.errors import CreditError
 from graphs.event_graph import EventType
 from graphs.padding import unpad
 from graphs.readers import read
-from graphs.record import check
-from graphs.topology import TOPOLOGIES, topology
-from graphs.traces import Traces
+from graphs.structure.topology import TOPOLOGIES, topology
+from graphs.traces.batch import Traces
+from graphs.traces.record import check
 from graphs.worlds import FEWEST_AGENTS, KINDS, Additive, Bernoulli, Pivotal, Runs, TeamWorld
 from graphs.writers import native, otlp
 

@@ -6,9 +6,9 @@ import pytest
 
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
-from graphs.record import Agent, TraceRecord
-from graphs.topology import TOPOLOGIES, topology
-from graphs.traces import assemble
+from graphs.structure.topology import TOPOLOGIES, topology
+from graphs.traces.batch import assemble
+from graphs.traces.record import Agent, TraceRecord
 
 CHOICES = (EventType.MESSAGE, EventType.ORCHESTRATOR_DECISION, EventType.SPAWN)
 

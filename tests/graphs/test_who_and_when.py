@@ -12,10 +12,10 @@ import pytest
 from graphs.errors import NothingReadError, Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.readers.source import Source
-from graphs.readers.who_and_when import read as read_runs
-from graphs.readers.who_and_when import sniff
-from graphs.record import TraceRecord, check
+from graphs.readers.common.source import Source
+from graphs.readers.evaluation.who_and_when import read as read_runs
+from graphs.readers.evaluation.who_and_when import sniff
+from graphs.traces.record import TraceRecord, check
 
 CHAT = [("Ann", "plan"), ("Bob", "code"), ("Computer_terminal", "out"), ("Ann", "so"), ("Ann", "done")]
 LED = [

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 import credit
-import credit.laws.batches
+import credit.laws.trial_batches
 from credit.laws import LAWS, LawError, Subject, check
 from estimators.base import Credit, Reason, check_event_array, finish
-from graphs.schema import TRACE_EVIDENCE
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
+from graphs.traces.schema import TRACE_EVIDENCE
 
 SETTINGS: dict[str, credit.Method] = {
     name: dataclasses.replace(credit.METHODS[method], fn=functools.partial(credit.METHODS[method].fn, **options))
@@ -92,7 +92,7 @@ references = _references()
 def agrees(s: Subject, reference: Callable[..., dict[int, float]], seed: int, joint: bool) -> None:
     """On a batch with noise on every number and NaN in the padding: same actions answered, same advantages."""
     batch = references.perturbed(seed, s.needs, joint)
-    found = s.run(credit.laws.batches.padded(batch, credit.laws.batches.SIZES, poison=True))
+    found = s.run(credit.laws.trial_batches.padded(batch, credit.laws.trial_batches.SIZES, poison=True))
     expected = reference(references.plain(batch))
     assert expected and np.flatnonzero(found["valid"]).tolist() == sorted(expected)
     places = sorted(expected)
@@ -130,7 +130,7 @@ def test_options_are_their_references(name: str, options: dict[str, Any], refere
 def test_method_is_what_the_table_says(name: str) -> None:
     method, s = credit.METHODS[name], subject(name)
     with jax.disable_jit():
-        result = s.direct(credit.laws.batches.padded(s.regular(), credit.laws.batches.SIZES))
+        result = s.direct(credit.laws.trial_batches.padded(s.regular(), credit.laws.trial_batches.SIZES))
     assert (result.unit, result.estimand) == (method.unit, method.estimand)
 
 
@@ -412,7 +412,7 @@ def test_unknown_names_are_refused(options: dict[str, Any], words: str) -> None:
 
 def test_ragged_batches_hold_what_they_promise() -> None:
     for seed in range(5):
-        batch = credit.laws.batches.ragged(seed, {"value": "event", "tokens": "event", "greedy_reward": "trace"})
+        batch = credit.laws.trial_batches.ragged(seed, {"value": "event", "tokens": "event", "greedy_reward": "trace"})
         graph = batch.graph
         assert np.isnan(batch.reward).sum() == 2
         assert (np.bincount(graph.group_ids) == [5, 3, 1, 4, 2, 3, 2]).all()

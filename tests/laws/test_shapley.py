@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from credit.laws import LAWS, Subject
-from credit.laws.batches import SIZES, padded, ragged
+from credit.laws.trial_batches import SIZES, padded, ragged
 from estimators.base import Credit
 from estimators.shapley import plan_exact, shapley
 from estimators.shapley.plan import Plan

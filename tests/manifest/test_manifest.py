@@ -14,7 +14,7 @@ import pytest
 from graphs.errors import NothingReadError
 from graphs.event_graph import EventType
 from graphs.readers import read
-from graphs.traces import Traces
+from graphs.traces.batch import Traces
 
 HERE = Path(__file__).parent
 MANIFEST: dict[str, Any] = json.loads((HERE / "manifest.json").read_text())

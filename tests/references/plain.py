@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from credit.laws.batches import Batch, Needs, ragged
+from credit.laws.trial_batches import Batch, Needs, ragged
 
 __all__ = ["Event", "Trace", "grouped", "mean_sd", "perturbed", "plain"]
 

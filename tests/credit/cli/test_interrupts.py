@@ -34,7 +34,7 @@ def test_an_interrupt_leaves_no_file(sent: signal.Signals, code: int, tmp_path: 
 def test_a_signal_in_a_callback_is_not_ignored_and_leaves_no_part(sent: signal.Signals, tmp_path: Path) -> None:
     """An exception raised in a callback of the garbage collector, as JAX has one, would be printed and forgotten."""
     script = (
-        "import gc, signal, sys\nimport credit.__main__ as door\nfrom graphs.writers.atomic import atomic_write\n"
+        "import gc, signal, sys\nimport credit.__main__ as door\nfrom graphs.atomic import atomic_write\n"
         "number = int(sys.argv[1])\nsignal.signal(number, door._leave)\n"
         "with atomic_write(sys.argv[2]) as file:\n    file.write(b'half')\n"
         "    gc.callbacks.append(lambda *_: signal.raise_signal(number))\n    gc.collect()\n"

@@ -10,7 +10,7 @@ from .logs import GOOD, run, trace, write
 
 
 def test_methods_lists_every_promise() -> None:
-    from credit.methods import METHODS
+    from credit.methods.registry import METHODS
 
     result = run("methods")
     assert result.exit_code == 0

@@ -30,7 +30,7 @@ def test_help_imports_nothing_heavy(args: list[str]) -> None:
 
 
 def test_help_names_every_limit() -> None:
-    from graphs.limits import LARGEST_LIMIT, Limits
+    from graphs.traces.limits import LARGEST_LIMIT, Limits
 
     told = " ".join(run("assign", "--help").stdout.split())
     names = [field.name.replace("_", "-") for field in dataclasses.fields(Limits)]

@@ -8,9 +8,9 @@ from typing import Any
 
 from graphs.errors import Problem
 from graphs.event_graph import EdgeType
-from graphs.readers.claude_code import read as read_claude
-from graphs.readers.source import Source
-from graphs.record import TraceRecord
+from graphs.readers.coding.claude_code import read as read_claude
+from graphs.readers.common.source import Source
+from graphs.traces.record import TraceRecord
 
 __all__ = ["SESSION", "Line", "Log", "column", "edges", "files", "inline", "items", "only", "task", "text", "use"]
 

@@ -11,7 +11,7 @@ import pytest
 from graphs.errors import Problem
 from graphs.event_graph import EventType
 from graphs.readers import read
-from graphs.record import TraceRecord
+from graphs.traces.record import TraceRecord
 
 from .logs import SESSION, Log, edges, files, items, only, task, text
 

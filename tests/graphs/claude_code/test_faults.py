@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from graphs.errors import NothingReadError, Problem
 from graphs.readers import read
-from graphs.readers.claude_code import sniff
-from graphs.record import TraceRecord
+from graphs.readers.coding.claude_code import sniff
+from graphs.traces.record import TraceRecord
 
 from .logs import SESSION, Line, Log, files, inline, items
 

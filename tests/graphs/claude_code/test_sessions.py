@@ -8,6 +8,7 @@ from pathlib import Path
 
 from graphs.event_graph import EventType
 from graphs.readers import read
+from graphs.readers.raw import raw_record
 
 from .logs import SESSION, Log, column, edges, files, inline, only, text, use
 
@@ -96,7 +97,7 @@ def test_places_and_times(tmp_path: Path) -> None:
         assert place[name] == (str(path), line, start)
     traces = read(main)
     calls = dict(zip(traces.events["event"].to_pylist(), range(traces.sizes.events), strict=True))
-    assert json.loads(traces.raw(calls["k2"]))["message"]["id"] == "k2"
+    assert json.loads(raw_record(traces, calls["k2"]))["message"]["id"] == "k2"
     assert [float(t) for t in traces.graph.time[: traces.sizes.events]] == [60 * m for m in (0, 1, 1, 1, 1, 2, 3, 3, 4)]
 
 

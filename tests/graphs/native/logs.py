@@ -11,9 +11,9 @@ import numpy as np
 
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.readers.native_wire import TOPOLOGIES
-from graphs.schema import json_schema
-from graphs.traces import Traces
+from graphs.readers.native.wire import TOPOLOGIES
+from graphs.traces.batch import Traces
+from graphs.traces.schema import json_schema
 from graphs.writers.native import write
 
 __all__ = [

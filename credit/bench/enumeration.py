@@ -1,0 +1,170 @@
+"""Every batch that a way of sampling can give in a micro-orchestration, with its probability and its evidence.
+
+Ways of sampling: K independent traces; one trace beside which something else was run (a greedy run, a re-run of each
+decision); a trace with alternatives sampled at each of its decisions, which makes a replay tree.
+
+Legend: D batches, T traces of a batch, M decisions of a trace.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from graphs.worlds.micro.orchestration import History, Lottery, Micro
+
+__all__ = ["DECISIONS", "Draws", "alone", "independent", "replays"]
+
+DECISIONS = 4
+"""M, one size for all worlds, so that a method compiles once for all of them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Draws:
+    """Every batch of one way of sampling.
+
+    Attributes:
+      world: whose traces they are.
+      chance: float64 [D], the probability of each batch; sums to 1.
+      members: int [D, T], numbers of traces of the world, which may repeat; -1 behind the last.
+      weight: float64 [D, T, M], of each decision in the batch's estimate of the gradient.
+      evidence: what only this way of sampling gives: by name, [D, T, M] or [D, T].
+      beside: int [D] or 0, runs that give evidence and are no traces of the batch.
+    """
+
+    world: Micro
+    chance: np.ndarray
+    members: np.ndarray
+    weight: np.ndarray
+    evidence: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    beside: np.ndarray | int = 0
+
+    def part(self, start: int, stop: int) -> Draws:
+        """Some of the batches, whose chances then sum to less than 1."""
+        beside = self.beside if isinstance(self.beside, int) else self.beside[start:stop]
+        evidence = {name: values[start:stop] for name, values in self.evidence.items()}
+        arrays = (self.chance[start:stop], self.members[start:stop], self.weight[start:stop])
+        return Draws(self.world, *arrays, evidence, beside)
+
+    @property
+    def runs(self) -> float:
+        """How many runs of the team a batch takes, on average."""
+        return float(self.chance @ ((self.members >= 0).sum(1) + self.beside))
+
+
+def independent(world: Micro, k: int, room: int = 0) -> Draws:
+    """K independent traces of one task, each decision of weight 1/K; padded to `room` traces if that is more."""
+    members = np.array(list(itertools.product(range(len(world.ends)), repeat=k)))
+    chance = np.prod(world.probabilities()[members], axis=1)
+    padded = np.pad(members, ((0, 0), (0, max(0, room - k))), constant_values=-1)
+    return Draws(world, chance, padded, np.full((*padded.shape, DECISIONS), 1 / k))
+
+
+def alone(world: Micro, name: str = "", beside: Callable[[int], Sequence[Lottery]] | None = None) -> Draws:
+    """One trace, and what was run beside it.
+
+    Args:
+      name: of the evidence that the runs beside it give.
+      beside: of a trace, by its number, the lotteries of these runs, drawn independently: one for each of its
+        decisions; or, where `name` is "greedy_reward", a single one.
+    """
+    chance: list[float] = []
+    members: list[int] = []
+    prizes: list[list[float]] = []
+    for trace, p in enumerate(world.probabilities()):
+        for tickets in itertools.product(*(beside(trace) if beside else ())):
+            chance.append(float(p) * math.prod(q for q, _ in tickets))
+            members.append(trace)
+            prizes.append([prize for _, prize in tickets])
+    evidence = {}
+    if name == "greedy_reward":
+        evidence[name] = np.array(prizes)
+    elif name:
+        evidence[name] = np.array([[[*row, *[np.nan] * (DECISIONS - len(row))]] for row in prizes])
+    weight, runs = np.ones((len(members), 1, DECISIONS)), np.array([len(row) for row in prizes])
+    return Draws(world, np.array(chance), np.array(members)[:, None], weight, evidence, runs)
+
+
+Leaf = tuple[int, tuple[tuple[History, int, float], ...]]
+"""A trace, and at each of its first decisions: the place of the fan-out, the slot taken there, and its weight."""
+
+
+def replays(world: Micro, alternatives: int, nested: bool = False) -> Draws:
+    """A trace with alternatives to each of its decisions, sampled under the frozen context and continued to the end.
+
+    Alternatives are drawn from the policy, the trace's own choice is one of them. With `nested` the continuations fan
+    out again at each of their decisions, so that a context at depth d is one of `alternatives`^d; otherwise each is
+    continued once, and only decisions of the first trace have siblings. The alternatives of a context share its weight.
+    """
+    chance, batch = zip(*_fan_outs(world, (), (), 1.0, alternatives, nested), strict=True)
+    room = max(len(leaves) for leaves in batch) if nested else 1 + (alternatives - 1) * DECISIONS
+    shape = (len(batch), room, DECISIONS)
+    members, weight = np.full(shape[:2], -1), np.zeros(shape)
+    context, node = np.full(shape, -1, np.int32), np.full(shape, -1, np.int32)
+    contexts: dict[History, int] = {}
+    nodes: dict[History, int] = {}
+    for d, leaves in enumerate(batch):
+        for t, (trace, path) in enumerate(leaves):
+            members[d, t] = trace
+            for m, (place, slot, share) in enumerate(path):
+                context[d, t, m] = contexts.setdefault(place, len(contexts))
+                node[d, t, m] = nodes.setdefault((*place, slot), len(nodes))
+                weight[d, t, m] = share
+    return Draws(world, np.array(chance), members, weight, {"context": context, "node": node})
+
+
+def _fan_outs(
+    world: Micro, history: History, place: History, weight: float, alternatives: int, nested: bool
+) -> Iterator[tuple[float, list[Leaf]]]:
+    """Every way in which the fan-out at a history may come out; draws that differ in order only are one.
+
+    Methods do not see the order of alternatives (the law `order`), so this changes no mean. Slot 0 is apart where it
+    goes on to decisions that have alternatives, and the others do not.
+    """
+    first = list(_slot(world, history, place, weight, alternatives, nested, 0))
+    same = range(0 if nested else 1, alternatives)  # slots that are drawn alike
+    options = [list(_slot(world, history, place, weight, alternatives, nested, slot)) for slot in same]
+    ahead = [(1.0, [])] if nested else first
+    for picked in itertools.combinations_with_replacement(range(len(options[0])), len(same)):
+        orders = math.factorial(len(same)) / math.prod(math.factorial(picked.count(i)) for i in set(picked))
+        chosen = [options[slot][i] for slot, i in enumerate(picked)]
+        chance = orders * math.prod(p for p, _ in chosen)
+        rest = [leaf for _, leaves in chosen for leaf in leaves]
+        yield from ((p * chance, [*leaves, *rest]) for p, leaves in ahead)
+
+
+def _slot(
+    world: Micro, history: History, place: History, weight: float, alternatives: int, nested: bool, slot: int
+) -> Iterator[tuple[float, list[Leaf]]]:
+    """Every alternative that a slot may take, with everything that may follow it."""
+    here = list(world.states).index(history)
+    below = weight / alternatives if nested else weight
+    for choice in range(world.states[history].choices):
+        after, p = (*history, choice), float(world.policy[here, choice])
+        if after in world.states and (nested or slot == 0):
+            follow = list(_fan_outs(world, after, (*place, slot), below, alternatives, nested))
+        else:
+            follow = _continuations(world, after)
+        for q, leaves in follow:
+            label = (place, slot, weight / alternatives / len(leaves))
+            yield p * q, [(trace, (label, *path)) for trace, path in leaves]
+
+
+def _continuations(world: Micro, history: History) -> list[tuple[float, list[Leaf]]]:
+    """What may come of going on once from a history: one trace stands for all with the same return.
+
+    Nothing else of such a trace is used: its later decisions have no siblings, no weight, and no part in the tree.
+    """
+    stands_for: dict[float, tuple[int, float]] = {}
+    chance = world.probabilities()
+    for i, (end, _, _) in enumerate(world.ends):
+        if end[: len(history)] == history:
+            prize = round(float(world.total[i]), 9)
+            first, p = stands_for.get(prize, (i, 0.0))
+            stands_for[prize] = first, p + float(chance[i])
+    mass = sum(p for _, p in stands_for.values())
+    return [(p / mass, [(trace, ())]) for trace, p in stands_for.values()]

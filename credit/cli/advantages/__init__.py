@@ -1,0 +1,1 @@
+"""Commands that compute advantages and fit critics."""

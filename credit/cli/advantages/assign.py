@@ -1,0 +1,153 @@
+"""`credit assign`: from logs to a table of advantages."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from click.shell_completion import CompletionItem
+
+from credit.cli.shared.answers import leave
+from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs, stderr, words
+from graphs.text import counted
+
+if TYPE_CHECKING:
+    from graphs.traces.batch import Traces
+
+__all__ = ["assign"]
+
+
+def _methods(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from credit.methods.registry import METHODS
+
+    return [CompletionItem(name, help=m.summary) for name, m in METHODS.items() if name.startswith(incomplete)]
+
+
+method_option = click.option(
+    "--method", "-m", default="grpo", show_default=True, shell_complete=_methods, help="`credit methods` lists them."
+)
+method_options = click.option(
+    "--option", "given", multiple=True, metavar="KEY=VALUE", help="Option of the method; may be repeated."
+)
+
+
+evidence_option = click.option(
+    "--evidence", "also", multiple=True, metavar="NAME", help="Evidence of the log that the method can do without."
+)
+
+
+@click.command(short_help="Write a table of advantages.")
+@reads_logs()
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    metavar="OUT",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="File to write: .parquet, .csv, .jsonl or .arrow; - writes CSV to standard output.",
+)
+@method_option
+@method_options
+@evidence_option
+@click.option("--critic", metavar="DIR", type=click.Path(exists=True, file_okay=False),
+              help="Values from a critic that `credit fit critic` kept there.")  # fmt: skip
+@click.option("--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+              help="The numbers of each event that the critic was fitted with, .npy.")  # fmt: skip
+@click.option("--chunk-events", type=click.IntRange(1), metavar="N",
+              help="Read whole groups at a time, about N events: for native logs larger than memory.")  # fmt: skip
+@click.option("--actions-only", is_flag=True, help="Leave out events that no policy chose.")
+@allow_bad
+@click.pass_context
+def assign(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    output: str,
+    method: str,
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    critic: str | None,
+    dense: str | None,
+    chunk_events: int | None,
+    actions_only: bool,
+    allow_bad: bool,
+    **reading: Any,
+) -> None:
+    """Write a table of credit and advantages, one row an event."""
+    from credit.cli.advantages.summary import Summary
+    from credit.methods.running import parse_options, run_method
+    from credit.tables.advantages import table
+    from credit.tables.files import table_writer, write_csv, write_table
+
+    # Whatever can be wrong with the call is found before the logs are read.
+    parse_options(method, given)
+    if dense is not None and critic is None:
+        raise click.UsageError("--dense is what a critic was fitted with; expected --critic, too")
+    if output == "-":
+        if sys.stdout is None:
+            raise click.BadParameter("standard output is closed; expected it open", param_hint="--output")
+    else:
+        table_writer(output)
+        check_folder(Path(output), "--output")
+
+    if chunk_events is not None:
+        if critic is not None:
+            raise click.UsageError("--critic values all traces at once; expected it without --chunk-events")
+        _assign_in_chunks(ctx, paths, output, method, given, also, chunk_events, actions_only, allow_bad, reading)
+    traces = read_traces(paths, **reading)
+    evidence = None if critic is None else _of_critic(traces, critic, dense)
+    credit = run_method(traces, method, given, also, evidence)
+    rows = table(traces, credit, actions_only=actions_only)
+    if output == "-":
+        write_csv(rows, sys.stdout.buffer)
+    else:
+        write_table(rows, output)
+
+    console = stderr()
+    summary = Summary()
+    summary.add(traces, credit)
+    for line in summary.lines(method):
+        console.print(words(line), soft_wrap=True)
+    place = "standard output" if output == "-" else output
+    console.print(words(f"wrote {counted(rows.num_rows, 'row')} to {place}"), soft_wrap=True)
+    leave(ctx, traces, allow_bad)
+
+
+def _of_critic(traces: Traces, folder: str, dense: str | None) -> dict[str, Any]:
+    """Evidence of a critic for what was read."""
+    from credit.cli.advantages.fit import read_dense
+    from credit.fitting import load_critic
+
+    own = None if dense is None else read_dense(dense, traces.sizes.events)
+    return load_critic(folder).evidence(traces, dense=own)
+
+
+def _assign_in_chunks(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    output: str,
+    method: str,
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    events: int,
+    actions_only: bool,
+    allow_bad: bool,
+    reading: dict[str, Any],
+) -> NoReturn:
+    from credit.cli.advantages.assign_chunks import assign_in_chunks
+
+    if output == "-":
+        raise click.BadParameter("a table made in chunks appears whole; expected a file", param_hint="--output")
+    summary, rows, chunks = assign_in_chunks(
+        paths, output, method, given, also, events=events, actions_only=actions_only, **reading
+    )
+    console = stderr()
+    for line in summary.lines(method):
+        console.print(words(line), soft_wrap=True)
+    console.print(
+        words(f"wrote {counted(rows, 'row')} to {output}, from {counted(len(chunks), 'chunk')}"), soft_wrap=True
+    )
+    list_problems(tuple(chunks.problems), console, all_=False)
+    ctx.exit(REFUSED if chunks.problems and not allow_bad else 0)

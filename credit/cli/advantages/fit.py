@@ -1,0 +1,140 @@
+"""`credit fit critic`: learn from logs what a prefix of a trace is worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.answers import leave
+from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, stdout, words
+from graphs.text import counted
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from credit.fitting import Critic
+    from estimators.critic.calibration import Judged
+    from estimators.critic.train import Epoch
+
+__all__ = ["fit", "read_dense"]
+
+
+@click.group(short_help="Learn from logs.")
+def fit() -> None:
+    """Learn from logs what methods need and logs do not hold."""
+
+
+@fit.command(short_help="Fit a critic: the value of every prefix.")
+@reads_logs()
+@click.option(
+    "--output", "-o", required=True, metavar="DIR", type=click.Path(file_okay=False), help="Folder to keep it in."
+)
+@click.option("--head", type=click.Choice(["bernoulli", "value"]), default="bernoulli", show_default=True,
+              help="bernoulli for outcomes in [0, 1], value for any.")  # fmt: skip
+@click.option("--members", type=click.IntRange(1), default=5, show_default=True, help="Size of the ensemble.")
+@click.option(
+    "--epochs", type=click.IntRange(1), default=20, show_default=True, help="The most passes over the traces."
+)
+@click.option("--patience", type=click.IntRange(1), default=5, show_default=True,
+              help="Epochs without a better held-out loss.")  # fmt: skip
+@click.option("--lambda", "lambda_", type=click.FloatRange(0, 1), default=1.0, show_default=True,
+              help="Of TD(lambda) targets; 1 is Monte Carlo.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Of splits, parameters and order.")
+@click.option("--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+              help="Numbers of your own, .npy, a row for each event in the order read.")  # fmt: skip
+@allow_bad
+@click.pass_context
+def critic(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    output: str,
+    head: str,
+    members: int,
+    epochs: int,
+    patience: int,
+    lambda_: float,
+    seed: int,
+    dense: str | None,
+    allow_bad: bool,
+    **reading: Any,
+) -> None:
+    """Fit a critic on logged traces, stop it by held-out tasks, and judge it on others.
+
+    Called again with the same logs and options, it goes on where it was killed.
+    """
+    from credit.fitting import fit_critic, require_extra
+
+    require_extra()
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from estimators.critic.train import Settings
+
+    settings = Settings(
+        head=head, members=members, epochs=epochs, patience=patience, lambda_=lambda_, seed=seed
+    )  # fmt: skip
+    traces = read_traces(paths, **reading)
+    own = None if dense is None else read_dense(dense, traces.sizes.events)
+    console = stderr()
+    look = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("fitting", total=epochs)
+
+        def after(epoch: Epoch) -> None:
+            bar.update(task, completed=epoch.number, description=f"held-out loss {epoch.validation:.4f}")
+
+        fitted = fit_critic(traces, dense=own, settings=settings, directory=output, after_epoch=after)
+    stdout().print(_table(fitted.judged))
+    for line in _summary(fitted, output):
+        console.print(words(line), soft_wrap=True)
+    leave(ctx, traces, allow_bad)
+
+
+def read_dense(path: str | Path, events: int) -> Any:
+    """The user's numbers of each event from a .npy file: float32 [events, d].
+
+    Raises:
+      CreditError: the file is no array of numbers with one row for each event.
+    """
+    import numpy as np
+
+    from graphs.errors import CreditError
+
+    try:
+        values = np.load(path, allow_pickle=False)
+    except ValueError as error:
+        raise CreditError(f"--dense {str(path)!r} cannot be read: {error}; expected a .npy file of numbers") from error
+    shape: tuple[int, ...] = np.shape(values)
+    if len(shape) != 2 or shape[0] != events or values.dtype.kind not in "fiu":
+        raise CreditError(
+            f"--dense {str(path)!r} has shape {shape}; expected numbers, ({events}, d), one row for each event"
+        )
+    return values.astype(np.float32)
+
+
+def _table(judged: Judged) -> Table:
+    from rich.table import Table
+
+    table = Table("on held-out tasks", "loss", "below the constant's, per task", box=None, pad_edge=False)
+    for name, loss in judged.loss.items():
+        gain, width = judged.gain.get(name, (0.0, 0.0))
+        table.add_row(*map(words, (name, f"{loss:.4f}", f"{gain:+.4f} ± {width:.4f}" if name in judged.gain else "")))
+    return table
+
+
+def _summary(fitted: Critic, output: str) -> list[str]:
+    judged, history = fitted.judged, fitted.fitted.history
+    lines = [
+        f"{counted(judged.tasks, 'held-out task')}, {counted(judged.traces, 'trace')}; "
+        f"best of {counted(len(history), 'epoch')}: {history[-1].best_number}"
+    ]
+    if judged.calibration is not None:
+        lines.append(f"calibration error {judged.calibration:.3f} over {counted(len(judged.curve), 'bin')}")
+    gain, width = judged.gain["critic"]
+    if gain - width <= 0:
+        lines.append(
+            "these tasks do not show that the critic knows more than the best constant: do not rely on its credit"
+        )
+    lines.append(f"kept in {output}")
+    return lines

@@ -1,0 +1,97 @@
+"""`credit bench bias`: bias, variance and advantage error of methods, as exact numbers by enumeration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.reading import stderr, stdout, words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from credit.bench.bias import Row
+
+__all__ = ["bias"]
+
+SCORES = ("bias", "cosine", "variance", "error", "rank", "sign", "answered")
+
+
+def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names as given, each among those that exist; a method brings its variants."""
+    from credit.bench.bias_settings import SETTINGS, UNSCORED, family
+    from graphs.worlds.micro.examples import MICRO
+
+    chosen: list[str] = []
+    for name in names:
+        known = MICRO if param.name == "worlds" else SETTINGS
+        if param.name == "methods" and name in UNSCORED:
+            raise click.BadParameter(f"{name!r} has no score: {UNSCORED[name]}")
+        if name not in known:
+            raise click.BadParameter(f"{name!r} is none of {', '.join(map(repr, known))}")  # names may hold commas
+        chosen += [name] if param.name == "worlds" else family(name)
+    return tuple(dict.fromkeys(chosen))
+
+
+@click.command(short_help="Exact bias and variance, by enumeration.")
+@click.option("--method", "-m", "methods", multiple=True, callback=_known, help="A method, with its variants.")
+@click.option("--world", "worlds", multiple=True, callback=_known, help="A micro-orchestration.")
+@click.option("--score", type=click.Choice(SCORES), default="bias", show_default=True, help="Which to print.")
+@click.option("--json", "as_json", is_flag=True, help="Print every score, as one JSON object.")
+def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, as_json: bool) -> None:
+    """Run methods on every batch that a small team could produce, and compare with its true policy gradient.
+
+    The whole table takes a minute or two. Several numbers in a cell are those of groups of 2 / 3 traces.
+    """
+    rows = _measured(methods, worlds)
+    if as_json:
+        import msgspec
+
+        from credit.bench.bias_settings import UNSCORED
+        from credit.bench.bias_table import FIELDS, as_lists
+
+        plain: dict[str, Any] = {"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED}
+        click.echo(msgspec.json.format(msgspec.json.encode(plain)))
+        return
+    stdout().print(_table(rows, score))
+    if not methods:
+        from credit.bench.bias_settings import UNSCORED
+
+        for name, why in UNSCORED.items():
+            stdout().print(words(f"{name} has no score: {why}"), soft_wrap=True)
+
+
+def _measured(methods: tuple[str, ...], worlds: tuple[str, ...]) -> list[Row]:
+    """All rows, with a progress bar on standard error where that is a terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from credit.bench.bias import cells, measure
+
+    todo = list(cells(methods, worlds))
+    console = stderr()
+    look = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    rows = []
+    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=len(todo))
+        for name, world, k in todo:
+            bar.update(task, description=name)
+            rows.append(measure(name, world, k))
+            bar.advance(task)
+    return rows
+
+
+def _table(rows: list[Row], score: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from credit.bench.bias_table import grid
+
+    worlds, lines = grid(rows, score, "{:.3g}")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(words(score), overflow="fold")
+    for world in worlds:
+        table.add_column(words(world), justify="right", overflow="fold")
+    for line in lines:
+        table.add_row(*map(words, line))
+    return table

@@ -1,0 +1,175 @@
+"""`credit bench snr`: signal to noise of one decision's advantage against trace length, beside its closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.reading import stderr, stdout, words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from credit.bench.snr import Report
+    from credit.bench.snr_schemes import Scheme
+
+__all__ = ["snr"]
+
+NOTES = (
+    "cost is in rollouts a trace; what a critic's training took is not in it",
+    "thin logs: one action stands for all decisions of an agent, which a broadcast treats alike",
+)
+
+
+def _whole_numbers(ctx: click.Context, param: click.Parameter, given: str | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    try:
+        return tuple(dict.fromkeys(int(text) for text in given.split(",")))
+    except ValueError as error:
+        raise click.BadParameter(f"{given!r}; expected whole numbers with commas between, as 10,100,1000") from error
+
+
+@click.command(short_help="Signal to noise against trace length.")
+@click.option(
+    "--method", "-m", "names", multiple=True, metavar="NAME", help="A scheme, a method, or your own as module:function."
+)
+@click.option("--all", "all_", is_flag=True, help="Every scheme and every method that the world's logs allow.")
+@click.option("--lengths", callback=_whole_numbers, metavar="T,T,...", help="Decisions of a trace: multiples of 10.")
+@click.option("--group-size", "groups", callback=_whole_numbers, default="8", show_default=True, metavar="K,...")
+@click.option("--quick", is_flag=True, help="Fewer draws, and T up to 1,000: about half a minute.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for snr.json, snr.parquet and the figures; a run that was stopped goes on from what is there.",
+)
+@click.option("--seed", default=0, show_default=True, help="Of everything that is drawn.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def snr(
+    names: tuple[str, ...],
+    all_: bool,
+    lengths: tuple[int, ...] | None,
+    groups: tuple[int, ...],
+    quick: bool,
+    output: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Measure how the signal of one decision drowns as traces grow, for each way to assign credit.
+
+    In a world of independent decisions, with 99 % bands, closed forms, fitted slopes, and the cost of the evidence.
+    """
+    from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
+
+    report = run(
+        _schemes(names, all_),
+        lengths=lengths or (QUICK_LENGTHS if quick else LENGTHS),
+        groups=groups,
+        effort=QUICK if quick else FULL,
+        seed=seed,
+        folder=None if output is None else output / "points",
+        progress=_bar,
+    )
+    if output is not None:
+        _write(report, output)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(report.json())))
+        return
+    for group in groups:
+        stdout().print(_table(report, group))
+    for line in NOTES:
+        stdout().print(line, soft_wrap=True)
+    if all_:
+        for name, why in report.left_out.items():
+            stdout().print(words(f"{name} is left out: it {why}"), soft_wrap=True)
+
+
+def _schemes(names: tuple[str, ...], all_: bool) -> list[Scheme]:
+    from credit.bench.snr_schemes import SCHEMES, registered, scheme_of
+
+    chosen = [scheme_of(name) for name in names]
+    if all_ or not names:
+        chosen = [*SCHEMES.values(), *chosen]
+    if all_:
+        chosen += registered().values()
+    return list({scheme.name: scheme for scheme in chosen}.values())
+
+
+def _bar(todo: list[Any]) -> Iterator[Any]:
+    """A progress bar on standard error where that is a terminal; it says which scheme goes how far."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = stderr()
+    look = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=len(todo))
+        for job in todo:
+            bar.update(task, description=f"{job[0].name}, T = {job[1]:,}")
+            yield job
+            bar.advance(task)
+
+
+def _write(report: Report, folder: Path) -> None:
+    import msgspec
+
+    from credit.cli.shared.outputs import save_picture, save_table
+    from credit.plot import draw_snr_report
+    from graphs.atomic import atomic_write
+
+    with atomic_write(folder / "snr.json") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(report.json())))
+    save_table(report.table(), folder / "snr.parquet")
+    if not report.fits:
+        return  # one point a scheme is no curve
+    for name, figure in (("snr", draw_snr_report(report)), ("snr-cost", draw_snr_report(report, equal_cost=True))):
+        for suffix in (".svg", ".png"):
+            save_picture(figure, folder / f"{name}{suffix}")
+
+
+def _table(report: Report, group: int) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    points = [p for p in report.points if p.group == group]
+    lengths = sorted({p.length for p in points})
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"SNR, groups of {group}", title_justify="left")
+    for column in ("scheme", *(f"T = {length:,}" for length in lengths), "slope", "closed form", "cost at the last T"):
+        table.add_column(column, justify="left" if column == "scheme" else "right")
+    for name in dict.fromkeys(p.scheme for p in points):
+        mine = {p.length: p for p in points if p.scheme == name}
+        line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
+        cells = [_cell(mine[length].snr, mine[length].agrees) if length in mine else "" for length in lengths]
+        slope = "" if line is None else f"{line.slope:+z.3f} ± {line.half_width:.3f}"
+        form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
+        last = mine[max(mine)]
+        table.add_row(words(name), *cells, slope, form, f"{last.cost:,.0f}")
+    fitted = min(max(lengths), 10_000)
+    table.caption = (
+        f"* the closed form lies outside the 99 % band; slopes are of log SNR on log T, up to T = {fitted:,}"
+    )
+    table.caption_justify = "left"
+    return table
+
+
+def _cell(snr: float, agrees: bool | None) -> str:
+    return f"{snr:.3g}{'*' if agrees is False else ''}"

@@ -1,0 +1,140 @@
+"""`credit audit`: what adding methods up would have paid, beside the ledger."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.claims import Asked, makes_ledger, takes_claims
+from credit.cli.shared.outputs import output_option, save_table
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+from graphs.text import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from credit.ledger.auditing import Audit
+    from estimators.base import Credit
+    from graphs.traces.batch import Traces
+
+__all__ = ["audit"]
+
+
+@click.command(short_help="What adding methods up would pay.")
+@reads_logs()
+@takes_claims
+@makes_ledger
+@output_option("Also write every payment: .parquet, .csv, .jsonl or .arrow.")
+@click.option(
+    "--level",
+    default="event",
+    show_default=True,
+    type=click.Choice(["trace", "event"]),
+    help="A row of --output for each of these.",
+)
+@click.option("--worst", default=10, show_default=True, type=click.IntRange(0), help="Traces and events to name.")
+@allow_bad
+@json_option
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    asked: Asked,
+    making: dict[str, Any],
+    output: Path | None,
+    level: str,
+    worst: int,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Say what adding the claims up would have paid, what was paid twice, and what the ledger pays instead."""
+    if output is None and ctx.get_parameter_source("level") is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--level is of the rows of --output; expected --output FILE with it")
+    asked.check()
+    from credit.cli.shared.composing import compose_claims, total_of
+    from credit.ledger.auditing import audit as add_up
+
+    traces = read_traces(paths, **reading)
+    traces, claims = asked.run(traces)
+    ledger = compose_claims(traces, claims, **making)
+    found = add_up(traces.graph, total_of(traces), claims, ledger=ledger)
+    if as_json:
+        print_json(found.as_json(traces))
+    else:
+        _print(stdout(), traces, claims, found, worst)
+    if output is not None:
+        save_table(found.table(traces) if level == "event" else found.trace_table(traces), output)
+    leave(ctx, traces, allow_bad)
+
+
+def _print(console: Console, traces: Traces, claims: dict[str, Credit], found: Audit, worst: int) -> None:
+    import numpy as np
+
+    n = traces.sizes.events
+    paid, twice = int(np.sum(found.times[:n] > 0)), int(np.sum(found.twice[:n]))
+    size = float(np.abs(np.asarray(found.ledger.reward, np.float64)).sum())
+    console.print(words("Claims, added up", "bold"))
+    console.print(_claims(claims, found))
+    console.print()
+    if math.isfinite(found.ratio):
+        console.print(f"overcount: Σ|claims| is {found.ratio:.3g} times Σ|R| = {size:.6g}", soft_wrap=True)
+    else:
+        console.print("overcount: there is no reward to hold the claims against: Σ|R| is 0", soft_wrap=True)
+    console.print(f"paid: {counted(paid, 'action')}, {twice} of them more than once", soft_wrap=True)
+    if worst and twice:
+        console.print()
+        console.print(words("Actions paid more than once, the most first", "bold"))
+        console.print(_events(traces, found, worst))
+    if worst:
+        console.print()
+        console.print(words("Traces, the most overcounted first, and their ledgers", "bold"))
+        console.print(_traces(traces, found, worst))
+
+
+def _claims(claims: dict[str, Credit], found: Audit) -> Table:
+    import numpy as np
+
+    table = plain_table("claim", "estimates", "per", "#Σ|claim|", "#Σ claim", "in the ledger")
+    for name, row in zip(found.claims, found.payments, strict=True):
+        claim = claims[name]
+        part = found.refused.get(name) or "takes part"
+        numbers = (f"{np.abs(row).sum():.6g}", f"{row.sum():z.6g}")
+        table.add_row(words(name), claim.estimand, claim.unit, *numbers, words(part))
+    return table
+
+
+def _events(traces: Traces, found: Audit, worst: int) -> Table:
+    import numpy as np
+
+    n = traces.sizes.events
+    weight = np.where(found.twice[:n], np.abs(found.payments[:, :n]).sum(axis=0), -1)
+    order = np.argsort(-weight, kind="stable")[: min(worst, int(found.twice[:n].sum()))]
+    table = plain_table("trace", "event", "agent", *(f"#{name}" for name in found.claims), "#added up", "#ledger")
+    trace, agent = np.asarray(traces.graph.trace_ids), np.asarray(traces.graph.agent_ids)
+    for event in order:
+        place = (
+            traces.traces["trace"][int(trace[event])].as_py(),
+            traces.events["event"][int(event)].as_py(),
+            traces.agents["agent"][int(agent[event])].as_py(),
+        )
+        numbers = (*found.payments[:, event], found.naive[event], float(found.ledger.increments[event]))
+        table.add_row(*map(words, place), *(f"{x:z.4g}" for x in numbers))
+    return table
+
+
+def _traces(traces: Traces, found: Audit, worst: int) -> Table:
+    columns = ("reward", "naive", "claimed", "overcount", "events_paid_twice", "expected", "increments", "unexplained")
+    titles = ("R", "added up", "Σ|claims|", "overcount", "paid twice", "expected", "increments", "unexplained")
+    table = plain_table("trace", *(f"#{title}" for title in titles))
+    rows = found.trace_table(traces).to_pylist()
+    known = [row for row in rows if row["overcount"] is not None]
+    known.sort(key=lambda row: (-row["overcount"], -row["claimed"]))  # where R is 0, by what was paid for it
+    for row in known[:worst]:
+        table.add_row(words(row["trace"]), *(f"{row[column]:z.4g}" for column in columns))
+    return table

@@ -1,0 +1,175 @@
+"""`credit compose`: several methods as one ledger that adds up to the reward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.answers import leave
+from credit.cli.shared.claims import Asked, makes_ledger, takes_claims
+from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table, table_path
+from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
+from graphs.text import counted
+
+if TYPE_CHECKING:
+    from credit.ledger import Ledger
+    from estimators.base import Credit
+    from graphs.traces.batch import Traces
+
+__all__ = ["compose"]
+
+
+@click.command(short_help="Write the ledger of several methods.")
+@reads_logs()
+@takes_claims
+@makes_ledger
+@output_option("File of the ledger: .parquet, .csv, .jsonl or .arrow.", required=True)
+@click.option(
+    "--level",
+    default="event",
+    show_default=True,
+    type=click.Choice(["trace", "role", "agent", "turn", "event"]),
+    help="A row for each unit of this level.",
+)
+@click.option("--advantage", type=click.Choice(["control", "entry", "even"]), help="Also make advantages to train on.")
+@click.option(
+    "--advantages-to", "target", metavar="FILE", callback=table_path, type=click.Path(dir_okay=False, path_type=Path),
+    help="File of the advantages, as `credit assign` writes it.",
+)  # fmt: skip
+@click.option(
+    "--channel",
+    "channels",
+    multiple=True,
+    metavar="NAME=WEIGHT",
+    help="A reward of the log and its weight; NAME=START..END/STEPS anneals it.",
+)
+@click.option("--step", default=0, show_default=True, type=click.IntRange(0), help="Of training, for annealed weights.")
+@click.option("--scale", metavar="NAME", help="Divide the advantages last: agent_name, role_name, or a method.")
+@click.option(
+    "--decided-before",
+    "before",
+    multiple=True,
+    metavar="METHOD",
+    help="You vouch that which events carry its claim was decided before they chose; may be repeated.",
+)
+@picture_option
+@click.option("--trace", "drawn", metavar="ID", help="The trace to draw; by default the first that has a reward.")
+@allow_bad
+@click.pass_context
+def compose(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    asked: Asked,
+    making: dict[str, Any],
+    output: Path,
+    level: Any,
+    advantage: Any,
+    target: Path | None,
+    channels: tuple[str, ...],
+    step: int,
+    scale: str | None,
+    before: tuple[str, ...],
+    plot: Path | None,
+    drawn: str | None,
+    allow_bad: bool,
+    **reading: Any,
+) -> None:
+    """Write a table of entries that sum to each trace's reward, exactly, with nothing paid twice."""
+    if (advantage is None) != (target is None):
+        raise click.UsageError("--advantage and --advantages-to go together: which advantages, and the file to write")
+    if (scale is not None or before) and advantage is None:
+        raise click.UsageError("--scale and --decided-before are of advantages; expected --advantage with them")
+    if before and advantage != "control":
+        raise click.UsageError(f"--decided-before is of --advantage control; --advantage is {advantage}")
+    if step and not channels:
+        raise click.UsageError("--step anneals the weights of channels; expected --channel with it")
+    if drawn is not None and plot is None:
+        raise click.UsageError("--trace says which trace to draw; expected --plot FILE with it")
+    asked.check()
+    if channels and (asked.files or making["expected"] == "value"):
+        raise click.UsageError("--channel runs methods on each reward; --judgements and --expected value go without it")
+    from credit.cli.shared.composing import compose_channels, compose_claims, parse_channels
+
+    weights = parse_channels(channels, step)
+    traces = read_traces(paths, **reading)
+    shown = None if drawn is None else traces.index(drawn)
+    claims: dict[str, Credit] = {}
+    if weights:
+        outcome = reading["reward_channel"]
+        making.pop("expected")
+        ledger = compose_channels(traces, weights, asked, outcome=outcome, **making)
+    else:
+        traces, claims = asked.run(traces)
+        ledger = compose_claims(traces, claims, **making)
+    signal = None
+    if advantage is not None:
+        vouched = [source for name in before for source in _sources(name, claims, ledger, weights)]
+        signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=tuple(vouched))
+    save_table(ledger.table(traces, level), output)
+    if plot is not None:
+        from credit.plot import draw_ledger
+
+        first = int(ledger.scored.argmax())  # the first trace, if none has a reward: drawing it says so
+        save_picture(draw_ledger(traces, ledger, first if shown is None else shown), plot)
+    console = stderr()
+    for name, weight in weights.items():
+        console.print(words(f"channel {name}: weight {weight:.6g}"), soft_wrap=True)
+    for line in summary(traces, ledger):
+        console.print(words(line), soft_wrap=True)
+    if signal is not None and target is not None:
+        from credit.tables.advantages import table
+
+        save_table(table(traces, signal.credit), target)
+        for line in str(signal).splitlines():
+            console.print(words(line), soft_wrap=True)
+    leave(ctx, traces, allow_bad)
+
+
+def _scale(name: str | None, claims: dict[str, Any]) -> Any:
+    """A method of the command line by its name there, else what the ledger makes of the name."""
+    return claims.get(name, name) if name is not None else None
+
+
+def _sources(name: str, claims: dict[str, Credit], ledger: Ledger, weights: dict[str, float]) -> list[str]:
+    """The sources of a ledger that a name of the command line stands for: one, or one a channel.
+
+    Raises:
+      CreditError: none does.
+    """
+    found = [claims[name].source] if name in claims else []
+    if weights:
+        known = [*(claim.source for claim in ledger.claims), *ledger.refused]
+        found = [source for source in dict.fromkeys(known) if source in {f"{channel}/{name}" for channel in weights}]
+    if not found:
+        from graphs.errors import CreditError
+
+        raise CreditError(f"--decided-before names {name!r}; expected one of --methods or of the judges")
+    return found
+
+
+def summary(traces: Traces, ledger: Ledger) -> list[str]:
+    """What a ledger rests on: who took part, who was refused and why, what nobody explains, which claims disagree."""
+    import numpy as np
+
+    n = traces.sizes
+    action = np.asarray(traces.graph.action_mask)[: n.events]
+    claimed = np.asarray(ledger.claimed)[: n.events]
+    scored = np.asarray(ledger.scored)[: n.traces]
+    lines = [
+        f"ledger by rule {ledger.rule!r}: {int(scored.sum())} of {counted(n.traces, 'trace')} with a reward, "
+        f"{int(claimed.sum())} of {counted(int(action.sum()), 'action')} with an entry"
+    ]
+    if ledger.claims:
+        lines.append(f"  took part: {', '.join(dict.fromkeys(claim.source for claim in ledger.claims))}")
+    for source, why in ledger.refused.items():
+        lines.append(f"  refused: {why}" if repr(source) in why else f"  refused: {source!r}: {why}")
+    if ledger.rule == "shares":
+        lines.append("  explained: not asked, since a split from the top down always comes to the whole reward")
+    elif np.isfinite(ledger.coverage):
+        lines.append(f"  explained: {ledger.coverage:.3f} of the variance of reward less what was expected")
+    for (a, b), chi in ledger.chi_squared.items():
+        if np.isfinite(chi):
+            lines.append(f"  chi squared of {a} and {b}: {chi:.2f}")
+    return [*lines, *(f"  look: {warning}" for warning in ledger.warnings)]

@@ -1,0 +1,98 @@
+"""`credit explain`: the receipt of one event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.claims import Asked, makes_ledger, takes_claims
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from credit.ledger.receipt import Receipt
+
+__all__ = ["explain"]
+
+
+ROUNDING = 1e-5  # what the grid of exact arithmetic may move, and nobody needs to be told
+
+
+@click.command(short_help="The receipt of one event.")
+@reads_logs()
+@takes_claims
+@makes_ledger
+@allow_bad
+@json_option
+@click.pass_context
+def explain(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    asked: Asked,
+    making: dict[str, Any],
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Say which claims touched an event, what each wanted, what it got, and why: PATH... TRACE EVENT.
+
+    TRACE is the id of a trace, EVENT the id of one of its events.
+    """
+    if len(paths) < 3:
+        raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
+    asked.check()
+    from credit.cli.shared.composing import compose_claims
+    from credit.ledger.receipt import event_index
+    from credit.ledger.receipt import explain as write_receipt
+
+    *logs, trace, event = paths
+    traces = read_traces(tuple(logs), **reading)
+    event_index(traces, trace, event)  # before methods run
+    traces, claims = asked.run(traces)
+    ledger = compose_claims(traces, claims, **making)
+    receipt = write_receipt(traces, trace, event, claims, ledger=ledger)
+    if as_json:
+        print_json(receipt.as_json())
+    else:
+        _print(stdout(), receipt)
+    leave(ctx, traces, allow_bad)
+
+
+def _print(console: Console, receipt: Receipt) -> None:
+    chosen = "an action" if receipt.action else "no action of the team's policy"
+    head = (
+        f"event {receipt.event} of trace {receipt.trace}: {receipt.type} by {receipt.agent} ({receipt.role}), {chosen}"
+    )
+    console.print(words(head, "bold"), soft_wrap=True)
+    if receipt.call:
+        console.print(words(f"its credit is looked up at the action that it came from: {receipt.call}"), soft_wrap=True)
+    console.print()
+    table = plain_table("claim", "estimates", "per", "#wanted", "#±", "#as increment", "#weight", "#got", "why")
+    for line in receipt.lines:
+        numbers = (line.wanted, line.stderr, line.increment, line.weight, line.got)
+        table.add_row(words(line.claim), line.estimand, line.unit, *map(_number, numbers), words(line.why))
+    console.print(table)
+    console.print()
+    if abs(receipt.rest) > ROUNDING * max(1.0, abs(receipt.entry)):
+        console.print(words(f"by rule {receipt.rule!r} and nobody's claim: {_number(receipt.rest)}"))
+    console.print(f"added up, the claims would pay {_number(receipt.naive)}; the ledger pays {_number(receipt.entry)}")
+    account = plain_table("account of the trace", "#amount")
+    for name, amount in (
+        ("expected at the start", receipt.expected),
+        ("this event", receipt.entry),
+        ("its other events", receipt.others),
+        ("outcome, after the last action", receipt.outcome),
+        ("unexplained", receipt.unexplained),
+        ("remainder of exact arithmetic", receipt.remainder),
+        ("reward", receipt.reward),
+    ):
+        account.add_row(name, _number(amount))
+    console.print()
+    console.print(account)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:z.6g}"

@@ -1,0 +1,67 @@
+"""`credit convert`: any format that reads, written in the native one, as OTLP, or as a cache of what was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from credit.cli.shared.answers import leave
+from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.reading import allow_bad, keep_logs, read_traces, reads_logs, stderr, words
+from graphs.text import counted
+
+__all__ = ["convert"]
+
+OTLP_FILES = ("spans.jsonl", "logs.jsonl")
+NATIVE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+
+
+@click.command(short_help="Rewrite logs in another format.")
+@reads_logs()
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    metavar="OUT",
+    type=click.Path(),
+    help="A .jsonl, .jsonl.gz or .jsonl.zst file; for cache, a .parquet file; for otlp, a folder.",
+)
+@click.option(
+    "--to",
+    type=click.Choice(["native", "otlp", "cache"]),
+    help="By default cache for a .parquet file, else native.",
+)
+@allow_bad
+@click.pass_context
+def convert(
+    ctx: click.Context, paths: tuple[str, ...], output: str, to: str | None, allow_bad: bool, **reading: Any
+) -> None:
+    """Write logs of any format in the native one, as OTLP, or as a Parquet cache that reads back fast."""
+    to = to or ("cache" if output.endswith(".parquet") else "native")
+    if to == "cache" and not output.endswith(".parquet"):
+        raise click.BadParameter(f"{output!r}; expected a name ending in .parquet", ctx=ctx)
+    if to == "native" and not output.endswith(NATIVE_SUFFIXES):
+        raise click.BadParameter(f"{output!r}; expected a name ending in {', '.join(NATIVE_SUFFIXES)}", ctx=ctx)
+    if to == "otlp":
+        for name in OTLP_FILES:
+            keep_logs(ctx, Path(output, name), "--output")
+    else:
+        check_folder(Path(output), "--output")
+    traces = read_traces(paths, **reading)
+    if to == "native":
+        from graphs.writers import native
+
+        native.write(traces, output)
+    elif to == "cache":
+        from graphs.traces.cache import write_cache
+
+        write_cache(traces, output)
+    else:
+        from graphs.writers import otlp
+
+        otlp.write(traces, output)
+    console = stderr()
+    console.print(words(f"wrote {counted(traces.sizes.traces, 'trace')} to {output}"), soft_wrap=True)
+    leave(ctx, traces, allow_bad)

@@ -1,0 +1,110 @@
+"""`credit validate`: what reads, what does not, and what the corpus can teach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.reading import SHOWN, allow_bad, exit_code, list_problems, read_traces, reads_logs, stdout, words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from credit.reports.corpus import Survey
+
+__all__ = ["validate"]
+
+
+@click.command(short_help="What reads, and what it can teach.")
+@reads_logs()
+@allow_bad
+@click.option("--all", "all_", is_flag=True, help="List every problem, not the first twenty.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
+@click.pass_context
+def validate(
+    ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, all_: bool, as_json: bool, **reading: Any
+) -> None:
+    """Say what reads, what does not and why, and which groups teach nothing."""
+    from credit.reports.corpus import survey
+
+    traces = read_traces(paths, **reading)
+    found = survey(traces)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(found.as_json())))
+    else:
+        console = stdout()
+        console.print(_table(found, reading["reward_channel"]))
+        for line in _advice(found, reading["reward_channel"]):
+            console.print(words(line), soft_wrap=True)
+        _list_names(console, "Groups with equal outcomes", (f"{g} (all {r:g})" for g, r in found.equal.items()))
+        _list_names(console, "Groups of one", found.singletons if found.singletons and found.groups > 1 else ())
+        _list_names(console, "Groups with fewer than two outcomes", found.unscored_groups)
+        _list_names(console, "Traces without outcome", found.unscored if len(found.unscored) < found.traces else ())
+        list_problems(found.problems, console, all_=all_)
+    ctx.exit(exit_code(traces, allow_bad))
+
+
+def _table(found: Survey, channel: str) -> Table:
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+
+    def row(name: str, value: object) -> None:
+        table.add_row(name, words(value))
+
+    sizes = ", ".join(f"{count} of {size}" for size, count in found.group_sizes.items())
+    channels = ", ".join(f"{name} ({count})" for name, count in found.reward_channels.items())
+    row("traces", found.traces)
+    row("formats", ", ".join(f"{name} ({count})" for name, count in found.formats.items()))
+    row("groups", f"{found.groups}; sizes: {sizes}")
+    row("  that teach", f"{found.teaching} of {found.groups}, with traces of different outcomes")
+    row("  equal outcomes", len(found.equal))
+    row("  of one trace", len(found.singletons))
+    if found.unscored_groups:
+        row("  too few outcomes", len(found.unscored_groups))
+    row("outcomes", f"{found.traces - len(found.unscored)} of {found.traces} traces, from reward {channel!r}")
+    row("rewards in the log", channels or "none")
+    row("events", found.events)
+    row("actions", f"{found.actions}; a trace has {found.actions_per_trace}")
+    row("agents", f"{found.agents}; a trace has {found.agents_per_trace}")
+    row("events per agent", found.events_per_agent)
+    tokens = found.tokens_per_trace
+    row("tokens generated", "not logged" if tokens is None else f"{tokens.total}; a trace has {tokens}")
+    row("evidence", ", ".join(f"{name} ({count})" for name, count in found.evidence.items()) or "none")
+    if found.ignored:
+        row("files passed over", len(found.ignored))
+    if found.problems:
+        row("problems", len(found.problems))
+    return table
+
+
+def _advice(found: Survey, channel: str) -> list[str]:
+    """What to do about a corpus that cannot teach."""
+    lines = []
+    if len(found.unscored) == found.traces:
+        others = [name for name in found.reward_channels if name != channel]
+        lines.append(
+            f"No trace has an outcome {channel!r}: pass --reward-channel with one of {', '.join(others)}"
+            if others
+            else "No trace has an outcome: pass --rewards FILE, a table with columns `trace` and `reward`"
+        )
+    if found.traces > 1 and len(found.singletons) == found.groups:
+        lines.append(
+            "Every group has one trace: if traces share tasks, pass --groups FILE, a table with `trace` and `group`"
+        )
+    return lines
+
+
+def _list_names(console: Console, title: str, names: Iterable[str]) -> None:
+    listed = list(names)
+    if not listed:
+        return
+    more = f", … and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+    console.print(words(f"{title}: {', '.join(listed[:SHOWN])}{more}"), soft_wrap=True)

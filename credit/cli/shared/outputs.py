@@ -1,0 +1,87 @@
+"""What commands that write beside their report share: a table by `--output`, a picture by `--plot`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.reading import stderr, words
+from graphs.text import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+__all__ = ["check_folder", "output_option", "picture_option", "save_picture", "save_table", "table_path"]
+
+PICTURES = (".svg", ".png", ".pdf")
+
+
+def output_option(help_: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--output FILE`, a table; a suffix that no writer has and a folder that is not there are found at once."""
+    return click.option(
+        "--output",
+        "-o",
+        required=required,
+        metavar="OUT",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=table_path,
+        help=help_,
+    )
+
+
+def picture_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--plot FILE`, a picture; a suffix that is none and a folder that is not there are found at once."""
+    return click.option(
+        "--plot",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=lambda context, parameter, path: _picture_path(path),
+        help="Also draw it: .svg, .png or .pdf.",
+    )(command)
+
+
+def save_table(table: pa.Table, path: Path) -> None:
+    """Write a table whole or not at all, and say so."""
+    from credit.tables.files import write_table
+
+    write_table(table, path)
+    stderr().print(words(f"wrote {counted(table.num_rows, 'row')} to {path}"), soft_wrap=True)
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a picture whole or not at all, and say so."""
+    from graphs.atomic import atomic_write
+
+    with atomic_write(path) as file:
+        figure.savefig(file, format=path.suffix.lstrip("."))
+    stderr().print(words(f"drew {path}"), soft_wrap=True)
+
+
+def table_path(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """A path that a table can be written to; checked before anything is read."""
+    if path is not None:
+        from credit.tables.files import table_writer
+
+        table_writer(path)
+        check_folder(path, parameter.opts[0])
+    return path
+
+
+def _picture_path(path: Path | None) -> Path | None:
+    if path is not None:
+        if path.suffix not in PICTURES:
+            raise click.BadParameter(
+                f"{str(path)!r}; expected a name ending in {', '.join(PICTURES)}", param_hint="--plot"
+            )
+        check_folder(path, "--plot")
+    return path
+
+
+def check_folder(path: Path, option: str) -> None:
+    """Refuse an output whose folder is not there, before anything is read."""
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"folder {str(path.parent)!r} does not exist", param_hint=option)

@@ -1,0 +1,254 @@
+"""What commands that read logs share: their options, reading with a progress bar, and lists of what was refused."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from graphs.errors import CreditError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from graphs.errors import Problem
+    from graphs.readers.common.source import Source
+    from graphs.traces.batch import Traces
+
+__all__ = [
+    "REFUSED",
+    "SHOWN",
+    "exit_code",
+    "keep_logs",
+    "list_problems",
+    "plain_table",
+    "read_traces",
+    "reads_logs",
+    "stderr",
+    "stdout",
+    "words",
+]
+
+SHOWN = 20  # problems and names listed before "…"
+REFUSED = 3
+CHANNEL = "team"  # the reward that is the outcome unless another is named, as of `graphs.readers.read`
+WIDTH = 120  # of tables where the output is no terminal
+
+
+def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command PATH... (`paths`) and the options of `graphs.readers.read` (keywords of `read_traces`)."""
+    options = (
+        click.argument("paths", metavar="PATH...", nargs=-1, required=required, type=click.Path(readable=False)),
+        click.option("--format", "format_", metavar="NAME", shell_complete=_formats, help="Format of all files."),
+        click.option("--columns", metavar="NAME=COLUMN,...", callback=_columns, help="Columns of a trainer's table."),
+        click.option(
+            "--rewards", type=_FILE, metavar="FILE", help="Outcomes kept elsewhere: a table with `trace` and `reward`."
+        ),
+        click.option(
+            "--groups", type=_FILE, metavar="FILE", help="Tasks kept elsewhere: a table with `trace` and `group`."
+        ),
+        click.option("--reward-channel", default=CHANNEL, show_default=True, help="The reward that is the outcome."),
+        click.option(
+            "--limit",
+            "limits",
+            multiple=True,
+            metavar="NAME=INTEGER",
+            help="Bound on what is read, from 1 to 10^18 - 1, as file-bytes=8000000000; may be repeated. NAME is "
+            "file-bytes, record-bytes, string-bytes, depth, events, edges, files or ratio.",
+        ),
+    )
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            _keep_inputs(click.get_current_context())
+            return command(*args, **kwargs)
+
+        for option in reversed(options):
+            checked = option(checked)
+        return checked
+
+    return decorate
+
+
+def _keep_inputs(context: click.Context) -> None:
+    """Refuse to write over a file that is read, by itself or in a folder, and to write two outputs into one file."""
+    files: dict[Path, str] = {}
+    options = [p for p in context.command.params if isinstance(p, click.Option) and isinstance(p.type, click.Path)]
+    for option in sorted(options, key=lambda p: not getattr(p.type, "exists", False)):
+        given = context.params.get(option.name or "")
+        for path in given if isinstance(given, tuple) else (given,):
+            if path is None or str(path) == "-":
+                continue
+            place, reads = Path(path).resolve(), getattr(option.type, "exists", False)
+            if not reads:
+                keep_logs(context, Path(path), option.opts[0])
+                if place in files:
+                    raise click.BadParameter(
+                        f"{str(path)!r} is {files[place]}; expected another file", param_hint=option.opts[0]
+                    )
+            files[place] = "an input" if reads else f"written by {option.opts[0]}"
+
+
+def keep_logs(context: click.Context, output: Path, option: str) -> None:
+    """Refuse an output that would take the place of a log that the command reads, by itself or in a folder."""
+    place = output.resolve()
+    inputs = [Path(path).resolve() for path in context.params["paths"] if path != "-"]
+    if place in inputs:
+        problem = "is an input"
+    elif any(log.is_dir() and log in place.parents for log in inputs) and _is_log(place):
+        problem = "is a log in a folder that is read"
+    else:
+        return
+    raise click.BadParameter(f"{str(output)!r} {problem}; expected another file", param_hint=option)
+
+
+def _is_log(path: Path) -> bool:
+    """Whether a file of a folder would be read as a log; tables that this library left there are not."""
+    from graphs.readers.common.results import is_result
+    from graphs.readers.common.source import Source, is_log
+
+    if not (path.is_file() and is_log(path)):
+        return False
+    source = Source(str(path), path)
+    return not is_result(source, source.head(1 << 16))
+
+
+_FILE = click.Path(exists=True, dir_okay=False)
+
+allow_bad = click.option("--allow-bad", is_flag=True, help="Exit with 0 although some traces were refused.")
+
+
+def _formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from graphs.readers import FORMATS
+
+    return [CompletionItem(name, help=text) for name, text in FORMATS.items() if name.startswith(incomplete)]
+
+
+def _columns(context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, str] | None:
+    """ "trace=traj_uid,group=uid" as a mapping."""
+    if given is None:
+        return None
+    columns: dict[str, str] = {}
+    for pair in given.split(","):
+        name, sign, column = pair.partition("=")
+        if not (name and sign and column) or name in columns:
+            raise click.BadParameter(f"{pair!r} in {given!r}; expected each NAME=COLUMN once, separated by commas")
+        columns[name] = column
+    return columns
+
+
+def stdout() -> Console:
+    """Where results go."""
+    return _console(stderr=False)
+
+
+def stderr() -> Console:
+    """Where progress, summaries and complaints go."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            """Let the door see it: Rich would leave by 1 at once."""
+            raise BrokenPipeError
+
+    console = Plain(stderr=stderr, highlight=False, emoji=False, markup=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    return console
+
+
+def words(text: object, style: str = "") -> Text:
+    """Text from a log, for a table or a line: control characters made visible, markup without effect."""
+    from rich.text import Text
+
+    from graphs.text import printable
+
+    return Text(printable(str(text)), style=style)
+
+
+def plain_table(*columns: str) -> Table:
+    """A table without lines; columns whose name begins with "#" hold numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        numbers = column.startswith("#")
+        header = words(column.removeprefix("#"))
+        table.add_column(header, justify="right" if numbers else "left", overflow="fold")
+    return table
+
+
+def read_traces(
+    paths: tuple[str, ...],
+    *,
+    format_: str | None,
+    columns: dict[str, str] | None,
+    rewards: str | None,
+    groups: str | None,
+    reward_channel: str,
+    limits: tuple[str, ...],
+) -> Traces:
+    """Read logs, with a progress bar on standard error where that is a terminal.
+
+    Raises:
+      NothingReadError, CreditError: as `graphs.readers.read`; or no trace has the reward that was asked for by name.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from graphs.readers import read
+    from graphs.traces.limits import Limits
+
+    bounds = Limits.parse(limits)
+    console = stderr()
+    look = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+
+        def opened(sources: Iterable[Source]) -> Iterator[Source]:
+            yield from bar.track(list(sources), description="opening files")
+            bar.add_task("reading traces", total=None)
+
+        traces = read(
+            *paths,
+            format=format_,
+            columns=columns,
+            rewards=rewards,
+            groups=groups,
+            reward=reward_channel,
+            limits=bounds,
+            progress=opened,
+        )
+    if reward_channel != CHANNEL and f"rewards.{reward_channel}" not in traces.evidence:
+        logged = [name.removeprefix("rewards.") for name in traces.evidence if name.startswith("rewards.")]
+        raise CreditError(f"no trace has a reward {reward_channel!r}; the logs have: {', '.join(logged) or 'none'}")
+    return traces
+
+
+def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool) -> None:
+    """Print what was refused: how many of each kind, then one line each, the first twenty unless all are asked for."""
+    if not problems:
+        return
+    from credit.reports.corpus import count_kinds
+
+    kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(problems).items())
+    console.print(words(f"problems ({len(problems)}): {kinds}"), soft_wrap=True)
+    shown = problems if all_ else problems[:SHOWN]
+    for problem in shown:
+        console.print(words(f"  {problem}"), soft_wrap=True)
+    if len(shown) < len(problems):
+        console.print(f"  … and {len(problems) - len(shown)} more; `credit validate --all` lists them", soft_wrap=True)
+
+
+def exit_code(traces: Traces, allow_bad: bool) -> int:
+    """3 where something was refused, unless that is allowed."""
+    return REFUSED if traces.problems and not allow_bad else 0

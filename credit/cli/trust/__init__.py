@@ -1,0 +1,1 @@
+"""Commands that list, choose, compare and score methods."""

@@ -1,0 +1,56 @@
+"""`credit choose`: which methods these logs call for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from credit.methods.advice import Advice
+
+__all__ = ["choose"]
+
+
+@click.command(short_help="Which methods logs call for.")
+@reads_logs()
+@allow_bad
+@json_option
+@click.pass_context
+def choose(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
+    """Say, unit by unit, which method the logs' evidence allows, what better ones would need, and what to run."""
+    from credit.methods.advice import choose as go_through
+
+    traces = read_traces(paths, **reading)
+    advice = go_through(traces)
+    if as_json:
+        print_json(advice.as_json())
+    else:
+        _print(stdout(), advice)
+    leave(ctx, traces, allow_bad)
+
+
+def _print(console: Console, advice: Advice) -> None:
+    table = plain_table("unit", "in the logs", "method", "what it is, or why none")
+    for branch in advice.branches:
+        table.add_row(branch.unit, words(branch.found), branch.method or "–", words(branch.why))
+    console.print(table)
+    better: dict[tuple[str, str], list[str]] = {}
+    for branch in advice.branches:
+        for method, need in branch.needs.items():
+            better.setdefault((method, need), []).append(branch.unit)
+    if better:
+        console.print()
+        needs = plain_table("better for", "method", "would need")
+        for (method, need), units in better.items():
+            needs.add_row(", ".join(units), method, words(need))
+        console.print(needs)
+    console.print()
+    for line in advice.warnings:
+        console.print(words(line), soft_wrap=True)
+    console.print(words(f"run: {advice.command}" if advice.command else "nothing can be computed"), soft_wrap=True)

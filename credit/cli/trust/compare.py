@@ -1,0 +1,118 @@
+"""`credit compare`: the same logs under several methods, side by side."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.claims import Asked, takes_claims
+from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from rich.console import Console
+    from rich.table import Table
+
+    from credit.reports.comparison import Comparison
+
+__all__ = ["compare"]
+
+MOST = 7  # roles or kinds that have a column
+
+
+@click.command(short_help="Lay methods side by side.")
+@reads_logs()
+@takes_claims
+@output_option("Also write the advantages of all methods: .parquet, .csv, .jsonl or .arrow.")
+@picture_option
+@click.option("--worst", default=10, show_default=True, type=click.IntRange(0), help="Disagreements to name.")
+@allow_bad
+@json_option
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    asked: Asked,
+    output: Path | None,
+    plot: Path | None,
+    worst: int,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Say how far methods agree on the same logs, whom each of them moves, and where they differ most."""
+    from credit.reports.comparison import compare as side_by_side
+
+    asked.check(least=2)
+    traces = read_traces(paths, **reading)
+    traces, claims = asked.run(traces)
+    found = side_by_side(traces, claims, worst=worst)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        _print(stdout(), found)
+    if output is not None:
+        save_table(found.events, output)
+    if plot is not None:
+        from credit.plot import draw_comparison
+
+        save_picture(draw_comparison(found), plot)
+    leave(ctx, traces, allow_bad)
+
+
+def _print(console: Console, found: Comparison) -> None:
+    for title, table in (
+        ("Rank correlation of advantages (Spearman, ties at their mean rank)", _matrix(found, found.correlation)),
+        ("The same among the actions of a trace", _matrix(found, found.within)),
+        ("Part of Σ|credit − baseline| by role", _shares(found, found.roles, found.by_role, found.actions_by_role)),
+        ("The same by kind of decision", _shares(found, found.kinds, found.by_kind, found.actions_by_kind)),
+    ):
+        console.print(words(title, "bold"))
+        console.print(table)
+        console.print()
+    if len(found.disagreements):
+        console.print(words("Where they differ most, one action a trace", "bold"))
+        console.print(_worst(found))
+
+
+def _number(value: float) -> str:
+    return f"{value:z.2f}" if math.isfinite(value) else "–"
+
+
+def _matrix(found: Comparison, values: np.ndarray) -> Table:
+    table = plain_table("", *(f"#{i + 1}" for i in range(len(found.methods))), "#actions")
+    for i, name in enumerate(found.methods):
+        table.add_row(words(f"{i + 1} {name}"), *map(_number, values[i]), str(found.answered[i]))
+    return table
+
+
+def _shares(found: Comparison, names: Sequence[str], shares: np.ndarray, actions: np.ndarray) -> Table:
+    """Parts that anybody has, the largest by name and first."""
+    import numpy as np
+
+    largest = np.nan_to_num(np.vstack([actions, shares])).max(axis=0)
+    order = [i for i in np.argsort(-largest, kind="stable") if largest[i] > 0]
+    shown, rest = order[:MOST], order[MOST:]
+    table = plain_table("", *(f"#{names[i]}" for i in shown), *([f"#{len(rest)} more"] if rest else []))
+    for name, row in (("actions", actions), *zip(found.methods, shares, strict=True)):
+        parts = [row[i] for i in shown] + ([row[rest].sum()] if rest else [])
+        table.add_row(words(name), *map(_number, parts))
+    return table
+
+
+def _worst(found: Comparison) -> Table:
+    import pyarrow as pa
+
+    shift = found.events.num_columns - len(found.methods)
+    table = plain_table("trace", "event", "agent", "type", *(f"#{name}" for name in found.methods))
+    for row in found.events.take(pa.array(found.disagreements)).to_pylist():
+        numbers = ["–" if value is None else f"{value:z.3g}" for value in list(row.values())[shift:]]
+        table.add_row(*(words(row[name]) for name in ("trace", "event", "agent", "type")), *numbers)
+    return table

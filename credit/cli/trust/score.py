@@ -1,0 +1,114 @@
+"""`credit score`: is a method's credit to be trusted? Blame: does it find the step and the agent that people blame?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.advantages.assign import method_option, method_options
+from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stdout, words
+from credit.cli.trust.score_reliability import reliability
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from credit.reports.blame import Score
+    from estimators.base import Credit
+    from graphs.traces.batch import Traces
+
+__all__ = ["score"]
+
+
+@click.group(short_help="Hold credit against what people say, and against itself.")
+def score() -> None:
+    """Hold credit against what people say, and against itself."""
+
+
+score.add_command(reliability)
+
+
+@score.command(short_help="Rank of the blamed agent and step.")
+@reads_logs()
+@method_option
+@method_options
+@allow_bad
+@json_option
+@click.pass_context
+def blame(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    method: str,
+    given: tuple[str, ...],
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Rank the blamed agent and step of labelled runs by a method's credit, beside priors that know nothing."""
+    from credit.methods.running import parse_options, run_method
+    from credit.reports.blame import blame_cases, method_scores, prior_scores
+
+    parse_options(method, given)
+    traces = read_traces(paths, **reading)
+    cases = blame_cases(traces)
+    credit = run_method(traces, method, given)
+    scores = [*method_scores(cases, credit, method), *prior_scores(cases)]
+    silence = _silence(traces, method, credit)
+    if as_json:
+        import dataclasses
+
+        rows = [dataclasses.asdict(row) for row in scores]
+        print_json({"scores": rows, "says": silence})
+    else:
+        stdout().print(_table(scores))
+        for line in silence:
+            stdout().print(words(line), soft_wrap=True)
+    leave(ctx, traces, allow_bad)
+
+
+def _table(scores: list[Score]) -> Table:
+    from rich.table import Table
+
+    table = Table("target", "by", "runs", "named first", "mean rank", box=None, pad_edge=False)
+    for row in sorted(scores, key=lambda row: row.target, reverse=True):
+        hits = f"{row.hits:.3f} ± {row.hits_interval:.3f}"
+        rank = f"{row.rank:.3f} ± {row.rank_interval:.3f}"
+        table.add_row(*map(words, (row.target, row.name, str(row.cases), hits, rank)))
+    return table
+
+
+def _silence(traces: Traces, method: str, credit: Credit) -> list[str]:
+    """Why a method that gives every action the same number is no better than chance, and which could be."""
+    import numpy as np
+
+    from credit.methods.availability import availability
+    from credit.methods.registry import METHODS
+
+    n = traces.sizes
+    action = np.flatnonzero(traces.graph.action_mask[: n.events])
+    advantage = np.where(np.asarray(credit.valid), np.asarray(credit.advantage), 0.0)[action]
+    trace = np.asarray(traces.graph.trace_ids)[action]
+    low, high = np.full(n.traces, np.inf), np.full(n.traces, -np.inf)
+    np.minimum.at(low, trace, advantage)
+    np.maximum.at(high, trace, advantage)
+    flat = int(np.sum(low == high))
+    lines = []
+    if flat:
+        lines.append(f"{method} gives all actions of a run one number in {flat} of {n.traces} runs: chance there")
+    outcomes = np.asarray(traces.reward)[: n.traces]
+    groups = np.bincount(np.asarray(traces.graph.group_ids)[: n.traces])
+    alone = int(np.sum(groups == 1))
+    if len(np.unique(outcomes[np.isfinite(outcomes)])) == 1:
+        lines.append(
+            f"every run has outcome {outcomes[np.isfinite(outcomes)][0]:g}, and {alone} of {len(groups)} groups have "
+            "a single run: methods that compare outcomes within groups say nothing here"
+        )
+        needy = {
+            name: " and ".join(METHODS[name].needs)
+            for name, state in availability(traces).items()
+            if name in METHODS and state.state == "missing"
+        }
+        if needy:
+            lines.append("methods that could, given evidence: " + ", ".join(f"{k} ({v})" for k, v in needy.items()))
+    return lines

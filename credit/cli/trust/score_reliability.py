@@ -1,0 +1,107 @@
+"""`credit score reliability`: do two halves of the logs give the same credit?"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.advantages.assign import evidence_option, method_option, method_options
+from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stdout, words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from credit.reports.reliability import By, Halves, Reliability
+    from estimators.base import Credit
+    from graphs.traces.batch import Traces
+
+__all__ = ["reliability"]
+
+KINDS = ("tool", "agent", "role", "type")
+HALVES: tuple[Halves, ...] = ("groups", "traces")
+
+
+@click.command(short_help="Agreement between halves of the logs.")
+@reads_logs()
+@method_option
+@method_options
+@evidence_option
+@click.option("--by", type=click.Choice(KINDS), default="tool", show_default=True, help="What a kind of action is.")
+@click.option("--splits", type=click.IntRange(1), default=20, show_default=True, help="Random splits to average.")
+@click.option("--seed", default=0, show_default=True, help="Of splits and intervals.")
+@allow_bad
+@json_option
+@click.pass_context
+def reliability(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    method: str,
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    by: By,
+    splits: int,
+    seed: int,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Split the logs in two at random, assign credit in each half alone, and see how well the halves agree.
+
+    Tasks are split, and the traces of each task. The numbers compared are mean advantages of kinds of action.
+    """
+    from credit.methods.running import parse_options, run_method
+    from graphs.errors import CreditError
+
+    parse_options(method, given)
+    traces = read_traces(paths, **reading)
+
+    def run(half: Traces) -> Credit:
+        return run_method(half, method, given, also)
+
+    found = {halves: _agreement(traces, run, by, halves, splits, seed) for halves in HALVES}
+    if all(isinstance(r, str) for r in found.values()):
+        raise CreditError("; ".join(f"halves of {halves}: {why}" for halves, why in found.items()))
+    if as_json:
+        plain = {k: v if isinstance(v, str) else dataclasses.asdict(v) for k, v in found.items()}
+        print_json({"method": method, "by": by, "halves": plain})
+    else:
+        from rich.table import Table
+
+        table = Table(
+            "halves of", "agreement", "95 % interval", "of the whole", "numbers", "tasks", box=None, pad_edge=False
+        )
+        for halves, r in found.items():
+            if isinstance(r, str):
+                table.add_row(halves, words(r))
+                continue
+            interval = f"{_number(r.low)} to {_number(r.high)}" if math.isfinite(r.low) else "–"
+            numbers = (_number(r.agreement), interval, _number(r.stepped_up), f"{r.units:.0f}", str(r.groups))
+            table.add_row(halves, *numbers)
+        stdout().print(table)
+        if any(not isinstance(r, str) and math.isnan(r.stepped_up) for r in found.values()):
+            why = "of the whole: – where halves do not agree, since an agreement of 0 or less cannot be stepped up"
+            stdout().print(why, soft_wrap=True)
+    leave(ctx, traces, allow_bad)
+
+
+def _number(value: float) -> str:
+    return f"{value:+z.2f}" if math.isfinite(value) else "–"
+
+
+def _agreement(
+    traces: Traces, run: Callable[[Traces], Credit], by: By, halves: Halves, splits: int, seed: int
+) -> Reliability | str:
+    """How well the halves agree, or why these logs cannot tell."""
+    from credit.reports.reliability import SplitError, reliability
+
+    try:
+        found = reliability(traces, run, by=by, halves=halves, splits=splits, seed=seed)
+    except SplitError as error:
+        return str(error)
+    if math.isnan(found.agreement):
+        return f"not every split has 3 numbers in common that differ; on average they have {found.units:.0f}"
+    return found

@@ -1,0 +1,222 @@
+"""The demonstration: a whole run on logs of a world whose true credit is known.
+
+Sample a world, write its traces in two formats, read both back, assign credit, and hold it against the truth.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+from rich.table import Table
+
+from credit.plot import draw_trace
+from credit.reports.ranks import correlation, mean_ranks
+from credit.tables.advantages import table
+from credit.tables.files import write_table
+from estimators import Credit, rloo
+from graphs.atomic import atomic_write
+from graphs.errors import CreditError
+from graphs.event_graph import EventType
+from graphs.readers import read
+from graphs.traces.batch import Traces
+from graphs.worlds import Episodes, Truth, World
+from graphs.writers import native, otlp
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Comparison", "DemoResult", "compare", "run"]
+
+TRACES = 80  # ten groups of eight, two of each of the world's five tasks
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """How much of the true increments an advantage tells; NaN where one of the two does not vary.
+
+    Attributes:
+      rank_correlation: Spearman's, over valid actions.
+      variance_share: squared correlation over valid actions: the share of the increments' variance that the advantage
+        explains under the most favourable scale.
+      trace_share: the same with one number a trace: the mean advantage of its actions against R - V0.
+      same_sign: among valid actions where neither is 0, the share whose signs agree.
+      silent_groups: groups in which every advantage is 0: they teach nothing.
+    """
+
+    rank_correlation: float
+    variance_share: float
+    trace_share: float
+    same_sign: float
+    silent_groups: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class DemoResult:
+    """What the demonstration made.
+
+    Attributes:
+      traces: the batch.
+      credit: the method's result.
+      increments: float [E], the true ones.
+      comparison: how the two compare.
+      shown: row of the trace that was printed and drawn.
+      files: what was written.
+    """
+
+    traces: Traces
+    credit: Credit
+    increments: np.ndarray
+    comparison: Comparison
+    shown: int
+    files: tuple[Path, ...]
+
+
+def run(console: Console, out: str | Path, seed: int = 0) -> DemoResult:
+    """Run the demonstration and print its tables to `console`.
+
+    Writes `traces.jsonl` (native format), `otlp/` (OpenTelemetry), `advantages.parquet` and `trace.svg` to `out`.
+
+    Args:
+      console: where tables go; its markup may be on or off.
+      out: a folder; created if it is not there.
+      seed: of the world's draws.
+
+    Raises:
+      CreditError: a format did not give back the same graph, rewards or advantages.
+      MissingExtraError: matplotlib is not installed.
+      OSError: the folder cannot be written to.
+    """
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    world = World()
+    episodes = world.sample(jax.random.key(seed), TRACES)
+    truth = world.increments(episodes)
+    traces = world.traces(episodes, truth)
+    credit = rloo(traces.graph, traces.reward)
+    native.write(traces, out / "traces.jsonl")
+    otlp.write(traces, out / "otlp")
+    for written in (out / "traces.jsonl", out / "otlp"):
+        _require_same(traces, credit, written)
+    write_table(table(traces, credit), out / "advantages.parquet")
+
+    increments = truth.flat(traces.graph.num_events)
+    gain = np.pad(np.asarray(episodes.reward - truth.expected, np.float64), (0, traces.graph.num_traces - TRACES))
+    comparison = compare(traces, credit, increments, gain)
+    shown = _telling_trace(traces, credit)
+    figure = draw_trace(traces, shown, np.asarray(credit.advantage), label="advantage (rloo)")
+    with atomic_write(out / "trace.svg") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})
+
+    console.print(
+        f"{traces!r}\nwritten as native and OTLP, read back: graphs, rewards and advantages are bit-identical\n"
+    )
+    console.print(_trace_table(world, episodes, truth, traces, credit, shown))
+    console.print(_account(episodes, truth, shown))
+    console.print(_summary(traces, comparison))
+    files = tuple(out / name for name in ("traces.jsonl", "otlp", "advantages.parquet", "trace.svg"))
+    console.print("\nwrote " + ", ".join(map(str, files)), soft_wrap=True)
+    return DemoResult(traces, credit, increments, comparison, shown, files)
+
+
+def compare(traces: Traces, credit: Credit, increments: np.ndarray, gain: np.ndarray) -> Comparison:
+    """Hold an advantage against true increments [E] and true gains R - V0 [T]."""
+    advantage = np.asarray(credit.advantage, np.float64)
+    valid = np.asarray(credit.valid)
+    a, d = advantage[valid], np.asarray(increments, np.float64)[valid]
+    trace = np.asarray(traces.graph.trace_ids)[valid]
+    group = np.asarray(traces.graph.group_ids)[trace]
+    count = np.bincount(trace, minlength=len(gain))
+    mean = np.bincount(trace, a, len(gain))[count > 0] / count[count > 0]
+    both = (a != 0) & (d != 0)
+    names = traces.traces["group"].to_pylist()
+    first = {int(g): name for g, name in zip(np.asarray(traces.graph.group_ids)[: len(names)], names, strict=True)}
+    taught = set(group[a != 0].tolist())
+    return Comparison(
+        rank_correlation=correlation(mean_ranks(a), mean_ranks(d)),
+        variance_share=correlation(a, d) ** 2,
+        trace_share=correlation(mean, gain[count > 0]) ** 2,
+        same_sign=float(np.mean(np.sign(a[both]) == np.sign(d[both]))) if both.any() else float("nan"),
+        silent_groups=tuple(name for g, name in first.items() if g not in taught),
+    )
+
+
+def _require_same(traces: Traces, credit: Credit, written: Path) -> None:
+    """Read what was written; every array must come back bit for bit."""
+    again = read(written)
+    if again.problems:
+        raise CreditError(f"{written}: {again.problems[0]}")
+    advantage = rloo(again.graph, again.reward).advantage
+    pairs = {field.name: (getattr(traces.graph, field.name), getattr(again.graph, field.name))
+             for field in dataclasses.fields(traces.graph)}  # fmt: skip
+    pairs |= {"reward": (traces.reward, again.reward), "advantage": (credit.advantage, advantage)}
+    for name, (made, found) in pairs.items():
+        a, b = np.asarray(made), np.asarray(found)
+        if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes():
+            raise CreditError(f"{written}: {name} read back is not what was written")
+
+
+def _telling_trace(traces: Traces, credit: Credit) -> int:
+    """The first trace that has an advantage and three agents or more; else the first."""
+    graph, n = traces.graph, traces.sizes.traces
+    taught = np.bincount(np.asarray(graph.trace_ids), np.abs(np.asarray(credit.advantage)), graph.num_traces)[:n] > 0
+    team = np.bincount(np.asarray(graph.agent_trace)[np.asarray(graph.agent_mask)], minlength=n)[:n]
+    return int(np.argmax(taught & (team >= 3)))
+
+
+def _trace_table(world: World, episodes: Episodes, truth: Truth, traces: Traces, credit: Credit, trace: int) -> Table:
+    names = traces.traces["trace"].to_pylist()
+    shown = Table(title=f"{names[trace]}: what a broadcast says of each action, and the truth", title_justify="left")
+    for column in ("event", "agent", "type", "chosen"):
+        shown.add_column(column)
+    for column in ("credit", "advantage", "true increment"):
+        shown.add_column(column, justify="right")
+    graph = traces.graph
+    slots = np.asarray(world.log_order(episodes)[0])[trace]
+    events = np.flatnonzero((np.asarray(graph.trace_ids) == trace) & np.asarray(graph.event_mask))
+    increments = np.asarray(truth.increments)[trace]
+    for place, event in enumerate(events):
+        decision = world.layout.slots[slots[place]].decision
+        if decision < 0:
+            continue
+        kind = EventType(int(graph.event_type[event]))
+        quality = "good" if episodes.good[trace, decision] else "bad"
+        if kind == EventType.ORCHESTRATOR_DECISION:
+            quality += f", {int(episodes.size[trace])} workers"
+        shown.add_row(
+            traces.events["event"][int(event)].as_py(),
+            traces.agents["agent"][int(graph.agent_ids[event])].as_py(),
+            kind.name.lower(),
+            "" if kind == EventType.STOP else quality,
+            f"{float(credit.credit[event]):+z.3f}",
+            f"{float(credit.advantage[event]):+z.3f}",
+            f"{increments[place]:+z.3f}",
+        )
+    return shown
+
+
+def _account(episodes: Episodes, truth: Truth, trace: int) -> str:
+    reward, expected, outcome = (float(x[trace]) for x in (episodes.reward, truth.expected, truth.outcome))
+    earned = float(np.asarray(truth.increments)[trace].sum())
+    return f"reward {reward:z.3f} = expected {expected:z.3f} + increments {earned:+z.3f} + luck {outcome:+z.3f}\n"
+
+
+def _summary(traces: Traces, found: Comparison) -> Table:
+    title = "The whole corpus: what a broadcast (rloo) explains"
+    summary = Table(title=title, title_justify="left", show_header=False, caption_justify="left")
+    summary.add_column()
+    summary.add_column(justify="right")
+    summary.add_row("variance of reward − expected that it explains, trace by trace", f"{found.trace_share:.1%}")
+    summary.add_row("variance of true increments that it explains, action by action", f"{found.variance_share:.1%}")
+    summary.add_row("rank correlation with true increments", f"{found.rank_correlation:.3f}")
+    summary.add_row("same sign as the true increment, where neither is 0", f"{found.same_sign:.1%}")
+    groups = len(set(traces.traces["group"].to_pylist()))
+    silent = ", ".join(found.silent_groups) or "none"
+    summary.add_row(
+        "groups that teach nothing: all their traces had one outcome", f"{len(found.silent_groups)} of {groups}"
+    )
+    summary.caption = f"they are: {silent}"
+    return summary

@@ -1,0 +1,78 @@
+"""`Ledger`: the entries of a batch with what users do with them: tables, files, tensors, advantages."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from credit.ledger.entries import Entries
+from credit.ledger.entry_rows import ledger_table
+from credit.ledger.signal import Kind, Signal, advantage
+from credit.tables.bridge import to_torch
+from credit.tables.files import write_table
+from estimators.base import Credit
+from graphs.event_graph import Array
+from graphs.levels import Level
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from graphs.traces.batch import Traces
+
+__all__ = ["Ledger"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Ledger(Entries):
+    """An exact partition of the reward of each trace; `Entries` documents its arrays.
+
+    R = expected + Σ increments + outcome + unexplained + remainder, bit for bit, for each trace.
+    """
+
+    def __repr__(self) -> str:
+        return super().__repr__()
+
+    def table(self, traces: Traces, level: Level = "event") -> pa.Table:
+        """One row an entry, Arrow: the column `amount` of a trace's rows sums to its reward.
+
+        Columns: trace, group, entry ("expected", "increment", "outcome", "unexplained", "remainder"), what names the
+        unit down to `level` (role, agent, turn, event, type), amount, stderr, claimed, units and exponent (the integer
+        form: amount = units · 2**exponent; null for the remainder), and a column `channel:<name>` for each channel.
+        """
+        return ledger_table(self, traces, level)
+
+    def write(self, traces: Traces, path: str | Path, level: Level = "event") -> None:
+        """Write `table` to a file, whole or not at all: .parquet, .csv, .jsonl or .arrow, by suffix."""
+        write_table(self.table(traces, level), path)
+
+    def to_torch(self, *, copy: bool = True) -> dict[str, Any]:
+        """The floats as `torch.Tensor`s: increments, stderr, claimed [E], cells [E, C] and the entries of traces [T].
+
+        Raises:
+          MissingExtraError: PyTorch is not installed.
+        """
+        names = (
+            "increments",
+            "stderr",
+            "claimed",
+            "cells",
+            "reward",
+            "expected",
+            "outcome",
+            "unexplained",
+            "remainder",
+        )
+        return {name: to_torch(getattr(self, name), copy=copy) for name in names}
+
+    def advantage(
+        self,
+        kind: Kind = "control",
+        *,
+        baseline: Array | None = None,
+        beta: float | Array | None = None,
+        scale: str | Credit | None = None,
+        decided_before: tuple[str, ...] = (),
+    ) -> Signal:
+        """Advantages to train on; see `credit.ledger.signal.advantage`, which states when they are unbiased."""
+        return advantage(self, kind, baseline=baseline, beta=beta, scale=scale, decided_before=decided_before)

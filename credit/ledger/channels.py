@@ -1,0 +1,246 @@
+"""Reward channels: several rewards of one trace, each with a ledger of its own, and their weighted sum as one ledger.
+
+Composite rewards (an outcome, a bonus for working in parallel, a process reward of a role) are told apart before they
+are composed: a method runs on one channel at a time, the ledger accounts for that channel's total exactly, and what is
+trained on is the weighted sum of the ledgers (`credit.ledger.sums`), which accounts for the weighted sum of the
+rewards. So it can be said what each reward paid whom, and a weight can be annealed without computing anything again.
+
+    channels = (channel(traces, "team"), channel(traces, "finish_rate", weight=annealed(0.2, 0.0, steps=1000)))
+    ledgers = {c.name: credit.compose(traces.graph, c.total, claims_on(c)) for c in channels}
+    ledger = credit.weighted_sum(ledgers, {c.name: c.at(step) for c in channels})
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from graphs.errors import CreditError, expect
+from graphs.event_graph import KINDS, EventType
+from graphs.structure.critical_path import critical_steps
+from graphs.traces.batch import Traces
+
+__all__ = [
+    "DERIVED",
+    "FAMILIES",
+    "Channel",
+    "Family",
+    "annealed",
+    "channel",
+    "depart",
+    "kimi_parl",
+    "sharp",
+]
+
+Family = Literal["shared", "individual", "role", "process", "tool", "debate", "verifier", "orchestration"]
+Weight = float | Callable[[int], float]
+
+FAMILIES: dict[Family, tuple[str, str]] = {
+    "shared": ("R1", "one outcome of the whole team"),
+    "individual": ("R2", "an agent's own: its marginal against a run in which its output is masked"),
+    "role": ("R3", "of a role: what a planner or a critic is asked for"),
+    "process": ("R4", "of a turn or step, before the outcome is known"),
+    "tool": ("R5", "of a tool call: it ran, its result was used"),
+    "debate": ("R6", "of an exchange: who moved whom, and to what"),
+    "verifier": ("R7", "of a check of an answer against the truth or a rubric"),
+    "orchestration": ("R8", "of how the work was organised: parallelism, splitting, sub-tasks that were finished"),
+}
+"""The eight families of rewards by the survey's names, numbered in the order in which its artifact lists them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Channel:
+    """One reward of each trace.
+
+    Attributes:
+      name: unique among the channels of a sum.
+      family: one of `FAMILIES`.
+      outcome: float32 [T], what arrives at the end; NaN where the trace has no such reward. 0 in a channel whose
+        rewards arrive at events.
+      event_reward: float32 [E], what arrives at events, 0 elsewhere; None where nothing does.
+      total: float32 [T], the outcome and all that arrives at events: what its ledger accounts for.
+      weight: a number, or a function of the training step.
+    """
+
+    name: str
+    family: Family
+    outcome: np.ndarray
+    event_reward: np.ndarray | None
+    total: np.ndarray
+    weight: Weight
+
+    def at(self, step: int) -> float:
+        """The weight at a training step.
+
+        Raises:
+          CreditError: it is not finite.
+        """
+        weight = float(self.weight(step)) if callable(self.weight) else float(self.weight)
+        if not math.isfinite(weight):
+            raise CreditError(f"weight of channel {self.name!r} is {weight} at step {step}; expected a finite number")
+        return weight
+
+
+def annealed(
+    start: float, end: float, steps: int, *, shape: Literal["linear", "cosine"] = "linear"
+) -> Callable[[int], float]:
+    """A weight that goes from `start` at step 0 to `end` at step `steps`, and stays there.
+
+    "linear" is start + (end − start) t, "cosine" start + (end − start) (1 − cos πt) / 2, with t = step / steps. Any
+    function of the step serves as well, such as optax's schedules.
+
+    Raises:
+      CreditError: `steps` is not positive, or no such shape.
+    """
+    if steps < 1:
+        raise CreditError(f"steps is {steps}; expected 1 or more")
+    if shape not in ("linear", "cosine"):
+        raise CreditError(f"shape is {shape!r}; expected 'linear' or 'cosine'")
+
+    def weight(step: int) -> float:
+        t = min(max(step / steps, 0.0), 1.0)
+        return start + (end - start) * (t if shape == "linear" else (1 - math.cos(math.pi * t)) / 2)
+
+    return weight
+
+
+def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family | None = None) -> Channel:
+    """A channel by name, out of a log.
+
+    Names: a reward of the traces ("team", or any other key of the log's `rewards`); "event_reward", all rewards at
+    events; "event_reward.KIND", those at events of one of `graphs.event_graph.KINDS` ("tool" takes the results of tool
+    calls with the calls); and `DERIVED`, which follow from structure or evidence.
+
+    Args:
+      family: of the survey; by default "shared" for rewards of traces, "process" for rewards at events ("tool" for
+        those of tools), and what `DERIVED` says.
+
+    Raises:
+      CreditError: the log has no such reward; the names that it has are in the message.
+    """
+    expect("traces", traces, Traces, "what credit.read returns")
+    if name in DERIVED:
+        kind, derive = DERIVED[name]
+        outcome, at_events = derive(traces)
+        return _channel(traces, name, family or kind, outcome, at_events, weight)
+    there = traces.evidence.get(f"rewards.{name}")
+    if there is not None:
+        outcome = np.where(there.mask, there.values, np.nan).astype(np.float32)
+        return _channel(traces, name, family or "shared", outcome, None, weight)
+    base, _, kind_name = name.partition(".")
+    if base == "event_reward" and "event_reward" in traces.evidence and (not kind_name or kind_name in KINDS):
+        values, mask = traces.evidence["event_reward"]
+        if kind_name:
+            mask = mask & np.isin(np.asarray(traces.graph.event_type), _types(kind_name))
+        at_events = np.where(mask, values, 0).astype(np.float32)
+        return _channel(traces, name, family or ("tool" if kind_name == "tool" else "process"), None, at_events, weight)
+    known = [key.removeprefix("rewards.") for key in traces.evidence if key.startswith("rewards.")]
+    if "event_reward" in traces.evidence:
+        known += ["event_reward", *(f"event_reward.{kind}" for kind in KINDS)]
+    raise CreditError(f"channel is {name!r}, which the log does not have; it has: {', '.join([*known, *DERIVED])}")
+
+
+def _types(kind: str) -> list[int]:
+    return [int(t) for t in KINDS[kind]] + ([int(EventType.TOOL_RESULT)] if kind == "tool" else [])
+
+
+def _channel(
+    traces: Traces, name: str, family: Family, outcome: np.ndarray | None, at_events: np.ndarray | None, weight: Weight
+) -> Channel:
+    graph = traces.graph
+    if outcome is None:
+        outcome = np.zeros(graph.num_traces, np.float32)
+    outcome = np.where(np.asarray(graph.trace_mask), outcome, 0).astype(np.float32)
+    total = outcome
+    if at_events is not None:
+        at_events = np.where(np.asarray(graph.event_mask), at_events, 0).astype(np.float32)
+        arrived = np.bincount(np.asarray(graph.trace_ids), at_events, graph.num_traces)
+        total = (outcome + arrived).astype(np.float32)
+    return Channel(name, family, outcome, at_events, total, weight)
+
+
+def _parallel_saving(traces: Traces) -> tuple[np.ndarray, None]:
+    """1 − critical steps / actions of each trace; NaN where critical steps are not defined."""
+    graph, stage = traces.graph, traces.evidence.get("stage")
+    steps = critical_steps(graph) if stage is None else critical_steps(graph, stage.values, stage.mask)
+    action = np.asarray(graph.action_mask) & np.asarray(graph.event_mask)
+    actions = np.bincount(np.asarray(graph.trace_ids), action, graph.num_traces)
+    known = steps.defined & (actions > 0)
+    return np.where(known, 1 - steps.steps / np.where(known, actions, 1), np.nan), None
+
+
+def _finish_rate(traces: Traces) -> tuple[np.ndarray, None]:
+    """The part of a trace's spawned agents that have a `return`; 0 where none was spawned, since none finished."""
+    graph = traces.graph
+    real = np.asarray(graph.event_mask)
+    returned = np.zeros(graph.num_agents, bool)
+    returned[np.asarray(graph.agent_ids)[real & (np.asarray(graph.event_type) == EventType.RETURN)]] = True
+    spawned = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_parent) != np.arange(graph.num_agents))
+    trace = np.asarray(graph.agent_trace)
+    count = np.bincount(trace, spawned, graph.num_traces)
+    done = np.bincount(trace, spawned & returned, graph.num_traces)
+    return done / np.where(count > 0, count, 1), None
+
+
+def _marginal(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
+    """The outcome less that of a run in which the agent's output is masked, at the event that states the latter."""
+    masked = traces.evidence.get("counterfactual_reward")
+    if masked is None:
+        from graphs.traces.schema import EVENT_EVIDENCE
+
+        how = EVENT_EVIDENCE["counterfactual_reward"].how_to_log
+        raise CreditError(f"channel 'marginal' needs 'counterfactual_reward', which the log does not have; {how}")
+    reward = np.asarray(traces.reward)
+    gain = np.where(masked.mask, reward[np.asarray(traces.graph.trace_ids)] - masked.values, 0)
+    return np.where(np.isfinite(reward), 0, np.nan), np.where(np.isfinite(gain), gain, 0)
+
+
+DERIVED: dict[str, tuple[Family, Callable[[Traces], tuple[np.ndarray, np.ndarray | None]]]] = {
+    "parallel_saving": ("orchestration", _parallel_saving),
+    "finish_rate": ("orchestration", _finish_rate),
+    "marginal": ("individual", _marginal),
+}
+"""Channels that follow from a log's structure or evidence: family, and (outcome [T], rewards at events [E] or None)."""
+
+
+def kimi_parl(traces: Traces, *, parallel: Weight, finish: Weight, outcome: str = "team") -> tuple[Channel, ...]:
+    """Kimi PARL's reward r_perf + λ₁ r_parallel + λ₂ r_finish as three channels, λ₁ and λ₂ annealed to 0.
+
+    The report states neither the schedules nor the two forms. Here r_finish is the part of the spawned agents that
+    returned, and r_parallel = 1 − critical steps / actions, one form of the saving that critical steps measure (there
+    they are a budget for an episode, not a reward). To use another, make its channel by `channel` from the log.
+
+    Args:
+      parallel, finish: λ₁ and λ₂; `annealed(λ, 0.0, steps)` is the published shape.
+      outcome: the reward of the log that is r_perf.
+    """
+    return (
+        channel(traces, outcome),
+        channel(traces, "parallel_saving", weight=parallel),
+        channel(traces, "finish_rate", weight=finish),
+    )
+
+
+def sharp(
+    traces: Traces, *, shared: Weight, marginal: Weight, tool: Weight, outcome: str = "team"
+) -> tuple[Channel, ...]:
+    """SHARP's reward w₁ R + w₂ marginal_i + w₃ tool_i as three channels; the weights were not published.
+
+    marginal_i is the outcome less that with agent i's output masked, logged as `counterfactual_reward` at one event of
+    the agent; tool_i are rewards at tool calls and their results. Marginals are effects: they add up to what the agents
+    are paid, not to the outcome, so their channel has a total of its own.
+    """
+    return (
+        channel(traces, outcome, weight=shared),
+        channel(traces, "marginal", weight=marginal),
+        channel(traces, "event_reward.tool", weight=tool),
+    )
+
+
+def depart(traces: Traces, *, role: Weight, task: Weight = 1.0, outcome: str = "team") -> tuple[Channel, ...]:
+    """DEPART's sparse task reward and dense rewards of roles (at events) as two channels; no formula is published."""
+    return channel(traces, outcome, weight=task), channel(traces, "event_reward", weight=role, family="role")

@@ -1,0 +1,75 @@
+"""The ledger as a table: one row an entry, so that the amounts of a trace sum to its reward."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from credit.ledger.entries import Entries
+from credit.tables.advantages import event_columns
+from graphs.errors import CreditError
+from graphs.levels import LEVELS, Level, level_ids
+from graphs.traces.batch import Traces
+
+__all__ = ["ENTRIES", "ledger_table"]
+
+ENTRIES = ("expected", "increment", "outcome", "unexplained", "remainder")
+NAMES = {"trace": [], "role": ["role"], "agent": ["role", "agent"], "turn": ["role", "agent", "turn"]}
+
+
+def ledger_table(ledger: Entries, traces: Traces, level: Level) -> pa.Table:
+    """`Ledger.table`, whose docstring describes the columns.
+
+    Raises:
+      CreditError: no such level, or the ledger is of another batch.
+    """
+    if level not in LEVELS:
+        raise CreditError(f"level is {level!r}; expected one of {', '.join(LEVELS)}")
+    graph = ledger.graph
+    if graph.num_events != traces.graph.num_events or graph.num_traces != traces.graph.num_traces:
+        found = f"{graph.num_events} events and {graph.num_traces} traces"
+        raise CreditError(f"the ledger is of {found}; expected those of these traces, {traces.sizes}")
+    events, num = traces.sizes.events, traces.sizes.traces
+    trace_of = np.asarray(graph.trace_ids)[:events]
+
+    totals = ledger.totals(level)
+    ids = np.asarray(level_ids(graph, level))[:events]
+    units, first = np.unique(ids, return_index=True)  # an event of each unit, which knows the names of its levels
+    by_position = np.argsort(first)
+    units, first = units[by_position], first[by_position]
+
+    # The rows of a trace in the order of ENTRIES; `event` is an event of the row's unit, -1 for entries of the trace.
+    every = np.arange(num)
+    kind = np.repeat([0, 1, 2, 3, 4], [num, len(units), num, num, num])
+    trace = np.concatenate([every, trace_of[first], every, every, every])
+    event, unit = (np.concatenate([every * 0 - 1, x, np.tile(every * 0 - 1, 3)]) for x in (first, units))
+    order = np.lexsort((kind, trace))
+    kind, trace, event, unit = kind[order], trace[order], event[order], unit[order]
+    other, last = kind != 1, kind == 4
+
+    part = ledger.partition
+    start, end = np.moveaxis(np.asarray(part.trace_units).astype(np.int64), 1, 0)
+    integers = np.stack([start, start, end, np.asarray(part.residual_units).astype(np.int64)])
+    floats = np.stack(
+        [np.asarray(x) for x in (ledger.expected,) * 2 + (ledger.outcome, ledger.unexplained, ledger.remainder)]
+    )
+    where = pa.array(event, mask=other)
+    names = NAMES.get(level, [*NAMES["turn"], "event", "type"])
+    located = pa.table(event_columns(traces)).select(names).take(where)
+    columns: dict[str, object] = {
+        "trace": traces.traces["trace"].take(pa.array(trace)),
+        "group": traces.traces["group"].take(pa.array(trace)),
+        "entry": pa.DictionaryArray.from_arrays(pa.array(kind, pa.int32()), pa.array(ENTRIES)),
+        **{name: located[name] for name in names},
+        "amount": np.where(other, floats[kind, trace], totals.amount[unit]),
+    }
+    if level == "event":
+        columns["stderr"] = pa.array(np.asarray(ledger.stderr)[event], mask=other)
+        columns["claimed"] = pa.array(np.asarray(ledger.claimed)[event], mask=other)
+    whole = np.where(other, integers[np.minimum(kind, 3), trace], totals.units.sum(axis=1)[unit])
+    columns["units"] = pa.array(whole, mask=last)
+    columns["exponent"] = pa.array(np.asarray(part.exponent)[trace], mask=last)
+    for c, name in enumerate(ledger.channels):
+        cell = np.ldexp(totals.units[:, c].astype(totals.amount.dtype), totals.exponent)
+        columns[f"channel:{name}"] = pa.array(cell[unit], mask=other)
+    return pa.table(columns)

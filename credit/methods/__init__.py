@@ -1,0 +1,1 @@
+"""Methods by name: the registry, published names, running them on traces, advice."""

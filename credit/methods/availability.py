@@ -1,0 +1,70 @@
+"""Which methods some logs allow: computable, degenerate (all numbers would be 0 or refused), or missing evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import numpy as np
+
+from credit.methods.published import PUBLISHED
+from credit.methods.registry import METHODS, Method
+from credit.methods.running import missing_evidence
+from credit.reports.corpus import returns, told_apart
+from graphs.traces.batch import Traces
+
+__all__ = ["Availability", "availability"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Availability:
+    """Whether a method says anything about some logs, and if not, why."""
+
+    state: Literal["computable", "degenerate", "missing", "not computable"]
+    why: str = ""
+
+
+def availability(traces: Traces) -> dict[str, Availability]:
+    """The state of every method, and of every published name, on these logs, without computing any.
+
+    A method that compares is degenerate where nothing differs: no two samples of one key (the group, or the batch) have
+    different returns. For methods whose unit is the event, samples are rows: outcome plus the row's own reward.
+    """
+    states = {name: _judge(traces, method) for name, method in METHODS.items()}
+    for name, paper in PUBLISHED.items():
+        if name not in states:
+            why = f"a reward: {paper.portable}" if paper.reward else paper.note
+            states[name] = states[paper.method] if paper.method else Availability("not computable", why)
+    return states
+
+
+def _judge(traces: Traces, method: Method) -> Availability:
+    lacking = missing_evidence(traces, method)
+    if lacking:
+        return Availability("missing", "; ".join(f"{need}: {how}" for need, how in lacking.items()))
+    n = traces.sizes
+    group = np.asarray(traces.graph.group_ids[: n.traces])
+    trace = np.arange(n.traces)
+    score = returns(traces)
+    if not np.isfinite(score).any():
+        return Availability("missing", "no trace has an outcome: pass --rewards FILE or --reward-channel NAME")
+    if method.scope not in ("group", "batch"):
+        return Availability("computable")
+    if method.unit == "event":
+        rows = np.flatnonzero(traces.graph.action_mask[: n.events])
+        trace = np.asarray(traces.graph.trace_ids)[rows]
+        score = np.asarray(traces.reward, np.float64)[trace]
+        step = traces.evidence.get("event_reward")
+        if step is not None:
+            score = score + np.where(step.mask, step.values, 0)[rows]
+    key = group[trace] if method.scope == "group" else np.zeros(len(trace), np.int64)
+    there = np.isfinite(score)
+    key, score, members = key[there], score[there], trace[there]
+
+    if method.scope == "group" and len(np.unique(key)) == len(np.unique(members)):
+        return Availability("degenerate", "no group has two traces with an outcome: there is nothing to compare")
+    _, apart = told_apart(score, key, n.traces)
+    if not apart.any():
+        where = "in every group all traces" if method.scope == "group" else "all traces"
+        return Availability("degenerate", f"{where} have equal outcomes: every advantage is 0")
+    return Availability("computable")

@@ -1,0 +1,260 @@
+"""Published methods under their authors' names: what computes each, how sure that is, and what no log can give.
+
+`METHODS` holds functions; this table holds names. A name of a paper leads to a function of `METHODS` (with the options
+that make it the paper's), or says why no log allows one and which piece of it can be used. `find_method` knows both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphs.errors import CreditError, expect
+
+if TYPE_CHECKING:
+    from credit.methods.registry import Method
+
+__all__ = ["PUBLISHED", "Published", "find_method", "key_of"]
+
+NOT_COMPUTABLE = "not computable"
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """A method as its authors call it.
+
+    Attributes:
+      title: the name in the paper.
+      method: the entry of `METHODS` that computes it; None where no log allows it.
+      note: with a method, how sure it is and what differs; without one, why logs do not allow it.
+      portable: what of it can be used here, and where that is. Never empty without a method.
+      reward: the function of `credit` that gives its reward as channels, for what is published as a reward; "" else.
+      options: keyword arguments that make the function of `METHODS` this method.
+    """
+
+    title: str
+    method: str | None
+    note: str
+    portable: str = ""
+    reward: str = ""
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def status(self) -> str:
+        """That of its entry in `METHODS`; "reconstructed" for a reward; else "not computable"."""
+        from credit.methods.registry import METHODS
+
+        if self.method is not None:
+            return METHODS[self.method].status
+        return "reconstructed" if self.reward else NOT_COMPUTABLE
+
+
+def key_of(name: str) -> str:
+    """A name as a key: "Dr. MAS" and "dr-mas" are `dr_mas`; "REINFORCE++" is `reinforce_pp`."""
+    text = name.strip().lower().replace("++", " pp").replace(".", " ")
+    return "_".join("".join(c if c.isalnum() else " " for c in text).split())
+
+
+def find_method(name: str) -> Method:
+    """The method of a name: a key of `METHODS`, or a published name that one of them computes.
+
+    Raises:
+      CreditError: no method is called so (the nearest names are in the message), or no log allows it, with the reason
+        and the piece that can be used.
+    """
+    expect("name", name, str, "the name of a method, such as 'rloo'")
+    from credit.methods.registry import METHODS
+
+    if name in METHODS:
+        return METHODS[name]
+    key = key_of(name)
+    if key in PUBLISHED:
+        found = PUBLISHED[key]
+        if found.reward:
+            raise CreditError(
+                f"method {name!r} ({found.title}) is a reward, not a method: {found.note}; what can be used: "
+                f"{found.portable}"
+            )
+        if found.method is None:
+            raise CreditError(
+                f"method {name!r} ({found.title}) is not computable from logs: {found.note}; "
+                f"what can be used: {found.portable}"
+            )
+        method = METHODS[found.method]
+        return (
+            dataclasses.replace(method, fn=functools.partial(method.fn, **found.options)) if found.options else method
+        )
+    if key in METHODS:
+        return METHODS[key]
+    near = difflib.get_close_matches(key, dict.fromkeys([*METHODS, *PUBLISHED]), n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`credit methods` lists them"
+    raise CreditError(f"no method is called {name!r}; {hint}")
+
+
+PUBLISHED: dict[str, Published] = {
+    "shared_grpo": Published(
+        "shared-outcome GRPO",
+        "dr_mas",
+        "golden `drmas_grpo`, its setting without agents: a trace is one sample and its number goes to every action",
+        options={"by": None, "population": "trace"},
+    ),
+    "magrpo": Published(
+        "MAGRPO", "magrpo", "golden `comlrl_magrpo`; C3's baseline of the same name is another algorithm, `c3_magrpo`"
+    ),
+    "maporl": Published(
+        "MAPoRL", "maporl", "golden `maporl_score_rule`; a verifier's verdicts are the rewards at events"
+    ),
+    "marft": Published(
+        "MARFT",
+        "gae",
+        "golden `marft_action_gae`, before the normalisation of a minibatch: "
+        "`estimators.baselines.released.marft_normalised`; "
+        "the discount is applied once an agent action, not once a step",
+        options={"discount": 0.99, "lambda_": 0.95},
+    ),
+    "dr_mas": Published("Dr. MAS", "dr_mas", "golden `drmas_grpo`: across the rollouts of a task, not within one"),
+    "collm_maac": Published(
+        "CoLLM-MAAC (CoLLM-CC)",
+        "maac",
+        "the one-step target and the division by the spread of an agent's turns in its buffer, read in "
+        "`comlrl/trainers/actor_critic/maac.py`, not executed; `kind=q` is its critic of prompts and answers",
+        options={"normalise": True},
+    ),
+    "langmarl": Published(
+        "LangMARL",
+        None,
+        "its critic answers in text and its update rewrites prompts: there is no number to compute",
+        "the critic's verdicts turned into numbers by their author, as scores of a judgement file (docs/judgements.md)",
+    ),
+    "malt": Published(
+        "MALT",
+        None,
+        "offline: it needs the whole tree of generations, verifications and refinements with a reward at every leaf, "
+        "and trains on pairs, without an advantage",
+        "the mean of the leaves below a node, `estimators.counterfactual.replays.subtree_values` with `context` "
+        "and `node`",
+    ),
+    "matpo": Published(
+        "MATPO",
+        "matpo",
+        "goldens `matpo_broadcast`, `matpo_reward`; no advantage of a role of its own: workers copy the planner's",
+    ),
+    "puppeteer": Published(
+        "Puppeteer",
+        "puppeteer",
+        "golden `puppeteer_reinforce`: REINFORCE on an outcome with step costs, without the critic that surveys name; "
+        "`cost_per_token` and `max_steps` are the run's own",
+    ),
+    "agent_q_mix": Published(
+        "Agent Q-Mix",
+        None,
+        "it needs each agent's Q values and the weights of the mixer, which no log holds",
+        "its reward `estimators.counterfactual.factored.agent_qmix_reward` (golden), and `qmix`, `mixer_credit` "
+        "on given values",
+    ),
+    "m_grpo": Published(
+        "M-GRPO",
+        "mgrpo",
+        "as described; what was released normalises sub-agents within blocks of arrival: `mrlx`, golden "
+        "`mrlx_sub_reward`",
+    ),
+    "marsrl": Published(
+        "MarsRL",
+        None,
+        "each role has a verifiable reward of its own at its stage (an answer is right; a verdict agrees with the "
+        "truth of the answer it judges), normalised within the role; known from descriptions: no trainer was "
+        "released, and its groups, ddof, eps and filters of samples are unknown",
+        "the checks as rewards at events, one at every action (an absent one counts as 0), in the channel "
+        "`channel(traces, 'event_reward', family='role')`, which leaves the team's outcome out; then `dr_mas` on its "
+        "outcome and event_reward with `by=role_name`: a role's stages on one task are one group, whatever they read",
+        reward="channel",
+    ),
+    "c3": Published(
+        "C3",
+        "c3",
+        "golden `c3_provider`: siblings under one frozen context, against the mean of the others, before the "
+        "division by their spread that is on by default there",
+    ),
+    "sharp": Published(
+        "SHARP",
+        None,
+        "no public code, weights unknown: its reward is the outcome, each agent's marginal against a run in "
+        "which its output is masked, and rewards of tools",
+        "the channels of `credit.sharp` under any method (docs/channels.md); exact and sampled Shapley values"
+        " in `estimators.shapley`",
+        reward="sharp",
+    ),
+    "hera": Published(
+        "HERA",
+        None,
+        "frozen models: experience and prompts are rewritten in text, and the form of its ranking was not published",
+        "a ranking of sampled topologies, as scores of a judgement file (docs/judgements.md)",
+    ),
+    "kimi_parl": Published(
+        "Kimi PARL",
+        None,
+        "the forms and schedules of r_parallel and r_finish were not published; sub-agents are frozen, so "
+        "that only the main agent's actions are trained",
+        "the channels of `credit.kimi_parl` with the weights that you name (docs/channels.md), and critical "
+        "steps, `graphs.structure.critical_path.critical_steps`",
+        reward="kimi_parl",
+    ),
+    "wideseek_r1": Published(
+        "WideSeek-R1",
+        "wideseek_r1",
+        "golden `rlinf_wideseek`: all agents of a trace get one number; roles weigh in the loss only",
+    ),
+    "context_folding": Published(
+        "Context-Folding (FoldGRPO)",
+        "foldgrpo",
+        "the paper's formula as another project quotes it; a third party's copy of the fork is `foldgrpo_fork` "
+        "(golden)",
+    ),
+    "marshal": Published(
+        "MARSHAL",
+        "marshal",
+        "as described; the release's own steps are `estimators.baselines.released.marshal_tokens`, goldens "
+        "`marshal_turn_level`, "
+        "`marshal_normalize_unique`",
+    ),
+    "depart": Published(
+        "DEPART (HIMPO)",
+        None,
+        "no public code, and the abstract states no formula but a sum of dense rewards of roles and a sparse "
+        "one of the task",
+        "the channels of `credit.depart`, each with a ledger of its own (docs/channels.md)",
+        reward="depart",
+    ),
+    "agent_lightning": Published(
+        "Agent Lightning", "agent_lightning", "golden `agl_rollout_level`; before v1: `agent_lightning_rows`"
+    ),
+    "spiral": Published("SPIRAL (RAE)", "spiral_rae", "golden `spiral_rae`; the order of traces is that of the games"),
+    "rloo": Published("RLOO", "rloo", "the formula; Dr. MAS' and verl's code are `dr_mas_rloo`, `verl_rloo` (goldens)"),
+    "reinforce_pp": Published(
+        "REINFORCE++", "reinforce_pp", "golden `drmas_rfpp`; with a baseline `drmas_rfpp_baseline`"
+    ),
+    "gigpo": Published("GiGPO", "gigpo", "golden `drmas_gigpo`, observations compared by equality"),
+    "coma": Published(
+        "COMA",
+        "coma",
+        "golden `coma_adv_by_hand`; `estimators.counterfactual.factored.coma_advantage` makes its two numbers "
+        "of a critic's values of "
+        "all alternatives; siblings sampled from the policy are `c3`",
+    ),
+    "qmix": Published(
+        "QMIX",
+        None,
+        "it needs each agent's Q values, the state and the weights of the mixer, which no log holds",
+        "`estimators.counterfactual.factored.qmix` and the slopes of `mixer_credit` on given values (golden "
+        "`pymarl_qmix`)",
+    ),
+    "vdn": Published(
+        "VDN",
+        None,
+        "it needs each agent's Q values, which no log holds",
+        "`estimators.counterfactual.factored.vdn`; its parts are the agents' values themselves",
+    ),
+}

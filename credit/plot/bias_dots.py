@@ -1,0 +1,99 @@
+"""Methods side by side: exact bias, variance and order of their advantages on teams small enough to enumerate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from credit.plot.canvas import CYCLE, key, new_figure, plain_axes, plain_logs
+from graphs.errors import CreditError
+from graphs.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+    from credit.bench.bias import Row
+
+__all__ = ["draw_methods"]
+
+PANELS: tuple[tuple[str, str], ...] = (
+    ("bias", "bias of the mean gradient\n[share of |∇J|]"),
+    ("variance", "variance of the gradient\n[|∇J|², for equally many runs]"),
+    ("rank", "order of advantages\n[Kendall's tau-b]"),
+)
+EXACT = 1e-9  # what rounding leaves of an exact zero
+
+
+def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
+    """Draw bias, variance and order of each method, a marker for each world; methods of least bias come first.
+
+    Bias is |E g − ∇J| / |∇J| and lies on an axis that is linear below 0.01, so that exact zeros have a place; variance
+    is E|g|² − |E g|², in units of |∇J|² and for equally many runs; order is the rank correlation of mean advantages
+    with true increments, and missing where all advantages are equal. Methods are ordered by their largest bias over
+    the worlds drawn, then by mean variance.
+
+    Args:
+      rows: of `credit.bench.bias.measure`.
+      k: the group size to draw, or, of a method that was measured at smaller sizes only, the largest of them.
+      title: above the panels; "" for none.
+
+    Raises:
+      MissingExtraError: matplotlib is not installed.
+      CreditError: no row has this group size or less.
+    """
+    size: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row.k <= k:
+            size[row.method, row.world] = max(row.k, size.get((row.method, row.world), 0))
+    chosen = [row for row in rows if size.get((row.method, row.world)) == row.k]
+    if not chosen:
+        raise CreditError(f"no row has k = {k} or less; the rows have {sorted({row.k for row in rows})}")
+    from matplotlib.lines import Line2D
+
+    by_method: dict[str, list[Row]] = {}
+    for row in chosen:
+        by_method.setdefault(row.method, []).append(row)
+    order = sorted(by_method, key=lambda name: _merit(by_method[name]))
+    worlds = list(dict.fromkeys(row.world for row in chosen))
+    figure = new_figure(9.6, 1.5 + 0.2 * len(order))
+    panels = figure.subplots(1, len(PANELS), sharey=True)
+    place = {name: y for y, name in enumerate(order)}
+    for axes, (field, label) in zip(panels, PANELS, strict=True):
+        for number, world in enumerate(worlds):
+            colour, marker = CYCLE[number % len(CYCLE)]
+            mine = [row for row in chosen if row.world == world]
+            shift = 0.16 * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
+            values = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in mine]
+            y = [place[row.method] + shift for row in mine]
+            axes.plot(values, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)
+        plain_axes(axes, grid="both")
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(label, fontsize=9)
+    bias, variance, rank = panels
+    bias.set_xscale("symlog", linthresh=0.01)
+    bias.set_xlim(left=0)
+    bias.set_xticks([0, 0.01, 0.1, 1], ["0", "0.01", "0.1", "1"])
+    if all(row.variance > 0 for row in chosen):
+        variance.set_xscale("log")
+        plain_logs(variance.xaxis)
+    lowest = min((row.rank for row in chosen if np.isfinite(row.rank)), default=0.0)
+    rank.set_xlim(min(0.0, lowest) - 0.05, 1.05)
+    bias.set_yticks(range(len(order)), [printable(name, 32) for name in order], fontsize=8, parse_math=False)
+    bias.set_ylim(len(order) - 0.4, -0.6)
+    if title:
+        figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
+    handles = [
+        Line2D([], [], color=CYCLE[i % len(CYCLE)][0], marker=CYCLE[i % len(CYCLE)][1], linestyle="none", markersize=5)
+        for i in range(len(worlds))
+    ]
+    key(figure, handles, [printable(w, 40) for w in worlds], loc="outside lower center", ncols=min(4, len(worlds)))
+    return figure
+
+
+def _merit(rows: Sequence[Row]) -> tuple[float, float]:
+    worst = max((row.bias for row in rows if np.isfinite(row.bias)), default=np.inf)
+    return (0.0 if worst < EXACT else worst, float(np.mean([row.variance for row in rows])))

@@ -1,0 +1,91 @@
+"""The picture of a comparison: how far methods agree, and whom each of them moves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from credit.plot.canvas import CYCLE, GREY, INK, TEXT, key, new_figure, plain_axes
+from graphs.text import printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from credit.reports.comparison import Comparison
+
+__all__ = ["draw_comparison"]
+
+MOST = 7
+"""Parts of a bar that have a colour; smaller ones share the last."""
+
+
+def draw_comparison(comparison: Comparison) -> Figure:
+    """Draw rank correlations as a matrix, and each method's part by role and by kind of decision as bars.
+
+    Below the diagonal stand correlations over all actions, above it those within traces; a cell without a number is one
+    where a method does not tell actions apart. The bar "actions" is each part's number of actions: where a method's bar
+    is like it, the method says nothing about who. Names are text from a log and are drawn as text.
+
+    Raises:
+      MissingExtraError: matplotlib is not installed.
+    """
+    from credit.reports.comparison import Comparison
+    from graphs.errors import expect
+
+    expect("comparison", comparison, Comparison, "what credit.compare returns")
+    m = len(comparison.methods)
+    figure = new_figure(11.5, 2.4 + 0.34 * m)
+    matrix, roles, kinds = figure.subplots(1, 3, width_ratios=(1.15, 1, 1))
+    _draw_matrix(matrix, comparison)
+    for axes, title, names, shares, actions in (
+        (roles, "by role", comparison.roles, comparison.by_role, comparison.actions_by_role),
+        (kinds, "by kind of decision", comparison.kinds, comparison.by_kind, comparison.actions_by_kind),
+    ):
+        _draw_bars(axes, title, names, np.vstack([actions, shares]), ("actions", *comparison.methods))
+    return figure
+
+
+def _draw_matrix(axes: Axes, comparison: Comparison) -> None:
+    m = len(comparison.methods)
+    shown = np.where(np.tri(m, dtype=bool), comparison.correlation, comparison.within)
+    axes.imshow(shown, cmap="RdBu", vmin=-1, vmax=1)
+    for i in range(m):
+        for j in range(m):
+            value = shown[i, j]
+            text = f"{value:z.2f}" if np.isfinite(value) else "–"
+            dark = bool(np.isfinite(value)) and abs(value) > 0.6
+            axes.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if dark else INK)
+    names = [printable(name, 22) for name in comparison.methods]
+    axes.set_xticks(range(m), names, rotation=45, ha="right", fontsize=8, **TEXT)
+    axes.set_yticks(range(m), names, fontsize=8, **TEXT)
+    axes.set_title("rank correlation of advantages\n(above the diagonal: within traces)", fontsize=9)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+
+
+def _draw_bars(axes: Axes, title: str, names: tuple[str, ...], shares: np.ndarray, rows: tuple[str, ...]) -> None:
+    """A stacked bar a row; the largest parts by name, the rest together."""
+    filled = np.nan_to_num(shares)
+    order = np.argsort(-filled.max(axis=0), kind="stable")
+    order = order[filled.max(axis=0)[order] > 0]
+    parts = [(printable(names[i], 24), filled[:, i]) for i in order[:MOST]]
+    if len(order) > MOST:
+        parts.append((f"{len(order) - MOST} more", filled[:, order[MOST:]].sum(axis=1)))
+    left = np.zeros(len(rows))
+    handles = []
+    for number, (_, width) in enumerate(parts):
+        colour = CYCLE[number][0] if number < MOST else GREY
+        handles.append(axes.barh(range(len(rows)), width, left=left, color=colour, edgecolor="white", linewidth=0.6))
+        left += width
+    for y, row in enumerate(shares):
+        if not np.isfinite(row).any():
+            axes.text(0.02, y, "0 everywhere", va="center", fontsize=7, color=INK)
+    axes.set_yticks(range(len(rows)), [printable(row, 22) for row in rows], fontsize=8, **TEXT)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(0, 1)
+    plain_axes(axes)
+    axes.set_title(f"part of Σ|credit − baseline|\n{title}", fontsize=9)
+    where = {"fontsize": 7, "ncols": 2, "loc": "upper center", "bbox_to_anchor": (0.5, -0.12)}
+    key(axes, handles, [label for label, _ in parts], **where)

@@ -1,0 +1,149 @@
+"""Signal to noise against trace length: measured points with bands, closed forms beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from credit.plot.canvas import CYCLE, key, new_figure, plain_axes, plain_logs
+from graphs.errors import CreditError
+from graphs.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from graphs.event_graph import Array
+
+__all__ = ["Curve", "draw_snr"]
+
+AXES: dict[str, str] = {
+    "length": "trace length T [decisions]",
+    "cost": "evidence used [rollouts a trace]",
+}
+DASHED: Any = (0, (4, 2))
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """One scheme's signal to noise, point by point.
+
+    Attributes:
+      name: of the scheme.
+      length: [N], T of each point, in decisions.
+      snr: [N], |E[A | s, a]| / sd(A | s, a), a pure number.
+      low, high: [N], the confidence band.
+      theory: [N], the closed form at the same T; None where there is none. NaN where it says nothing.
+      cost: [N], what the evidence of a trace cost, in rollouts; needed for `x="cost"`.
+      slope: of log SNR on log T, as fitted; None where none was.
+    """
+
+    name: str
+    length: Array
+    snr: Array
+    low: Array | None = None
+    high: Array | None = None
+    theory: Array | None = None
+    cost: Array | None = None
+    slope: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("snr", "low", "high", "theory", "cost"):
+            values = getattr(self, field)
+            if values is not None and np.shape(values) != np.shape(self.length):
+                found, expected = np.shape(values), np.shape(self.length)
+                raise CreditError(
+                    f"curve {self.name!r}: {field} has shape {found}; expected {expected}, that of length"
+                )
+        if (self.low is None) != (self.high is None):
+            raise CreditError(f"curve {self.name!r}: a band needs both low and high")
+
+
+def draw_snr(curves: Sequence[Curve], *, x: Literal["length", "cost"] = "length", title: str = "") -> Figure:
+    """Draw signal to noise against trace length on logarithmic axes, one line a scheme.
+
+    Points are measurements, shaded their confidence bands. A dashed line through them is the scheme's closed form,
+    which was not fitted to them; where a scheme has none, straight lines join its points. Schemes are listed from the
+    best to the worst at their last point, with the fitted slope. What is not positive cannot stand on a logarithmic
+    axis: a band that reaches 0 ends at the lower edge, a point at 0 is left out.
+
+    Args:
+      curves: one or more schemes.
+      x: "length", the number of decisions; or "cost", the rollouts that the evidence took.
+      title: above the axes; "" for none.
+
+    Raises:
+      MissingExtraError: matplotlib is not installed.
+      CreditError: no curve, an unknown `x`, or "cost" and a curve has none.
+    """
+    if not curves:
+        raise CreditError("there is no curve to draw")
+    if x not in AXES:
+        raise CreditError(f"x is {x!r}; expected 'length' or 'cost'")
+    for curve in curves:
+        if getattr(curve, x) is None:
+            raise CreditError(f"curve {curve.name!r} has no {x}; draw it with x='length'")
+    from matplotlib.lines import Line2D
+
+    figure = new_figure(8.4, 4.6)
+    axes = figure.add_subplot(xscale="log", yscale="log")
+    plain_axes(axes, grid="both")
+    floor = min(float(np.min(p, initial=np.inf)) for p in (_positive(c.snr) for c in curves)) / 3
+    handles, labels, last = [], [], []
+    for number, curve in enumerate(curves):
+        colour, marker = CYCLE[number % len(CYCLE)]
+        _draw(axes, curve, np.asarray(getattr(curve, x), np.float64), colour, marker, floor)
+        handles.append(
+            Line2D([], [], color=colour, marker=marker, markersize=5, linewidth=1.2, linestyle=_joined(curve))
+        )
+        labels.append(printable(curve.name, 48) + (_slope(curve) if x == "length" else ""))
+        known = _positive(curve.snr)
+        last.append(-known[-1] if len(known) else np.inf)
+    order = np.argsort(last, kind="stable")
+    handles, labels = [handles[i] for i in order], [labels[i] for i in order]
+    if any(curve.theory is not None for curve in curves):
+        handles.append(Line2D([], [], color="0.3", linestyle=DASHED, linewidth=1.2))
+        labels.append("closed form, not fitted")
+    plain_logs(axes.xaxis)
+    plain_logs(axes.yaxis)
+    axes.set_xlabel(AXES[x], fontsize=9)
+    axes.set_ylabel("signal to noise of one decision's advantage", fontsize=9)
+    if title:
+        axes.set_title(printable(title, 120), loc="left", fontsize=10, parse_math=False)
+    key(figure, handles, labels, loc="outside right upper")
+    return figure
+
+
+def _draw(axes: Axes, curve: Curve, x: np.ndarray, colour: str, marker: str, floor: float) -> None:
+    snr = np.asarray(curve.snr, np.float64)
+    there = np.isfinite(snr) & (snr > 0)
+    if curve.low is not None and curve.high is not None:
+        low, high = (np.asarray(band, np.float64)[there] for band in (curve.low, curve.high))
+        axes.fill_between(x[there], np.maximum(low, floor), high, color=colour, alpha=0.18, linewidth=0, zorder=2)
+    joined = "-" if curve.theory is None else "none"  # else the closed form joins them, and what departs from it shows
+    axes.plot(x[there], snr[there], marker, color=colour, markersize=5, linewidth=1.2, linestyle=joined, zorder=4)
+    if curve.theory is not None:
+        theory = np.asarray(curve.theory, np.float64)
+        known = np.isfinite(theory) & (theory > 0)
+        axes.plot(x[known], theory[known], color=colour, linestyle=DASHED, linewidth=1.2, zorder=3)
+
+
+def _joined(curve: Curve) -> Any:
+    """How a scheme's points are joined: by its closed form, or by straight lines where it has none."""
+    return "-" if curve.theory is None else DASHED
+
+
+def _slope(curve: Curve) -> str:
+    if curve.slope is None:
+        return ""
+    return f"  (slope {0.0 if abs(curve.slope) < 0.005 else curve.slope:+.2f})".replace("-", "\N{MINUS SIGN}")
+
+
+def _positive(values: Array) -> np.ndarray:
+    """Those that can stand on a logarithmic axis."""
+    values = np.asarray(values, np.float64)
+    return values[np.isfinite(values) & (values > 0)]

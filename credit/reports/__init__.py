@@ -1,0 +1,1 @@
+"""Diagnostics: what a corpus holds, one trace as text, methods compared, human labels, reliability."""

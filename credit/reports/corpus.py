@@ -1,0 +1,180 @@
+"""What a corpus holds and what it can teach: numbers about traces, groups, rewards and agents (`credit validate`).
+
+Nothing here computes credit; it is what to know before any method runs. Chief of all: which groups teach nothing.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from graphs.errors import Problem
+from graphs.traces.batch import Traces
+
+__all__ = ["Spread", "Survey", "returns", "survey", "told_apart"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Least, median and greatest of some counts, and their sum."""
+
+    least: int
+    median: float
+    greatest: int
+    total: int
+
+    @classmethod
+    def of(cls, counts: np.ndarray) -> Spread:
+        """The spread of at least one count."""
+        return cls(int(counts.min()), float(np.median(counts)), int(counts.max()), int(counts.sum()))
+
+    def __str__(self) -> str:
+        """In words."""
+        if self.least == self.greatest:
+            return str(self.least)
+        return f"{self.least} to {self.greatest}, median {self.median:g}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """A corpus in numbers.
+
+    Every group is one of four: `teaching`, `equal`, `singletons` or `unscored_groups`.
+
+    Attributes:
+      traces, groups, events, actions, agents: how many were read.
+      formats: traces of each format.
+      group_sizes: for each size of a group, how many groups have it.
+      teaching: groups with traces of different returns; only from these do group-relative methods learn.
+      equal: groups of several traces that all have the same return in single precision, each with that return;
+        group-relative credit is exactly 0 there.
+      singletons: groups of one trace: there is nothing to compare it with.
+      unscored_groups: groups of several traces of which fewer than two have an outcome.
+      unscored: traces without an outcome.
+      reward_channels: for each reward channel of the log, how many traces have it.
+      agents_per_trace, actions_per_trace, events_per_agent: spreads of counts.
+      tokens_per_trace: of tokens generated, over the traces that log them; None where none does.
+      evidence: for each key of evidence (`graphs.traces.schema`), how many events or traces have it.
+      problems: what was refused or did not fit, and why.
+      ignored: files passed over, because their names are not those of logs.
+    """
+
+    traces: int
+    groups: int
+    events: int
+    actions: int
+    agents: int
+    formats: dict[str, int]
+    group_sizes: dict[int, int]
+    teaching: int
+    equal: dict[str, float]
+    singletons: tuple[str, ...]
+    unscored_groups: tuple[str, ...]
+    unscored: tuple[str, ...]
+    reward_channels: dict[str, int]
+    agents_per_trace: Spread
+    actions_per_trace: Spread
+    events_per_agent: Spread
+    tokens_per_trace: Spread | None
+    evidence: dict[str, int]
+    problems: tuple[Problem, ...]
+    ignored: tuple[str, ...]
+
+    @property
+    def problem_kinds(self) -> dict[str, int]:
+        """How many problems there are of each kind, most frequent first."""
+        return count_kinds(self.problems)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for programs, every problem included."""
+        return dataclasses.asdict(self) | {"problem_kinds": self.problem_kinds}
+
+
+def count_kinds(problems: tuple[Problem, ...]) -> dict[str, int]:
+    """How many problems there are of each kind, most frequent first."""
+    return dict(collections.Counter(problem.kind for problem in problems).most_common())
+
+
+def returns(traces: Traces) -> np.ndarray:
+    """The return of each real trace, outcome plus its rewards at events; NaN where there is no outcome: float64."""
+    n = traces.sizes
+    total = np.asarray(traces.reward[: n.traces], np.float64).copy()
+    step = traces.evidence.get("event_reward")
+    if step is not None:
+        trace = np.asarray(traces.graph.trace_ids[: n.events])
+        total += np.bincount(trace, np.where(step.mask, step.values, 0)[: n.events], n.traces)
+    return total
+
+
+def told_apart(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.ndarray, np.ndarray]:
+    """The greatest number of each key, and whether methods, which compute in single precision, see any difference.
+
+    XLA takes numbers below the least normal one for 0, differences included.
+    """
+    smallest = np.finfo(np.float32).tiny
+    with np.errstate(over="ignore", invalid="ignore"):  # returns beyond single precision are alike: no method takes any
+        single = values.astype(np.float32)
+        single[np.abs(single) < smallest] = 0
+        most, least = np.full(keys, -np.inf, np.float32), np.full(keys, np.inf, np.float32)
+        np.maximum.at(most, key, single)
+        np.minimum.at(least, key, single)
+        return most, most - least >= smallest
+
+
+def survey(traces: Traces) -> Survey:
+    """Count what was read, and sort the groups by what they can teach."""
+    graph, n = traces.graph, traces.sizes
+    trace = np.asarray(graph.trace_ids[: n.events])
+    agent = np.asarray(graph.agent_ids[: n.events])
+    group = np.asarray(graph.group_ids[: n.traces])
+    action = np.asarray(graph.action_mask[: n.events])
+    earned = returns(traces)
+    scored = np.isfinite(earned)
+    size = np.bincount(group)
+    with_outcome = np.bincount(group, scored, len(size))
+    most, apart = told_apart(earned[scored], group[scored], len(size))
+
+    names = np.empty(len(size), object)
+    names[group] = traces.traces["group"].to_pylist()
+    comparable = (size > 1) & (with_outcome > 1)
+    equal = comparable & ~apart
+    sizes, counts = np.unique(size, return_counts=True)
+    trace_names = traces.traces["trace"]
+    return Survey(
+        traces=n.traces,
+        groups=len(size),
+        events=n.events,
+        actions=int(action.sum()),
+        agents=n.agents,
+        formats=dict(collections.Counter(traces.traces["format"].to_pylist())),
+        group_sizes={int(k): int(v) for k, v in zip(sizes, counts, strict=True)},
+        teaching=int(np.sum(comparable & ~equal)),
+        equal={str(names[i]): float(most[i]) for i in np.flatnonzero(equal)},
+        singletons=tuple(map(str, names[size == 1])),
+        unscored_groups=tuple(map(str, names[(size > 1) & ~comparable])),
+        unscored=tuple(trace_names.take(np.flatnonzero(~scored)).to_pylist()),
+        reward_channels={
+            name.removeprefix("rewards."): int(e.mask.sum())
+            for name, e in traces.evidence.items()
+            if name.startswith("rewards.")
+        },
+        agents_per_trace=Spread.of(np.bincount(graph.agent_trace[: n.agents], minlength=n.traces)),
+        actions_per_trace=Spread.of(np.bincount(trace[action], minlength=n.traces)),
+        events_per_agent=Spread.of(np.bincount(agent, minlength=n.agents)),
+        tokens_per_trace=_tokens(traces, trace),
+        evidence={name: int(e.mask.sum()) for name, e in traces.evidence.items() if "." not in name},
+        problems=traces.problems,
+        ignored=traces.ignored,
+    )
+
+
+def _tokens(traces: Traces, trace: np.ndarray) -> Spread | None:
+    tokens = traces.evidence.get("tokens")
+    if tokens is None or not tokens.mask.any():
+        return None
+    there = tokens.mask[: len(trace)]
+    total = np.bincount(trace[there], tokens.values[: len(trace)][there])
+    return Spread.of(total[np.unique(trace[there])])

@@ -1,0 +1,245 @@
+"""One trace for the terminal: where it came from, who took part, what happened, and how long it had to take."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from graphs.event_graph import EdgeType, EventGraph, EventType
+from graphs.padding import unpad
+from graphs.structure.critical_path import critical_path, critical_steps, parallelism
+from graphs.structure.forest import spawn_forest
+from graphs.structure.prefix import pack, select_trace
+from graphs.structure.topology import TOPOLOGIES, topology
+from graphs.text import counted, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from graphs.traces.batch import Traces
+
+__all__ = ["render"]
+
+MOST_AGENTS = 40  # rows of the table of agents and nodes of the spawn tree
+MOST_CAUSES = 3  # edges into an event that are written out
+MOST_STEPS = 12  # events of the critical path that are written out
+
+
+@dataclasses.dataclass(frozen=True)
+class _One:
+    """A trace on its own: its packed graph, and the rows of the batch's tables that it owns."""
+
+    graph: EventGraph
+    ids: list[str]
+    agents: list[dict[str, Any]]
+    row: dict[str, Any]
+    rows: np.ndarray
+
+
+def render(traces: Traces, trace: int | str = 0, *, first: int = 10, last: int = 5) -> RenderableType:
+    """A trace as something that `rich` can print.
+
+    From top to bottom: its place, reward and topology; agents; the spawn forest; events by type; the first and last
+    events with what led to them; critical path, parallelism and critical steps. Text of the log is shown as text: no
+    markup, no terminal sequences.
+
+    Args:
+      traces: what was read.
+      trace: the row or the id of a trace.
+      first, last: how many events to list from the beginning and from the end.
+
+    Raises:
+      CreditError: no such trace.
+    """
+    index = traces.index(trace)
+    graph = traces.graph
+    rows = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == index))
+    agents = np.flatnonzero(np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == index))
+    one = _One(
+        graph=unpad(pack(select_trace(graph, index))),
+        ids=traces.events["event"].take(rows).to_pylist(),
+        agents=traces.agents.take(agents).to_pylist(),
+        row=traces.traces.slice(index, 1).to_pylist()[0],
+        rows=rows,
+    )
+    parts = [_header(traces, one, index), _agents(traces, one)]
+    if len(one.agents) > 1:
+        parts.append(_forest(one))
+    return Group(*_spaced([*parts, _types(one), _events(one, first, last), _structure(traces, one)]))
+
+
+def _spaced(parts: Iterable[RenderableType]) -> Iterable[RenderableType]:
+    for number, part in enumerate(parts):
+        if number:
+            yield Text()
+        yield part
+
+
+def _text(value: object, limit: int | None = None, style: str = "") -> Text:
+    return Text(printable(str(value), limit), style=style)
+
+
+def _table(title: str, *columns: str) -> Table:
+    """A table; columns whose name begins with "#" hold numbers."""
+    table = Table(title=Text(title, style="bold"), title_justify="left", box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        numbers = column.startswith("#")
+        table.add_column(column.removeprefix("#"), justify="right" if numbers else "left", overflow="fold")
+    return table
+
+
+def _pairs(*pairs: tuple[str, Text]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(name, value)
+    return table
+
+
+def _header(traces: Traces, one: _One, index: int) -> RenderableType:
+    row, reward = one.row, float(traces.reward[index])
+    place = f"{row['file']}:{row['line']}" if row["line"] else row["file"]
+    roles = [agent["role"] for agent in one.agents]
+    found = TOPOLOGIES[int(topology(one.graph, roles)[0])]
+    declared = f" (the log says {printable(row['topology'], 40)})" if row["topology"] else ""
+    channels = [
+        f"{printable(name.removeprefix('rewards.'), 40)} {there.values[index]:z.6g}"
+        for name, there in traces.evidence.items()
+        if name.startswith("rewards.") and there.mask[index]
+    ]
+    pairs = [
+        ("trace", _text(row["trace"], 200, "bold")),
+        ("task", _text(row["group"], 200)),
+        ("file", _text(f"{place} [{row['format']}]" if row["format"] else place)),
+        ("reward", _text(f"{reward:z.6g}" if np.isfinite(reward) else "none in the log")),
+        ("channels", _text(", ".join(channels) or "none")),
+        ("topology", _text(found + declared)),
+    ]
+    if row["system"]:
+        pairs.append(("system", _text(row["system"], 200)))
+    return _pairs(*pairs)
+
+
+def _agents(traces: Traces, one: _One) -> RenderableType:
+    graph, num = one.graph, len(one.agents)
+    events = np.bincount(graph.agent_ids, minlength=num)
+    actions = np.bincount(graph.agent_ids[graph.action_mask], minlength=num)
+    tokens = {name: _sums(traces, one, name) for name in ("input_tokens", "tokens")}
+    table = _table(f"agents ({num})", "agent", "name", "role", "parent", "#events", "#actions", "#tokens in", "#out")
+    for i, agent in enumerate(one.agents[:MOST_AGENTS]):
+        parent = int(graph.agent_parent[i])
+        table.add_row(
+            _text(agent["agent"], 40),
+            _text(agent["name"], 40),
+            _text(agent["role"], 40),
+            _text("" if parent == i else one.agents[parent]["agent"], 40),
+            str(events[i]),
+            str(actions[i]),
+            *(f"{amounts[i]:.0f}" if known[i] else "–" for amounts, known in tokens.values()),
+        )
+    return _cut(table, num)
+
+
+def _sums(traces: Traces, one: _One, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Sum of an evidence key over each agent's events, and whether the log has any."""
+    num = len(one.agents)
+    if name not in traces.evidence:
+        return np.zeros(num), np.zeros(num, bool)
+    values, mask = (array[one.rows] for array in traces.evidence[name])
+    there = one.graph.agent_ids[mask]
+    return np.bincount(there, values[mask], minlength=num), np.bincount(there, minlength=num) > 0
+
+
+def _cut(table: Table, num: int) -> RenderableType:
+    if num <= MOST_AGENTS:
+        return table
+    return Group(table, Text(f"… and {num - MOST_AGENTS} more", style="dim"))
+
+
+def _forest(one: _One) -> RenderableType:
+    """The spawn forest, drawn down to as many agents as fit; what is left out is counted where it belongs."""
+    forest = spawn_forest(one.graph)
+    top = Tree(Text("spawn forest", style="bold"), guide_style="dim")
+    waiting: list[tuple[Tree, list[int]]] = [(top, np.flatnonzero(forest.is_root).tolist())]
+    room = MOST_AGENTS
+    while waiting:
+        branch, members = waiting.pop(0)
+        for agent in members[:room]:
+            row = one.agents[agent]
+            label = _text(row["agent"], 40)
+            if row["role"] != row["agent"]:
+                label.append_text(_text(f" {printable(row['role'], 40)}", style="dim"))
+            waiting.append((branch.add(label), forest.children(agent).tolist()))
+        if len(members) > room:
+            branch.add(Text(f"… {len(members) - room} more", style="dim"))
+        room = max(0, room - len(members))
+    return top
+
+
+def _types(one: _One) -> RenderableType:
+    table = _table(f"events ({len(one.ids)})", "type", "#events", "#actions")
+    for kind in EventType:
+        of_kind = one.graph.event_type == kind
+        if of_kind.any():
+            table.add_row(kind.name.lower(), str(of_kind.sum()), str((of_kind & one.graph.action_mask).sum()))
+    return table
+
+
+def _events(one: _One, first: int, last: int) -> RenderableType:
+    num, graph = len(one.ids), one.graph
+    shown = range(num) if num <= first + last else [*range(first), *range(num - last, num)]
+    table = _table("first and last events", "#position", "event", "agent", "type", "action", "causes")
+    for row, position in enumerate(shown):
+        if row and position != shown[row - 1] + 1:
+            table.add_row("…", *[""] * 5)
+        table.add_row(
+            str(position),
+            _text(one.ids[position], 40),
+            _text(one.agents[graph.agent_ids[position]]["agent"], 40),
+            EventType(graph.event_type[position]).name.lower(),
+            "yes" if graph.action_mask[position] else "",
+            _causes(graph, position),
+        )
+    return table
+
+
+def _causes(graph: EventGraph, position: int) -> str:
+    edges = np.flatnonzero(graph.receivers == position)
+    causes = [f"{graph.senders[e]} {EdgeType(graph.edge_type[e]).name.lower()}" for e in edges[:MOST_CAUSES]]
+    return ", ".join(causes) + (f", … {len(edges) - MOST_CAUSES} more" if len(edges) > MOST_CAUSES else "")
+
+
+def _structure(traces: Traces, one: _One) -> RenderableType:
+    graph = one.graph
+    path, parallel = critical_path(graph), parallelism(graph)
+    stage = traces.evidence.get("stage")
+    stated = stage is not None and bool(stage.mask[one.rows].any())
+    if stage is not None and stated:
+        steps = critical_steps(graph, stage.values[one.rows], stage.mask[one.rows])
+    else:
+        steps = critical_steps(graph)
+    ids = [printable(one.ids[i], 24) for i in np.flatnonzero(path.on_path)]
+    if len(ids) > MOST_STEPS:
+        ids[MOST_STEPS // 2 : -MOST_STEPS // 2] = ["…"]
+    origin = "stated" if stated else "derived"
+    missing = "not defined: no single main agent, or actions without a stage"
+    length = (
+        f"{path.length[0]:.0f} of {counted(parallel.work[0], 'action')}, over {counted(path.on_path.sum(), 'event')}"
+    )
+    at_once = f"at most {counted(parallel.width[0], 'action')} and {counted(parallel.agents[0], 'agent')} at once"
+    staged = f"{steps.steps[0]} in {counted(steps.stages[0], f'{origin} stage')}" if steps.defined[0] else missing
+    return _pairs(
+        ("critical path", _text(length)),
+        ("", _text(" → ".join(ids))),
+        ("parallelism", _text(f"{parallel.average[0]:.2f} on average, {at_once}")),
+        ("critical steps", _text(staged)),
+    )

@@ -1,0 +1,1 @@
+"""Columns in, tables out: trainer rows, advantages, files, other array libraries."""

@@ -1,0 +1,96 @@
+"""The table of advantages: one row an event, numbers joined back to the names and places in the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from estimators.base import REASONS, Credit
+from graphs.errors import CreditError, expect
+from graphs.event_graph import EventType
+from graphs.traces.batch import Traces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["event_columns", "table"]
+
+TYPE_NAMES = [member.name.lower() for member in sorted(EventType)]
+
+
+def table(traces: Traces, credit: Credit, *, actions_only: bool = False) -> pa.Table:
+    """Join a method's result to its events: Arrow, a row for each real event in the order of the batch.
+
+    Columns: file, line, trace, group, event (its id in the log), agent (instance), role, turn (number within the
+    trace), type, action, reward (the trace's outcome; null where it has none), credit, baseline, scale, advantage,
+    valid, and reason, in words, where valid is False. Zeros are positive.
+
+    Args:
+      traces: what was read.
+      credit: a method's result on `traces.graph`.
+      actions_only: leave out events that no policy chose; they have credit 0.
+
+    Raises:
+      CreditError: something else than a batch and a result, or `credit` is not of this batch's padded length.
+    """
+    expect("traces", traces, Traces, "what credit.read returns")
+    expect("credit", credit, Credit, "what a method returns, such as credit.grpo(traces.graph, traces.reward)")
+    events = traces.sizes.events
+    if credit.credit.shape != (traces.graph.num_events,):
+        expected = f"({traces.graph.num_events},), that of traces.graph"
+        raise CreditError(f"credit has shape {credit.credit.shape}; expected {expected}")
+    reward = np.asarray(traces.reward)[np.asarray(traces.graph.trace_ids[:events])]
+    reason = np.asarray(credit.reason)[:events]
+
+    def numbers(values: object) -> np.ndarray:
+        return np.asarray(values)[:events] + 0  # makes 0 of -0, which many a difference of equal numbers is
+
+    joined = pa.table(
+        event_columns(traces)
+        | {
+            "reward": pa.array(reward, from_pandas=True),
+            "credit": numbers(credit.credit),
+            "baseline": numbers(credit.baseline),
+            "scale": numbers(credit.scale),
+            "advantage": numbers(credit.advantage),
+            "valid": reason == 0,
+            "reason": _words(REASONS, reason),
+        }
+    )
+    return joined.filter(joined["action"]) if actions_only else joined
+
+
+def event_columns(traces: Traces) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """What and where each real event is: the columns file, line, trace, … action of `table`."""
+    graph, events = traces.graph, traces.sizes.events
+    trace, agent, turn, kind = (
+        np.asarray(ids[:events]) for ids in (graph.trace_ids, graph.agent_ids, graph.turn_ids, graph.event_type)
+    )
+    return {
+        "file": traces.events["file"],
+        "line": traces.events["line"],
+        "trace": _words(traces.traces["trace"], trace),
+        "group": _words(traces.traces["group"], trace),
+        "event": traces.events["event"],
+        "agent": _words(traces.agents["agent"], agent),
+        "role": _words(traces.agents["role"], agent),
+        "turn": pa.array(_turn_in_trace(turn, trace)),
+        "type": _words(TYPE_NAMES, kind),
+        "action": pa.array(np.asarray(graph.action_mask[:events])),
+    }
+
+
+def _words(words: Iterable[str] | pa.ChunkedArray, ids: np.ndarray) -> pa.DictionaryArray:
+    """Strings by position in `words`, each stored once: agents of one id in many traces share an entry."""
+    array = words.combine_chunks() if isinstance(words, pa.ChunkedArray) else pa.array(list(words), pa.string())
+    distinct = array.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(distinct.indices.take(pa.array(ids, pa.int32())), distinct.dictionary)
+
+
+def _turn_in_trace(turns: np.ndarray, trace: np.ndarray) -> np.ndarray:
+    """Turn numbers from 0 within each trace: ids are numbered over the batch in order of traces."""
+    first = np.full(int(trace.max()) + 1, np.iinfo(np.int32).max, np.int32)
+    np.minimum.at(first, trace, turns.astype(np.int32))
+    return turns - first[trace]

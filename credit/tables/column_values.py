@@ -1,0 +1,174 @@
+"""One column of a trainer's rows as integers or numbers, whatever it came in: lists, NumPy, Arrow, pandas, tensors.
+
+Everything goes through Arrow, whose dictionaries turn strings into dense ids without a Python loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphs.errors import CreditError
+from graphs.text import counted, excerpt
+
+__all__ = ["ColumnError", "as_arrow", "as_ids", "begins", "by_appearance", "factorise", "finite", "numbers", "renumber"]
+
+SPARSE = 4  # a table of all possible integers is faster than hashing while it is not longer than so many times N
+SHOWN = 5  # row numbers that an error names
+
+
+class ColumnError(CreditError):
+    """A column that cannot be used; `column` is its name and `rows` the first row numbers concerned, from 0."""
+
+    def __init__(self, column: str, rows: np.ndarray | list[int], problem: str) -> None:
+        self.column, self.rows = column, [int(row) for row in rows[:SHOWN]]
+        where = f" (rows {', '.join(map(str, self.rows))}{', …' if len(rows) > SHOWN else ''})" if self.rows else ""
+        super().__init__(f"column {column!r}: {problem}{where}")
+
+
+def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarray, pa.Array]:
+    """Ids as dense integers numbered by first appearance, int64 [N], and the distinct ids in that order."""
+    array = as_ids(column, values, n)
+    _no_nulls(column, array)
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+        return array.indices.to_numpy(zero_copy_only=False).astype(np.int64), array.dictionary
+    names, codes = array.dictionary, array.indices
+    if not _rising(names):
+        words = names.dictionary_encode()
+        names, codes = words.dictionary, words.indices.take(codes)  # equal words become one, nulls among words show
+        _no_nulls(column, codes)
+    given = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    ids, first = by_appearance(given, len(names))
+    as_given = ids is given and len(first) == len(names)
+    return ids, names if as_given else names.take(pa.array(given[first]))
+
+
+def as_ids(column: str, values: Any, n: int | None) -> pa.Array:
+    """A column of ids as one Arrow array of strings or integers, [N], nulls among them.
+
+    Raises:
+      ColumnError: as `as_arrow`; or of another type, floats with advice, since pandas turns integers into them.
+    """
+    array = as_arrow(column, values, n)
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if _is_id(kind) or array.null_count == len(array):
+        return array
+    if not pa.types.is_floating(kind):
+        raise ColumnError(column, [], f"ids are of type {kind}; expected strings or integers")
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    row = int(np.argmax(there))
+    problem = f"ids are floats, {array[row].as_py()!r} in row {row}; expected strings or integers"
+    advice = 'pandas makes integers floats where a row has none: pass .astype("Int64"), or strings'
+    raise ColumnError(column, np.flatnonzero(~there), f"{problem}; {advice}{_holes(~there)}")
+
+
+def _holes(missing: np.ndarray) -> str:
+    return f"; none in {int(missing.sum())} of {counted(len(missing), 'row')}" if missing.any() else ""
+
+
+def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Integers in [0, room) renumbered by first appearance, int64 [N], and the row where each first appears."""
+    highest = codes if np.all(codes[1:] >= codes[:-1]) else np.maximum.accumulate(codes)
+    if codes[0] == 0 and np.all(highest[1:] - highest[:-1] <= 1):  # they are so numbered already
+        return codes, begins(highest)
+    first = np.full(room, len(codes), np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several assignments to one place the last counts
+    there = np.zeros(len(codes), bool)
+    there[first[first < len(codes)]] = True
+    rows = np.flatnonzero(there)
+    rank = np.empty(room, np.int64)
+    rank[codes[rows]] = np.arange(len(rows))
+    return rank[codes], rows
+
+
+def _rising(words: pa.Array) -> bool:
+    """Whether each word is greater than the one before, so that all differ: true of pandas' categories."""
+    return words.null_count == 0 and pc.all(pc.less(words[:-1], words[1:])).as_py() is not False
+
+
+def _is_id(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def begins(codes: np.ndarray) -> np.ndarray:
+    """The rows at which the value differs from that of the row before, the first among them."""
+    return np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+
+
+def numbers(column: str, values: Any, n: int) -> np.ndarray:
+    """Numbers as float64 [N], NaN where null."""
+    array = as_arrow(column, values, n)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if not (
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or array.null_count == n
+    ):
+        raise ColumnError(column, [], f"values are of type {kind}; expected numbers")
+    return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
+    """A column as one Arrow array of one type, [N].
+
+    Raises:
+      ColumnError: it is no column, mixes types, is empty, or has not `n` rows.
+    """
+    if isinstance(values, str | bytes):
+        raise ColumnError(column, [], f"is the text {excerpt(values)}; expected a column, one entry a row")
+    if isinstance(values, set | frozenset | Mapping):
+        raise ColumnError(column, [], f"is a {type(values).__name__}, which has no order of rows; expected a column")
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            array = values.unify_dictionaries().combine_chunks()
+        elif isinstance(values, pa.Array):
+            array = values
+        else:
+            if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
+                values = np.asarray(values)  # tensors and JAX arrays
+            if getattr(values, "dtype", None) is not None and str(values.dtype) == "bfloat16":
+                values = values.astype(np.float32)  # exact; Arrow has no such type
+            array = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise ColumnError(column, [], f"cannot be read as one column of one type: {error}") from None
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    if n is not None and len(array) != n:
+        raise ColumnError(column, [], f"has {counted(len(array), 'row')}; column 'trace' has {n}")
+    if len(array) == 0:
+        raise ColumnError(column, [], "has no rows; expected at least one")
+    return array
+
+
+def _no_nulls(column: str, array: pa.Array) -> None:
+    if array.null_count:
+        _refuse_missing(column, array.is_null().to_numpy(zero_copy_only=False))
+
+
+def _refuse_missing(column: str, missing: np.ndarray) -> NoReturn:
+    found = f"no id, but null or NaN, in {int(missing.sum())} of {counted(len(missing), 'row')}"
+    raise ColumnError(column, np.flatnonzero(missing), f"{found}; expected a string or an integer")
+
+
+def finite(column: str, values: np.ndarray) -> np.ndarray:
+    """The values, all of which must be finite, also as float32."""
+    bad = ~(np.abs(values) <= np.finfo(np.float32).max)
+    if bad.any():
+        problem = (
+            f"not finite float32 in {int(bad.sum())} of {counted(len(values), 'row')}; leave out rows without a reward"
+        )
+        raise ColumnError(column, np.flatnonzero(bad), problem)
+    return values
+
+
+def renumber(keys: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Integers in [0, room) as dense ids by first appearance, int64 [N], and the row where each first appears."""
+    if room > SPARSE * len(keys):
+        encoded = pa.array(keys).dictionary_encode()
+        keys, room = encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+    return by_appearance(keys, room)

@@ -1,0 +1,201 @@
+"""Agent-wise normalisation: the rows of an agent are compared only with rows of the same agent.
+
+Dr. MAS changes two things at once against the shared baseline; they are two arguments here, so that the four
+combinations can be told apart: the key (`by`: who is compared) and the population (`population`: what is a sample).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Estimand, Reason, finish
+from estimators.group import Population, Singleton, group_relative, members, row_scores, statistics
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import By
+from graphs.segment import safe_sqrt
+
+__all__ = ["dr_mas", "dr_mas_rloo", "reinforce_pp", "reinforce_pp_baseline"]
+
+
+def dr_mas(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    by: By = "agent_name",
+    population: Population = "row",
+    scale: Literal["std", "none"] = "std",
+    eps: float | Array = 1e-6,
+    ddof: int | Array = 1,
+    singleton: Singleton = "raw",
+) -> Credit:
+    """Dr. MAS: each row against the rows of the same agent name on the same task.
+
+    A_i = (R_i − μ_k) / (sd_k + eps), with key k = (task, agent name), R_i = reward + event_reward of row i, and μ_k,
+    sd_k over all rows of that key, every turn of every trace. An agent that acts more often weighs more in its own key.
+    When each agent acts once per trace and rows carry no rewards of their own, it equals the shared baseline exactly.
+
+    Args:
+      graph, reward, event_reward, eps, ddof: as in `estimators.grpo`.
+      by: the key's second part: "agent_name" (the paper's), "role_name", or None for the task alone.
+      population: "row" (the paper's) or "trace": one sample for each trace and key, its rows' scores averaged.
+      scale: "none" leaves out the division (`norm_adv_by_std_in_grpo=False`).
+      singleton: a key with one member; the released code keeps the raw reward.
+
+    Returns:
+      `Credit`, estimand "scale"; the events of a key share a mean and a scale.
+
+    Reference: Dr. MAS `compute_grpo_outcome_advantage` at 19c632b, executed, goldens `drmas_grpo` (all four
+    combinations) and `drmas_grpo_full_tensor`. `by=None, population="trace"` is that code's vanilla GRPO. The code
+    joins task and agent into one string, which can collide; ids cannot.
+    """
+    return group_relative(
+        graph,
+        reward,
+        event_reward=event_reward,
+        baseline="mean",
+        scale=scale,
+        by=by,
+        population=population,
+        aggregate="mean",
+        eps=eps,
+        ddof=ddof,
+        singleton=singleton,
+        source="dr_mas",
+    )
+
+
+def dr_mas_rloo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    by: By = "agent_name",
+    population: Population = "row",
+    singleton: Singleton = "raw",
+) -> Credit:
+    """RLOO in Dr. MAS: each row against the other rows of the same agent name on the same task.
+
+    A_i = (R_i − μ_k) n_k / (n_k − 1). With `population="trace"` the first row of each trace enters the mean while every
+    row subtracts it from its own score, as the released code does.
+
+    Reference: Dr. MAS `compute_rloo_outcome_advantage`, executed, golden `drmas_rloo` (its vanilla form is
+    `by=None, population="trace"`).
+    """
+    return group_relative(
+        graph,
+        reward,
+        event_reward=event_reward,
+        baseline="leave_one_out",
+        by=by,
+        population=population,
+        aggregate="first",
+        own_score=True,
+        singleton=singleton,
+        source="dr_mas_rloo",
+    )
+
+
+@jax.jit
+def reinforce_pp(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    tokens: Array | None = None,
+    eps: float | Array = 1e-8,
+) -> Credit:
+    """REINFORCE++ at discount 1: every row's score, whitened over the batch.
+
+    A_i = (R_i − m) / sqrt(v + eps), m and v the mean and variance (ddof 1) over all tokens of all rows. No groups: a
+    hard task's traces get negative numbers for being of a hard task.
+
+    Args:
+      tokens: int or float [E], tokens of each row, its weight in m and v; None counts each row once. A row whose
+        count is missing (negative or NaN) is invalid and has no weight.
+      graph, reward, event_reward: as in `estimators.grpo`.
+      eps: added to the variance.
+
+    Reference: Hu 2025, arXiv:2501.03262; verl `compute_reinforce_plus_plus_outcome_advantage`. The token-level form
+    with a discount is `estimators.tokens.rows.reinforce_pp` (golden `drmas_rfpp`).
+    """
+    score, rows = row_scores(graph, reward, event_reward)
+    return _whiten(graph, score, jnp.zeros_like(score), rows, tokens, eps, estimand="total", source="reinforce_pp")
+
+
+@functools.partial(jax.jit, static_argnames=("by", "population"))
+def reinforce_pp_baseline(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    tokens: Array | None = None,
+    by: By = None,
+    population: Population = "trace",
+    eps: float | Array = 1e-8,
+) -> Credit:
+    """REINFORCE++ with a group baseline: the row's score minus its group's mean, whitened over the batch.
+
+    A_i = (R_i − μ_k − m) / sqrt(v + eps), with μ_k the mean of the key (0 for a key of one) and m, v over all tokens of
+    the batch after that subtraction. Long rows dominate m and v.
+
+    Args:
+      tokens: int or float [E], tokens of each row, as in `reinforce_pp`; None counts each row once.
+      by, population: the key and its members; `by="agent_name", population="row"` is Dr. MAS' form, the defaults its
+        vanilla one, in which the first row of a trace enters the mean and every row keeps its own score.
+      graph, reward, event_reward, eps: as above.
+
+    Reference: Dr. MAS `compute_reinforce_plus_plus_baseline_outcome_advantage`, executed, golden `drmas_rfpp_baseline`.
+    """
+    m = members(graph, reward, event_reward, by=by, population=population, aggregate="first")
+    n, mean, _ = statistics(m)
+    score, rows = row_scores(graph, reward, event_reward)
+    key = m.key[m.of_event]
+    subtracted = jnp.where(n[key] > 1, mean[key], jnp.zeros_like(score))
+    estimand: Estimand = "total" if by is None else "scale"
+    return _whiten(graph, score, subtracted, rows, tokens, eps, estimand=estimand, source="reinforce_pp_baseline")
+
+
+def _whiten(
+    graph: EventGraph,
+    score: jax.Array,
+    subtracted: jax.Array,
+    rows: jax.Array,
+    tokens: Array | None,
+    eps: float | Array,
+    *,
+    estimand: Estimand,
+    source: str,
+) -> Credit:
+    """Shift and scale `score - subtracted` to mean 0 and variance 1 over the batch, rows weighted by their tokens."""
+    ones = jnp.ones_like(score)
+    weight = ones if tokens is None else jnp.asarray(tokens).astype(score.dtype)
+    known = jnp.isfinite(weight) & (weight >= 0)
+    weight = jnp.where(rows & known, weight, jnp.zeros_like(score))
+    total = jnp.sum(weight)
+    x = score - subtracted
+    # Relative to one of them: a float mean of equal values is not that value, and 1 / sqrt(eps) would enlarge the rest.
+    reference = x[jnp.argmax(rows)]
+    x = jnp.where(rows, x - reference, jnp.zeros_like(score))
+    mean = jnp.sum(x * weight) / jnp.where(total > 0, total, 1)
+    squares = jnp.sum(weight * jnp.where(rows, x - mean, jnp.zeros_like(x)) ** 2)
+    enough = total > 1
+    variance = squares / jnp.where(enough, total - 1, 1)
+    reason = jnp.where(known, jnp.where(enough, Reason.VALID, Reason.TOO_FEW), Reason.NO_EVIDENCE)
+    return finish(
+        graph,
+        credit=score,
+        baseline=subtracted + (reference + mean),
+        scale=jnp.sqrt(variance + eps) * ones,
+        stderr=safe_sqrt(variance / jnp.where(total > 0, total, 1)) * ones,
+        reason=jnp.where(rows, reason, Reason.NO_REWARD),
+        unit="event",
+        estimand=estimand,
+        source=source,
+        centred=False,
+        own_outcome=True,
+    )

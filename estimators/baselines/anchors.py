@@ -1,0 +1,186 @@
+"""Anchor states: an action against the actions that other traces of the task took in answer to the same observation.
+
+Traces of one task often meet the same observation; what followed from each answer to it can then be compared, without
+a replay and without a critic. The observation is evidence (`anchor`, an id); methods never compare texts.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.counterfactual.replays import event_ids
+from estimators.group import Population, Singleton, members, row_scores, statistics
+from estimators.sequence.chains import chains
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import By, pair_ids
+from graphs.segment import (
+    safe_divide,
+    safe_sqrt,
+    segment_count,
+    segment_first,
+    segment_mean,
+    segment_sum_squares,
+)
+
+__all__ = ["gigpo", "step_returns"]
+
+
+@jax.jit
+def step_returns(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    env_step: Array | None = None,
+    env_reward: Array | None = None,
+    discount: float | Array = 1.0,
+) -> tuple[jax.Array, jax.Array]:
+    """Discounted return from each environment step on, and where it is known: float [E], bool [E].
+
+    G_k = r_k + γ G_{k+1} over the environment steps of a trace; the actions of one step share G_k, whoever acts.
+    Actions that follow each other with equal `env_step` are one step; without it each action is.
+
+    Args:
+      graph, reward, event_reward, env_step, env_reward, discount: as in `gigpo`.
+    """
+    outcome, scored = check_reward(graph, reward)
+    trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
+    row = real & jnp.asarray(graph.action_mask) & scored[trace]
+    place = jnp.arange(graph.num_events, dtype=jnp.int32)
+    leads = row
+    if env_step is not None:
+        step = event_ids(graph, "env_step", env_step)
+        row = row & (step >= 0)
+        latest = jax.lax.cummax(jnp.where(row, place, -1))
+        before = jnp.concatenate([jnp.full(1, -1, jnp.int32), latest[:-1]])
+        goes_on = (before >= 0) & (trace[before] == trace) & (step[before] == step)
+        leads = row & ~goes_on
+    lead_of = jax.lax.cummax(jnp.where(leads, place, 0))
+    path = chains(graph, leads)
+    missing = jnp.zeros_like(leads)
+    if env_reward is not None:
+        earned, there = check_event_array(graph, "env_reward", env_reward)
+        missing = leads & ~there
+    else:
+        earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(outcome[trace]))
+        if event_reward is not None:
+            step_reward = check_event_array(graph, "event_reward", event_reward)[0]
+            earned = earned + path.gathered(step_reward.astype(earned.dtype), real)
+    to_go = path.backward(jnp.ones_like(earned) * discount, earned)
+    lost = path.backward(jnp.ones_like(earned), missing.astype(earned.dtype)) > 0
+    known = row & ~lost[lead_of]
+    return jnp.where(known, to_go[lead_of], jnp.zeros_like(to_go)), known
+
+
+@functools.partial(jax.jit, static_argnames=("scale", "by", "population", "singleton"))
+def gigpo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    anchor: Array,
+    event_reward: Array | None = None,
+    env_step: Array | None = None,
+    env_reward: Array | None = None,
+    discount: float | Array = 1.0,
+    weight: float | Array = 1.0,
+    scale: Literal["none", "std"] = "none",
+    by: By = None,
+    population: Population = "trace",
+    eps: float | Array = 1e-6,
+    ddof: int | Array = 1,
+    singleton: Singleton = "raw",
+) -> Credit:
+    """GiGPO: the trace against its group, plus the step against the steps of the group that answered the same anchor.
+
+        A = (R_i − μ) / s + w (G_k − ν) / z
+
+    R_i is the row's score (outcome plus its own event reward), μ and s are over the samples of its group; G_k is the
+    return from the environment step on, ν and z are over the actions of the group with the same anchor. Without scale
+    ("mean_norm", the released configuration's default) s = z = 1; with it ("mean_std_norm", which most of the released
+    scripts ask for) each is its standard deviation plus `eps`.
+
+    Args:
+      graph, reward, event_reward: as in `estimators.grpo`.
+      anchor: int [E], ids of observations; -1 where the log has none, and the action is invalid.
+      env_step: int [E], the environment step; -1 where missing. None: every action is a step of its own.
+      env_reward: float [E], the reward r_k of the environment step, at each of its actions; NaN where missing, which
+        leaves this and the earlier steps of the trace invalid. None: what arrives at events from this step's first
+        action up to the next step's, and the outcome in the last step.
+      discount: γ. The released configuration's default is 1 (`algorithm.gamma` in `ppo_trainer.yaml`), its scripts set
+        0.95, for WebShop 0.985. At 1 equal outcomes give exactly 0.
+      weight: w, 1 in all of them.
+      by, population: `by=None, population="trace"` is GiGPO: the first row of each trace is a sample of μ and s.
+        `by="agent_name", population="row"` is Dr. MAS' form, in which agents share neither baselines nor anchors.
+      singleton: what the first term does with a group of one; the released code keeps R_i. An anchor that was met once
+        always gives 0 in the second.
+
+    Returns:
+      `Credit` at level "event", estimand "score", since it adds a share of the trace's total to a return; `stderr`
+      infinite.
+
+    Reference: Feng et al. 2025, arXiv:2505.10978; Dr. MAS `compute_gigpo_outcome_advantage` at 19c632b, executed,
+    golden `drmas_gigpo`; defaults as in its `ppo_trainer.yaml`, read at 0fb67c9. Its option of joining anchors by the
+    similarity of their texts depends on their order; give similar observations one id instead.
+    """
+    m = members(graph, reward, event_reward, by=by, population=population, aggregate="first")
+    n, mean, squares = statistics(m)
+    score, row = row_scores(graph, reward, event_reward)
+    key = m.key[m.of_event]
+    alone = n[key] < 2
+    subtracted = mean[key]
+    deviation = safe_sqrt(safe_divide(squares, n - ddof))[key] + eps
+    reason = jnp.where(row, Reason.VALID, Reason.NO_REWARD)
+    if singleton == "refuse":
+        reason = jnp.where(row & alone, Reason.SINGLETON, reason)
+    elif singleton == "zero":
+        subtracted = jnp.where(alone, score, subtracted)
+    elif singleton == "raw":
+        subtracted = jnp.where(alone, jnp.zeros_like(score), subtracted)
+    else:
+        raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
+    deviation = jnp.where(alone, jnp.ones_like(deviation) + eps, deviation)
+
+    to_go, known = step_returns(
+        graph, reward, event_reward=event_reward, env_step=env_step, env_reward=env_reward, discount=discount
+    )
+    to_go = to_go.astype(score.dtype)
+    observed = event_ids(graph, "anchor", anchor)
+    known = known & (observed >= 0)
+    reason = jnp.where((reason == Reason.VALID) & ~known, Reason.NO_EVIDENCE, reason)
+    num = graph.num_events
+    meeting = pair_ids(jnp.maximum(observed, 0), key, known, num)
+    # Relative to one of them, so that equal returns differ by exactly 0.
+    reference = to_go[segment_first(meeting, num, known)]
+    relative = jnp.where(known, to_go - reference[meeting], jnp.zeros_like(to_go))
+    centre = segment_mean(relative, meeting, num, known)
+    met = segment_count(meeting, num, known, to_go.dtype)
+    spread = safe_sqrt(safe_divide(segment_sum_squares(relative, centre, meeting, num, known), met - ddof))
+    expected = jnp.where(met > 1, reference + centre, reference)[meeting]
+    if scale == "std":
+        # A mean over a spread is no baseline in units of reward: the amount is the advantage itself.
+        apart = safe_divide(score - subtracted, deviation) + weight * safe_divide(
+            to_go - expected, spread[meeting] + eps
+        )
+        credit, baseline = apart, jnp.zeros_like(apart)
+    elif scale == "none":
+        credit, baseline = score + weight * to_go, subtracted + weight * expected
+    else:
+        raise ValueError(f"scale is {scale!r}; expected 'none' or 'std'")
+    return finish(
+        graph,
+        credit=credit,
+        baseline=baseline,
+        scale=jnp.ones_like(credit),
+        stderr=jnp.full_like(credit, jnp.inf),
+        reason=reason,
+        unit="event",
+        estimand="score",
+        source="gigpo",
+        centred=False,
+        own_outcome=True,
+    )

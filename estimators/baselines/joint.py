@@ -1,0 +1,248 @@
+"""MAGRPO: joint turns of a team against the other joint turns drawn in the same place. Two codes bear the name.
+
+`magrpo` is the authors' (CoMLRL): a tree of joint turns, discounted returns, no standard deviation. `c3_magrpo` is the
+baseline of that name in C3: whole traces of a task, divided by their spread. They are different algorithms.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.counterfactual.replays import event_ids, replay_tree
+from estimators.group import Over, Singleton, group_relative, members, statistics
+from estimators.sequence.chains import chains
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import By, pair_ids
+from graphs.segment import safe_divide, segment_count, segment_first, segment_mean, segment_sum
+
+__all__ = ["c3_magrpo", "magrpo"]
+
+
+@functools.partial(jax.jit, static_argnames=("baseline", "joint_mode"))
+def magrpo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    context: Array,
+    node: Array,
+    event_reward: Array | None = None,
+    discount: float | Array = 0.9,
+    baseline: Literal["mean", "leave_one_out", "max", "none"] = "mean",
+    joint_mode: Literal["aligned", "cross"] = "aligned",
+    completion: Array | None = None,
+) -> Credit:
+    """MAGRPO (CoMLRL): the return of a joint turn against the other joint turns drawn in the same place.
+
+        G(ν) = r(ν) + γ · mean over the joint turns ν' that follow of G(ν')        A = G(ν) − b
+
+    Over the K joint turns of a context, b is their mean ("mean", the default there), the mean of the others
+    ("leave_one_out"; "rloo" there), the greatest ("max") or 0 ("none"; "raw" there). All agents of a joint turn get the
+    same number. No division.
+
+    With `joint_mode` "cross", the N agents' K completions of a context are combined into K^N joint turns. A completion
+    then stands for all those that contain it, and is compared with the other completions of its agent, by name:
+
+        G(c) = Σ_{ν contains c} G(ν)        A = G(c) − b,   b over the K completions
+
+    It is their sum, not their mean, as in the code: A grows with K^(N−1), and with it the step that a learner takes.
+
+    Args:
+      graph, reward: the traces are the leaves of the tree; the outcome arrives with the last joint turn of its trace.
+      context, node: int [E], ids as in `estimators.c3`: `context` is the place in the tree, `node` the joint turn, the
+        same at the actions of all its agents; -1 where the log has none.
+      event_reward: float [E], rewards at events; r(ν) is their sum over the joint turn, up to the next one.
+      discount: γ.
+      baseline, joint_mode: as above.
+      completion: int [E], ids of what each agent contributed, -1 where the log has none; for "cross" alone.
+
+    Returns:
+      `Credit` at level "event", estimand "score"; `stderr` infinite. A context with one joint turn, or an agent with
+      one completion, is refused; so is, with "cross", an agent whose completions stand in different numbers of joint
+      turns, because combinations are missing and sums of unlike numbers of returns say nothing.
+
+    Raises:
+      ValueError: an unknown option; "cross" without `completion`, or `completion` without "cross".
+
+    Reference: CoMLRL `magrpo.py` at 1665784, function bodies executed, golden `comlrl_magrpo`, `joint_mode="aligned"`;
+    "cross" was read there, not executed. The code takes "crossed" for "cross" when it combines completions but not when
+    it sums, and so leaves K^N returns to K completions: that spelling is refused here.
+    """
+    if joint_mode not in ("aligned", "cross"):
+        raise ValueError(f"joint_mode is {joint_mode!r}; expected 'aligned' or 'cross'")
+    outcome, scored = check_reward(graph, reward)
+    n, trace, real = graph.num_events, jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
+    place = jnp.arange(n, dtype=jnp.int32)
+    turn = event_ids(graph, "node", node)
+    acts = real & jnp.asarray(graph.action_mask) & scored[trace] & (turn >= 0)
+    acts = acts & (event_ids(graph, "context", context) >= 0)
+    lead_of = _leads(trace, turn, acts)
+    leads = acts & (lead_of == place)
+
+    path = chains(graph, leads)
+    earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(outcome[trace]))
+    if event_reward is not None:
+        step = check_event_array(graph, "event_reward", event_reward)[0].astype(earned.dtype)
+        earned = earned + path.gathered(step, real)
+    to_go = path.backward(jnp.ones_like(earned) * discount, earned)
+    tree = replay_tree(graph, leads, context, node, earned.dtype)
+    value = tree.values(to_go)
+
+    if joint_mode == "aligned":
+        if completion is not None:
+            raise ValueError("completion is given, but joint_mode is 'aligned'; expected 'cross'")
+        there, rivals, mine = tree.there, tree.context_of, jnp.where(acts, tree.node[lead_of], 0)
+        even = jnp.ones(n, bool)
+    else:
+        if completion is None:
+            raise ValueError(
+                "joint_mode is 'cross', which needs completion: int [E], ids of what each agent contributed"
+            )
+        chosen = event_ids(graph, "completion", completion)
+        acts = acts & (chosen >= 0)
+        name = jnp.asarray(graph.agent_name_ids)[graph.agent_ids]
+        value, there, rivals, mine, even = _completions(
+            value, tree.node[lead_of], tree.context[lead_of], name, jnp.maximum(chosen, 0), acts
+        )
+
+    # Relative to one rival, so that equal ones differ by exactly 0.
+    reference = value[segment_first(rivals, n, there)][rivals]
+    relative = jnp.where(there, value - reference, jnp.zeros_like(value))
+    k = segment_count(rivals, n, there, value.dtype)[rivals]
+    mean = segment_mean(relative, rivals, n, there)[rivals]
+    if baseline == "mean":
+        against = reference + mean
+    elif baseline == "leave_one_out":
+        against = reference + mean - safe_divide(relative - mean, k - 1)
+    elif baseline == "max":
+        filled = jnp.where(there, relative, -jnp.inf)
+        greatest = jax.ops.segment_max(filled, rivals, num_segments=n)[rivals]
+        against = reference + jnp.where(there, greatest, 0)
+    elif baseline == "none":
+        against = jnp.zeros_like(value)
+    else:
+        raise ValueError(f"baseline is {baseline!r}; expected 'mean', 'leave_one_out', 'max' or 'none'")
+    reason = jnp.where(k[mine] < 2, Reason.NO_SIBLING, jnp.where(even[mine], Reason.VALID, Reason.NO_EVIDENCE))
+    missing = jnp.where(scored[trace], Reason.NO_EVIDENCE, Reason.NO_REWARD)
+    return finish(
+        graph,
+        credit=value[mine],
+        baseline=against[mine],
+        scale=jnp.ones_like(value),
+        stderr=jnp.full_like(value, jnp.inf),
+        reason=jnp.where(acts, reason, missing),
+        unit="event",
+        estimand="score",
+        source="magrpo",
+        centred=baseline == "leave_one_out",
+        own_outcome=True,
+    )
+
+
+def _leads(trace: jax.Array, turn: jax.Array, acts: jax.Array) -> jax.Array:
+    """For each action the first action of its joint turn, as it occurs in its trace: int32 [E].
+
+    The actions of a joint turn stand together in a trace, that is, are not parted by another one, if each joint turn
+    has the same number of others before it wherever it occurs. Otherwise pairs of a joint turn and a trace are sorted,
+    which takes some hundred times as long as adding up the events.
+    """
+    n = acts.shape[0]
+    place = jnp.arange(n, dtype=jnp.int32)
+    latest = jax.lax.cummax(jnp.where(acts, place, -1))
+    before = jnp.concatenate([jnp.full(1, -1, jnp.int32), latest[:-1]])
+    goes_on = (before >= 0) & (trace[before] == trace) & (turn[before] == turn)
+    begins = acts & ~goes_on
+    begun = jnp.cumsum(begins.astype(jnp.int32), dtype=jnp.int32)
+    number = begun - begun[segment_first(trace, n, acts)][trace]
+    node = jnp.where(acts, turn, 0)
+    usual = number[segment_first(node, n, acts)][node]
+
+    def together() -> jax.Array:
+        return jnp.maximum(jax.lax.cummax(jnp.where(begins, place, -1)), 0)
+
+    def parted() -> jax.Array:
+        joint = pair_ids(node, trace, acts, n)
+        return segment_first(joint, n, acts)[joint]
+
+    return jax.lax.cond(jnp.any(acts & (number != usual)), parted, together)
+
+
+def _completions(
+    value: jax.Array, node: jax.Array, context: jax.Array, name: jax.Array, chosen: jax.Array, acts: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Completions as alternatives of their agents: sums of returns, which exist, their rivals' id, and whether evenly.
+
+    `value` is of joint turns [E]; `node`, `context`, `name` and `chosen` are of events [E]. Returns float, bool and
+    int32 [E] of completions; int32 [E], the completion of each event; bool [E], of completions, whether those of the
+    agent in the context stand in equally many joint turns.
+    """
+    n = acts.shape[0]
+    place = jnp.arange(n, dtype=jnp.int32)
+    who = pair_ids(context, name, acts, n)
+    mine = pair_ids(who, chosen, acts, n)
+    within = pair_ids(mine, node, acts, n)  # a joint turn may be met in several traces, and counts once
+    once = acts & (place == segment_first(within, n, acts)[within])
+    there = segment_count(mine, n, acts) > 0
+    rivals = who[segment_first(mine, n, acts)]
+    size = segment_count(mine, n, once, jnp.int32)
+    least = jax.ops.segment_min(jnp.where(there, size, n), rivals, num_segments=n)
+    most = jax.ops.segment_max(jnp.where(there, size, 0), rivals, num_segments=n)
+    return segment_sum(value[node], mine, n, once), there, rivals, mine, (least == most)[rivals]
+
+
+@functools.partial(jax.jit, static_argnames=("by", "baseline", "normalise", "over", "singleton"))
+def c3_magrpo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    by: By = None,
+    baseline: Literal["mean", "leave_one_out"] = "mean",
+    normalise: bool = True,
+    over: Over = "group",
+    eps: float | Array = 1e-8,
+    singleton: Singleton = "zero",
+) -> Credit:
+    """MAGRPO as C3 runs it as a baseline: traces of a task against each other, divided by their spread.
+
+    A_i = (R_i − b) / sqrt(v + eps), b the mean over the group or over the others, v the population variance (ddof 0).
+
+    Args:
+      graph, reward, event_reward: as in `estimators.grpo`. The code takes the reward of a trace's last role as R_i.
+      by: None compares traces ("joint_action", the default there); "agent_name" or "role_name" compares rows
+        of one name on one task ("per_role").
+      baseline: "leave_one_out" is called "rloo" there; its mean is over the others, its spread over all.
+      normalise: whether to divide.
+      over: "batch" is the code without group ids.
+      singleton: a group of one. "zero" is what the code gives with "mean"; "raw" what it gives with "leave_one_out",
+        where dividing by sqrt(0 + eps) makes R into 10,000 R.
+
+    Returns:
+      `Credit`; level "trace", estimand "total", or level "event", estimand "scale" where rows are compared by name.
+
+    Reference: C3 `c3/algorithms/magrpo.py` and `experience_maker.py` at 628185b, executed, goldens `c3_magrpo` and
+    `c3_magrpo_joint_action`.
+    """
+    population: Literal["trace", "row"] = "trace" if by is None else "row"
+    plain = group_relative(
+        graph,
+        reward,
+        event_reward=event_reward,
+        baseline=baseline,
+        by=by,
+        population=population,
+        over=over,
+        singleton=singleton,
+        source="c3_magrpo",
+    )
+    if not normalise:
+        return plain
+    m = members(graph, reward, event_reward, by=by, population=population, aggregate="sum", over=over)
+    n, _, squares = statistics(m)
+    spread = jnp.sqrt(safe_divide(squares, n) + eps)[m.key][m.of_event]
+    return dataclasses.replace(plain, scale=jnp.where(plain.valid, spread, jnp.ones_like(spread)))

@@ -1,0 +1,200 @@
+"""Players: baselines that belong to a role across traces, for teams in which each agent has rewards of its own.
+
+A player is an agent name (or role). Its reward in a trace is the trace's outcome plus the event rewards of its own
+events, so that a game gives each player its own result: write those as event rewards, with outcome 0.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.baselines.moving import running_averages
+from estimators.group import Members, Over, statistics
+from estimators.sequence.chains import chains, grouped_order
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import pair_ids, unit_ids
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
+
+__all__ = ["marshal", "spiral_rae", "spiral_rae_state"]
+
+Name = Literal["agent_name", "role_name"]
+
+
+@functools.partial(jax.jit, static_argnames=("by", "over", "scale"))
+def marshal(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    discount: float | Array = 1.0,
+    by: Name = "agent_name",
+    over: Over = "batch",
+    scale: Literal["none", "std"] = "none",
+    eps: float | Array = 1e-6,
+) -> Credit:
+    """MARSHAL: what a player earns from its turn on, summed first, then against the mean of that player's turns.
+
+    G_k = r_k + γ G_{k+1} over the turns of an agent instance, r_k the event rewards from its k-th turn up to its next
+    and in the last turn the outcome. A = G_k − μ_p, or (G_k − μ_p) / (sd_p + eps) with scale "std", over all turns of
+    all instances of player p in all traces. Summed first, the mean does not depend on how many turns were still to be
+    played. Two instances of one name in a trace are two sequences of one player, as two rows are there.
+
+    Args:
+      graph, reward, event_reward: as in `estimators.grpo`; event rewards count for the agent whose event they are at.
+      discount: γ, for each turn of the player.
+      by: what a player is; any number of them.
+      over: "batch" (the released grouping, by kind of game), or "group": turns of the same task only.
+      scale, eps: as above; ddof 1.
+
+    Returns:
+      `Credit` at level "turn", estimand "scale". A player with a single turn is refused.
+
+    Reference: MARSHAL, as described ("sum, then normalise" with role groups). The released pipeline works on tokens and
+    takes the mean of distinct values, with whitening before and after: `estimators.baselines.released.marshal_tokens`.
+    """
+    outcome, scored = check_reward(graph, reward)
+    trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
+    row, leads, lead_of = _turns(graph, scored)
+    own = chains(graph, leads, "agent")
+    ends = own.take(outcome[trace])
+    earned = jnp.where(own.last, ends, jnp.zeros_like(ends))
+    if event_reward is not None:
+        step = check_event_array(graph, "event_reward", event_reward)[0].astype(earned.dtype)
+        earned = earned + own.gathered(own.take(step), own.take(real))
+    to_go = own.back(own.backward(jnp.ones_like(earned) * discount, earned))
+
+    player = _names(graph, by)[graph.agent_ids]
+    group = jnp.asarray(graph.group_ids)[trace]
+    other = group if over == "group" else jnp.zeros_like(group)
+    m = Members(to_go, pair_ids(player, other, leads, graph.num_agents), leads, lead_of)
+    n, mean, squares = statistics(m)
+    key, x = m.key[lead_of], to_go[lead_of]
+    if scale == "std":
+        divisor = safe_sqrt(safe_divide(squares, n - 1))[key] + eps
+    elif scale == "none":
+        divisor = jnp.ones_like(x)
+    else:
+        raise ValueError(f"scale is {scale!r}; expected 'none' or 'std'")
+    alone = n[key] < 2
+    return finish(
+        graph,
+        credit=x,
+        baseline=mean[key],
+        scale=jnp.where(divisor > 0, divisor, jnp.ones_like(x)),
+        stderr=jnp.where(alone, jnp.inf, safe_sqrt(safe_divide(squares, n * (n - 1)))[key]),
+        reason=jnp.where(row, jnp.where(alone, Reason.SINGLETON, Reason.VALID), Reason.NO_REWARD),
+        unit="turn",
+        estimand="scale",
+        source="marshal",
+        centred=False,
+        own_outcome=True,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("by",))
+def spiral_rae(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    by: Name = "agent_name",
+    decay: float | Array = 0.95,
+    discount: float | Array = 1.0,
+    initial: float | Array = 0.0,
+) -> Credit:
+    """SPIRAL's role-conditioned advantage: a player's reward minus the moving average of its rewards in earlier traces.
+
+    For each trace in the order of the batch and each player p in it, A = R_p − b_p; then b_p becomes
+    decay b_p + (1 − decay) R_p. The i-th of the player's n turns gets A γ^(n−1−i). Log traces in order of completion.
+    At γ = 1 it is unbiased for each player's own reward, since b_p depends on earlier traces only.
+
+    Args:
+      graph, reward, event_reward: as in `estimators.grpo`; R_p is the outcome plus the event rewards of p's events.
+      by: what a player is.
+      decay, discount: as above.
+      initial: b_p before the first trace; a number, or float [A] indexed by name id as `spiral_rae_state` returns it.
+        Ids of names are the batch's own: carry them by name from one batch to the next.
+
+    Returns:
+      `Credit` at level "turn", estimand "scale"; `stderr` infinite.
+
+    Reference: SPIRAL `train_spiral.py` `prepare_trajectories` at a02d0ed, executed, golden `spiral_rae`. There each
+    actor process keeps averages of its own, and turns with A = 0 are dropped from the batch.
+    """
+    unit, rewards, there, name = _player_rewards(graph, reward, event_reward, by)
+    before, _ = running_averages(rewards, there, name, decay, initial)
+    scored = check_reward(graph, reward)[1]
+    row, leads, lead_of = _turns(graph, scored)
+    mine = unit[graph.agent_ids]
+
+    order = grouped_order(graph, mine, graph.num_agents)  # events of a player of a trace, in log order
+    begun = jnp.cumsum(leads[order].astype(jnp.int32), dtype=jnp.int32)
+    begun = jnp.zeros_like(begun).at[order].set(begun)
+    last = jax.ops.segment_max(jnp.where(leads, begun, 0), mine, num_segments=graph.num_agents)
+    later = jnp.where(row, (last[mine] - begun)[lead_of], 0).astype(rewards.dtype)
+    factor = jnp.power(jnp.asarray(discount, rewards.dtype), later)
+    x = rewards[mine] * factor
+    return finish(
+        graph,
+        credit=x,
+        baseline=before[mine] * factor,
+        scale=jnp.ones_like(x),
+        stderr=jnp.full_like(x, jnp.inf),
+        reason=jnp.where(row, Reason.VALID, Reason.NO_REWARD),
+        unit="turn",
+        estimand="scale",
+        source="spiral_rae",
+        centred=False,
+        own_outcome=True,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("by",))
+def spiral_rae_state(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    by: Name = "agent_name",
+    decay: float | Array = 0.95,
+    initial: float | Array = 0.0,
+) -> jax.Array:
+    """The moving averages after the last trace, float [A] by name id: `initial` for the next batch."""
+    _, rewards, there, name = _player_rewards(graph, reward, event_reward, by)
+    return running_averages(rewards, there, name, decay, initial)[1]
+
+
+def _names(graph: EventGraph, by: Name) -> jax.Array:
+    if by not in ("agent_name", "role_name"):
+        raise ValueError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
+    return jnp.asarray(graph.agent_name_ids if by == "agent_name" else graph.agent_role_ids)
+
+
+def _turns(graph: EventGraph, scored: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Actions of scored traces, those of them that begin a turn, and for every event the one that begins its turn."""
+    n, turn = graph.num_events, jnp.asarray(graph.turn_ids)
+    row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[graph.trace_ids]
+    lead_of = segment_first(turn, n, row)[turn]
+    return row, row & (lead_of == jnp.arange(n, dtype=jnp.int32)), lead_of
+
+
+def _player_rewards(
+    graph: EventGraph, reward: Array, event_reward: Array | None, by: Name
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Unit of each instance; reward, presence and name of each unit (player in a trace): all [A]."""
+    outcome, scored = check_reward(graph, reward)
+    num, agent = graph.num_agents, jnp.asarray(graph.agent_ids)
+    unit = unit_ids(graph, by)
+    row, _, _ = _turns(graph, scored)
+    first = segment_first(unit, num, jnp.asarray(graph.agent_mask))
+    there = segment_count(unit[agent], num, row) > 0
+    rewards = outcome[jnp.asarray(graph.agent_trace)[first]]
+    if event_reward is not None:
+        step, real = check_event_array(graph, "event_reward", event_reward)
+        rewards = rewards + segment_sum(step.astype(rewards.dtype), unit[agent], num, real)
+    return unit, jnp.where(there, rewards, jnp.zeros_like(rewards)), there, _names(graph, by)[first]

@@ -1,0 +1,298 @@
+"""What released code does where it differs from what it describes: for reproducing runs, not for new ones.
+
+Each function names the repository, the commit and the golden it was checked against. The method as it is meant is under
+its own name elsewhere.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.baselines.roles import instances_normalised, sub_agents
+from estimators.counterfactual.replays import event_ids
+from estimators.group import group_relative
+from estimators.tokens.rows import masked_whiten
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import pair_ids
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum_squares
+
+__all__ = [
+    "distinct_normalised",
+    "foldgrpo_fork",
+    "marft_normalised",
+    "marshal_tokens",
+    "matpo_worker_tokens",
+    "mrlx",
+    "mrlx_sub_reward",
+]
+
+
+@jax.jit
+def mrlx_sub_reward(format_score: Array, main_reward: Array) -> jax.Array:
+    """MrlX's reward of a sub-agent from its format and the main agent's reward (0, 0.1 or 1): float, any shape.
+
+    0 without format; 0.1 · format where the main agent got 0; 0.1 where it got 0.1; else 1. The main reward is told by
+    the nearer of the three, since floats are not compared for equality.
+
+    Reference: MrlX `sub_agent_multiturn.py` `reward_func` at 0d04788, executed, golden `mrlx_sub_reward`.
+    """
+    form, main = jnp.asarray(format_score), jnp.asarray(main_reward)
+    earned = jnp.where(main < 0.05, 0.1 * form, jnp.where(main < 0.55, 0.1, 1.0))
+    return jnp.where(form > 0, earned, jnp.zeros_like(earned))
+
+
+@jax.jit
+def mrlx(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    block: Array,
+    event_reward: Array | None = None,
+    format_score: Array | None = None,
+) -> Credit:
+    """M-GRPO as MrlX runs it: slime's GRPO on main agents by task, and on sub-agents by the block they arrived in.
+
+    A finished run pushes its sub-trajectories to a queue; the sub-agents' trainer takes them in order of arrival and
+    normalises blocks of a fixed size. A block mixes parents and tasks. A = (x − μ) / (sd + 1e-6), ddof 1, alone 0.
+
+    Args:
+      block: int [E], the block of the sub-agent whose event it is (its first one counts); -1 where the log has none,
+        and a sub-agent without any is invalid. Main agents need none.
+      format_score: float [E]; with it, a sub-agent's reward is `mrlx_sub_reward` of its first one, otherwise the
+        outcome. A sub-agent without one is invalid.
+      reward: float [T], the outcome.
+      event_reward: not used.
+
+    Returns:
+      `Credit` at level "agent", estimand "scale". Its scope is the batch.
+
+    Reference: slime `_post_process_rewards` at 624b824 and MrlX at 0d04788, executed, goldens
+    `slime_grpo_used_by_MrlX` and `mrlx_sub_reward`. `estimators.mgrpo` is the method as it is described.
+    """
+    del event_reward
+    outcome, _ = check_reward(graph, reward)
+    agent, num, real = jnp.asarray(graph.agent_ids), graph.num_agents, jnp.asarray(graph.event_mask)
+    sub, mine = sub_agents(graph), jnp.asarray(graph.agent_mask)
+    trace = jnp.asarray(graph.agent_trace)
+    arrived = event_ids(graph, "block", block)
+    stated = real & (arrived >= 0)
+    known = ~sub | (segment_count(agent, num, stated) > 0)
+    score = outcome[trace]
+    if format_score is not None:
+        form, there = check_event_array(graph, "format_score", format_score)
+        known = known & (~sub | (segment_count(agent, num, there) > 0))
+        own = form[segment_first(agent, num, there)].astype(score.dtype)
+        score = jnp.where(sub, mrlx_sub_reward(own, score).astype(score.dtype), score)
+    in_block = arrived[segment_first(agent, num, stated)]
+    key = pair_ids(sub.astype(jnp.int32), jnp.where(sub, in_block, jnp.asarray(graph.group_ids)[trace]), mine)
+    return instances_normalised(
+        graph, reward, score, key, eps=1e-6, ddof=1, singleton="zero", source="mrlx", known=known
+    )
+
+
+@jax.jit
+def matpo_worker_tokens(row_advantage: Array, planner_row: Array, mask: Array) -> jax.Array:
+    """MATPO's advantages of workers on tokens, under the planner's mask as well as their own: float [N, L].
+
+    The released code copies the planner's tensor to its workers after the planner's loss mask has been applied, so a
+    worker's token at a position where the planner read a tool's result, or had ended, gets 0.
+
+    Args:
+      row_advantage: float [N], one number for each row, such as `rows.gather(estimators.matpo(...).advantage)`.
+      planner_row: int [N], the row of each row's planner; a planner's own is itself.
+      mask: bool [N, L], the loss mask of each row.
+
+    Reference: MATPO `verl/protocol.py` `broadcast_advantage_return_tensor_by_reqs_ids` at 3c41d62, executed, golden
+    `matpo_broadcast`. The intended rule is `estimators.tokens.rows.spread` of the same numbers.
+    """
+    values, mask, planner = jnp.asarray(row_advantage), jnp.asarray(mask), jnp.asarray(planner_row)
+    if mask.dtype != jnp.bool_:
+        raise TypeError(f"mask has dtype {mask.dtype}; expected bool (convert it, e.g. mask > 0)")
+    if values.shape != mask.shape[:1] or planner.shape != mask.shape[:1]:
+        shapes = f"row_advantage {values.shape}, planner_row {planner.shape}"
+        raise ValueError(f"{shapes}; expected {mask.shape[:1]}, one for each row of mask")
+    return jnp.where(mask & mask[planner], values[planner][:, None], jnp.zeros((), values.dtype))
+
+
+@jax.jit
+def foldgrpo_fork(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
+    """FoldGRPO as a fork of its trainer computes it: a marked action takes its group's best or worst advantage.
+
+        A_i = (R_i − μ) / (sd + 1e-6), ddof 1, each trace once, alone raw
+        A   = (1 − |q|) A_i + max(q, 0) g⁺ + max(−q, 0) g⁻
+
+    with q in [−1, 1] the event's own process reward, g⁺ and g⁻ the greatest and least A_j of the group; where no trace
+    of the group has a positive (negative) one, 1 (−1). So a group in which all outcomes are equal still moves marked
+    actions by 1. Equal to `estimators.foldgrpo` for outcomes 0 and 1 that both occur and marks −1, 0 and 1.
+
+    Args:
+      reward: float [T], the outcome.
+      event_reward: float [E], the marks q; they enter no statistic.
+
+    Returns:
+      `Credit` at level "event", estimand "score"; `credit` is A itself.
+
+    Reference: `compute_foldgrpo_advantage` in a third-party plug-in that says it is a copy of the authors' fork;
+    executed, golden `foldgrpo_fork`. The authors' agent casts marks to integers, which makes ±0.2 to 0.
+    """
+    plain = group_relative(graph, reward, scale="std", eps=1e-6, ddof=1, singleton="raw", source="foldgrpo_fork")
+    group, num = jnp.asarray(graph.group_ids)[graph.trace_ids], graph.num_traces
+    advantage, valid = plain.advantage, plain.valid
+    low, high = -jnp.inf, jnp.inf
+    best = jax.ops.segment_max(jnp.where(valid, advantage, low), group, num_segments=num)
+    worst = jax.ops.segment_min(jnp.where(valid, advantage, high), group, num_segments=num)
+    best = jnp.where(best > 0, best, jnp.ones_like(best))[group]
+    worst = jnp.where(worst < 0, worst, -jnp.ones_like(worst))[group]
+    mark = jnp.zeros_like(advantage)
+    if event_reward is not None:
+        mark = check_event_array(graph, "event_reward", event_reward)[0].astype(advantage.dtype)
+    best, worst = jnp.where(valid, best, 0), jnp.where(valid, worst, 0)
+    amount = (1 - jnp.abs(mark)) * advantage + jnp.maximum(mark, 0) * best + jnp.maximum(-mark, 0) * worst
+    return finish(
+        graph,
+        credit=amount,
+        baseline=jnp.zeros_like(amount),
+        scale=jnp.ones_like(amount),
+        stderr=jnp.full_like(amount, jnp.inf),
+        reason=jnp.where(valid, Reason.VALID, plain.reason),
+        unit="event",
+        estimand="score",
+        source="foldgrpo_fork",
+        centred=False,
+        own_outcome=True,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("scale",))
+def distinct_normalised(
+    x: Array, key: Array, *, scale: Literal["none", "std"] = "none", eps: float | Array = 1e-6
+) -> jax.Array:
+    """Values against the mean of the distinct values of their key, each counted once: float [M].
+
+    y = x − m_k, or (x − m_k) / (sd_k + eps) with ddof 1; a key with one distinct value gives 0. Which values are
+    distinct is a matter of their last bit, so sums that should be equal must have been added in one order.
+
+    Args:
+      key: int [M] in [0, M).
+
+    Reference: MARSHAL `normalize_unique_values` at 2db0222, executed, golden `marshal_normalize_unique`.
+    """
+    x, key = jnp.asarray(x), jnp.asarray(key)
+    order = jnp.lexsort((x, key))
+    ranked, of = x[order], key[order]
+    new = jnp.concatenate([jnp.ones(1, bool), (of[1:] != of[:-1]) | (ranked[1:] > ranked[:-1])])
+    num = x.shape[0]
+    mean = segment_mean(ranked, of, num, new)
+    count = segment_count(of, num, new, x.dtype)
+    centred = jnp.where(count[key] > 1, x - mean[key], jnp.zeros_like(x))
+    if scale == "none":
+        return centred
+    if scale != "std":
+        raise ValueError(f"scale is {scale!r}; expected 'none' or 'std'")
+    spread = safe_sqrt(safe_divide(segment_sum_squares(ranked, mean, of, num, new), count - 1))
+    return centred / (spread[key] + eps)
+
+
+@functools.partial(jax.jit, static_argnames=("centre", "whiten_rewards", "normalise", "whiten"))
+def marshal_tokens(
+    token_rewards: Array,
+    turn_end: Array,
+    mask: Array,
+    player: Array,
+    *,
+    discount: float | Array = 1.0,
+    centre: bool = True,
+    whiten_rewards: bool = True,
+    normalise: Literal["none", "mean", "mean_std"] = "mean",
+    whiten: bool = True,
+) -> jax.Array:
+    """MARSHAL's pipeline on tokens as released: float [N, L − 1], for the second token on, 0 outside the mask.
+
+    In this order: a player's turn rewards minus their mean over its turns (`centre`); one column is dropped, since
+    tokens are predicted from the one before; rewards are whitened over the mask; G_t = x_t + γ G_{t+1} on all columns;
+    a player's G minus the mean of their distinct values, prompt and padding included (`normalise`); whitened again. The
+    defaults are the shipped configuration. The mean of distinct values counts none by how often it occurs, so it is no
+    baseline of the policy gradient; `estimators.marshal` is the method as it is described.
+
+    Args:
+      token_rewards: float [N, L], a turn's reward at its last token.
+      turn_end, mask: bool [N, L], last tokens of turns, and tokens that the policy generated.
+      player: int [N] in [0, N), the player of each row.
+
+    Reference: MARSHAL `agentic_pipeline.py`, `functionals.py` at 2db0222, executed, golden `marshal_turn_level`.
+    """
+    rewards, turn_end, mask = jnp.asarray(token_rewards), jnp.asarray(turn_end), jnp.asarray(mask)
+    player, (n, width) = jnp.asarray(player), rewards.shape
+    if normalise not in ("none", "mean", "mean_std"):
+        raise ValueError(f"normalise is {normalise!r}; expected 'none', 'mean' or 'mean_std'")
+    if centre:
+        flat = jnp.repeat(player, width)
+        mean = segment_mean(rewards.ravel(), flat, n, turn_end.ravel())[player][:, None]
+        rewards = jnp.where(turn_end, rewards - mean, jnp.zeros_like(rewards))
+    rewards, mask = rewards[:, 1:], mask[:, 1:]
+    if whiten_rewards:
+        rewards = masked_whiten(rewards, mask)
+
+    def step(later: jax.Array, now: jax.Array) -> tuple[jax.Array, jax.Array]:
+        total = now + discount * later
+        return total, total
+
+    # One token after the other, as in the code: another order of additions would make other values distinct.
+    _, to_go = jax.lax.scan(step, jnp.zeros(n, rewards.dtype), rewards.T, reverse=True)
+    advantage = to_go.T
+    if normalise != "none":
+        flat = jnp.repeat(player, width - 1)
+        scale: Literal["none", "std"] = "std" if normalise == "mean_std" else "none"
+        advantage = distinct_normalised(advantage.ravel(), flat, scale=scale).reshape(n, width - 1)
+    if whiten:
+        advantage = masked_whiten(advantage, mask)
+    return jnp.where(mask, advantage, jnp.zeros_like(advantage))
+
+
+@jax.jit
+def marft_normalised(advantage: Array, eps: float | Array = 1e-8) -> jax.Array:
+    """MARFT's normalisation of a minibatch: statistics over entries other than 0, applied to all of them; any shape.
+
+    (A − m) / (sd + eps), ddof 0. Padding is 0 and so becomes −m / (sd + eps), and an advantage that happens to be 0
+    counts as padding.
+
+    Reference: MARFT `appo_trainer.py` at 1beacdb, executed, golden `marft_action_gae`.
+    """
+    x = jnp.asarray(advantage)
+    there = jnp.abs(x) > 0
+    n = jnp.maximum(jnp.sum(there), 1).astype(x.dtype)
+    mean = jnp.sum(x) / n
+    deviation = jnp.where(there, x - mean, jnp.zeros_like(x))
+    return (x - mean) / (safe_sqrt(jnp.sum(deviation**2) / n) + eps)
+
+
+@jax.jit
+def verl_gae_tokens(
+    token_rewards: Array, values: Array, mask: Array, discount: float | Array = 1.0, lambda_: float | Array = 1.0
+) -> tuple[jax.Array, jax.Array]:
+    """GAE over tokens as verl had it before masks entered the recursion: whitened advantages and returns, float [N, L].
+
+    δ_t = r_t + γ V_{t+1} − V_t and A_t = δ_t + γλ A_{t+1} over every column, padding included, so that values there
+    leak into real tokens; returns are A + V; advantages are whitened by the statistics under the mask and
+    left as they are outside it. `estimators.tokens.rows.gae` is the method without the leak.
+
+    Reference: `compute_gae_advantage_return` in Dr. MAS' verl at 19c632b, executed, golden `verl_gae`.
+    """
+    rewards, value, mask = jnp.asarray(token_rewards), jnp.asarray(values), jnp.asarray(mask)
+    ahead = jnp.concatenate([value[:, 1:], jnp.zeros_like(value[:, :1])], axis=1)
+    delta = rewards + discount * ahead - value
+    factor = jnp.full_like(delta, 1) * discount * lambda_
+
+    def compose(later: tuple[jax.Array, jax.Array], sooner: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        return sooner[0] * later[0], sooner[1] + sooner[0] * later[1]
+
+    advantage = jax.lax.associative_scan(compose, (factor, delta), reverse=True, axis=1)[1]
+    n = jnp.maximum(jnp.sum(mask), 2).astype(delta.dtype)
+    mean = jnp.sum(jnp.where(mask, advantage, 0)) / n
+    variance = jnp.sum(jnp.where(mask, advantage - mean, 0) ** 2) / (n - 1)
+    return (advantage - mean) / jnp.sqrt(variance + 1e-8), advantage + value

@@ -1,0 +1,275 @@
+"""Main agents and the sub-agents they spawn: who is normalised with whom, and how a trace's loss is shared among them.
+
+An agent instance that no other spawned is a main agent, every other a sub-agent (`agent_parent`). Tables of rows that
+do not say who spawned whom make every instance a main agent.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.group import Members, Singleton, group_relative, statistics
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import pair_ids
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
+
+__all__ = ["instances_normalised", "matpo", "matpo_reward", "mgrpo", "sub_agents", "wideseek_r1", "wideseek_r1_weights"]
+
+
+def sub_agents(graph: EventGraph) -> jax.Array:
+    """bool [A]: whether another instance spawned this one."""
+    return jnp.asarray(graph.agent_mask) & (jnp.asarray(graph.agent_parent) != jnp.arange(graph.num_agents))
+
+
+def instances_normalised(
+    graph: EventGraph,
+    reward: Array,
+    score: Array,
+    key: Array,
+    *,
+    eps: float | Array,
+    ddof: int | Array,
+    singleton: Singleton,
+    source: str,
+    known: Array | None = None,
+) -> Credit:
+    """(x − μ) / (sd + eps) over agent instances that share a key, for the actions of each instance.
+
+    Args:
+      score, key: float [A] and int [A] in [0, A). An instance counts where it acted in a trace that has an outcome.
+      eps, ddof, singleton: as in `estimators.group_relative`; "raw" divides by 1 + eps.
+      known: bool [A], where the evidence is; the others count nowhere and are invalid.
+    """
+    scored = check_reward(graph, reward)[1]
+    agent = jnp.asarray(graph.agent_ids)
+    row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[graph.trace_ids]
+    there = segment_count(agent, graph.num_agents, row) > 0
+    if known is not None:
+        there = there & known
+    m = Members(jnp.where(there, score, jnp.zeros_like(score)), jnp.where(there, key, 0), there, agent)
+    n, mean, squares = statistics(m)
+    deviation = safe_sqrt(safe_divide(squares, n - ddof)) + eps
+    k, x = m.key[agent], m.score[agent]
+    alone, subtracted = n[k] < 2, mean[k]
+    reason = jnp.where(row, Reason.VALID, Reason.NO_REWARD)
+    if singleton == "refuse":
+        reason = jnp.where(row & alone, Reason.SINGLETON, reason)
+    elif singleton == "zero":
+        subtracted = jnp.where(alone, x, subtracted)
+    elif singleton == "raw":
+        subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
+    else:
+        raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
+    if known is not None:
+        reason = jnp.where(row & ~jnp.asarray(known)[agent], Reason.NO_EVIDENCE, reason)
+    divisor = jnp.where(alone, jnp.ones_like(x) + eps, deviation[k])
+    error = safe_sqrt(safe_divide(squares, n * (n - 1)))[k]
+    return finish(
+        graph,
+        credit=x,
+        baseline=subtracted,
+        scale=jnp.where(divisor > 0, divisor, jnp.ones_like(x)),
+        stderr=jnp.where(alone, jnp.inf, error),
+        reason=reason,
+        unit="agent",
+        estimand="scale",
+        source=source,
+        centred=False,
+        own_outcome=True,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("singleton",))
+def mgrpo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    main_weight: float | Array = 1.0,
+    eps: float | Array = 1e-6,
+    ddof: int | Array = 1,
+    singleton: Singleton = "refuse",
+) -> Credit:
+    """M-GRPO as it is described: main trajectories against the task's main ones, sub-trajectories against its sub ones.
+
+        main agent   x = R + its own event rewards
+        sub-agent    x = main_weight · R + its own event rewards      (format, an expert's or a judge's score)
+        A = (x − μ) / (sd + eps), μ and sd over all instances of the same kind on the same task
+
+    A task whose traces spawn more sub-agents has more of them in one pool; every instance counts once, however often it
+    acted. The paper also draws sub-trajectories at random up to a fixed number, or drops some, so that batches have one
+    shape; padding does that here, and changes no statistic.
+
+    Args:
+      graph: uses `agent_parent` to tell main agents from sub-agents.
+      reward: float [T], the outcome R; NaN where there is none.
+      event_reward: float [E]; those of an instance's events are its own.
+      main_weight: how much of the outcome a sub-agent's score contains.
+      eps, ddof, singleton: not stated in the texts; as in `estimators.grpo`.
+
+    Returns:
+      `Credit` at level "agent", estimand "scale".
+
+    Reference: M-GRPO (MrlX), from second-hand descriptions. The released code is `estimators.baselines.released.mrlx`.
+    """
+    outcome, _ = check_reward(graph, reward)
+    trace = jnp.asarray(graph.agent_trace)
+    sub = sub_agents(graph)
+    score = jnp.where(sub, main_weight * outcome[trace], outcome[trace])
+    if event_reward is not None:
+        step, real = check_event_array(graph, "event_reward", event_reward)
+        score = score + segment_sum(step.astype(score.dtype), graph.agent_ids, graph.num_agents, real)
+    key = pair_ids(jnp.asarray(graph.group_ids)[trace], sub.astype(jnp.int32), jnp.asarray(graph.agent_mask))
+    return instances_normalised(graph, reward, score, key, eps=eps, ddof=ddof, singleton=singleton, source="mgrpo")
+
+
+@functools.partial(jax.jit, static_argnames=("gate",))
+def matpo_reward(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    format_score: Array,
+    accuracy_weight: float | Array = 1.0,
+    format_weight: float | Array = 0.1,
+    gate: bool = False,
+) -> jax.Array:
+    """MATPO's outcome of a trace from its accuracy and the format of its planner and workers: float [T].
+
+    R = w_acc · accuracy + ½ w_fmt (f_main + mean over workers of f_worker); without workers the planner's half stays a
+    half. The main agents of a trace are the planner, their scores averaged where there are several.
+
+    Args:
+      reward: float [T], the accuracy; NaN where there is none.
+      format_score: float [E]; the first one that an agent instance's events have is its own. A trace in which an
+        instance acted and has none gets no reward (NaN).
+      gate: format counts only where the accuracy is 1.
+
+    Reference: MATPO `SubagentToolRewardManager` at 3c41d62, executed, golden `matpo_reward`.
+    """
+    accuracy, scored = check_reward(graph, reward)
+    score, known = check_event_array(graph, "format_score", format_score)
+    agent, trace, num = jnp.asarray(graph.agent_ids), jnp.asarray(graph.agent_trace), graph.num_traces
+    acted = segment_count(agent, graph.num_agents, jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask)) > 0
+    own = score.astype(accuracy.dtype)[segment_first(agent, graph.num_agents, known)]
+    has = segment_count(agent, graph.num_agents, known) > 0
+    sub = sub_agents(graph)
+    planner = segment_mean(own, trace, num, acted & has & ~sub)
+    workers = segment_mean(own, trace, num, acted & has & sub)
+    form = format_weight * (planner + workers) / 2
+    if gate:
+        form = jnp.where(accuracy >= 1, form, jnp.zeros_like(form))
+    complete = scored & (segment_count(trace, num, acted & ~has) == 0)
+    return jnp.where(complete, accuracy_weight * accuracy + form, jnp.nan)
+
+
+def matpo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    format_score: Array | None = None,
+    accuracy_weight: float | Array = 1.0,
+    format_weight: float | Array = 0.1,
+) -> Credit:
+    """MATPO: one number for the planner's rollout, normalised among the task's rollouts and copied to its workers.
+
+    A_i = (R_i − μ) / (sd + 1e-6), ddof 1, each rollout once; a task with one keeps its raw R. Planner and workers get
+    the same advantage: their roles differ by prompt only. On tokens this is the intended rule, A times the worker's own
+    mask; `estimators.baselines.released.matpo_worker_tokens` is what the released code does.
+
+    Args:
+      graph, event_reward: as in `estimators.grpo`.
+      reward: float [T], R itself, or with `format_score` the accuracy, from which `matpo_reward` makes R.
+      format_score, accuracy_weight, format_weight: as in `matpo_reward`.
+
+    Returns:
+      `Credit` at level "trace", estimand "total".
+
+    Reference: MATPO `ray_trainer.py` and `protocol.py` at 3c41d62, executed, goldens `matpo_broadcast`, `matpo_reward`.
+    """
+    if format_score is not None:
+        reward = matpo_reward(
+            graph,
+            reward,
+            format_score=format_score,
+            accuracy_weight=accuracy_weight,
+            format_weight=format_weight,
+        )
+    return group_relative(
+        graph,
+        reward,
+        event_reward=event_reward,
+        scale="std",
+        eps=1e-6,
+        ddof=1,
+        singleton="raw",
+        source="matpo",
+    )
+
+
+def wideseek_r1(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    population: Literal["trace", "row"] = "trace",
+) -> Credit:
+    """WideSeek-R1: the mean of a trace's row scores against its group's, for the lead agent and all sub-agents alike.
+
+    A_i = (R_i − μ) / (sd + 1e-6), ddof 1, R_i the mean over the rows of outcome plus own event reward. Its credit for
+    roles is not here but in the loss: `wideseek_r1_weights`. The released code groups by arithmetic on indices, and
+    gives NaN in a group of one, which is refused here.
+
+    Args:
+      graph, reward, event_reward: as in `estimators.grpo`.
+      population: "trace" (the one used), or "row": every row is a sample with its own score (`advantage_mode="turn"`).
+
+    Returns:
+      `Credit` at level "trace" (or "event"), estimand "total".
+
+    Reference: RLinf `compute_grpo_dynamic_advantages` at a3816b5, executed, golden `rlinf_wideseek`.
+    """
+    return group_relative(
+        graph,
+        reward,
+        event_reward=event_reward,
+        scale="std",
+        population=population,
+        aggregate="mean",
+        eps=1e-6,
+        ddof=1,
+        singleton="refuse",
+        source="wideseek_r1",
+    )
+
+
+@jax.jit
+def wideseek_r1_weights(graph: EventGraph, *, tokens: Array | None = None) -> jax.Array:
+    """The weight of each action's token-mean loss: float [E], summing to 1 over a trace, 0 at what is no action.
+
+    With N_i instances that acted in trace i and o_t the tokens of the t-th action of an instance,
+
+        w = 1/N_i · |o_t| / Σ_t |o_t|        without `tokens`: 1/N_i · 1/T for the T actions of the instance
+
+    so that each instance weighs the same, and within it each token. Multiply by the number of rows over the global
+    batch for the released loss.
+
+    Args:
+      tokens: int or float [E], tokens of each action; a missing count (negative or NaN) is 0.
+
+    Reference: RLinf `loss_scales.py` at a3816b5, executed, golden `rlinf_wideseek`, outputs `agent_scale` (without
+    tokens) and `turn_scale`.
+    """
+    agent, num = jnp.asarray(graph.agent_ids), graph.num_agents
+    row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask)
+    size = jnp.ones(graph.num_events, jnp.float32) if tokens is None else jnp.asarray(tokens).astype(jnp.float32)
+    size = jnp.where(row & (size >= 0), size, 0)
+    acted = segment_count(agent, num, row) > 0
+    instances = segment_count(jnp.asarray(graph.agent_trace), graph.num_traces, acted)
+    share = safe_divide(size, segment_sum(size, agent, num, row)[agent])
+    return jnp.where(row, safe_divide(share, instances[graph.trace_ids]), 0)

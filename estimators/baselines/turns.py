@@ -1,0 +1,220 @@
+"""Turn-level baselines: the k-th turn of a trace against the k-th turns of the other traces of its task.
+
+The k-th turn is the team's: turns are counted in the order of their first actions, whoever acts. A policy that decides
+how many turns there are makes a trap of this comparison, and this file has both sides of it: `turn_baseline`, which is
+unbiased, and `mt_grpo`, the published form, which is not. Both need nothing but rewards; the closed form of the bias is
+in the docstring of `mt_grpo`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
+from estimators.sequence.chains import Chains, chains
+from graphs.event_graph import Array, EventGraph
+from graphs.levels import pair_ids
+from graphs.segment import (
+    safe_divide,
+    safe_sqrt,
+    segment_count,
+    segment_first,
+    segment_mean,
+    segment_sum,
+    segment_sum_squares,
+)
+
+__all__ = ["Turns", "mt_grpo", "turn_baseline", "turns"]
+
+
+class Turns(NamedTuple):
+    """The turns of a batch, each at its first action; arrays [E] unless said otherwise.
+
+    Attributes:
+      chain: the first actions of turns as chains along traces.
+      row: bool, actions of traces that have an outcome.
+      leads: bool, whether the event is the first action of its turn.
+      lead_of: int32, for every event, the first action of its turn.
+      number: int32, at first actions, how many turns of the trace came before.
+      key: int32 in [0, E), at first actions, one id for each pair of a group and a number.
+      earned: float, at first actions, what arrived from there to before the next turn began; the outcome in the last.
+      rivals: float, at every event, how many traces its group has.
+    """
+
+    chain: Chains
+    row: jax.Array
+    leads: jax.Array
+    lead_of: jax.Array
+    number: jax.Array
+    key: jax.Array
+    earned: jax.Array
+    rivals: jax.Array
+
+    def to_go(self, values: jax.Array) -> jax.Array:
+        """At first actions, the sum of `values` over this turn and the later ones of the trace; 0 elsewhere."""
+        return self.chain.back(self.chain.backward(jnp.ones_like(values), self.chain.take(values)))
+
+
+def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns:
+    """Find the turns of every trace, their places, and what each of them earned.
+
+    A trace counts among the rivals of its group where it has an outcome and at least one action.
+    """
+    outcome, scored = check_reward(graph, reward)
+    n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
+    row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[trace]
+    turn = jnp.asarray(graph.turn_ids)
+    lead_of = segment_first(turn, n, row)[turn]
+    leads = row & (lead_of == jnp.arange(n, dtype=jnp.int32))
+    begun = jnp.cumsum(leads.astype(jnp.int32), dtype=jnp.int32)
+    number = begun - begun[segment_first(trace, graph.num_traces, row)][trace]
+    group = jnp.asarray(graph.group_ids)
+    key = pair_ids(group[trace], number, leads, graph.num_traces)
+
+    chain = chains(graph, leads)
+    earned = jnp.where(chain.last, outcome[trace], jnp.zeros_like(outcome[trace]))
+    if event_reward is not None:
+        step, real = check_event_array(graph, "event_reward", event_reward)
+        earned = earned + chain.gathered(step.astype(earned.dtype), real)
+    acted = segment_count(trace, graph.num_traces, row) > 0
+    rivals = segment_count(group, graph.num_traces, acted, outcome.dtype)[group][trace]
+    return Turns(chain, row, leads, lead_of, number, key, earned, rivals)
+
+
+@jax.jit
+def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
+    """What was earned from a turn on, against the other traces of the task from their turn of that number on.
+
+    With G_ik what trace i earned from its k-th turn on, T_j the number of turns of trace j, and n traces in the group,
+
+        b_ik = Σ_{j ≠ i, T_j > k} G_jk / (n − 1)        A_ik = G_ik − b_ik
+
+    A trace that has stopped has nothing more to earn: it counts as 0 and stays in the divisor. Unbiased for the policy
+    gradient whatever decides the number of turns: k is known before the turn is played, and the other traces do not
+    depend on it. A mean over those that still play would be unbiased as well, but has nothing to say of a turn that no
+    other trace has, and leaving such turns out is biased: long traces would lose the end of their gradient. A baseline
+    of each turn's own reward, summed over the turns that the trace went on to play, is biased, too: see `mt_grpo`.
+
+    Args:
+      graph: uses trace, turn and group ids and the masks.
+      reward: float [T], outcome of each trace, earned in its last turn; NaN where it has none.
+      event_reward: float [E], rewards at single events; those before the first action are nobody's.
+
+    Returns:
+      `Credit` at level "turn", estimand "return". A group of one is refused. `stderr` is that of b_ik, from the spread
+      of the others' numbers, stopped traces included; infinite where there are fewer than two.
+
+    Reference: none; the leave-one-out baseline of Kool et al. 2019, at each turn.
+    """
+    t = turns(graph, reward, event_reward)
+    num = graph.num_events
+    to_go = t.to_go(t.earned)
+    # Relative to one of them, so that equal returns differ by exactly 0.
+    reference = to_go[segment_first(t.key, num, t.leads)][t.key]
+    relative = jnp.where(t.leads, to_go - reference, jnp.zeros_like(to_go))
+    stopped = t.rivals - segment_count(t.key, num, t.leads, to_go.dtype)[t.key]
+    total = segment_sum(relative, t.key, num, t.leads)[t.key] - stopped * reference
+    baseline = reference + safe_divide(total - relative, t.rivals - 1)
+
+    mean = reference + safe_divide(total, t.rivals)
+    squares = segment_sum((to_go - mean) ** 2, t.key, num, t.leads)[t.key] + stopped * mean**2
+    others = squares - safe_divide((to_go - mean) ** 2 * t.rivals, t.rivals - 1)
+    rounding = 8 * jnp.finfo(to_go.dtype).eps * squares  # of that difference: what is below it is 0, or less
+    others = jnp.where(others > rounding, others, 0)
+    error = safe_sqrt(safe_divide(others, (t.rivals - 1) * (t.rivals - 2)))
+    stderr = jnp.where(t.rivals > 2, error, jnp.inf)
+    return _finish(graph, t, to_go, baseline, stderr, source="turn_baseline")
+
+
+@functools.partial(jax.jit, static_argnames=("scale",))
+def mt_grpo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    scale: Literal["std", "none"] = "std",
+    eps: float | Array = 1e-4,
+    ddof: int | Array = 1,
+) -> Credit:
+    """Each turn's reward normalised among the turns of that number in the group, then summed from the turn on. Biased.
+
+    With r_jk what trace j earned in its k-th turn (the outcome in the last), and m_k, s_k the mean and the standard
+    deviation over the traces of the group that have a k-th turn,
+
+        A_ik = Σ_{l ≥ k, l < T_i} (r_il − m_l) / (s_l + eps)          without scale: G_ik − Σ_{l ≥ k, l < T_i} m_l
+
+    How many m_l are subtracted is the trace's own doing: each further turn costs m_l. Let p_l be the probability that a
+    trace has an l-th turn, ρ_l = E[r_l; has it], μ_l = ρ_l / p_l, and n traces be drawn independently. Without scale
+    the expected policy gradient is wrong by
+
+        bias = − Σ_l { c_l ∇ρ_l + (1 − c_l) μ_l ∇p_l }        c_l = (1 − (1 − p_l)^n) / (n p_l)
+
+    since the score of the turns up to l has mean ∇p_l over traces that reach l, and ∇ρ_l when weighted with r_l; c_l is
+    the mean of 1/(number of traces that reach l), the weight of r_il in its own m_l. The first part is the shrinkage of
+    any mean that contains its member; the second is the trap: the policy is paid μ_l for not reaching turn l. Where the
+    number of turns is fixed, ∇p_l = 0 and the bias is the factor (n − 1)/n. `turn_baseline` has none.
+
+    Args:
+      graph, reward, event_reward: as in `turn_baseline`.
+      scale: "std" (the paper's) or "none".
+      eps, ddof: of the standard deviation. A turn that no other trace of the group has is compared with itself: 0.
+
+    Returns:
+      `Credit` at level "turn", estimand "return" without scale and "score" with it; `stderr` infinite.
+
+    Reference: Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO), here for any number of turns. The authors' code, read but
+    not executed (Multi-Turn-RL-Agent, `mt_grpo_env_trainer.py` at 7860de6, `grpo_env_trainer.py` at 4eeca09), has ddof
+    1, eps 1e-4 and, by default, the sum of the terms (estimator "aae", coefficient 1). It has two turns, up to a tool's
+    answer and after it; the first gets its own and the outcome's normalised reward, the second the outcome's. There
+    each statistic is over all traces of the group, and a trace that no tool answered gets its two rewards added before
+    they are normalised; here it has one turn, and each turn is compared with the traces that have it.
+    """
+    t = turns(graph, reward, event_reward)
+    num = graph.num_events
+    earned = t.earned
+    reference = earned[segment_first(t.key, num, t.leads)]
+    relative = jnp.where(t.leads, earned - reference[t.key], jnp.zeros_like(earned))
+    mean = segment_mean(relative, t.key, num, t.leads)
+    infinite = jnp.full_like(earned, jnp.inf)
+    if scale == "none":
+        subtracted = jnp.where(t.leads, (reference + mean)[t.key], jnp.zeros_like(earned))
+        return _finish(graph, t, t.to_go(earned), t.to_go(subtracted), infinite, source="mt_grpo")
+    if scale != "std":
+        raise ValueError(f"scale is {scale!r}; expected 'std' or 'none'")
+    n = segment_count(t.key, num, t.leads, earned.dtype)
+    squares = segment_sum_squares(relative, mean, t.key, num, t.leads)
+    deviation = (safe_sqrt(safe_divide(squares, n - ddof)) + eps)[t.key]
+    score = t.to_go(jnp.where(t.leads, safe_divide(relative - mean[t.key], deviation), jnp.zeros_like(earned)))
+    return _finish(graph, t, score, jnp.zeros_like(score), infinite, source="mt_grpo", score=True)
+
+
+def _finish(
+    graph: EventGraph,
+    t: Turns,
+    credit: jax.Array,
+    baseline: jax.Array,
+    stderr: jax.Array,
+    *,
+    source: str,
+    score: bool = False,
+) -> Credit:
+    """From first actions to all actions of their turns."""
+    reason = jnp.where(t.row, jnp.where(t.rivals < 2, Reason.SINGLETON, Reason.VALID), Reason.NO_REWARD)
+    return finish(
+        graph,
+        credit=credit[t.lead_of],
+        baseline=baseline[t.lead_of],
+        scale=jnp.ones_like(credit),
+        stderr=stderr[t.lead_of],
+        reason=reason,
+        unit="turn",
+        estimand="score" if score else "return",
+        source=source,
+        centred=False,
+        own_outcome=True,
+        recursion=None if score else Recursion(1.0, 1.0),
+    )

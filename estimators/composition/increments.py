@@ -1,0 +1,225 @@
+"""Claims on one scale: what each action was worth, as increments, and several claims on one action as one.
+
+The increment of an action is D = E[R | log through it] − E[R | log before it]. Increments of a trace add up: R is what
+was expected at the start, plus all increments, plus what no event explains. So they are what composition adds, and any
+other estimand is converted exactly or refused by name:
+
+    increment   as it is
+    return      A_t of an estimator with state values (GAE, R − V): δ_t = A_t − λ A_{t+1}, undiscounted and over the
+                actions of the whole trace: what is between two actions of one agent is also others' work
+    effect      a contrast with the policy-weighted mean of all other alternatives: times (1 − π)
+    total       R − b, one number for all actions: says how much there is to divide, nothing about shares: refused
+    scale       a normaliser's factor: applied after composition: refused
+    share       of a coalition game: a ledger of its own: refused
+    score       a judge's number, no unit: refused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from estimators.base import Credit, Reason, check_event_array, finish
+from estimators.composition.votes import votes
+from estimators.sequence.chains import chains
+from graphs.errors import CreditError, expect
+from graphs.event_graph import Array, EventGraph
+from graphs.segment import safe_divide, safe_sqrt
+
+__all__ = ["Combined", "NotComposableError", "as_increment", "combine"]
+
+_WHY = {
+    "total": "one number for all actions of a trace says how much there is to divide, not who earned it",
+    "scale": "a normaliser is a factor, applied after composition",
+    "share": "shares of a coalition game make a ledger of their own (rule 'shares')",
+    "score": "a score has no unit of reward until it is calibrated on other tasks",
+}
+
+
+class NotComposableError(CreditError):
+    """A credit that says nothing about increments; `source` names it."""
+
+    def __init__(self, source: str, estimand: str, why: str) -> None:
+        article = "an" if estimand[0] in "aeiou" else "a"
+        super().__init__(f"{source!r} estimates {article} {estimand} and cannot be a claim on increments: {why}")
+        self.source, self.estimand = source, estimand
+
+
+def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None = None) -> Credit:
+    """The same information as a claim on increments.
+
+    Args:
+      credit: a method's result. A return says in `recursion` how it was computed.
+      propensity: for an effect, float [E], the probability π with which the action was chosen. Where it is missing, 0
+        or 1, there was no alternative to compare with and the claim is invalid.
+
+    Raises:
+      NotComposableError: there is no exact conversion; it says why.
+    """
+    expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
+    expect("credit", credit, Credit, "what a method returns")
+    if credit.estimand == "increment":
+        return credit
+    if credit.estimand == "return":
+        return _from_return(graph, credit, _lambda(credit))
+    if credit.estimand == "effect":
+        if propensity is None:
+            why = "it needs the propensity of the chosen action (evidence `propensity`)"
+            raise NotComposableError(credit.source, "effect", why)
+        return _from_effect(graph, credit, propensity)
+    raise NotComposableError(credit.source, credit.estimand, _WHY[credit.estimand])
+
+
+def _lambda(credit: Credit) -> Array | float:
+    """The λ of a return that is taken apart by the next action of its trace.
+
+    Raises:
+      NotComposableError: it is discounted, does not run along the trace, or does not say how it was computed.
+    """
+    how = credit.recursion
+    if how is None:
+        raise NotComposableError(credit.source, "return", "it does not say with what λ and discount it was computed")
+    discount = np.asarray(how.discount)
+    if (discount != 1).any():
+        why = f"increments of a return discounted by {float(discount.min()):g} do not add up to the reward"
+        raise NotComposableError(credit.source, "return", why)
+    if how.along != "trace":
+        path = "the causal graph" if how.along == "causal" else f"the actions of each {how.along}"
+        why = f"it runs along {path}, and what is between two of its actions is others' work, too"
+        raise NotComposableError(credit.source, "return", why)
+    return how.lambda_
+
+
+@jax.jit
+def _from_return(graph: EventGraph, credit: Credit, lambda_: float | Array) -> Credit:
+    """δ_t = A_t − λ A_{t+1}; invalid where the next action's A is."""
+    actions = chains(graph, jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask))
+    amount = jnp.asarray(credit.credit) - jnp.asarray(credit.baseline)
+    following = actions.following(amount)
+    broken = actions.following(~credit.valid)
+    return _increment(
+        graph,
+        credit,
+        amount - lambda_ * following,
+        jnp.full_like(amount, jnp.inf),
+        jnp.where(credit.valid & broken, Reason.NO_EVIDENCE, credit.reason),
+    )
+
+
+@jax.jit
+def _from_effect(graph: EventGraph, credit: Credit, propensity: Array) -> Credit:
+    """(1 − π) (Q(a) − Q(others)) = Q(a) − V, on the deciding event."""
+    pi, there = check_event_array(graph, "propensity", propensity)
+    overlap = there & (pi > 0) & (pi < 1)
+    amount = (1 - pi) * (jnp.asarray(credit.credit) - jnp.asarray(credit.baseline))
+    reason = jnp.where(credit.valid & ~overlap, Reason.NO_OVERLAP, credit.reason)
+    return _increment(graph, credit, amount, (1 - pi) * credit.stderr, reason)
+
+
+def _increment(graph: EventGraph, credit: Credit, amount: jax.Array, stderr: jax.Array, reason: jax.Array) -> Credit:
+    return finish(
+        graph,
+        credit=amount,
+        baseline=jnp.zeros_like(amount),
+        scale=jnp.ones_like(amount),
+        stderr=stderr,
+        reason=reason,
+        unit="event",
+        estimand="increment",
+        source=credit.source,
+        centred=credit.centred,
+        own_outcome=credit.own_outcome,
+    )
+
+
+class Combined(NamedTuple):
+    """Claims of several sources on the same events as one.
+
+    Attributes:
+      amount: float [E], the average claim; 0 where nobody claims.
+      parts: float [S, E], what each source brought to it: weight times claim.
+      stderr: float [E]; infinite where no source states an error.
+      there: bool [E], events with at least one valid claim.
+      weight: float [S, E], the weight of each source in the average; sums to 1 over the sources that claim.
+      chi_squared: float [S, S], mean of (c_s − c_t)² / (s_s² + s_t²) over events that both claim with stated errors: 1
+        where errors are honest and independent, above 2 where they are too small or the claims mean different things,
+        below 0.5 where the sources share rollouts; NaN where they do not meet.
+      sources: names, in the order of S.
+    """
+
+    amount: jax.Array
+    parts: jax.Array
+    stderr: jax.Array
+    there: jax.Array
+    weight: jax.Array
+    chi_squared: jax.Array
+    sources: tuple[str, ...]
+
+
+def combine(
+    claims: Sequence[Credit],
+    *,
+    exact: Collection[str] = (),
+    replays: Mapping[str, Array] | None = None,
+    span: float = 1.0,
+) -> Combined:
+    """Average the claims on each event, one vote a source; never add them.
+
+    Two claims of one event's increment estimate the same number: adding them would pay it twice. Claims of one source
+    share their errors, so they are averaged first and count once. Sources are weighted by 1/stderr² on events where all
+    of them state an error, and equally elsewhere; a source declared exact settles the events where it states 0. An
+    error estimated from the very outcomes that it weighs biases the average: state errors from numbers of replays or
+    from held-out traces.
+
+    Args:
+      claims: increments of events.
+      exact, replays, span: what errors of 0 mean; see `estimators.composition.votes.votes`. Without either they are
+      unknown errors.
+
+    Raises:
+      NotComposableError: a claim is no increment; see `as_increment`.
+    """
+    for claim in claims:
+        if claim.estimand != "increment":
+            raise NotComposableError(claim.source, claim.estimand, "convert it with `as_increment` first")
+    found = votes(claims, exact=exact, replays=replays, span=span, zeros=True)
+    parts, stderr, any_claim, weight, chi_squared = _average(found.amount, found.variance, found.there)
+    return Combined(jnp.sum(parts, axis=0), parts, stderr, any_claim, weight, chi_squared, found.sources)
+
+
+@jax.jit
+def _average(
+    amount: jax.Array, variance: jax.Array, there: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    stated = there & jnp.isfinite(variance)
+    exact = stated & (variance <= 0)
+    settled = jnp.any(exact, axis=0)[None]
+    all_stated = jnp.all(stated | ~there, axis=0)[None]
+    precision = jnp.where(stated & ~exact, 1 / jnp.where(stated & ~exact, variance, 1), 0)
+    equal = jnp.where(there, 1, 0).astype(variance.dtype)
+    weight = jnp.where(settled, jnp.where(exact, equal, 0), jnp.where(all_stated, precision, equal))
+    weight = safe_divide(weight, jnp.sum(weight, axis=0)[None])
+    parts = weight * jnp.where(there, amount, 0)
+    spread = safe_sqrt(jnp.sum(weight**2 * jnp.where(stated, variance, 0), axis=0))
+    any_claim = jnp.any(there, axis=0)
+    known = (settled | all_stated)[0]
+    stderr = jnp.where(any_claim & known, spread, jnp.where(any_claim, jnp.inf, 0))
+    return parts, stderr, any_claim, weight, agreement(amount, variance, there)
+
+
+def agreement(amount: jax.Array, variance: jax.Array, there: jax.Array) -> jax.Array:
+    """χ² of each pair of sources, [S, S]: mean of (c_s − c_t)² / (s_s² + s_t²) where both claim; NaN where none."""
+    stated = there & jnp.isfinite(variance)
+    rows = []
+    for s in range(amount.shape[0]):  # a pair at a time: [S, S, E] would be the largest array of the ledger
+        for t in range(amount.shape[0]):
+            error = variance[s] + variance[t]
+            both = stated[s] & stated[t] & (error > 0)
+            gap = jnp.where(both, (amount[s] - amount[t]) ** 2 / jnp.where(both, error, 1), 0)
+            count = jnp.sum(jnp.where(both, 1, 0))
+            rows.append(jnp.where(count > 0, jnp.sum(gap) / jnp.where(count > 0, count, 1), jnp.nan))
+    return jnp.stack(rows).reshape(amount.shape[0], amount.shape[0])

@@ -1,0 +1,175 @@
+"""One vote a source: the claims of methods on the units of their levels, with errors that can be believed.
+
+Claims of one source share their errors, so however many there are, they count once: their mean, with the mean of their
+variances. A stated error of 0 is a constraint only where the caller declares the source exact. An error of 0 that was
+*estimated*, because all replays happened to agree, is no knowledge: with 4 replays of an outcome of probability 0.9
+that happens two times in three. It is raised to what a uniform prior leaves after k successes in n,
+
+    s² = (k + 1)(n − k + 1) / ((n + 2)² (n + 3)),  at k = 0 or n, in units of the outcome's span squared.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from estimators.base import Credit, Estimand, Reason, Recursion, finish
+from estimators.composition.nesting import COARSE_TO_FINE
+from graphs.errors import CreditError
+from graphs.event_graph import Array, EventGraph
+from graphs.segment import safe_divide
+from graphs.text import counted
+
+__all__ = ["StatedZeroError", "Votes", "claim", "floor_variance", "votes"]
+
+ESTIMANDS = ("increment", "return", "total", "effect", "share", "score", "scale")
+
+
+class StatedZeroError(CreditError):
+    """A source states errors of 0 and neither declares itself exact nor says how many replays agreed."""
+
+    def __init__(self, source: str, count: int) -> None:
+        super().__init__(
+            f"{source!r} states an error of 0 on {counted(count, 'event')}; expected it in `exact` (a constraint), or "
+            "its numbers of replays in `replays` (all agreed, which is no certainty)"
+        )
+        self.source = source
+
+
+class Votes(NamedTuple):
+    """The claims of S sources on events, each one vote; by rows of sources, [S, E].
+
+    Attributes:
+      sources: S names.
+      amount: float, 0 where not `there`.
+      variance: float; infinite where the source states no error, 0 only where it is declared exact.
+      there: bool, where the source claims.
+    """
+
+    sources: tuple[str, ...]
+    amount: jax.Array
+    variance: jax.Array
+    there: jax.Array
+
+
+def claim(
+    graph: EventGraph,
+    amount: Array,
+    *,
+    estimand: Estimand,
+    source: str,
+    where: Array | None = None,
+    stderr: Array | float = float("inf"),
+    unit: str = "event",
+    centred: bool = False,
+    own_outcome: bool = True,
+    recursion: Recursion | None = None,
+) -> Credit:
+    """A claim made of numbers that no method of this library computed: a judgement file, a critic elsewhere.
+
+    Args:
+      amount: float [E], in units of reward; constant within a unit.
+      estimand: what it estimates; there is no default, since composition adds only like to like.
+      source: whose errors it shares.
+      where: bool [E], events that it speaks about; all actions by default.
+      stderr: float or [E], standard error of `amount`, 0 or more; infinite says that it is unknown.
+      unit: the level whose units share one number: "trace", "role", "subtree", "agent", "turn" or "event".
+      centred: whether its mean under the policy that acted is zero, given the log before the event.
+      own_outcome: whether this trace's own reward went into it.
+      recursion: for a return, how it holds what came after; without it a return cannot become increments.
+
+    Raises:
+      CreditError: no such estimand or unit, a `recursion` of anything but a return, or a standard error below 0 or not
+        a number where the claim speaks; it names the first such event.
+    """
+    if estimand not in ESTIMANDS:
+        raise CreditError(f"estimand is {estimand!r}; expected one of {', '.join(ESTIMANDS)}")
+    if unit not in COARSE_TO_FINE:
+        raise CreditError(f"unit is {unit!r}; expected one of {', '.join(COARSE_TO_FINE)}")
+    if recursion is not None and estimand != "return":
+        raise CreditError(f"recursion is given for estimand {estimand!r}; expected it for 'return' only")
+    amount = jnp.asarray(amount)
+    here = jnp.isfinite(amount) if where is None else jnp.asarray(where) & jnp.isfinite(amount)
+    error = jnp.broadcast_to(jnp.asarray(stderr, amount.dtype), amount.shape)
+    wrong = np.flatnonzero(np.asarray(here & ~(error >= 0)))
+    if len(wrong):
+        found = float(error[wrong[0]])
+        raise CreditError(f"stderr of {source!r} is {found} at event {wrong[0]}; expected 0 or more, inf for unknown")
+    return finish(
+        graph,
+        credit=amount,
+        baseline=jnp.zeros_like(amount),
+        scale=jnp.ones_like(amount),
+        stderr=error,
+        reason=jnp.where(here, Reason.VALID, Reason.NO_EVIDENCE),
+        unit=unit,
+        estimand=estimand,
+        source=source,
+        centred=centred,
+        own_outcome=own_outcome,
+        recursion=recursion,
+    )
+
+
+def floor_variance(successes: Array, replays: Array) -> jax.Array:
+    """Variance of a probability after k successes in n replays under a uniform prior: of Beta(k + 1, n − k + 1)."""
+    k, n = jnp.asarray(successes), jnp.asarray(replays)
+    return (k + 1) * (n - k + 1) / ((n + 2) ** 2 * (n + 3))
+
+
+def votes(
+    claims: Sequence[Credit],
+    *,
+    exact: Collection[str] = (),
+    replays: Mapping[str, Array] | None = None,
+    span: float = 1.0,
+    zeros: bool = False,
+) -> Votes:
+    """The claims of each source as one vote on each event; at least one claim, all of one level.
+
+    Args:
+      exact: sources whose errors of 0 are constraints.
+      replays: for a source, int [E]: how many replays an estimated error rests on; an error of 0 becomes the floor.
+      span: largest minus smallest outcome that a replay can have.
+      zeros: accept errors of 0 that are neither, as unknown errors.
+
+    Raises:
+      StatedZeroError: errors of 0 that are neither declared exact nor have a number of replays, unless `zeros`.
+    """
+    sources = tuple(dict.fromkeys(claim.source for claim in claims))
+    replays = {} if replays is None else replays
+    made = []
+    for source in sources:
+        mine = [claim for claim in claims if claim.source == source]
+        floor = jnp.zeros(())
+        if source in replays:
+            n = jnp.asarray(replays[source])
+            floor = jnp.where(n > 0, span**2 * floor_variance(n, n), 0)
+        elif source not in exact and not zeros:
+            for each in mine:
+                nothing = int(np.sum(np.asarray(each.valid) & (np.asarray(each.stderr) <= 0)))
+                if nothing:
+                    raise StatedZeroError(source, nothing)
+        parts = [(jnp.asarray(c.credit - c.baseline), jnp.asarray(c.stderr), c.valid) for c in mine]
+        made.append(_one_vote(parts, floor, source in exact))
+    amount, variance, there = (jnp.stack(part) for part in zip(*made, strict=True))
+    return Votes(sources, amount, variance, there)
+
+
+@functools.partial(jax.jit, static_argnames=("exact",))
+def _one_vote(
+    claims: list[tuple[Array, Array, Array]], floor: jax.Array, exact: bool
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Mean of one source's claims, with the mean of their variances: they share errors, so it does not shrink."""
+    amount, error, valid = (jnp.stack(part) for part in zip(*claims, strict=True))
+    count = jnp.sum(jnp.where(valid, 1, 0), axis=0).astype(amount.dtype)
+    amount = jnp.where(valid, amount, 0)
+    variance = safe_divide(jnp.sum(jnp.where(valid, error**2, 0), axis=0), count)
+    if not exact:
+        variance = jnp.where(variance <= 0, jnp.where(floor > 0, floor, jnp.inf), variance)
+    return safe_divide(jnp.sum(amount, axis=0), count), variance, count > 0

@@ -1,0 +1,1 @@
+"""Alternatives to what happened: replays, contrasts, other policies, difference rewards."""

@@ -1,0 +1,164 @@
+"""Counterfactual messages from sibling alternatives: the same context, another action, and what came of it.
+
+What is logged, and the tree it makes, is described in `estimators.counterfactual.replays`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.counterfactual.replays import ReplayTree, replay_tree
+from graphs.event_graph import Array, EventGraph
+from graphs.segment import (
+    safe_divide,
+    safe_sqrt,
+    segment_count,
+    segment_first,
+    segment_mean,
+    segment_sum,
+    segment_sum_squares,
+)
+
+__all__ = ["Variant", "c3"]
+
+Variant = Literal["reward_only", "value_only", "value_assisted"]
+
+
+@functools.partial(jax.jit, static_argnames=("variant", "baseline", "own_outcome", "normalise"))
+def c3(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    context: Array,
+    node: Array,
+    q_value: Array | None = None,
+    event_reward: Array | None = None,
+    variant: Variant = "reward_only",
+    baseline: Literal["leave_one_out", "mean"] = "leave_one_out",
+    mix: float | Array = 1.0,
+    own_outcome: bool = True,
+    normalise: bool = False,
+) -> Credit:
+    """The value of the chosen alternative against its siblings in the same context.
+
+    With V(ν) the value of node ν (the mean of its children's values, at a leaf the reward) and J alternatives in its
+    context, B(V) is the mean of the siblings' values: of the J − 1 others ("leave_one_out") or of all J ("mean").
+
+        reward_only      A = V(ν) − B(V)
+        value_only       A = q(ν) − B(q)
+        value_assisted   A = V(ν) − [(1 − mix) B(V) + mix B(q)]
+
+    With alternatives drawn from the policy under one frozen context, "reward_only" with "leave_one_out" has mean
+    Q(h, a) − V(h): the increment of the decision, unbiased. Nested fan-outs need the mean of child means used here; a
+    mean over pooled leaves would weigh alternatives by how often they were replayed. A context with one alternative has
+    no answer: its events are invalid, and no other baseline is put in its place. Nor has one whose nodes are logged
+    under another context, too, or whose traces belong to two tasks: those are no siblings.
+
+    Args:
+      graph, reward: the traces are the leaves; each event of a trace that was decided in a context gets credit.
+      context, node: int [E], ids in [0, E), -1 where the log has none.
+      q_value: float [E], a critic's value of the chosen alternative; needed by the value variants.
+      event_reward: not used; the outcome of a leaf is its reward.
+      variant, baseline, mix: as above.
+      own_outcome: False leaves the event's own trace out of V(ν), renormalising the rest, as a control variate for
+        other decisions of this trace needs; an alternative with a single replay is then invalid.
+      normalise: `credit` is A itself, `baseline` its mean over the context's nodes, and `scale` is
+        max(sqrt(v + 1e-8), 1e-8), with v their population variance. Then "leave_one_out" and "mean" give the same
+        numbers for "reward_only", since they differ by the factor J/(J − 1) only; with two alternatives A is ±1.
+
+    Returns:
+      `Credit` at level "event", estimand "increment" ("score" for the value variants, whose q is not an outcome), with
+      stderr² = v_own / k + v_siblings / (J − 1) over the k replays of the node; infinite with a single replay.
+
+    Reference: C3, `c3/credit/c3/provider.py` at 628185b; goldens `c3_provider`, `c3_baselines`. The released default is
+    variant="value_assisted", mix=1, normalise=True; its headline is "reward_only" with leave-one-out. The code falls
+    back to another method when a group has one member or there is no critic; this one refuses.
+    """
+    del event_reward
+    outcome, scored = check_reward(graph, reward)
+    trace = jnp.asarray(graph.trace_ids)
+    tree = replay_tree(graph, scored[trace], context, node, outcome.dtype)
+    outcome = outcome[trace]
+    value = tree.values(outcome)
+    n = graph.num_events
+    j = segment_count(tree.context_of, n, tree.there, value.dtype)
+    known = tree.row
+    if variant == "reward_only":
+        own, against = value, _baseline(tree, value, baseline)
+    elif variant in ("value_only", "value_assisted"):
+        if q_value is None:
+            raise ValueError(f"variant {variant!r} needs q_value, a critic's value of each alternative")
+        q, there = check_event_array(graph, "q_value", q_value)
+        q, missing = q[tree.first].astype(value.dtype), tree.there & ~there[tree.first]
+        known = tree.row & (segment_count(tree.context_of, n, missing) == 0)[tree.context]
+        own = q if variant == "value_only" else value
+        critic = _baseline(tree, q, baseline)
+        against = critic if variant == "value_only" else (1 - mix) * _baseline(tree, value, baseline) + mix * critic
+    else:
+        raise ValueError(f"variant is {variant!r}; expected 'reward_only', 'value_only' or 'value_assisted'")
+    scale = jnp.ones_like(own)
+    if normalise:
+        own = own - against
+        centre = segment_mean(own, tree.context_of, n, tree.there)
+        squares = segment_sum_squares(own, centre, tree.context_of, n, tree.there)
+        against = centre[tree.context_of]
+        scale = jnp.maximum(jnp.sqrt(safe_divide(squares, j) + 1e-8), 1e-8)[tree.context_of]
+
+    replays = segment_count(tree.node, n, tree.row, own.dtype)
+    credit = own[tree.node]
+    alone = j[tree.context] < 2
+    reason = jnp.where(tree.row, jnp.where(known, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_EVIDENCE)
+    reason = jnp.where(tree.row & alone, Reason.NO_SIBLING, reason)
+    reason = jnp.where(tree.row & tree.mixed[tree.context], Reason.CONTEXTS_DIFFER, reason)
+    if not own_outcome:
+        if normalise or variant != "reward_only":
+            raise ValueError("own_outcome=False is for variant='reward_only' without normalise")
+        rest = 1 - tree.weight
+        single = replays[tree.node] < 2
+        credit = credit - jnp.where(single, 0, safe_divide(tree.weight * (outcome - credit), rest))
+        reason = jnp.where((reason == Reason.VALID) & single, Reason.ONE_REPLAY, reason)
+    return finish(
+        graph,
+        credit=credit,
+        baseline=against[tree.node],
+        scale=scale[tree.node],
+        stderr=_stderr(tree, value, outcome, replays, j)[tree.node],
+        reason=reason,
+        unit="event",
+        estimand="increment" if variant == "reward_only" else "score",
+        source="c3",
+        centred=variant == "reward_only",
+        own_outcome=own_outcome,
+    )
+
+
+def _baseline(tree: ReplayTree, values: jax.Array, kind: str) -> jax.Array:
+    """What each node is compared with: float [E] of nodes."""
+    n = values.shape[0]
+    # Relative to one sibling, so that equal siblings differ by exactly 0.
+    reference = values[tree.node[segment_first(tree.context, n, tree.row)]][tree.context_of]
+    relative = jnp.where(tree.there, values - reference, jnp.zeros_like(values))
+    mean = segment_mean(relative, tree.context_of, n, tree.there)[tree.context_of]
+    if kind == "mean":
+        return reference + mean
+    if kind != "leave_one_out":
+        raise ValueError(f"baseline is {kind!r}; expected 'leave_one_out' or 'mean'")
+    j = segment_count(tree.context_of, n, tree.there, values.dtype)[tree.context_of]
+    return reference + mean - safe_divide(relative - mean, j - 1)
+
+
+def _stderr(tree: ReplayTree, value: jax.Array, outcome: jax.Array, replays: jax.Array, j: jax.Array) -> jax.Array:
+    """Standard error of a node's value against its siblings', from the spread of its replays and of its siblings."""
+    n = replays.shape[0]
+    deviation = jnp.where(tree.row, outcome - value[tree.node], jnp.zeros_like(outcome))
+    own = safe_divide(segment_sum(deviation**2, tree.node, n, tree.row), replays * (replays - 1))
+    centre = segment_mean(value, tree.context_of, n, tree.there)
+    squares = segment_sum_squares(value, centre, tree.context_of, n, tree.there)
+    siblings = safe_divide(squares, (j - 1) ** 2)[tree.context_of]
+    enough = (replays > 1) & (j[tree.context_of] > 1)
+    return jnp.where(enough, safe_sqrt(own + siblings), jnp.inf)

@@ -1,0 +1,142 @@
+"""The replay tree: traces that share their beginnings, because a team was re-run from frozen contexts.
+
+Alternatives are sampled from the policy at one decision, each is continued to the end one or more times, and later
+decisions may fan out again. Logged, this is a set of traces. Two ids per event describe it:
+
+    context   events with one context chose among alternatives in one situation: they are siblings
+    node      events with one node are one and the same choice, met in several traces: its replays
+
+A trace is a path through this tree, its outcome the reward of a leaf. Nothing else about the tree is stored.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import check_reward
+from estimators.sequence.chains import chains
+from graphs.event_graph import Array, EventGraph
+from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
+
+__all__ = ["ReplayTree", "event_ids", "replay_tree", "subtree_values"]
+
+
+class ReplayTree(NamedTuple):
+    """The tree; nodes and contexts are segments [E], since there are no more of them than events.
+
+    Attributes:
+      row: bool [E], events on a path: actions of the traces asked for that have a context and a node.
+      node, context: int32 [E], of events.
+      weight: float [E], the share of the event's trace in the value of its node; sums to 1 over a node.
+      first: int32 [E], an event of each node.
+      there: bool [E], nodes that exist.
+      context_of: int32 [E], of nodes.
+      mixed: bool [E], contexts with a node that is logged under another context, too, or with traces of two tasks: no
+        siblings of one situation.
+    """
+
+    row: jax.Array
+    node: jax.Array
+    context: jax.Array
+    weight: jax.Array
+    first: jax.Array
+    there: jax.Array
+    context_of: jax.Array
+    mixed: jax.Array
+
+    def values(self, outcome: jax.Array) -> jax.Array:
+        """The value of each node from a number per event of a path, such as the outcome of its trace: float [E].
+
+        The mean over the node's children of their values; a trace that ends in the node is a child.
+        """
+        return segment_sum(self.weight * outcome, self.node, self.node.shape[0], self.row)
+
+
+def replay_tree(
+    graph: EventGraph, where: Array, context: Array, node: Array, dtype: jax.typing.DTypeLike = jnp.float32
+) -> ReplayTree:
+    """The tree of the actions among `where`, bool [E].
+
+    The children of a node are the contexts that follow it and the traces that end in it; the children of a context are
+    its alternatives. The share of a trace in a node's value is thus a product of 1/(number of children) along the rest
+    of its path, a backward recursion.
+
+    Raises:
+      TypeError: `context` or `node` are not integers [E].
+    """
+    n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
+    context, node = event_ids(graph, "context", context), event_ids(graph, "node", node)
+    row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & where
+    row = row & (context >= 0) & (node >= 0)
+    context, node = jnp.where(row, context, 0), jnp.where(row, node, 0)
+    first, there = segment_first(node, n, row), segment_count(node, n, row) > 0
+    context_of = context[first]
+
+    path = chains(graph, row)
+    alternatives = segment_count(context_of, n, there, dtype)
+    # A context hangs below the node that its first event's trace came from.
+    leads = jnp.arange(n) == segment_first(context, n, row)[context]
+    above = _previous_row(node, row, trace)
+    below = segment_count(jnp.where(above >= 0, above, 0), n, row & leads & (above >= 0), dtype)
+    ends = segment_count(node, n, path.last, dtype)
+    among_siblings = safe_divide(jnp.ones_like(alternatives), alternatives)[context]
+    among_children = safe_divide(jnp.ones_like(below), below + ends)[node]
+    share = path.backward(among_siblings * among_children, jnp.zeros_like(among_children), end=1.0)
+    weight = jnp.where(row, safe_divide(share, among_siblings), jnp.zeros_like(share))
+    return ReplayTree(
+        row, node, context, weight, first, there, context_of, _mixed(graph, row, node, context, context_of)
+    )
+
+
+def _mixed(graph: EventGraph, row: jax.Array, node: jax.Array, context: jax.Array, context_of: jax.Array) -> jax.Array:
+    """Contexts whose events do not belong together: bool [E]."""
+    n, group = graph.num_events, jnp.asarray(graph.group_ids)[graph.trace_ids]
+    elsewhere = row & (context_of[node] != context)
+    other_task = row & (group != group[segment_first(context, n, row)][context])
+    wrong = segment_count(context, n, elsewhere | other_task) + segment_count(context_of[node], n, elsewhere)
+    return wrong > 0
+
+
+def event_ids(graph: EventGraph, name: str, ids: Array) -> jax.Array:
+    """Evidence of kind "id" or "count" as int32 [E], -1 where absent.
+
+    Raises:
+      TypeError: not integers, or not one for each event.
+    """
+    ids = jnp.asarray(ids)
+    if not jnp.issubdtype(ids.dtype, jnp.integer) or ids.shape != (graph.num_events,):
+        found = f"{ids.dtype} {ids.shape}"
+        raise TypeError(f"{name} is {found}; expected integers ({graph.num_events},), -1 where the log has none")
+    return ids.astype(jnp.int32)
+
+
+def _previous_row(node: jax.Array, row: jax.Array, trace: jax.Array) -> jax.Array:
+    """The node of the row before, in the same trace; -1 at the first."""
+    place = jnp.arange(node.shape[0], dtype=jnp.int32)
+    latest = jax.lax.cummax(jnp.where(row, place, -1))
+    before = jnp.concatenate([jnp.full(1, -1, jnp.int32), latest[:-1]])
+    same = (before >= 0) & (trace[before] == trace)
+    return jnp.where(same, node[before], -1)
+
+
+@jax.jit
+def subtree_values(graph: EventGraph, reward: Array, *, context: Array, node: Array) -> jax.Array:
+    """MALT's value of each action in a replay tree: the mean over its children of theirs, at a leaf the reward; [E].
+
+    NaN at events that are on no path: no action, no context or node, no outcome. MALT takes siblings whose values lie
+    on different sides of 0.5 as pairs for preference learning, and has no policy-gradient advantage; against its
+    siblings the same value is `estimators.c3`.
+
+    Args:
+      context, node: as in `estimators.c3`.
+
+    Reference: MALT, from second-hand descriptions: V(refine) = r, V(verify) = mean over its refinements, V(generate) =
+    mean over its verifications.
+    """
+    outcome, scored = check_reward(graph, reward)
+    trace = jnp.asarray(graph.trace_ids)
+    tree = replay_tree(graph, scored[trace], context, node, outcome.dtype)
+    return jnp.where(tree.row, tree.values(outcome[trace])[tree.node], jnp.nan)

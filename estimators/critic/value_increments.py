@@ -1,0 +1,249 @@
+"""What a critic says of each event: increments of V with their error, and what they leave of the reward.
+
+An ensemble gives V̂ of every prefix from each member; increments and their sums are formed member by member, so that
+the spread of a sum is right although the errors of neighbouring increments cancel. Pure functions of arrays: values
+may come from `estimators.critic.train`, from a critic of one's own, or from the log (evidence `value`).
+
+Legend: M members.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.sequence.chains import chains
+from graphs.event_graph import Array, EventGraph, EventType
+from graphs.segment import safe_sqrt
+from graphs.structure.forest import real_edges
+
+__all__ = [
+    "DECISIONS",
+    "CriticCredit",
+    "PrefixValues",
+    "Total",
+    "block_sums",
+    "critic_credit",
+    "critic_increments",
+    "decision_kinds",
+    "decision_totals",
+    "prefix_values",
+]
+
+DECISIONS = ("spawn", "delegate", "communicate", "aggregate", "stop")
+"""Kinds of decisions that `decision_totals` adds up."""
+
+
+class PrefixValues(NamedTuple):
+    """V̂ around each event, by member: float [M, E], 0 in padding. `before` a trace's first event is that of ∅."""
+
+    before: jax.Array
+    after: jax.Array
+
+
+class CriticCredit(NamedTuple):
+    """Increments of V̂, and the rest of the reward: R = expected + Σ credit + Σ environment + outcome on every trace.
+
+    Attributes:
+      credit: `Credit` of estimand "increment".
+      expected: float [T], V̂ before the first action: what the trace was worth before anybody of the team acted.
+      environment: float [E], increments of events behind it that no policy chose; 0 elsewhere.
+      outcome: float [T], R − V̂ at the end, what no event explains; 0 where there is no reward.
+      undecided: bool [E], actions whose increment is within two standard errors of 0: the ensemble cannot tell its
+        sign.
+    """
+
+    credit: Credit
+    expected: jax.Array
+    environment: jax.Array
+    outcome: jax.Array
+    undecided: jax.Array
+
+
+class Total(NamedTuple):
+    """Sum of the increments of one kind of decision.
+
+    Attributes:
+      decisions: how many there are.
+      total, stderr: their sum over the batch, and the spread of that sum over members (infinite for a single member).
+      undecided: whether the sum is within two standard errors of 0.
+    """
+
+    decisions: int
+    total: float
+    stderr: float
+    undecided: bool
+
+
+@jax.jit
+def prefix_values(graph: EventGraph, after: Array, start: Array) -> PrefixValues:
+    """V̂ before and after each event from V̂ after each event and of the empty prefix.
+
+    Args:
+      after: float [M, E], V̂(G≤e) of each member.
+      start: float [M], V̂(∅).
+    """
+    after, start = jnp.asarray(after), jnp.asarray(start)
+    real, trace = jnp.asarray(graph.event_mask), jnp.asarray(graph.trace_ids)
+    begins = jnp.concatenate([jnp.ones(1, bool), (trace[1:] != trace[:-1]) | ~real[:-1]])
+    shifted = jnp.concatenate([after[:, :1], after[:, :-1]], axis=1)
+    before = jnp.where(begins[None], start[:, None], shifted)
+    return PrefixValues(jnp.where(real[None], before, 0), jnp.where(real[None], after, 0))
+
+
+@functools.partial(jax.jit, static_argnames=("source",))
+def critic_increments(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    value: Array,
+    value_after: Array | None = None,
+    value_stderr: Array | None = None,
+    event_reward: Array | None = None,
+    source: str = "critic",
+) -> Credit:
+    """What each action changed in the expected outcome, by a critic: V after it − V before it.
+
+    Without `value_after`, V after an action is V before the trace's next action, and R after the last one: then an
+    increment is a claim on the block from the action up to the next, and the last one holds the luck R − V_T, too.
+    These increments add up to R − V before the first action.
+
+    As biased as V is; with V exact, these are the true increments. They are not centred under the policy unless V is.
+
+    Args:
+      value: float [E], V before each event (evidence `value`); NaN where there is none.
+      value_after: float [E], V after each event.
+      value_stderr: float [E], standard error of the difference; by default unknown, infinite.
+      reward: float [T]; a trace without one gets no credit.
+      event_reward: not used: V is the expectation of the outcome.
+
+    Returns:
+      `Credit` at level "event", estimand "increment".
+
+    Source: the potential-based reading of a critic, docs/critic.md; Ng, Harada and Russell 1999 have the identity.
+    """
+    del event_reward
+    outcome, scored = check_reward(graph, reward)
+    trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
+    before, there = check_event_array(graph, "value", value)
+    before = before.astype(outcome.dtype)
+    if value_after is None:
+        actions = chains(graph, real & jnp.asarray(graph.action_mask) & scored[trace])
+        after = jnp.where(actions.last, outcome[trace], actions.following(before))
+        there = there & (actions.last | actions.following(there))
+    else:
+        after, known = check_event_array(graph, "value_after", value_after)
+        there = there & known
+    error = jnp.full_like(before, jnp.inf)
+    if value_stderr is not None:
+        given, known = check_event_array(graph, "value_stderr", value_stderr)
+        error = jnp.where(known, given.astype(before.dtype), jnp.inf)
+    reason = jnp.where(there, Reason.VALID, Reason.NO_EVIDENCE)
+    amount = jnp.where(there, after.astype(before.dtype) - before, 0)
+    return finish(
+        graph,
+        credit=amount,
+        baseline=jnp.zeros_like(amount),
+        scale=jnp.ones_like(amount),
+        stderr=error,
+        reason=jnp.where(scored[trace], reason, Reason.NO_REWARD),
+        unit="event",
+        estimand="increment",
+        source=source,
+        centred=False,
+        own_outcome=value_after is None,
+    )
+
+
+@jax.jit
+def critic_credit(graph: EventGraph, reward: Array, values: PrefixValues) -> CriticCredit:
+    """Increments of an ensemble, and what is left of the reward.
+
+    `credit` is the mean over members of V̂(G≤e) − V̂(G<e); `stderr` its standard deviation over members (ddof 1),
+    infinite for one member. Members are fitted under bootstrap weights of tasks, so their spread estimates the error
+    that comes from which tasks were logged; what all members get wrong alike it cannot show.
+    """
+    outcome, scored = check_reward(graph, reward)
+    trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
+    action, num = real & jnp.asarray(graph.action_mask), graph.num_traces
+    before, after = values.before.mean(axis=0), values.after.mean(axis=0)
+    error = _spread(values.after - values.before)
+    credit = critic_increments(graph, reward, value=before, value_after=after, value_stderr=error)
+    place = jnp.arange(real.shape[0])
+    first = jax.ops.segment_min(jnp.where(action, place, real.shape[0]), trace, num_segments=num)
+    last = jax.ops.segment_max(jnp.where(real, place, -1), trace, num_segments=num)
+    acts, there = first < real.shape[0], last >= 0
+    expected = jnp.where(acts, before[jnp.where(acts, first, 0)], after[jnp.maximum(last, 0)])
+    scored = scored & there
+    environment = real & ~action & (place > first[trace]) & scored[trace]
+    return CriticCredit(
+        credit=credit,
+        expected=jnp.where(scored, expected, 0),
+        environment=jnp.where(environment, after - before, 0),
+        outcome=jnp.where(scored, outcome - after[jnp.maximum(last, 0)], 0),
+        undecided=credit.valid & (jnp.abs(credit.credit) <= 2 * credit.stderr),
+    )
+
+
+def block_sums(values: PrefixValues, first: Array, last: Array) -> tuple[jax.Array, jax.Array]:
+    """Sum of the increments from event `first` to event `last`, and its standard error: V̂ at the end − V̂ at the
+    start.
+
+    Read off the ends, not added up: errors of neighbouring increments cancel, so adding their variances would overstate
+    the error. The sum over concurrent events does not depend on the order in which they were logged.
+
+    Args:
+      first, last: int [B], positions in one trace, `first` at or before `last`.
+
+    Returns:
+      float [B] and float [B].
+    """
+    amount = values.after[:, jnp.asarray(last)] - values.before[:, jnp.asarray(first)]
+    return amount.mean(axis=0), _spread(amount)
+
+
+def decision_kinds(graph: EventGraph) -> dict[str, np.ndarray]:
+    """Which actions are decisions of each of `DECISIONS`: bool [E] each, disjoint.
+
+    By type, except that a message to an instance that its sender spawned is a delegation, as is a decision of the
+    orchestrator; other messages are communication. Where a log makes the model call the action, its type decides.
+    """
+    kind = np.asarray(graph.event_type)
+    action = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
+    agent, parent = np.asarray(graph.agent_ids), np.asarray(graph.agent_parent)
+    senders, receivers = real_edges(graph)
+    down = (parent[agent[receivers]] == agent[senders]) & (agent[receivers] != agent[senders])
+    assigns = np.zeros(len(kind), bool)
+    assigns[senders[down]] = True
+    message = kind == EventType.MESSAGE
+    return {
+        "spawn": action & (kind == EventType.SPAWN),
+        "delegate": action & ((kind == EventType.ORCHESTRATOR_DECISION) | (message & assigns)),
+        "communicate": action & message & ~assigns,
+        "aggregate": action & (kind == EventType.AGGREGATE),
+        "stop": action & (kind == EventType.STOP),
+    }
+
+
+def decision_totals(graph: EventGraph, values: PrefixValues) -> dict[str, Total]:
+    """What the decisions of each kind were worth together, over the batch, with the spread over members."""
+    change = np.asarray(values.after - values.before, np.float64)
+    totals = {}
+    for name, where in decision_kinds(graph).items():
+        sums = change[:, where].sum(axis=1)
+        error = float(sums.std(ddof=1)) if len(sums) > 1 else float("inf")
+        mean = float(sums.mean())
+        totals[name] = Total(int(where.sum()), mean, error, abs(mean) <= 2 * error)
+    return totals
+
+
+def _spread(values: jax.Array) -> jax.Array:
+    """Standard deviation over members, ddof 1: [M, ...] to [...]; infinite for one member."""
+    if values.shape[0] == 1:
+        return jnp.full(values.shape[1:], jnp.inf, values.dtype)
+    return safe_sqrt(jnp.sum((values - values.mean(axis=0, keepdims=True)) ** 2, axis=0) / (values.shape[0] - 1))

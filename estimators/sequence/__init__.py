@@ -1,0 +1,1 @@
+"""Recursions along sequences of events: returns and generalised advantage estimation."""

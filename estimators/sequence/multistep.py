@@ -1,0 +1,152 @@
+"""Credit along a sequence: discounted returns, and generalised advantage estimation from given values.
+
+A chain is the sequence of actions that a recursion runs along: all actions of a trace in log order ("trace"), or those
+of one agent instance ("agent"). Index t counts the actions of a chain. The reward r_t of action t is what arrives from
+it up to the next action of the chain: its own event reward, those of the events that follow it and no policy chose, and
+on the last action the trace's outcome. (Sutton and Barto write R_{t+1} for this r_t.)
+
+The recursions y_t = a_t y_{t+1} + b_t are associative scans over the flat batch: no loop over events or traces. Along
+the causal graph ("causal") an action may lead to several at once, and to none of those that are logged next; the
+recursion then takes the mean over what it led to (`estimators.sequence.causal`).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
+from estimators.sequence.causal import Walks, walks
+from estimators.sequence.chains import Chains, chains
+from graphs.event_graph import Array, EventGraph
+
+__all__ = ["discounted_return", "gae"]
+
+Along = Literal["trace", "agent", "causal"]
+
+
+def _rewards(
+    graph: EventGraph, reward: Array, event_reward: Array | None, along: Along
+) -> tuple[Chains | Walks, jax.Array]:
+    """The chains, or the walks, of actions whose trace has an outcome, and r_t on them."""
+    outcome, scored = check_reward(graph, reward)
+    trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
+    rows = real & jnp.asarray(graph.action_mask) & scored[trace]
+    if along == "causal":
+        step = jnp.zeros_like(outcome[trace])
+        if event_reward is not None:
+            step = check_event_array(graph, "event_reward", event_reward)[0].astype(outcome.dtype)
+        paths = walks(graph, rows)
+        return paths, paths.arriving(step, outcome[trace])
+    actions = chains(graph, rows, along)
+    ends = actions.take(outcome[trace])
+    earned = jnp.where(actions.last, ends, jnp.zeros_like(ends))
+    if event_reward is not None:
+        step = check_event_array(graph, "event_reward", event_reward)[0].astype(outcome.dtype)
+        earned = earned + actions.gathered(actions.take(step), actions.take(real))
+    return actions, earned
+
+
+@functools.partial(jax.jit, static_argnames=("along",))
+def discounted_return(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    discount: float | Array = 1.0,
+    along: Along = "trace",
+) -> Credit:
+    """What was earned from each action on: G_t = r_t + γ G_{t+1}.
+
+    Plain REINFORCE: no baseline. Unbiased for the policy gradient at γ = 1; its variance is that of the whole future.
+
+    Args:
+      graph, reward, event_reward: as in `estimators.grpo`.
+      discount: γ, applied once for each action of the chain.
+      along: "trace", "agent" or "causal", as in `gae`.
+
+    Returns:
+      `Credit` at level "event", estimand "return"; `stderr` infinite.
+    """
+    actions, earned = _rewards(graph, reward, event_reward, along)
+    total = actions.backward(jnp.full_like(earned, 1) * discount, earned)
+    zero = jnp.zeros_like(total)
+    how = Recursion(discount, 1.0, along)
+    return _finish(graph, actions, total, zero, zero.astype(bool), how, source="discounted_return")
+
+
+@functools.partial(jax.jit, static_argnames=("along",))
+def gae(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    value: Array,
+    event_reward: Array | None = None,
+    discount: float | Array = 1.0,
+    lambda_: float | Array = 0.95,
+    along: Along = "trace",
+) -> Credit:
+    """Generalised advantage estimation: A_t = δ_t + γλ A_{t+1}, with δ_t = r_t + γ V_{t+1} − V_t and V = 0 at the end.
+
+    `credit` is the λ-return A_t + V_t and `baseline` is V_t. At γ = λ = 1 it is G_t − V_t, unbiased for any values; at
+    λ = 0 it is the one-step difference, as biased as the values are. δ_t = A_t − γλ A_{t+1} inverts it exactly.
+
+    Args:
+      value: float [E], V of the state before each action; NaN where the log has none. An action whose own value, or
+        that of a later action of its chain, is missing is invalid.
+      graph, reward, event_reward: as in `estimators.grpo`.
+      discount, lambda_: γ and λ, applied once for each action of the chain.
+      along: "trace": through the team's chain of actions, whoever acts (MARFT; C3's MAPPO over role turns); "agent":
+        each agent instance on its own, with the outcome on its last action; "causal": from an action to those that it
+        led to, over events that no policy chose. There r_t, V_{t+1} and A_{t+1} are means over walks along the edges,
+        each edge out of an event equally likely, and the outcome arrives where a walk ends. What runs side by side then
+        discounts nothing but what it leads to, and what is earned elsewhere meanwhile does not count: a bias where
+        others have rewards of their own, none where there is an outcome only. Where each event has one successor it is
+        "trace". A trace of several events without an edge is invalid.
+
+    Returns:
+      `Credit` at level "event", estimand "return"; `stderr` infinite.
+
+    Reference: Schulman et al. 2016, arXiv:1506.02438, eq. 16, which numbers rewards as here. Goldens
+    `c3_mappo_step_gae` and, before its normalisation, `marft_action_gae`.
+    """
+    actions, earned = _rewards(graph, reward, event_reward, along)
+    v, there = check_event_array(graph, "value", value)
+    v, there = actions.take(v).astype(earned.dtype), actions.take(there)
+    delta = earned + discount * actions.following(v) - v
+    advantage = actions.backward(jnp.full_like(delta, 1) * discount * lambda_, delta)
+    missing = actions.backward(jnp.ones_like(delta), jnp.where(there, 0.0, 1.0).astype(delta.dtype)) > 0
+    return _finish(graph, actions, advantage + v, v, missing, Recursion(discount, lambda_, along), source="gae")
+
+
+def _finish(
+    graph: EventGraph,
+    actions: Chains | Walks,
+    credit: jax.Array,
+    baseline: jax.Array,
+    missing: jax.Array,
+    recursion: Recursion,
+    *,
+    source: str,
+) -> Credit:
+    """Back from the order of chains to that of events."""
+    if isinstance(actions, Walks):
+        missing = missing | ~actions.told
+    reason = jnp.where(actions.row, jnp.where(missing, Reason.NO_EVIDENCE, Reason.VALID), Reason.NO_REWARD)
+    return finish(
+        graph,
+        credit=actions.back(credit),
+        baseline=actions.back(baseline),
+        scale=jnp.ones_like(credit),
+        stderr=jnp.full_like(credit, jnp.inf),
+        reason=actions.back(reason),
+        unit="event",
+        estimand="return",
+        source=source,
+        centred=False,
+        own_outcome=True,
+        recursion=recursion,
+    )

@@ -1,0 +1,156 @@
+"""Shares from evaluated coalitions: one door for every plan, and the kernels for enumerations and walks."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from estimators.shapley.pairs import solve_pairs
+from estimators.shapley.plan import Plan
+from estimators.shapley.unit_shares import Shares
+from graphs.event_graph import Array
+from graphs.segment import safe_divide, safe_sqrt
+
+__all__ = ["mean_of_marginals", "solve"]
+
+
+@functools.partial(jax.jit, static_argnames=("degrees",))
+def solve(
+    plan: Plan,
+    values: Array,
+    *,
+    empty: Array | None = None,
+    full: Array | None = None,
+    noise: Array | float = 0.0,
+    above: Array | None = None,
+    degrees: tuple[int, ...] = (0, 1),
+) -> Shares:
+    """Shapley values of the game whose coalitions were evaluated, with standard errors.
+
+        φ_i = Σ_{S without i} |S|! (n − |S| − 1)! / n! (v(S + i) − v(S))
+
+    Args:
+      plan: what was evaluated.
+      values: float [C], the value of each row of `plan.coalitions`; padding may hold anything. A value that is not
+        finite means "not evaluated" and makes all shares NaN: which units it would have informed cannot be told apart.
+      empty, full: v(∅) and v(N) where known, for example the realised reward: shares are then conditional on it, and
+        the noise of the endpoints does not enter.
+      noise: standard error of the values, one number or float [C]. Used by "exact" only, whose values do not repeat.
+      above: bool [N, N], "pairs" only: row i marks unit i and its ancestors in the spawn forest. See `solve_pairs`.
+      degrees: "pairs" only: see `solve_pairs`.
+
+    Returns:
+      `Shares`.
+
+    Raises:
+      TypeError, ValueError: wrong dtypes or shapes, at trace time.
+    """
+    values = jnp.asarray(values)
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        raise TypeError(f"values has dtype {values.dtype}; expected a floating type (convert it, e.g. float32)")
+    if values.shape != plan.row_mask.shape:
+        raise ValueError(f"values has shape {values.shape}; expected {plan.row_mask.shape}, one for each coalition")
+    values = values.astype(jnp.promote_types(values.dtype, jnp.float32))
+    missing = jnp.any(plan.row_mask & ~jnp.isfinite(values))
+    v = jnp.where(plan.row_mask & jnp.isfinite(values), values, 0)
+    unit = jnp.asarray(plan.unit_mask)
+    low, low_var = _endpoint(plan, v, empty, at=0)
+    high, high_var = _endpoint(plan, v, full, at=unit.sum())
+    missing |= ~jnp.isfinite(low) | ~jnp.isfinite(high)  # an endpoint neither given nor evaluated
+    if plan.method == "exact":
+        share, variance = _enumeration(plan, v, low, high, jnp.asarray(noise, v.dtype))
+    elif plan.method == "walks":
+        v = jnp.where(_size(plan) == 0, low, jnp.where(_size(plan) == jnp.asarray(plan.unit_mask).sum(), high, v))
+        share, variance = _walks(plan, v)
+    else:
+        share, variance, pair_noise = solve_pairs(plan, v, high - low, above=above, degrees=degrees)
+        # A single noisy endpoint says nothing about its noise; take that of the other values.
+        low_var = jnp.where(jnp.isnan(low_var), pair_noise, low_var)
+        high_var = jnp.where(jnp.isnan(high_var), pair_noise, high_var)
+        variance = variance + (low_var + high_var) / jnp.maximum(unit.sum(), 1) ** 2
+        missing |= ~jnp.all(jnp.isfinite(share) & ~jnp.isnan(variance))  # a regression that the pairs do not determine
+    total_variance = low_var + high_var if plan.method == "pairs" else jnp.zeros_like(low)
+    nan = jnp.asarray(jnp.nan, v.dtype)
+    return Shares(
+        share=jnp.where(unit, jnp.where(missing, nan, share), 0),
+        stderr=jnp.where(unit, jnp.where(missing, jnp.inf, safe_sqrt(variance)), 0),
+        unit_mask=unit,
+        total=jnp.where(missing, nan, high - low),
+        total_stderr=jnp.where(missing, jnp.inf, safe_sqrt(total_variance)),
+        evaluations=jnp.asarray(plan.row_mask).sum(dtype=jnp.int32),
+    )
+
+
+def mean_of_marginals(marginals: Array, *, antithetic: bool) -> tuple[jax.Array, jax.Array]:
+    """Mean over orders of what each unit added, and the variance of that mean: float [W, N] to [N], [N].
+
+    With `antithetic` rows 2k and 2k + 1 are one sample. With one sample the variance is infinite, unless all marginals
+    are equal. For simulators that can tell what each unit adds along an order without a list of coalitions.
+    """
+    if antithetic:
+        marginals = marginals.reshape(-1, 2, marginals.shape[-1]).mean(1)
+    return _mean_and_variance(marginals, jnp.ones(marginals.shape[0], bool), jnp.ones(marginals.shape[1], bool))
+
+
+def _size(plan: Plan) -> jax.Array:
+    return jnp.asarray(plan.coalitions).sum(1, dtype=jnp.int32)
+
+
+def _endpoint(plan: Plan, v: jax.Array, known: Array | None, *, at: Array | int) -> tuple[jax.Array, jax.Array]:
+    """Mean of the rows of an endpoint and its variance: NaN from a single noisy row, 0 where known or not noisy."""
+    if known is not None:
+        return jnp.asarray(known, v.dtype), jnp.zeros((), v.dtype)
+    here = jnp.asarray(plan.row_mask) & (_size(plan) == at)
+    count = here.sum().astype(v.dtype)
+    mean = safe_divide(jnp.where(here, v, 0).sum(), count)
+    squares = jnp.where(here, (v - mean) ** 2, 0).sum()
+    once = jnp.asarray(jnp.nan if plan.noisy else 0.0, v.dtype)
+    variance = jnp.where(count > 1, safe_divide(squares, count * (count - 1)), once)
+    return jnp.where(count > 0, mean, jnp.nan), jnp.where(count > 0, variance, jnp.inf)
+
+
+def _enumeration(
+    plan: Plan, v: jax.Array, low: jax.Array, high: jax.Array, noise: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Σ_S c_i(S) v(S), c_i = 1/(s C(n, s)) for i in S, −1/((n − s) C(n, s)) else; variance Σ σ_S² c_i(S)²."""
+    n = jnp.asarray(plan.unit_mask).sum().astype(v.dtype)
+    size = _size(plan)
+    v = jnp.where(size == 0, low, jnp.where(size == n, high, v))
+    noise = jnp.where(jnp.asarray(plan.row_mask), jnp.broadcast_to(noise, v.shape), 0)
+    s = jnp.arange(plan.coalitions.shape[1] + 1, dtype=v.dtype)
+    ratio = jnp.concatenate([jnp.ones(1, v.dtype), (n - s[1:] + 1) / s[1:]])
+    choose = jnp.where(s <= n, jnp.cumprod(jnp.where(s <= n, ratio, 1)), 1)
+    joins = jnp.where(s > 0, 1 / (jnp.maximum(s, 1) * choose), 0)[size]
+    lacks = jnp.where(s < n, 1 / (jnp.maximum(n - s, 1) * choose), 0)[size]
+    c = jnp.where(plan.coalitions, joins[:, None], -lacks[:, None])
+    c = jnp.where(jnp.asarray(plan.row_mask)[:, None], c, 0)
+    return v @ c, (jnp.where(noise > 0, noise, 0) ** 2) @ (c**2)
+
+
+def _walks(plan: Plan, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    along = v[plan.samples]
+    added = jnp.take_along_axis(jnp.diff(along, axis=1), jnp.asarray(plan.ranks), axis=1)
+    mask = jnp.asarray(plan.sample_mask)
+    if plan.antithetic:
+        added = added.reshape(-1, 2, added.shape[1]).mean(1)
+        mask = mask.reshape(-1, 2).all(1)
+    return _mean_and_variance(added, mask, plan.unit_mask)
+
+
+def _mean_and_variance(x: jax.Array, mask: jax.Array, unit: Array) -> tuple[jax.Array, jax.Array]:
+    """Mean over masked rows, and its variance, pooled over units with the weight of two rows.
+
+    A unit that turned none of few orders shows no spread at all. Pooling lets it borrow that of the others, as if two
+    more samples had the spread of the average unit; where no unit spreads, nothing is borrowed and the error is 0.
+    """
+    count = mask.sum().astype(x.dtype)
+    mean = safe_divide(jnp.where(mask[:, None], x, 0).sum(0), count)
+    squares = jnp.where(mask[:, None], (x - mean[None]) ** 2, 0).sum(0)
+    own = safe_divide(squares, count - 1)
+    scale = jnp.abs(x).max() * jnp.finfo(x.dtype).eps * 64
+    mean_own = safe_divide(jnp.where(unit, own, 0).sum(), jnp.asarray(unit).sum().astype(x.dtype))
+    pooled = (own * (count - 1) + mean_own * 2) / (count + 1)
+    variance = jnp.where(pooled <= scale**2, 0, pooled) / jnp.maximum(count, 1)
+    return mean, jnp.where(count > 1, variance, jnp.inf)

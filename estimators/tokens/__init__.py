@@ -1,0 +1,1 @@
+"""Below events: numbers per row spread over tokens, turn masks, loss aggregation."""

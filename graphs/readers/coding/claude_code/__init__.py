@@ -1,0 +1,131 @@
+"""Claude Code session files (JSONL): one session is one trace, with the sub-agents it started, inline or in own files.
+
+A model call is one `message.id`, however many lines share it, and one action: `orchestrator_decision` if its agent
+starts another anywhere in the session, else `message`. Its tool uses are effects; those that started an agent are
+spawns. Tool results are joined to tool uses by `tool_use_id` alone. Tokens are the largest counts among a call's lines.
+
+A session has no outcome and no task: it is a group of its own. `docs/formats/claude-code.md` has the whole mapping.
+
+Here: which files make a session. `lines` decodes them, `links` finds who started whom, `events` writes the record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.coding.claude_code.events import write_events
+from graphs.readers.coding.claude_code.lines import Transcript, identify, read_lines
+from graphs.readers.coding.claude_code.links import Chain, chains_of, find_spawns
+from graphs.readers.common.source import COMPRESSIONS, Source
+from graphs.text import excerpt
+from graphs.traces.record import TraceRecord
+
+__all__ = ["read", "sniff"]
+
+_LINE = re.compile(
+    rb'^[ \t]*\{(?=[^\n]*"sessionId"\s*:\s*")(?=[^\n]*"parentUuid"\s*:)(?=[^\n]*"isSidechain"\s*:)'
+    rb'|^[ \t]*\{(?=[^\n]*"type"\s*:\s*"(?:file-history-snapshot|summary|queue-operation)")'
+    rb'(?=[^\n]*"(?:messageId|leafUuid|sessionId)"\s*:)',
+    re.MULTILINE,
+)
+
+
+def sniff(head: bytes) -> bool:
+    """Whether one of the first lines is of a session file; the first may be damaged, the last cut off."""
+    return _LINE.search(head) is not None
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each session, with its sub-agents' files, which may also lie unnamed in the folder beside it.
+
+    Problem kinds, the trace refused: "unreadable", those of `graphs.readers.common.json_problems`, "duplicate-id",
+    "unknown-tool-use", "empty-trace". Named while the session reads without them: "orphan-subagent" (a sub-agent's file
+    without its session) and "unlinked-subagent" (lines of an agent that no tool use of the session started).
+    """
+    sessions: list[tuple[Source, set[str]]] = []
+    members: list[tuple[Source, set[str]]] = []
+    for source in sources:
+        try:
+            session, agent = identify(source)
+        except (OSError, TraceError):
+            session, agent = None, None  # reading the file names what is wrong with it
+        keys = {f"id {session}"} if session else set()
+        folder = _folder_of_member(source)
+        if agent is not None or folder is not None:
+            members.append((source, keys | ({folder} if folder else set())))
+        else:
+            sessions.append((source, keys | ({str(_folder(source.path))} if source.path else set())))
+        if source.path is not None:
+            source.release()
+    claimed: set[int] = set()
+    for source, keys in sessions:
+        own = [member for member, member_keys in members if keys & member_keys]
+        claimed.update(id(member) for member in own)
+        yield from _read_session(source, own + _beside(source, {member.path for member in own}))
+    for member, _ in members:
+        if id(member) not in claimed:
+            expected = "its session among the files, or this file in the folder of its session"
+            yield Problem("orphan-subagent", member.name, 0, "file", excerpt(Path(member.name).name), expected)
+
+
+def _folder(path: Path) -> Path:
+    """The folder of a session's further files: the session file's name without its suffixes."""
+    while path.suffix in (*COMPRESSIONS, ".jsonl", ".ndjson", ".json"):
+        path = path.with_suffix("")
+    return path
+
+
+def _folder_of_member(source: Source) -> str | None:
+    """The session's folder that a sub-agent's file lies in, or None if it lies elsewhere."""
+    path = source.path
+    if path is None or path.parent.name != "subagents" or not path.name.startswith("agent-"):
+        return None
+    return str(path.parent.parent)
+
+
+def _beside(source: Source, present: set[Path | None]) -> list[Source]:
+    """Sub-agents' files in the session's folder that are not among the sources."""
+    if source.path is None:
+        return []
+    found = sorted((_folder(source.path) / "subagents").glob("agent-*.jsonl*"))
+    return [Source(str(path), path) for path in found if path not in present]
+
+
+def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord | Problem]:
+    try:
+        main = read_lines(source)
+        record, unlinked = _assemble(main, [read_lines(member) for member in members])
+    except TraceError as error:
+        yield error.problem
+        return
+    finally:
+        for each in (source, *members):
+            each.release()
+    yield record
+    for chain in unlinked:
+        first = chain.entries[0]
+        expected = "an agent that a Task or Agent tool use of the session started"
+        value = excerpt(chain.agent or first.uuid)
+        yield Problem("unlinked-subagent", first.file, first.line, "agentId", value, expected, record.trace_id)
+
+
+def _assemble(main: Transcript, others: list[Transcript]) -> tuple[TraceRecord, list[Chain]]:
+    """The record of a session, and the chains of agents that nothing in it started."""
+    if not main.entries:
+        raise TraceError(
+            Problem("empty-trace", main.file, 1, "content", "no message", "a message of a user or a model")
+        )
+    if not main.sessions:
+        raise TraceError(Problem("missing-field", main.file, 1, "sessionId", "absent", "a line with a session id"))
+    stem = _folder(Path(main.file)).name
+    session = stem if stem in main.sessions else main.sessions[0]
+    record = TraceRecord(session, session, main.file, line=1, format="claude-code")
+    chains = chains_of(main, others)
+    agents = {use: agent for transcript in reversed([main, *others]) for use, agent in transcript.agents.items()}
+    write_events(record, chains[0], find_spawns(chains, agents, session))
+    if set(record.files) <= {main.file}:
+        record.files = []
+    return record, [chain for chain in chains[1:] if not chain.taken]

@@ -1,0 +1,180 @@
+"""Which lines belong to which agent of a Claude Code session, and which tool use started it.
+
+A chain is the lines of one agent in file order: those of the main agent; of a sub-agent, its file or the lines inside
+the session's file that hang together by `parentUuid`. A tool use named Task or Agent is a spawn if something shows that
+it started an agent: a progress line or its result that names an agent id, or a chain whose first text is its prompt.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from graphs.readers.coding.claude_code.lines import Block, Entry, Transcript, spawn_result
+from graphs.readers.common.json_problems import JSON_ERRORS
+
+__all__ = ["Chain", "Spawn", "chains_of", "find_spawns", "is_prompt"]
+
+SPAWNERS = ("Task", "Agent")
+COMPACTION = "acompact"  # agent ids that begin so are the harness's own summaries of a conversation
+
+_ANYTHING = msgspec.json.Decoder()
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Chain:
+    """The lines of one agent, the prompts of the spawns that they answer, and how many a spawn has claimed so far."""
+
+    entries: list[Entry]
+    agent: str | None = None
+    prompts: list[str] = dataclasses.field(default_factory=list)
+    taken: int = 0
+
+    @property
+    def prompt(self) -> str:
+        """The text that the agent was started with."""
+        return next((plain_text(entry) for entry in self.entries if is_prompt(entry)), "")
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Spawn:
+    """A tool use that started an agent, or woke it again: the agent's instance, role, prompt and lines."""
+
+    instance: str
+    role: str
+    prompt: str
+    caller: Chain
+    chain: Chain | None  # None where the log has no line of the agent
+    launched: bool = False  # answered at once, while the agent works on
+
+    def take(self) -> list[Entry]:
+        """The lines of this activation: up to the prompt of another spawn of the same agent, or all that are left."""
+        chain = self.chain
+        if chain is None:
+            return []
+        others = list(chain.prompts)
+        others.remove(self.prompt)
+        start = chain.taken
+        end = start + 1
+        while end < len(chain.entries) and not _begins(chain.entries[end], set(others) - {""}):
+            end += 1
+        chain.taken = min(end, len(chain.entries))
+        return chain.entries[start : chain.taken]
+
+
+def plain_text(entry: Entry) -> str:
+    """The text of a message without its other blocks."""
+    return "\n".join(block.text or "" for block in entry.message.blocks if block.type == "text")
+
+
+def is_prompt(entry: Entry) -> bool:
+    """Whether a line is text that somebody wrote to the agent: no tool result, nothing of the harness."""
+    return entry.type == "user" and not entry.harness and all(b.type != "tool_result" for b in entry.message.blocks)
+
+
+def _begins(entry: Entry, prompts: set[str]) -> bool:
+    return bool(prompts) and is_prompt(entry) and plain_text(entry) in prompts
+
+
+def chains_of(main: Transcript, others: list[Transcript]) -> list[Chain]:
+    """The main agent's chain, then those of sub-agents: inline ones, then one for each file; compactions left out."""
+    root = Chain([entry for entry in main.entries if not entry.sidechain])
+    inside = {entry.uuid for entry in main.entries if entry.sidechain and entry.uuid is not None}
+    by_root: dict[str, Chain] = {}
+    known: dict[str, str] = {}
+    for entry in main.entries:
+        if entry.sidechain:
+            top = _top(entry, main.parents, inside, known)
+            chain = by_root.setdefault(top, Chain([], entry.agent))
+            chain.entries.append(entry)
+    files = [Chain(other.entries, _agent_of_file(other)) for other in others if other.entries]
+    found = (chain for chain in [*by_root.values(), *files] if not (chain.agent or "").startswith(COMPACTION))
+    return [root, *found]
+
+
+def _agent_of_file(transcript: Transcript) -> str:
+    """The agent id that the lines of a sub-agent's file name, or else its name."""
+    named = next((entry.agent for entry in transcript.entries if entry.agent), None)
+    return named or re.split(r"[\\/]", transcript.file)[-1].split(".")[0].removeprefix("agent-")
+
+
+def _top(entry: Entry, parents: dict[str, str | None], inside: set[str], known: dict[str, str]) -> str:
+    """The first sidechain line that a sidechain line hangs on, through lines of any type.
+
+    A line whose parents are not in the file is its own top, and so is one in a ring of lines.
+    """
+    path = {entry.uuid or f"line {entry.line}": None}
+    top = next(iter(path))
+    current = entry.parent
+    while current is not None and current in parents and current not in path:
+        if current in known:
+            top = known[current]
+            break
+        path[current] = None
+        top = current if current in inside else top
+        current = parents[current]
+    known.update(dict.fromkeys((step for step in path if step in inside), top))
+    return top
+
+
+def find_spawns(chains: list[Chain], agents: dict[str, str], trace: str) -> dict[str, Spawn]:
+    """Spawns by tool use id.
+
+    Args:
+      chains: the main agent's, then the sub-agents'.
+      agents: agent ids by tool use id, from progress lines; results add theirs.
+      trace: the trace's id.
+
+    Raises:
+      TraceError: a tool result names an agent by something else than a string.
+    """
+    uses = {block.id or "": (block, chain) for chain in chains for block in _calls_of_spawners(chain)}
+    named, launched = {use: agent for use, agent in agents.items() if use in uses}, set()
+    for chain in chains:
+        for entry in chain.entries:
+            answers = [block.tool_use_id or "" for block in entry.message.blocks if block.type == "tool_result"]
+            if len(answers) == 1 and answers[0] in uses:
+                result = spawn_result(entry, trace)
+                if result.agent is not None:
+                    named.setdefault(answers[0], result.agent)
+                if result.status in ("async_launched", "remote_launched"):
+                    launched.add(answers[0])
+    by_agent = {chain.agent: chain for chain in reversed(chains[1:]) if chain.agent is not None}
+    taken = set(named.values())
+    by_prompt: dict[str, list[Chain]] = {}
+    for chain in reversed(chains[1:]):
+        if chain.agent not in taken and chain.prompt:
+            by_prompt.setdefault(chain.prompt, []).append(chain)
+    spawns: dict[str, Spawn] = {}
+    for use, (block, caller) in uses.items():
+        given = _input(block)
+        prompt, agent = given.get("prompt", ""), named.get(use)
+        started = by_agent.get(agent) if agent is not None else None
+        fitting = by_prompt.get(prompt)
+        if started is None and fitting and (agent is None or fitting[-1].agent is None):
+            started = fitting.pop()
+        if agent is None and started is None:
+            continue  # refused at once, or interrupted: a tool call like any other
+        instance = agent or (started.agent if started else None) or use
+        spawns[use] = Spawn(instance, given.get("subagent_type", ""), prompt, caller, started, use in launched)
+        if started is not None:
+            started.prompts.append(prompt)
+    return spawns
+
+
+def _calls_of_spawners(chain: Chain) -> Iterator[Block]:
+    for entry in chain.entries:
+        if entry.type == "assistant" and not entry.harness:
+            yield from (b for b in entry.message.blocks if b.type == "tool_use" and b.name in SPAWNERS)
+
+
+def _input(block: Block) -> dict[str, str]:
+    """The strings of a tool use's input. The model wrote it: what it got wrong is no fault of the log."""
+    try:
+        given = _ANYTHING.decode(block.input)
+    except JSON_ERRORS:
+        return {}
+    return {k: v for k, v in given.items() if isinstance(v, str)} if isinstance(given, dict) else {}

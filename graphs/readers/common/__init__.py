@@ -1,0 +1,1 @@
+"""What readers share: files, places, typed decoding, joins, span trees."""

@@ -1,0 +1,158 @@
+"""Rewards and groups that are kept outside the log, joined to traces by their ids."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from graphs.errors import Problem, TraceError, expect
+from graphs.readers.common.rows import number, read_rows
+from graphs.text import excerpt
+from graphs.traces.part import Heading, Part
+from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
+
+__all__ = ["Join"]
+
+
+@dataclasses.dataclass
+class Join:
+    """What to write into records as they pass: outcomes (into reward channel `channel`) and groups, by trace id.
+
+    A row that is meant for a trace and says nothing usable is a problem, and the log's own word does not stand in for
+    it: without a reward the trace has no outcome, without a group it is left out.
+    """
+
+    channel: str
+    rewards: dict[str, float]
+    groups: dict[str, str]
+    problems: list[Problem]
+    places: dict[str, tuple[str, int]]  # "reward\0trace" -> file and line, for rows that match nothing
+    spoilt: dict[str, set[str]] = dataclasses.field(default_factory=lambda: {"reward": set(), "group": set()})
+    met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        channel: str,
+        rewards: str | Path | Mapping[str, float] | None,
+        groups: str | Path | Mapping[str, str] | None,
+    ) -> Join:
+        """Read the two tables; a row that is ambiguous or malformed becomes a problem, not a guess.
+
+        Raises:
+          CreditError: neither a mapping nor the name of a file.
+          TraceError: a table that was named cannot be read: to go on without it would read other rewards than asked.
+        """
+        join = cls(channel, {}, {}, [], {})
+        join._fill("reward", rewards, join.rewards)
+        join._fill("group", groups, join.groups)
+        return join
+
+    def _fill(self, field: str, given: str | Path | Mapping[str, Any] | None, into: dict[str, Any]) -> None:
+        if given is None:
+            return
+        expect(f"{field}s", given, (Mapping, str, os.PathLike), f"a mapping of trace id to {field}, or a file's name")
+        rows: Iterable[tuple[int, dict[str, Any] | Problem]]
+        if isinstance(given, Mapping):
+            rows = enumerate(({"trace": trace, field: value} for trace, value in given.items()), start=1)
+            name = f"<{field}s>"
+        else:
+            name = str(given)
+            rows = read_rows(given)
+        spoilt = self.spoilt[field]
+        columns: dict[str, None] = {}  # an ordered set
+        for line, row in rows:
+            if isinstance(row, Problem):
+                self.problems.append(row)
+                continue
+            columns |= dict.fromkeys(row)
+            trace: Any = row.get("trace", row.get("trace_id"))
+            value: Any = row.get(field)
+            if trace is None:
+                expected = f"a row with `trace` and `{field}`"
+                self.problems.append(Problem("bad-row", name, line, field, excerpt(row), expected))
+                continue
+            trace = str(trace)
+            problem = _ambiguous(trace, into, spoilt) or _unusable(field, value)
+            if problem is None:
+                into[trace] = str(value) if field == "group" else float(value)
+                self.places[f"{field}\0{trace}"] = (name, line)
+            else:
+                into.pop(trace, None)
+                spoilt.add(trace)
+                kind, at, found, expected = problem
+                self.problems.append(Problem(kind, name, line, at, excerpt(found), expected, trace))
+        if columns and not (field in columns and columns.keys() & {"trace", "trace_id"}):
+            found = excerpt(", ".join(columns))
+            raise TraceError(Problem("bad-header", name, 1, "columns", found, f"columns `trace` and `{field}`"))
+
+    def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
+        """Pass items on, with rewards and groups written in; before them what is wrong with the tables themselves, and
+        at the end the rows that met no trace.
+        """
+        yield from self.problems
+        yield from self.write(items)
+        yield from self.unmatched()
+
+    def write(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
+        """Pass items on, with rewards and groups written in, less the traces whose group is unknown."""
+        for item in items:
+            if isinstance(item, Problem):
+                yield item
+            elif isinstance(item, TraceRecord):
+                if self._fill_in(item):
+                    yield item
+            else:
+                start = 0
+                for row, heading in enumerate(item.headings):
+                    if not self._fill_in(heading):
+                        if row > start:
+                            yield item.slice(start, row)
+                        start = row + 1
+                if start < len(item.headings):
+                    yield item.slice(start, len(item.headings))
+
+    def _fill_in(self, trace: TraceRecord | Heading) -> bool:
+        """Write what the tables say of a trace; False if they say what group it is in, and nothing usable."""
+        name = trace.trace_id
+        self.met.add(name)
+        if name in self.spoilt["reward"]:
+            trace.rewards.pop(self.channel, None)
+        elif name in self.rewards:
+            trace.rewards[self.channel] = self.rewards[name]
+        trace.group_id = self.groups.get(name, trace.group_id)
+        return name not in self.spoilt["group"]
+
+    def unmatched(self) -> Iterator[Problem]:
+        """The rows that have met no trace."""
+        for field, table in (("reward", self.rewards), ("group", self.groups)):
+            for trace_id in table:
+                if trace_id not in self.met:
+                    name, line = self.places[f"{field}\0{trace_id}"]
+                    yield Problem(
+                        "unmatched-row", name, line, "trace", excerpt(trace_id), "the id of a trace that was read"
+                    )
+
+
+def _ambiguous(trace: str, known: Collection[str], spoilt: Collection[str]) -> tuple[str, str, object, str] | None:
+    """What is wrong with a second row of a trace, however well it is formed; None for the first."""
+    return ("ambiguous-row", "trace", trace, "one row for each trace") if trace in known or trace in spoilt else None
+
+
+def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
+    """What is wrong with a cell, as the kind, the field, the value and what was expected of a `Problem`."""
+    if value is None:
+        return "bad-row", field, value, f"a row with `trace` and `{field}`"
+    if field == "group":
+        return None
+    found = number(value)
+    if found is None or not math.isfinite(found):
+        return "non-finite-reward", field, value, "a finite number"
+    if abs(found) > LARGEST_FLOAT:
+        return "out-of-range", field, value, FLOAT_RANGE
+    return None

@@ -1,0 +1,120 @@
+"""Where the values of a JSON file stand: line and byte offset of documents, and of the elements of a list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.source import COMPRESSIONS, Source
+from graphs.readers.common.typed import content, decode
+
+__all__ = ["Document", "Place", "Places", "documents", "stem"]
+
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class Place(NamedTuple):
+    """Where a record stands: file, line (from 1, or 0) and offset in bytes (or -1) where the format has them."""
+
+    file: str
+    line: int
+    offset: int
+
+
+class Document(NamedTuple):
+    """One JSON value of a file, and where it stands."""
+
+    raw: bytes
+    place: Place
+
+
+class Places:
+    """Line and byte offset of the elements of a JSON list, asked for in order."""
+
+    def __init__(self, data: bytes, start: int = 0, line: int = 1) -> None:
+        self.data, self.end, self.counted, self.line = data, start, start, line
+
+    def of(self, element: msgspec.Raw | bytes) -> tuple[int, int]:
+        """(line from 1, offset); only blanks, a comma or the list's bracket stand before it, so a search finds it."""
+        text = bytes(element)
+        start = self.data.find(text, self.end)
+        self.line += self.data.count(b"\n", self.counted, start)
+        self.counted, self.end = start, start + len(text)
+        return self.line, start
+
+
+def stem(name: str, *more: str) -> str:
+    """The file's name without folders and without the suffixes of compression, of JSON, and `more`."""
+    base = re.split(r"[\\/]", name)[-1]
+    for suffix in (*COMPRESSIONS, ".jsonl", ".ndjson", ".json", *more):
+        base = base.removesuffix(suffix)
+    return base
+
+
+def documents(source: Source) -> Iterator[Document | Problem]:
+    """The JSON values of a file: the elements of a list, the lines of a JSON lines file, or one value.
+
+    A bad line is a problem among the others; a list or a single value that is no JSON is one problem.
+    """
+    try:
+        data = content(source)
+    except TraceError as error:
+        yield error.problem
+        return
+    lines = source.lines()
+    first = next(lines, None)
+    if first is None and data.strip():
+        return  # its lines pass a limit, and the source says so
+    if first is None:
+        yield Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")
+    elif first[2].startswith(b"["):
+        yield from _elements(source, data)
+    elif _is_json(first[2]) or _second_line_stands_alone(lines):
+        for number, offset, text in source.lines():
+            problem = _problem(source, text, number)
+            yield Document(text, Place(source.name, number, offset)) if problem is None else problem
+    else:
+        problem = _problem(source, data, 1)
+        start = len(data) - len(data.lstrip())
+        yield Document(data.strip(), Place(source.name, first[0], start)) if problem is None else problem
+
+
+def _elements(source: Source, data: bytes) -> Iterator[Document | Problem]:
+    try:
+        elements = decode(_LIST, data, file=source.name, line=1)
+    except TraceError as error:
+        yield error.problem
+        return
+    if not elements:
+        yield Problem("empty-trace", source.name, 1, "content", "[]", "at least one trace")
+    places = Places(data)
+    for element in elements:
+        yield Document(bytes(element), Place(source.name, *places.of(element)))
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        _RAW.decode(text)
+    except JSON_ERRORS:
+        return False
+    return True
+
+
+def _second_line_stands_alone(lines: Iterator[tuple[int, int, bytes]]) -> bool:
+    """Whether the next line is an object of its own: then the first one, no JSON, is a bad line and no beginning."""
+    second = next(lines, None)
+    return second is not None and second[2].startswith(b"{") and _is_json(second[2])
+
+
+def _problem(source: Source, text: bytes, line: int) -> Problem | None:
+    try:
+        decode(_RAW, text, file=source.name, line=line)
+    except TraceError as error:
+        return error.problem
+    return None

@@ -1,0 +1,265 @@
+"""Files as readers see them: a name, decompressed bytes, lines with their numbers and offsets."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+
+from graphs.errors import Problem, expect
+from graphs.text import counted, excerpt
+from graphs.traces.limits import DEFAULT, Limits
+
+__all__ = ["SUFFIXES", "Source", "TooLargeError", "find_sources", "unreadable"]
+
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".eval")
+"""Names of logs in a folder, also with .gz or .zst behind; other files are passed over and listed."""
+
+COMPRESSIONS = (".gz", ".zst")
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_CHUNK = 1 << 20
+_FRAME_CHUNK = 1 << 9  # of compressed Zstandard: 512 bytes unpack to 16 MiB at most
+
+
+class TooLargeError(OSError):
+    """A file whose content is longer than `Limits.file_bytes`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One input: `name` is what errors print, `path` is None for standard input.
+
+    A byte order mark of UTF-8 is dropped, and offsets count from behind it. `refused` holds, by line, what `lines` left
+    out because it passes the limits; `graphs.readers.read_records` yields it after the reader is done.
+    """
+
+    name: str
+    path: Path | None
+    limits: Limits = DEFAULT
+    refused: dict[int, Problem] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+
+    @functools.cached_property
+    def data(self) -> bytes:
+        """The whole content, decompressed.
+
+        Raises:
+          OSError: it cannot be read or decompressed, is longer than the limit, or ends in the middle of compressed
+            data; `unreadable` makes a `Problem` of it.
+        """
+        most = self.limits.file_bytes
+        if self.path is None:
+            if sys.stdin is None:
+                raise OSError("standard input is closed")
+            return _unpack(io.BytesIO(_read(sys.stdin.buffer, most)), None, most).removeprefix(BYTE_ORDER_MARK)
+        with self.path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size > most:
+                raise TooLargeError(f"more than {counted(most, 'byte')}")
+            return _unpack(file, None, most).removeprefix(BYTE_ORDER_MARK)
+
+    def head(self, size: int) -> bytes:
+        """The first `size` bytes of the content, decompressed, without reading the rest of a file.
+
+        Raises:
+          OSError: as for `data`, as far as the first bytes tell.
+        """
+        if self.path is None or "data" in self.__dict__:
+            return self.data[:size]
+        with self.path.open("rb") as file:
+            return _unpack(file, size, self.limits.file_bytes).removeprefix(BYTE_ORDER_MARK)
+
+    def release(self) -> None:
+        """Forget the content, so that a folder's files are not all in memory at once."""
+        self.__dict__.pop("data", None)
+
+    def lines(self) -> Iterator[tuple[int, int, bytes]]:
+        """(line number from 1, byte offset, content) of each line that is not blank and within the limits."""
+        for number, start, line in self.unchecked_lines():
+            problem = self.limits.refuse_record(line, self.name, number)
+            if problem is None:
+                yield number, start, line
+            else:
+                self.refused[number] = problem
+
+    def unchecked_lines(self) -> Iterator[tuple[int, int, bytes]]:
+        """Like `lines`, for a reader that holds records against the limits itself."""
+        data, start, number = self.data, 0, 0
+        while start < len(data):
+            number += 1
+            end = data.find(b"\n", start)
+            end = len(data) if end < 0 else end
+            line = data[start:end].strip()
+            if line:
+                yield number, start, line
+            start = end + 1
+
+
+def unreadable(source: Source, error: OSError) -> Problem:
+    """The problem that a source could not be read."""
+    if isinstance(error, TooLargeError):
+        return source.limits.refuse_file(source.name)
+    return Problem("unreadable", source.name, 0, "file", excerpt(error.strerror or str(error)), "a readable file")
+
+
+def _unpack(file: BinaryIO, size: int | None, most: int) -> bytes:
+    """The content, or its first `size` bytes, decompressed if its first bytes say that it is compressed.
+
+    Never holds much more than `most` bytes, whatever a compressed file claims or unpacks to.
+    """
+    magic = file.read(4)
+    file.seek(0)
+    try:
+        if magic.startswith(b"\x1f\x8b"):
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                return _read(unpacked, most) if size is None else unpacked.read(size)
+        if magic == b"\x28\xb5\x2f\xfd":
+            if size is not None:
+                with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False) as stream:
+                    head: bytes = stream.read(size)
+                if len(head) == size:
+                    return head
+                file.seek(0)  # the whole file, or one that ends within a frame, which the stream does not tell
+            return _unpack_zstandard(file, most)
+    except (EOFError, zlib.error, zstandard.ZstdError) as error:
+        raise OSError(f"damaged compressed data: {error}") from error
+    if size is not None:
+        return file.read(size)
+    content = file.read(os.fstat(file.fileno()).st_size) if isinstance(file, io.BufferedReader) else b""
+    more = file.read(_CHUNK)  # of a file that grew, or that says no size
+    return content + more + _read(file, most - len(content) - len(more)) if more else content
+
+
+def _read(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
+    """All that is left of a file, piece by piece.
+
+    Raises:
+      TooLargeError: that is more than `most` bytes.
+    """
+    content = io.BytesIO()
+    while chunk := file.read(_CHUNK):
+        content.write(chunk)
+        if content.tell() > most:
+            raise TooLargeError(f"more than {counted(most, 'byte')}")
+    return content.getvalue()
+
+
+def _unpack_zstandard(file: BinaryIO, most: int) -> bytes:
+    """Frame after frame; the library's stream reader would take a file that ends within a frame for a whole one."""
+    content = io.BytesIO()
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    fed = False  # whether the frame has begun
+    while chunk := file.read(_FRAME_CHUNK):
+        while chunk:
+            content.write(frame.decompress(chunk))
+            if content.tell() > most:
+                raise TooLargeError(f"more than {counted(most, 'byte')}")
+            fed, chunk = not frame.eof, frame.unused_data
+            if frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+    if fed:
+        raise EOFError("the file ends within a frame")
+    return content.getvalue()
+
+
+def find_sources(
+    paths: Iterable[str | Path], limits: Limits = DEFAULT
+) -> tuple[list[Source], list[str], list[Problem]]:
+    """The logs under `paths`: sources in sorted order, names that were passed over, and paths that cannot be opened.
+
+    A folder is searched to its depths, without following links to folders; a file that is named outright is always a
+    source, whatever its suffix; "-" is standard input. Problems: "no-such-file", "not-a-file", "broken-link",
+    "empty-folder", "unreadable", and "too-many" for more files than the limit, of which none is a source then.
+
+    Raises:
+      CreditError: a path that is none.
+    """
+    sources: list[Source] = []
+    ignored: list[str] = []
+    problems: list[Problem] = []
+    paths = list(paths)
+    check_paths(paths)
+    for given in paths:
+        if not str(given):
+            problems.append(Problem("no-such-file", "", 0, "path", excerpt(""), "the name of a file or folder"))
+            continue
+        if str(given) == "-":
+            sources.append(Source("<stdin>", None, limits))
+            continue
+        path = Path(given)
+        if os.path.isdir(path):  # unlike pathlib's, never an error: a name may be too long
+            before = len(sources) + len(ignored) + len(problems)
+            _search(path, limits, sources, ignored, problems)
+            if len(sources) + len(ignored) + len(problems) == before:
+                problems.append(Problem("empty-folder", printable(path), 0, "folder", "empty", "at least one log file"))
+        else:
+            problem = _why_not_a_file(path)
+            (sources.append(Source(printable(path), path, limits)) if problem is None else problems.append(problem))
+    if len(sources) > limits.files:  # part of the files would be another batch than was asked for
+        expected = f"at most {counted(limits.files, 'file')}"
+        problems.append(Problem("too-many", printable(paths[0]), 0, "paths", counted(len(sources), "file"), expected))
+        sources = []
+    return sources, ignored, problems
+
+
+def check_paths(paths: Iterable[object]) -> None:
+    """Check that paths are texts or `Path`s.
+
+    Raises:
+      CreditError: one is something else, such as a list of paths or an open file.
+    """
+    for path in paths:
+        expect("a path", path, (str, os.PathLike), "the name of a file or folder; several are arguments of their own")
+
+
+def _search(folder: Path, limits: Limits, sources: list[Source], ignored: list[str], problems: list[Problem]) -> None:
+    def refused(error: OSError) -> None:
+        name = printable(error.filename or folder)
+        problems.append(Problem("unreadable", name, 0, "folder", excerpt(error.strerror), "a readable folder"))
+
+    found: list[Path] = []
+    for root, _, names in os.walk(folder, onerror=refused):
+        found += [Path(root, name) for name in names]
+    for file in sorted(found):
+        if not is_log(file):
+            ignored.append(printable(file))
+            continue
+        problem = _why_not_a_file(file)
+        (sources.append(Source(printable(file), file, limits)) if problem is None else problems.append(problem))
+
+
+def _why_not_a_file(path: Path) -> Problem | None:
+    """None for a file that can be opened, else what it is instead."""
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:  # a ValueError for a name with a zero byte
+        kind, expected = "no-such-file", "an existing file or folder"
+        if os.path.islink(path):
+            kind, expected = "broken-link", "a link to an existing file"
+        elif isinstance(error, PermissionError):
+            kind, expected = "unreadable", "a path that may be searched"
+        reason = getattr(error, "strerror", None) or str(error)
+        return Problem(kind, printable(path), 0, "path", excerpt(reason), expected)
+    if not path.is_file():
+        return Problem("not-a-file", printable(path), 0, "path", excerpt(str(path)), "a regular file or a folder")
+    return None
+
+
+def printable(path: str | Path) -> str:
+    """A path as text that UTF-8 can hold: bytes of a name that are none are spelt out, as in "\\xff.json"."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file in a folder has a log's name."""
+    suffixes = [s for s in path.suffixes if s not in COMPRESSIONS]
+    return bool(suffixes) and suffixes[-1] in SUFFIXES and not path.name.startswith(".")

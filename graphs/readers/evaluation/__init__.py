@@ -1,0 +1,1 @@
+"""Logs of evaluation harnesses and benchmarks."""

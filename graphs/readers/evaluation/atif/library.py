@@ -1,0 +1,63 @@
+"""Which trajectory a reference means, among those that were given to be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from graphs.readers.evaluation.atif.trajectories import Reference, Trajectory
+
+__all__ = ["Library"]
+
+
+class Library:
+    """Trajectories by what references name: their file, their own id, their session."""
+
+    def __init__(self, docs: list[Trajectory]) -> None:
+        self.files = {os.path.normpath(doc.place.file): doc for doc in docs}
+        self.own: dict[str, Trajectory] = {}
+        self.sessions: dict[str, Trajectory] = {}
+        waiting = list(reversed(docs))
+        while waiting:
+            doc = waiting.pop()
+            self.own.setdefault(doc.own, doc)
+            self.sessions.setdefault(doc.session, doc)
+            waiting += reversed(doc.nested)
+
+    def find(self, reference: Reference, doc: Trajectory, root: Trajectory) -> Trajectory | None:
+        """The trajectory that a reference in `doc`, which lies in `root`'s trace, means; None if it is not at hand.
+
+        Only what was given to be read is looked at, never another file that a log names.
+        """
+        if reference.trajectory_path:
+            return self.beside(doc, reference.trajectory_path)
+        if reference.trajectory_id:
+            near = (other for holder in (doc, root) for other in holder.nested)
+            found = next((other for other in near if other.own == reference.trajectory_id), None)
+            return found or self.own.get(reference.trajectory_id)
+        if reference.session_id:
+            near = (other for holder in (doc, root) for other in holder.nested)
+            found = next((other for other in near if other.session == reference.session_id), None)
+            return found or self.sessions.get(reference.session_id)
+        return None
+
+    def beside(self, doc: Trajectory, path: str) -> Trajectory | None:
+        """The trajectory in the file of this name, seen from a trajectory's own file."""
+        return self.files.get(os.path.normpath(os.path.join(os.path.dirname(doc.place.file), path)))
+
+    def referred(self, root: Trajectory) -> Iterator[Trajectory]:
+        """The trajectories of other files that one, with all nested in it, refers to or goes on in."""
+        waiting = [root]
+        while waiting:
+            doc = waiting.pop()
+            waiting += doc.nested
+            following = self.beside(doc, doc.continued) if doc.continued else None
+            references = (
+                reference
+                for step, _, _ in doc.steps
+                for result in (step.observation.results if step.observation else ())
+                for reference in result.references
+            )
+            for found in (following, *(self.find(reference, doc, root) for reference in references)):
+                if found is not None and found is not root:
+                    yield found

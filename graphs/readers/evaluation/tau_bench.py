@@ -1,0 +1,238 @@
+"""tau-bench result files: a JSON list of runs, each a chat between an assistant with tools and a simulated user.
+
+    {task_id, trial, reward, info: {task, reward_info: {info: {r_actions | r_outputs}}}, traj: [chat messages]}
+
+A run is a trace, "STEM/task-ID/trial-N"; its group is "task-ID". Where two files give one task id two different
+instructions (another domain), the later file's group is "STEM/task-ID": tasks that differ are never compared.
+
+Events. Only the assistant acts, once a message: a `message` where it wrote text (or nothing at all), else its first
+tool call. Its other tool calls are effects of that one decision. The user's messages and the tools' results are what
+the environment did; the system prompt is no event. Tool call ids repeat within a run, so event ids are the positions of
+messages. There are no times and no token counts.
+
+`docs/formats/tau-bench.md` has the whole mapping.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.event_graph import EdgeType, EventType
+from graphs.readers.common.places import Places, stem
+from graphs.readers.common.source import Source
+from graphs.readers.common.typed import content, decode
+from graphs.text import excerpt
+from graphs.traces.record import Agent, TraceRecord
+
+__all__ = ["read", "sniff"]
+
+_SNIFF = re.compile(rb'\s*\[\s*\{.*"traj"\s*:\s*\[', re.DOTALL)
+_ROLES = ("system", "user", "assistant", "tool")
+
+
+class _Components(msgspec.Struct):
+    r_actions: float | None = None
+    r_outputs: float | None = None
+
+
+class _RewardInfo(msgspec.Struct):
+    info: _Components | None = None
+
+
+class _Task(msgspec.Struct):
+    instruction: str | None = None
+
+
+class _Info(msgspec.Struct):
+    task: _Task | None = None
+    reward_info: _RewardInfo | None = None
+
+
+class _Run(msgspec.Struct):
+    task_id: int | str
+    trial: int | str
+    traj: msgspec.Raw
+    reward: float | None = None
+    info: _Info | None = None
+
+
+class _Function(msgspec.Struct):
+    name: str
+
+
+class _ToolCall(msgspec.Struct):
+    function: _Function
+    id: str | None = None
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+    tool_call_id: str | None = None
+
+
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_RUN = msgspec.json.Decoder(_Run)
+_MESSAGE = msgspec.json.Decoder(_Message)
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as a list of objects with a `traj` list."""
+    return _SNIFF.match(head) is not None
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each run; a run that is not as expected is a problem, and the others read.
+
+    Problem kinds: "unreadable", "bad-json", "too-deep" (the whole file); "bad-type", "missing-field", "bad-value",
+    "unknown-tool-call" (one run).
+    """
+    instructions: dict[str, str | None] = {}
+    for source in sources:
+        try:
+            data = content(source)
+            runs = decode(_LIST, data, file=source.name, line=0)
+        except TraceError as error:
+            yield error.problem
+            continue
+        if not runs:
+            yield Problem("empty-trace", source.name, 1, "content", "[]", "at least one run")
+        place = Places(data)
+        for raw in runs:
+            line, offset = place.of(raw)
+            try:
+                yield _read_run(source, raw, data, line, offset, instructions)
+            except TraceError as error:
+                yield error.problem
+        source.release()
+
+
+def _read_run(
+    source: Source, raw: msgspec.Raw, data: bytes, line: int, offset: int, instructions: dict[str, str | None]
+) -> TraceRecord:
+    run = decode(_RUN, raw, file=source.name, line=line)
+    name, group = stem(source.name), f"task-{run.task_id}"
+    instruction = run.info.task.instruction if run.info and run.info.task else None
+    if instructions.setdefault(group, instruction) != instruction:
+        group = f"{name}/{group}"
+    record = TraceRecord(
+        trace_id=f"{name}/task-{run.task_id}/trial-{run.trial}",
+        group_id=group,
+        file=source.name,
+        line=line,
+        offset=offset,
+        format="tau-bench",
+    )
+    components = run.info.reward_info.info if run.info and run.info.reward_info else None
+    for channel, amount in (
+        ("team", run.reward),
+        ("r_actions", components.r_actions if components else None),
+        ("r_outputs", components.r_outputs if components else None),
+    ):
+        if amount is not None:
+            record.rewards[channel] = amount
+    # An equal list may stand in front of the run's own `traj`; its text is then the same, and so is the raw record.
+    start = data.find(bytes(run.traj), offset)
+    messages = decode(_LIST, run.traj, file=source.name, line=line, at="traj", trace=record.trace_id)
+    place = Places(data, start, line + data.count(b"\n", offset, start))
+    _Chat(record).add_all(messages, place)
+    return record
+
+
+class _Chat:
+    """Turns chat messages into events and edges of one record."""
+
+    def __init__(self, record: TraceRecord) -> None:
+        self.record = record
+        self.open: list[tuple[str | None, int, str]] = []  # tool calls without a result: id, position, tool
+        self.causes: list[tuple[int, EdgeType]] = []  # what the next action of the assistant answers to
+        self.action: int | None = None  # the assistant's latest action
+        self.text: int | None = None  # its latest text that the user has not answered
+
+    def add_all(self, messages: list[msgspec.Raw], place: Places) -> None:
+        record = self.record
+        for index, raw in enumerate(messages):
+            line, offset = place.of(raw)
+            at = f"traj[{index}]"
+            message = decode(_MESSAGE, raw, file=record.file, line=line, at=at, trace=record.trace_id)
+            if message.role == "assistant":
+                self._assistant(index, message, line, offset)
+            elif message.role == "user":
+                self._user(index, line, offset)
+            elif message.role == "tool":
+                self._result(index, message, line, offset)
+            elif message.role != "system":
+                expected = "one of " + ", ".join(_ROLES)
+                found = excerpt(message.role)
+                raise TraceError(
+                    Problem("bad-value", record.file, line, f"{at}.role", found, expected, record.trace_id)
+                )
+
+    def _agent(self, instance: str, role: str) -> str:
+        self.record.instances.setdefault(instance, Agent(name=instance, role=role))
+        return instance
+
+    def _assistant(self, index: int, message: _Message, line: int, offset: int) -> None:
+        record, agent = self.record, self._agent("assistant", "assistant")
+        calls = message.tool_calls or []
+        speaks = bool(message.content) or not calls
+        action = record.event(
+            str(index),
+            EventType.MESSAGE if speaks else EventType.TOOL_CALL,
+            agent,
+            action=True,
+            line=line,
+            offset=offset,
+            tool=None if speaks else calls[0].function.name,
+        )
+        for cause, edge_type in self.causes:
+            record.edge(cause, action, edge_type)
+        if self.action is not None:
+            record.edge(self.action, action, EdgeType.TEMPORAL)
+        self.causes, self.action = [], action
+        if speaks:
+            self.text = action
+        for number, call in enumerate(calls):
+            position = action
+            if speaks or number > 0:
+                position = record.event(
+                    f"{index}/call-{number}",
+                    EventType.TOOL_CALL,
+                    agent,
+                    action=False,
+                    line=line,
+                    offset=offset,
+                    tool=call.function.name,
+                )
+                record.edge(action, position, EdgeType.TOOL_DEPENDENCY)
+            self.open.append((call.id, position, call.function.name))
+
+    def _user(self, index: int, line: int, offset: int) -> None:
+        agent = self._agent("user", "user_simulator")
+        position = self.record.event(str(index), EventType.MESSAGE, agent, action=False, line=line, offset=offset)
+        if self.text is not None:
+            self.record.edge(self.text, position, EdgeType.MESSAGE)
+            self.text = None
+        self.causes.append((position, EdgeType.MESSAGE))
+
+    def _result(self, index: int, message: _Message, line: int, offset: int) -> None:
+        record, wanted = self.record, message.tool_call_id
+        # Ids repeat within a run: the latest open call of that id is meant. Without an id, results come in call order.
+        matches = [i for i, (call_id, _, _) in enumerate(self.open) if wanted is None or call_id == wanted]
+        if not matches:
+            field, expected = f"traj[{index}].tool_call_id", "the id of a tool call before it that has no result yet"
+            raise TraceError(
+                Problem("unknown-tool-call", record.file, line, field, excerpt(wanted), expected, record.trace_id)
+            )
+        _, call, tool = self.open.pop(matches[0] if wanted is None else matches[-1])
+        agent = self._agent("assistant", "assistant")
+        position = record.event(
+            str(index), EventType.TOOL_RESULT, agent, action=False, line=line, offset=offset, tool=tool
+        )
+        record.edge(call, position, EdgeType.RETURN)
+        self.causes.append((position, EdgeType.CAUSAL))

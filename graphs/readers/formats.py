@@ -1,0 +1,97 @@
+"""Formats: their names, the modules that read them, and telling a file's format by its content."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from graphs.errors import Problem
+from graphs.readers.common.encodings import wide_text
+from graphs.readers.common.results import is_result
+from graphs.readers.common.source import Source, unreadable
+from graphs.text import excerpt
+
+__all__ = ["FORMATS", "MODULES", "detect", "reader_of", "sort_sources"]
+
+FORMATS: dict[str, str] = {
+    "native": "the survey's orchestration-trace JSON and its extension, one trace a line or one a file",
+    "tau-bench": "tau-bench result files: a JSON list of runs",
+    "claude-code": "Claude Code session files, sub-agents inline or in files of their own",
+    "openai-agents": "exports of the OpenAI Agents SDK: traces and spans",
+    "inspect-ai": "logs of Inspect AI: .json and .eval",
+    "agent-lightning": "rollouts of Agent Lightning: events of v1, spans of v0.1 to v0.3",
+    "langsmith": "run trees of LangSmith",
+    "atif": "ATIF trajectories, sub-agents nested or in files of their own",
+    "who-and-when": "runs of Who&When with the blamed agent and step, for evaluation only",
+    "otlp": "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs",
+    "table": "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)",
+}
+"""Formats by name, in the order in which they are tried."""
+
+MODULES: dict[str, str] = {
+    "native": "graphs.readers.native",
+    "tau-bench": "graphs.readers.evaluation.tau_bench",
+    "claude-code": "graphs.readers.coding.claude_code",
+    "openai-agents": "graphs.readers.tracing.openai_agents",
+    "inspect-ai": "graphs.readers.evaluation.inspect_ai",
+    "agent-lightning": "graphs.readers.training.agent_lightning",
+    "langsmith": "graphs.readers.tracing.langsmith",
+    "atif": "graphs.readers.evaluation.atif",
+    "who-and-when": "graphs.readers.evaluation.who_and_when",
+    "otlp": "graphs.readers.tracing.otlp",
+    "table": "graphs.readers.training.table",
+}
+"""The module that reads each format: it has `sniff(head) -> bool` and `read(sources)`."""
+
+HEAD = 1 << 16  # bytes that a reader may look at to know its format
+
+
+def reader_of(name: str) -> Any:
+    """The module that reads a format."""
+    return importlib.import_module(MODULES[name])
+
+
+def detect(head: bytes) -> str | None:
+    """The format of a file that begins with `head`, or None."""
+    return next((name for name in FORMATS if reader_of(name).sniff(head)), None)
+
+
+def sort_sources(
+    sources: Iterable[Source], format: str | None, named: Collection[str]
+) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
+    """Sources by format, what is wrong with others, and the names of tables that this library wrote.
+
+    Such a table, which a command left in a folder, is no log, unless it is among the `named` files.
+    """
+    from graphs.traces.cache import is_cache
+
+    members: dict[str, list[Source]] = {name: [] for name in FORMATS}
+    problems: list[Problem] = []
+    results: list[str] = []
+    for source in sources:
+        try:
+            head = source.head(HEAD)
+        except OSError as error:
+            problems.append(unreadable(source, error))
+            continue
+        if source.path is not None and source.name not in named and is_result(source, head):
+            results.append(source.name)
+            continue
+        if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
+            expected = "a cache alone, or logs without caches among them"
+            problems.append(Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected))
+            continue
+        wide = wide_text(source.name, head)
+        if wide is not None:
+            problems.append(wide)
+            continue
+        name = format or detect(head)
+        if name is None and not head.strip():
+            problems.append(Problem("empty-file", source.name, 0, "content", "empty", "at least one trace"))
+        elif name is None:
+            kinds = "a supported format: " + ", ".join(FORMATS)
+            problems.append(Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds))
+        else:
+            members[name].append(source)
+    return members, problems, results

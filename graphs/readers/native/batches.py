@@ -1,0 +1,191 @@
+"""Records of the native format as columns, batch by batch: each by the quickest way that takes it.
+
+Compiled loops, where they are wanted, take plain text (`graphs.readers.native.compiled.scan`); typed structs take
+everything that the format allows (`graphs.readers.native.structs`); and a trace in which something is wrong or out of
+order goes through a `TraceRecord` alone (`graphs.readers.native.records`), which names its fault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, untyped
+from graphs.readers.common.source import Source
+from graphs.readers.native.columns import Decoded, columns
+from graphs.readers.native.records import from_wire
+from graphs.readers.native.slim import SlimDecoder
+from graphs.readers.native.structs import edges_of, events_of
+from graphs.readers.native.wire import DECODER, EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
+
+__all__ = ["BATCH_BYTES", "Record", "read_compiled", "read_records"]
+
+BATCH_BYTES = 2 << 20
+"""Text whose traces become columns at once: enough that calls of NumPy do not count, little enough for the caches."""
+
+
+class Record(NamedTuple):
+    """The JSON of a trace, and where it stands."""
+
+    source: Source
+    line: int
+    offset: int
+    data: bytes
+
+
+_NOTHING = Trace("-", "-", [])
+
+
+def read_compiled(found: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
+    """What `read_records` gives, by compiled loops as far as these go."""
+    batch: list[Record] = []
+    size = 0
+    for record in found:
+        if isinstance(record, Problem) or _too_large(record) is not None:
+            yield from _scanned(batch, decoder)
+            yield from read_records([record], decoder)
+            batch, size = [], 0
+            continue
+        if size + len(record.data) > BATCH_BYTES:
+            yield from _scanned(batch, decoder)
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record.data)
+    yield from _scanned(batch, decoder)
+
+
+def _scanned(batch: list[Record], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
+    """A batch of records as parts; those that are not plain by `read_records`, between them."""
+    if not batch:
+        return
+    from graphs.readers.native.compiled.scan import MOST_TEXT, NEVER_DEEPER, scan_traces  # loads a compiler
+
+    limits = batch[0].source.limits
+    texts = [record.data for record in batch]
+    fits = limits.depth >= NEVER_DEEPER and sum(map(len, texts)) <= MOST_TEXT
+    scanned = scan_traces(texts) if fits else None
+    if scanned is None:
+        yield from read_records(batch, decoder)
+        return
+    decoded = [
+        Decoded(_heading(record, header) if count else _NOTHING, record.source.name, record.line, record.offset)
+        for record, header, count in zip(batch, scanned.headers, scanned.events.counts.tolist(), strict=True)
+    ]
+    part, plain = columns(decoded, scanned.events, scanned.edges, limits)
+    plain &= np.array([of.trace is not _NOTHING for of in decoded])
+    for is_plain, run in itertools.groupby(range(len(batch)), plain.__getitem__):
+        rows = list(run)
+        if is_plain:
+            yield part.slice(rows[0], rows[-1] + 1)
+        else:
+            yield from read_records(batch[rows[0] : rows[-1] + 1], decoder)
+
+
+def _heading(record: Record, header: bytes) -> Trace:
+    """A header decoded; `_NOTHING` where it nests too deep or cannot be decoded."""
+    if record.source.limits.refuse_depth(header, record.source.name, record.line) is None:
+        with contextlib.suppress(*JSON_ERRORS):  # `read_records` says what is wrong
+            return DECODER.decode(header)
+    return _NOTHING
+
+
+def read_records(found: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
+    """The traces of records, and the problems, in their order; records of several files are put into one part."""
+    batch: list[tuple[Record, Trace]] = []
+    size = 0
+    for record in found:
+        item = record if isinstance(record, Problem) else _decode(record, decoder)
+        if batch and (isinstance(item, Problem) or size > BATCH_BYTES or type(item) is not type(batch[-1][1])):
+            yield from _built(batch)
+            batch, size = [], 0
+        if isinstance(record, Problem):
+            yield record
+        elif isinstance(item, Problem):
+            yield from _without_foreign_keys(item, record)
+        else:
+            batch.append((record, item))
+            size += len(record.data)
+    yield from _built(batch)
+
+
+def _too_large(record: Record) -> Problem | None:
+    return record.source.limits.refuse_size(record.data, record.source.name, record.line)
+
+
+def _decode(record: Record, decoder: SlimDecoder) -> Trace | Problem:
+    source, line, _, data = record
+    refused = _too_large(record)
+    if refused is not None:
+        return refused
+    try:
+        trace = decoder.decode(data)
+    except JSON_ERRORS as error:
+        return json_problem(error, data, source.name, line)
+    known = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ())  # objects at a known depth
+    return source.limits.refuse_depth(data, source.name, line, known) or trace
+
+
+def _built(batch: list[tuple[Record, Trace]]) -> Iterator[Part | TraceRecord | Problem]:
+    """A batch as parts; traces that are not plain, one by one between them, as records or problems."""
+    if not batch:
+        return
+    traces = [trace for _, trace in batch]
+    plain = np.zeros(len(batch), bool)
+    if any(trace.events for trace in traces):
+        events = events_of(traces)
+        edges = edges_of(traces, events.fields["id"], events.counts)
+        decoded = [Decoded(trace, record.source.name, record.line, record.offset) for record, trace in batch]
+        part, plain = columns(decoded, events, edges, batch[0][0].source.limits)
+    for is_plain, run in itertools.groupby(range(len(batch)), plain.__getitem__):
+        rows = list(run)
+        if is_plain:
+            yield part.slice(rows[0], rows[-1] + 1)
+            continue
+        for record, trace in (batch[row] for row in rows):
+            try:
+                yield from_wire(trace, record.source.name, record.line, record.offset)
+            except TraceError as error:
+                yield from _without_foreign_keys(error.problem, record)
+
+
+def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord | Problem]:
+    """A trace in the survey's own form, read without the event keys that only look like the extension's.
+
+    The survey lets an event have any further key with any value: there, a text under "value" is not wrong, it is
+    another thing. Such a key is left out of the whole trace, and a problem says so. Where something else is wrong, the
+    problem remains and the trace does not.
+    """
+    document = untyped(record.data) if _concerns_extension(problem) else None
+    if not isinstance(document, dict) or any(key in document for key in TOP_LEVEL_EXTENSION):
+        return [problem]
+    foreign: list[TraceRecord | Problem] = []
+    while True:
+        if not _concerns_extension(problem):
+            return [problem]
+        key = problem.field.rpartition(".")[2]
+        expected = f"{problem.expected}; {key!r} is left out of this trace"
+        foreign.append(dataclasses.replace(problem, kind="foreign-key", expected=expected))
+        for event in document["events"]:
+            if isinstance(event, dict):
+                event.pop(key, None)
+        trace = _decode(record._replace(data=json.dumps(document).encode()), SlimDecoder())
+        if isinstance(trace, Problem):
+            problem = trace
+            continue
+        try:
+            return [*foreign, from_wire(trace, record.source.name, record.line, record.offset)]
+        except TraceError as error:
+            problem = error.problem
+
+
+def _concerns_extension(problem: Problem) -> bool:
+    return problem.field.startswith("events[") and problem.field.rpartition(".")[2] in EXTENSION_KEYS

@@ -1,0 +1,152 @@
+"""The native format as it stands in a file: typed structs for decoding, and the names that it knows.
+
+These structs live for the length of one trace; readers turn them into columns. The evidence keys of an event come from
+`graphs.traces.schema.EVENT_EVIDENCE`, so that a key is named once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from graphs.event_types import EdgeType, EventType
+from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
+from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION
+
+__all__ = [
+    "COUNTS",
+    "DECODER",
+    "EDGE_CODES",
+    "EVENT_CODES",
+    "EVENT_FIELDS",
+    "EXTENSION_KEYS",
+    "NEVER_NEGATIVE",
+    "TOPOLOGIES",
+    "TOP_LEVEL_EXTENSION",
+    "AgentEntry",
+    "Edge",
+    "Event",
+    "EventBase",
+    "Trace",
+    "version_known",
+]
+
+EVENT_CODES: dict[str, int] = {kind.name.lower(): int(kind) for kind in EventType}
+EDGE_CODES: dict[str, int] = {kind.name.lower(): int(kind) for kind in EdgeType}
+TOPOLOGIES = (
+    "centralized",
+    "planner_executor_critic",
+    "debate",
+    "swarm",
+    "hierarchical",
+    "harness",
+    "mixed",
+    "unknown",
+)
+NEVER_NEGATIVE = ("tokens", "wall_clock_s", "tool_calls", "messages")
+"""Costs that are 0 or more."""
+TOP_LEVEL_EXTENSION = ("schema_version", "group", "agents", "evidence")
+
+NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0)]
+EventName = Literal[
+    "orchestrator_decision",
+    "spawn",
+    "despawn",
+    "message",
+    "tool_call",
+    "tool_result",
+    "return",
+    "aggregate",
+    "human_intervention",
+    "safety_event",
+    "stop",
+]
+EdgeName = Literal["temporal", "causal", "spawn", "message", "tool_dependency", "return", "aggregate", "safety_flow"]
+Topology = Literal[
+    "centralized", "planner_executor_critic", "debate", "swarm", "hierarchical", "harness", "mixed", "unknown"
+]
+
+
+class EventBase(msgspec.Struct, gc=False):
+    """An event: the survey's keys, then this library's own but for evidence."""
+
+    id: NonEmpty
+    type: EventName
+    agent: NonEmpty
+    t: NonNegative | None = None
+    role: str | None = None
+    from_: str | None = msgspec.field(default=None, name="from")
+    to: str | None = None
+    tool: str | None = None
+    content_ref: str | None = None
+    trusted: bool | None = None
+    action: bool | None = None
+    turn: str | int | float | None = None  # 5.0 is an integer in JSON
+    agent_name: str | None = None
+    status: str | None = None
+
+
+_KINDS: dict[str, Any] = {
+    "float": Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)] | None,
+    "count": Annotated[float, msgspec.Meta(ge=0, le=LARGEST_COUNT)] | None,
+    "id": NonEmpty | None,
+}
+Event: Any = msgspec.defstruct(
+    "Event",
+    [(name, _KINDS[key.kind], None) for name, key in EVENT_EVIDENCE.items()],
+    bases=(EventBase,),
+    namespace={"__doc__": "An event with every evidence key of `graphs.traces.schema.EVENT_EVIDENCE`."},
+    gc=False,
+)
+
+EVENT_FIELDS: tuple[str, ...] = Event.__struct_encode_fields__
+"""Keys of an event, as they stand in a file."""
+
+COUNTS = tuple(name for name, key in EVENT_EVIDENCE.items() if key.kind == "count")
+EXTENSION_KEYS = frozenset({"action", "turn", "agent_name", "status", *EVENT_EVIDENCE})
+"""Keys of an event that the survey's schema does not know: in its form they may hold anything."""
+
+
+class Edge(msgspec.Struct, gc=False):
+    """Cause and effect, by event id."""
+
+    src: str
+    dst: str
+    type: EdgeName
+
+
+class AgentEntry(msgspec.Struct, gc=False):
+    """What the log says of an agent instance."""
+
+    id: NonEmpty
+    name: str | None = None
+    role: str | None = None
+    parent: str | None = None
+
+
+class Trace(msgspec.Struct):
+    """One trace; keys that are not here are ignored."""
+
+    trace_id: NonEmpty
+    task_id: NonEmpty
+    events: list[Event]
+    edges: list[Edge] | None = None
+    rewards: dict[str, float] | None = None
+    costs: dict[str, float] | None = None
+    metrics: dict[str, float] | None = None
+    system: str | None = None
+    topology: Topology | None = None
+    schema_version: str | None = None
+    group: NonEmpty | None = None
+    agents: list[AgentEntry] | None = None
+    evidence: dict[str, float] | None = None
+
+
+DECODER = msgspec.json.Decoder(Trace)
+
+
+def version_known(version: str | None) -> bool:
+    """Whether a file's `schema_version` is one that this library reads; None is the survey's own form."""
+    return version is None or version.partition(".")[0] == SCHEMA_VERSION.partition(".")[0]

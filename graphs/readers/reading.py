@@ -1,0 +1,152 @@
+"""Read logs of any format into one batch of traces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphs.errors import CreditError, NothingReadError, Problem, expect
+from graphs.readers.common.joins import Join
+from graphs.readers.common.source import Source, check_paths, find_sources
+from graphs.readers.formats import FORMATS, reader_of, sort_sources
+from graphs.readers.parallel import ALONE, read_files, workers_for
+from graphs.text import counted, excerpt
+from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
+
+if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do without
+    from graphs.padding import Sizes
+    from graphs.traces.batch import Traces
+
+__all__ = ["read", "read_records"]
+
+
+def read(
+    *paths: str | Path,
+    format: str | None = None,
+    reward: str = "team",
+    rewards: str | Path | Mapping[str, float] | None = None,
+    groups: str | Path | Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    to: Sizes | None = None,
+    limits: Limits = DEFAULT,
+    workers: int | None = None,
+    compiled: bool | None = None,
+    progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+) -> Traces:
+    """Read logs into one batch of traces.
+
+    Args:
+      *paths: files, folders (searched to their depths) or "-" for standard input; `.gz` and `.zst` are unpacked. Or one
+        cache that `graphs.traces.cache.write_cache` wrote.
+      format: one of `FORMATS`; by default each file's format is told by its content.
+      reward: the reward channel that is the outcome.
+      rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
+        columns `trace` and `reward`. They replace the log's own. A row that matches no trace is a counted problem, and
+        so is one whose reward is missing or no finite number, or a trace named twice: such a trace has no outcome then,
+        not that of the log.
+      groups: tasks kept outside the log, likewise, with columns `trace` and `group`; a trace whose row is bad is left
+        out, since what it would be compared with is unknown.
+      columns: for the table reader, which column is what: `{"trace": "traj_uid", "group": "uid", ...}`.
+      to: sizes to pad to; by default the bucket of what was read.
+      limits: bounds on files, records and traces; what passes one is a problem and is not read.
+      workers: processes that read, this one among them; by default this one alone. Where compiled loops read, threads,
+        by default as many as there are cores, up to four. What is read does not depend on it. Only formats in which
+        every file stands alone are divided (`parallel.ALONE`).
+      compiled: whether native logs are read by compiled loops, twice as fast or more, which need the extra `fast`; what
+        is read does not depend on it. By default they are used if they are installed, and either loaded already or the
+        logs are large (`compiled.COMPILING_PAYS`), since loading takes a second, and compiling once on a machine ten.
+      progress: wraps the iteration over files, as a progress bar does.
+
+    Returns:
+      `Traces`; what could not be read is in its `problems`.
+
+    Raises:
+      NothingReadError: not one trace is usable.
+      CreditError: an unknown `format`, `workers` that is no number of processes, `compiled` without Numba, or an
+        argument of a wrong type.
+      WorkerError: a process that read was killed.
+    """
+    from graphs.padding import Sizes
+    from graphs.traces.batch import assemble
+    from graphs.traces.cache import is_cache, read_cache
+
+    check_paths(paths)
+    expect("limits", limits, Limits, "graphs.traces.limits.Limits(...)")
+    expect("to", to, (Sizes, type(None)), "graphs.Sizes(events=, edges=, agents=, traces=) or None")
+    if len(paths) == 1 and os.path.isfile(paths[0]) and is_cache(paths[0]):  # opening a pipe would wait for a writer
+        if format or columns or rewards or groups:
+            given = "format, columns, rewards and groups belong to `credit convert`, which made it"
+            raise CreditError(f"{str(paths[0])!r} is a cache of what was read; {given}")
+        return read_cache(paths[0], reward=reward, to=to, limits=limits)
+    items, ignored = read_records(
+        *paths,
+        format=format,
+        columns=columns,
+        limits=limits,
+        workers=workers,
+        compiled=compiled,
+        progress=progress,
+    )
+    join = Join.load(channel=reward, rewards=rewards, groups=groups)
+    return assemble(join.apply(items), reward=reward, to=to, ignored=ignored, limits=limits)
+
+
+def read_records(
+    *paths: str | Path,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    limits: Limits = DEFAULT,
+    workers: int | None = None,
+    compiled: bool | None = None,
+    progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
+    """The records of all logs under `paths`, lazily, and the names of the files that were passed over."""
+    if format is not None and format not in FORMATS:
+        raise CreditError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
+    sources, ignored, problems = find_sources(paths, limits)
+    if not sources and not problems:
+        found = counted(len(ignored), "file")
+        raise NothingReadError(f"no log among {found}; logs end in .json, .jsonl, .csv, .parquet, …")
+
+    named = {str(Path(path)) for path in paths}
+
+    def items() -> Iterator[TraceRecord | Part | Problem]:
+        yield from problems
+        members_of, refused, results = sort_sources(progress(sources), format or ("table" if columns else None), named)
+        ignored.extend(results)
+        yield from refused
+        for name, members in members_of.items():
+            if members:
+                found = _read_format(name, members, columns, workers, compiled)
+                silent = True
+                for item in found:
+                    silent = False
+                    yield item
+                for source in members if silent else ():
+                    expected = f"at least one trace in the format {name!r}"
+                    yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)
+                for source in members:
+                    yield from source.refused.values()
+
+    return items(), ignored
+
+
+def _read_format(
+    name: str, members: Sequence[Source], columns: Mapping[str, str] | None, workers: int | None, compiled: bool | None
+) -> Iterator[TraceRecord | Part | Problem]:
+    """The records of all sources of a format, by as many workers as are wanted."""
+    module = reader_of(name)
+    if name == "table":
+        return module.read(members, columns=columns)
+    if name == "native":
+        from graphs.readers.native.compiled import threads as loops
+
+        if loops.compiles(members, compiled):
+            threads = loops.threads_for(members, workers)
+            return loops.read_threads(members, threads) if threads > 1 else module.read(members, compiled=True)
+    processes = workers_for(members, workers) if name in ALONE else 1
+    return read_files(name, members, processes) if processes > 1 else module.read(members)

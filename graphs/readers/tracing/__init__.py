@@ -1,0 +1,1 @@
+"""Exports of tracing systems: traces made of spans."""

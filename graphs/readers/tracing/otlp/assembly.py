@@ -1,0 +1,124 @@
+"""One trace: from its spans and evaluations to a `TraceRecord`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphs.errors import Problem
+from graphs.event_graph import EdgeType
+from graphs.readers.tracing.otlp.drafts import Draft, conventional, stated
+from graphs.readers.tracing.otlp.edges import Edge, derived_edges
+from graphs.readers.tracing.otlp.evaluations import Evaluation
+from graphs.readers.tracing.otlp.marks import EDGE, PREFIX
+from graphs.readers.tracing.otlp.order import emitters, in_order
+from graphs.readers.tracing.otlp.rewards import place_evaluations
+from graphs.readers.tracing.otlp.spans import Span
+from graphs.readers.tracing.otlp.tree import Tree
+from graphs.text import excerpt
+from graphs.traces.record import TraceRecord
+from graphs.traces.schema import SCHEMA_VERSION
+
+__all__ = ["build", "unplaced"]
+
+
+def build(trace: str, spans: list[Span], evaluations: list[Evaluation]) -> TraceRecord:
+    """The record of the trace with this id.
+
+    Raises:
+      TraceError: the trace is refused.
+    """
+    marks = _trace_marks(trace, spans)
+    is_stated = "version" in marks
+    if is_stated and marks["version"] != SCHEMA_VERSION:
+        expected = f"{SCHEMA_VERSION!r}, the version that this library reads"
+        raise spans[0].refuse("unknown-version", PREFIX + "version", marks["version"], expected, trace)
+    tree = Tree(trace, spans, stated=is_stated)
+    instances, drafts = (stated if is_stated else conventional)(tree)
+    if not is_stated:
+        drafts = in_order(tree, drafts)
+    emitted_by = emitters(tree, drafts)
+    edges = _stated_edges(trace, spans, drafts) if marks.get("edges") else derived_edges(drafts, emitted_by)
+    all_evaluations = [*(e for span in spans for e in span.evaluations), *evaluations]
+    rewards, steps = place_evaluations(tree, drafts, emitted_by, all_evaluations)
+
+    place = spans[0].place
+    record = TraceRecord(
+        trace_id=marks.get("trace.id", trace),
+        group_id=marks.get("group") or marks.get("trace.id", trace),
+        file=place.file,
+        line=place.line,
+        offset=place.offset,
+        format="otlp",
+        instances=instances,
+        rewards=rewards,
+        topology=marks.get("topology", ""),
+        system=marks.get("system", ""),
+        evidence=_numbers(marks, "evidence."),
+        costs=_numbers(marks, "costs."),
+        metrics=_numbers(marks, "metrics."),
+    )
+    for i, draft in enumerate(drafts):
+        where = draft.span.place
+        columns: dict[str, Any] = draft.columns | ({"event_reward": steps[i]} if i in steps else {})
+        record.event(
+            draft.id, draft.type, draft.agent, action=draft.action, time=draft.time,
+            line=where.line, offset=where.offset, **columns,
+        )  # fmt: skip
+    if len({draft.span.place.file for draft in drafts} | {place.file}) > 1:
+        record.files = [draft.span.place.file for draft in drafts]
+    record.turns = _turns(trace, drafts)
+    for edge in edges:
+        record.edge(*edge)
+    return record
+
+
+def _trace_marks(trace: str, spans: list[Span]) -> dict[str, Any]:
+    """Marks that hold for the trace, on whichever of its spans they are; the group may be its resource's."""
+    found: dict[str, Any] = {}
+    for span in spans:
+        given = {name: value for name, value in span.marks.items() if _of_trace(name)}
+        if span.group:
+            given["group"] = span.group
+        for name, value in given.items():
+            if found.setdefault(name, value) != value:
+                expected = f"{found[name]!r}, as on another span of the trace"
+                raise span.refuse("ambiguous-mark", PREFIX + name, value, expected, trace)
+    return found
+
+
+def _of_trace(name: str) -> bool:
+    whole = ("version", "trace.id", "topology", "system", "edges")
+    return name in whole or name.startswith(("evidence.", "costs.", "metrics."))
+
+
+def _numbers(marks: dict[str, Any], family: str) -> dict[str, float]:
+    return {name.removeprefix(family): value for name, value in marks.items() if name.startswith(family)}
+
+
+def _turns(trace: str, drafts: list[Draft]) -> list[int]:
+    turns = [draft.marks["turn"] for draft in drafts if "turn" in draft.marks]
+    if turns and len(turns) < len(drafts):
+        draft = next(draft for draft in drafts if "turn" not in draft.marks)
+        raise draft.span.refuse("bad-mark", PREFIX + "event.turn", None, "a turn on every event, or on none", trace)
+    return turns
+
+
+def _stated_edges(trace: str, spans: list[Span], drafts: list[Draft]) -> list[Edge]:
+    position = {draft.id: i for i, draft in enumerate(drafts)}
+    edges: dict[int, Edge] = {}
+    for span in spans:
+        for link in span.links:
+            values: list[Any] = [link.marks.get(EDGE + name) for name in ("index", "type", "from", "to")]
+            index, edge_type, sender, receiver = values
+            if None in values or sender not in position or receiver not in position or index in edges:
+                expected = "an edge with an index of its own, a type, and two events of this trace"
+                raise span.refuse("bad-mark", "links", values, expected, trace)
+            edges[index] = (position[sender], position[receiver], EdgeType(edge_type))
+    return [edges[index] for index in sorted(edges)]
+
+
+def unplaced(evaluation: Evaluation, trace: str) -> Problem:
+    """The problem that an evaluation of a trace that is not in the log is."""
+    file, line, _ = evaluation.place
+    name, expected = excerpt(evaluation.name), "the evaluation of a trace whose spans are in the log"
+    return Problem("orphan-evaluation", file, line, "traceId", name, expected, trace)

@@ -1,0 +1,127 @@
+"""The order of a conventional trace's events, and which model call emitted which of them.
+
+Position order is the total order made by taking, again and again, among the events whose predecessors have been taken,
+the one of smallest (time, file order of the span, opening before closing); an event without a time comes before those
+with one. Predecessors are what the tree says, whatever the clocks say: an enclosing span opens before what it encloses
+opens and closes after all of it, a span closes after it opened, and a model call comes before the tool call that
+answers one of its tool call ids.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from graphs.errors import Problem, TraceError
+from graphs.event_graph import EventType
+from graphs.readers.tracing.otlp.drafts import Draft
+from graphs.readers.tracing.otlp.tree import Tree
+from graphs.text import excerpt
+
+__all__ = ["emitters", "in_order"]
+
+_EFFECTS = (EventType.SPAWN, EventType.TOOL_CALL)
+
+
+def in_order(tree: Tree, drafts: list[Draft]) -> list[Draft]:
+    """The events in position order.
+
+    Raises:
+      TraceError: kind "cycle": a model call lies inside the tool call that it is said to have emitted.
+    """
+    opens = {draft.span.id: i for i, draft in enumerate(drafts) if not draft.closing}
+    closes = {draft.span.id: i for i, draft in enumerate(drafts) if draft.closing}
+    opener, closer = _enclosing(tree, opens), _enclosing(tree, closes)
+    after: list[list[int]] = [[] for _ in drafts]
+    waiting = [0] * len(drafts)
+
+    def before(first: int, second: int) -> None:
+        after[first].append(second)
+        waiting[second] += 1
+
+    for span_id, opening in opens.items():
+        if opener[span_id]:
+            before(opens[opener[span_id]], opening)
+        if span_id in closes:
+            before(opening, closes[span_id])
+        elif closer[span_id]:
+            before(opening, closes[closer[span_id]])
+    for span_id, closing in closes.items():
+        if closer[span_id]:
+            before(closing, closes[closer[span_id]])
+    asked = _asked(drafts)
+    for i, draft in enumerate(drafts):
+        calls = _calls_by_id(tree, draft, asked)
+        if len(calls) == 1:
+            before(calls[0], i)
+    return [drafts[i] for i in _taken(tree, drafts, after, waiting)]
+
+
+def _enclosing(tree: Tree, having: dict[str, int]) -> dict[str, str]:
+    """The nearest enclosing span among those `having` an event, "" without one."""
+    found: dict[str, str] = {}
+    for span_id in tree.spans:
+        above = tree.above[span_id]
+        found[span_id] = "" if not above else above if above in having else found[above]
+    return found
+
+
+def _taken(tree: Tree, drafts: list[Draft], after: list[list[int]], waiting: list[int]) -> list[int]:
+    def key(i: int) -> tuple[int, int, bool, int]:
+        draft = drafts[i]
+        return (-1 if draft.nanoseconds is None else draft.nanoseconds, draft.span.index, draft.closing, i)
+
+    ready = [key(i) for i in range(len(drafts)) if waiting[i] == 0]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        current = heapq.heappop(ready)[-1]
+        order.append(current)
+        for follower in after[current]:
+            waiting[follower] -= 1
+            if waiting[follower] == 0:
+                heapq.heappush(ready, key(follower))
+    if len(order) < len(drafts):
+        stuck = next(draft for i, draft in enumerate(drafts) if waiting[i])
+        place, expected = stuck.span.place, "tool call ids that no call inside the tool's own span emitted"
+        raise TraceError(
+            Problem("cycle", place.file, place.line, "spans", excerpt(stuck.span.id), expected, tree.trace)
+        )
+    return order
+
+
+def _asked(drafts: list[Draft]) -> dict[tuple[str, str], list[int]]:
+    """Positions of the model calls of an instance that listed a tool call id."""
+    asked: dict[tuple[str, str], list[int]] = {}
+    for i, draft in enumerate(drafts):
+        if draft.call:
+            for call_id in draft.span.meaning.emitted:
+                asked.setdefault((draft.agent, call_id), []).append(i)
+    return asked
+
+
+def _calls_by_id(tree: Tree, draft: Draft, asked: dict[tuple[str, str], list[int]]) -> list[int]:
+    if draft.closing or draft.type not in _EFFECTS:
+        return []
+    own = draft.span.meaning.call_id
+    call_ids = tree.called_as.get(draft.span.id, ()) if draft.type is EventType.SPAWN else (own,) if own else ()
+    return next((asked[draft.agent, i] for i in call_ids if (draft.agent, i) in asked), [])
+
+
+def emitters(tree: Tree, drafts: list[Draft]) -> dict[int, int]:
+    """For ordered events: position of each spawn and tool call to the position of the model call that emitted it.
+
+    That is the last earlier call of the same instance that lists its tool call id; where none does, the last earlier
+    call of the instance. A spawn or tool call before its instance's first call has no emitter, nor has one that is an
+    action.
+    """
+    asked = _asked(drafts)
+    latest: dict[str, int] = {}
+    found: dict[int, int] = {}
+    for i, draft in enumerate(drafts):
+        if draft.call:
+            latest[draft.agent] = i
+        elif draft.type in _EFFECTS and not draft.action:
+            earlier = [call for call in _calls_by_id(tree, draft, asked) if call < i]
+            if earlier or draft.agent in latest:
+                found[i] = earlier[-1] if earlier else latest[draft.agent]
+    return found

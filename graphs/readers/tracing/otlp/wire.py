@@ -1,0 +1,273 @@
+"""OTLP JSON as it lies in files: export requests, one a line or one a file, cut into spans and log records.
+
+Each span and each log record is decoded by itself, so that a malformed one spoils its own trace and no other. The
+shapes are those of the OpenTelemetry protocol's JSON encoding: lowerCamelCase keys, hexadecimal ids, 64-bit integers as
+decimal strings (numbers are taken too), enumerations as integers. Unknown keys are ignored, as the encoding demands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from graphs.errors import Problem
+from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.source import Source
+
+__all__ = [
+    "Attributes",
+    "Item",
+    "Place",
+    "TraceIdOnly",
+    "WireEvent",
+    "WireLink",
+    "WireLog",
+    "WireSpan",
+    "attributes",
+    "is_text",
+    "items",
+    "number",
+    "plain",
+]
+
+Attributes = dict[str, Any]  # attribute values as Python values; arrays and maps stay encoded until `plain`
+
+
+class Place(NamedTuple):
+    """Where a record starts: file, line from 1, offset in bytes of the decompressed file."""
+
+    file: str
+    line: int
+    offset: int
+
+
+class Item(NamedTuple):
+    """One span or log record, still encoded, with its resource's attributes."""
+
+    is_span: bool
+    raw: msgspec.Raw
+    resource: Attributes
+    place: Place
+
+
+class _Value(msgspec.Struct, rename="camel"):
+    string_value: str | None = None
+    bool_value: bool | None = None
+    int_value: int | str | None = None
+    double_value: float | str | None = None
+    bytes_value: str | None = None
+    array_value: msgspec.Raw = msgspec.Raw()
+    kvlist_value: msgspec.Raw = msgspec.Raw()
+
+
+class _KeyValue(msgspec.Struct):
+    key: str
+    value: _Value | None = None
+
+
+class _Array(msgspec.Struct):
+    values: list[_Value] | None = None
+
+
+class _KeyValueList(msgspec.Struct):
+    values: list[_KeyValue] | None = None
+
+
+class WireEvent(msgspec.Struct, rename="camel"):
+    """An event of a span."""
+
+    name: str | None = None
+    time_unix_nano: int | str | None = None
+    attributes: list[_KeyValue] | None = None
+
+
+class WireLink(msgspec.Struct, rename="camel"):
+    """A link of a span."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    attributes: list[_KeyValue] | None = None
+
+
+class _Status(msgspec.Struct):
+    code: int | str | None = None
+
+
+class WireSpan(msgspec.Struct, rename="camel"):
+    """A span, every field optional as in the protocol."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    parent_span_id: str | None = None
+    name: str | None = None
+    start_time_unix_nano: int | str | None = None
+    end_time_unix_nano: int | str | None = None
+    attributes: list[_KeyValue] | None = None
+    events: list[WireEvent] | None = None
+    links: list[WireLink] | None = None
+    status: _Status | None = None
+
+
+class WireLog(msgspec.Struct, rename="camel"):
+    """A log record."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    event_name: str | None = None
+    attributes: list[_KeyValue] | None = None
+
+
+class TraceIdOnly(msgspec.Struct, rename="camel"):
+    """What can still be known of a span or log record that does not decode: the trace that it spoils."""
+
+    trace_id: str | None = None
+
+
+class _Resource(msgspec.Struct):
+    attributes: list[_KeyValue] | None = None
+
+
+class _ScopeSpans(msgspec.Struct):
+    spans: list[msgspec.Raw] | None = None
+
+
+class _ScopeLogs(msgspec.Struct, rename="camel"):
+    log_records: list[msgspec.Raw] | None = None
+
+
+class _Of(msgspec.Struct, rename="camel"):
+    """The records of one resource, or, at the top, of a file that leaves out the outermost list."""
+
+    resource: _Resource | None = None
+    scope_spans: list[_ScopeSpans] | None = None
+    scope_logs: list[_ScopeLogs] | None = None
+
+
+class _Request(_Of, rename="camel"):
+    resource_spans: list[_Of] | None = None
+    resource_logs: list[_Of] | None = None
+
+
+_REQUEST = msgspec.json.Decoder(_Request)
+_ANY_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY = msgspec.json.Decoder(_Array)
+_KVLIST = msgspec.json.Decoder(_KeyValueList)
+
+
+def attributes(pairs: list[_KeyValue] | None) -> Attributes:
+    """Attributes by key; of a key that occurs twice the last holds. A value of no kind is None."""
+    return {pair.key: None if pair.value is None else _value(pair.value) for pair in pairs or ()}
+
+
+def _value(value: _Value) -> Any:
+    if value.string_value is not None:
+        return value.string_value
+    if value.int_value is not None:
+        return value.int_value if isinstance(value.int_value, int) else _Decimal(value.int_value)
+    if value.double_value is not None:
+        return value.double_value if isinstance(value.double_value, float) else _Decimal(value.double_value)
+    if value.bool_value is not None:
+        return value.bool_value
+    if value.array_value or value.kvlist_value:
+        return value
+    return None
+
+
+class _Decimal(str):
+    """A number that the encoding wrote as text: an int64, or a double that JSON cannot say ("NaN", "Infinity")."""
+
+    __slots__ = ()
+
+
+def number(value: Any) -> int | float | None:
+    """An attribute value as a number, or None where it is no number; text counts only where the protocol writes one."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**64):
+        return value
+    if isinstance(value, _Decimal):
+        if re.fullmatch(r"-?[0-9]{1,20}", value):
+            return int(value)
+        if value in ("NaN", "Infinity", "-Infinity"):
+            return float(value)
+    return None
+
+
+def is_text(value: Any) -> bool:
+    """Whether an attribute value was a string."""
+    return isinstance(value, str) and not isinstance(value, _Decimal)
+
+
+def plain(value: Any, depth: int = 16) -> Any:
+    """An attribute value with its arrays and maps unpacked to lists and dicts.
+
+    Raises:
+      msgspec.DecodeError, RecursionError: it is malformed, or nested deeper than `depth`.
+    """
+    if not isinstance(value, _Value):
+        return value
+    if depth == 0:
+        raise RecursionError("attribute nested too deeply")
+    if value.array_value:
+        return [plain(_value(member), depth - 1) for member in _ARRAY.decode(value.array_value).values or ()]
+    pairs = _KVLIST.decode(value.kvlist_value).values or ()
+    return {pair.key: None if pair.value is None else plain(_value(pair.value), depth - 1) for pair in pairs}
+
+
+def items(source: Source) -> Iterator[Item | Problem]:
+    """The spans and log records of one file, with what could not be read of it."""
+    data = source.data
+    whole = _whole(data)
+    if isinstance(whole, _Request):
+        yield from _request_items(whole, data, Place(source.name, 1, 0))
+        return
+    if isinstance(whole, Exception):
+        yield json_problem(whole, data, source.name, 1)
+        return
+    for line, offset, content in source.lines():
+        place = Place(source.name, line, data.find(content, offset))  # a line may be indented
+        try:
+            request = _REQUEST.decode(content)
+        except JSON_ERRORS as error:
+            yield json_problem(error, content, source.name, line)
+            continue
+        yield from _request_items(request, content, place)
+
+
+def _whole(data: bytes) -> _Request | Exception | None:
+    """The request that the whole file is; None for one a line; the error of a file that is neither."""
+    first = data.lstrip()
+    first = first[: first.find(b"\n")] if b"\n" in first else first
+    try:
+        _ANY_OBJECT.decode(first)
+        return None
+    except JSON_ERRORS:
+        pass
+    try:
+        return _REQUEST.decode(data)
+    except JSON_ERRORS as error:
+        starts = re.findall(rb'^\s*\{\s*"(?:resource|scope)(?:Spans|Logs)"', data, re.MULTILINE)
+        return None if len(starts) > 1 else error
+
+
+def _request_items(request: _Request, text: bytes, base: Place) -> Iterator[Item]:
+    line, counted, cursor = base.line, 0, 0
+    groups = [request] if request.scope_spans or request.scope_logs else []
+    for group in (*groups, *(request.resource_spans or ()), *(request.resource_logs or ())):
+        resource = attributes(group.resource.attributes if group.resource else None)
+        spans = [raw for scope in group.scope_spans or () for raw in scope.spans or ()]
+        logs = [raw for scope in group.scope_logs or () for raw in scope.log_records or ()]
+        for is_span, raw in [*((True, raw) for raw in spans), *((False, raw) for raw in logs)]:
+            content = bytes(raw)
+            found = text.find(content, cursor)
+            if found < 0:  # keys may come in another order in the file than they are gone through here
+                found = text.find(content)
+                place = Place(base.file, base.line + text.count(b"\n", 0, found), base.offset + found)
+            else:
+                line += text.count(b"\n", counted, found)
+                counted, cursor = found, found + len(content)
+                place = Place(base.file, line, base.offset + found)
+            yield Item(is_span, raw, resource, place)

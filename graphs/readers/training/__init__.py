@@ -1,0 +1,1 @@
+"""Logs of trainers: rollouts and rows."""

@@ -1,0 +1,151 @@
+"""Rollouts of Agent Lightning: events of the gateway (v1) and spans of the tracers (v0.1 to v0.3).
+
+    {event_type: "model_request" | "reward" | ..., rollout_id, attempt_id, timestamp, data}                    (event)
+    {rollout_id, attempt_id, sequence_id, span_id, parent_id, name, attributes, start_time, end_time, ...}      (span)
+    {rollout_id, input, is_train, metadata: {batch_idx, ...}, status: {last_attempt_id, ...}}                 (rollout)
+
+one a line, or a list. A rollout is a trace; only its last attempt is read: the `last_attempt_id` of the rollout's
+record, or else the attempt whose record comes last in the log. Its group is the input of the rollout's record, within
+its `batch_idx`; without that record the rollout is a group of its own.
+
+The last reward is the outcome; earlier ones, and those that are linked to a model call, are rewards at their calls. A
+reward that the system filled in (`source: "fallback"`) is none. `docs/formats/agent-lightning.md` has the whole
+mapping; `requests` reads events, `traced` reads spans.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.places import Document, Place, documents
+from graphs.readers.common.source import Source
+from graphs.readers.common.typed import decode
+from graphs.readers.training.agent_lightning.requests import write_requests
+from graphs.readers.training.agent_lightning.traced import write_traced
+from graphs.text import counted, excerpt
+from graphs.traces.record import TraceRecord
+
+__all__ = ["read", "sniff"]
+
+_ROLLOUT = re.compile(rb'"rollout_id"\s*:\s*"')
+_MORE = re.compile(rb'"attempt_id"\s*:\s*"|"is_train"\s*:\s*(?:true|false)')
+
+_Id = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Metadata(msgspec.Struct):
+    batch_idx: int | None = None
+
+
+class _Status(msgspec.Struct):
+    last_attempt_id: str | None = None
+
+
+class _Item(msgspec.Struct):
+    rollout_id: _Id
+    attempt_id: str | None = None
+    event_type: str | None = None
+    span_id: str | None = None
+    is_train: bool | None = None
+    input: msgspec.Raw = msgspec.Raw()
+    metadata: _Metadata | None = None
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_ITEM = msgspec.json.Decoder(_Item)
+_STATUS = msgspec.json.Decoder(_Status | None)
+
+
+def sniff(head: bytes) -> bool:
+    """Whether an event, a span or a rollout begins in the first bytes."""
+    return _ROLLOUT.search(head) is not None and _MORE.search(head) is not None
+
+
+@dataclasses.dataclass(slots=True)
+class _Rollout:
+    """What the log has of a rollout: its events and spans by attempt, in order, and its own record."""
+
+    place: Place
+    events: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
+    spans: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
+    latest: str = ""
+    last_attempt: str = ""
+    group: str = ""
+    problem: Problem | None = None
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each rollout, over all files.
+
+    Problem kinds, one rollout refused: those of `graphs.readers.common.json_problems`, "bad-value", "duplicate-span",
+    "parent-cycle", "missing-parent", "unknown-item" (neither event, span nor rollout), "mixed-forms" (one attempt with
+    model calls in events and spans, which would count twice), "empty-trace". Alone: "unreadable", and faults of an item
+    whose rollout is not known.
+    """
+    rollouts: dict[str, _Rollout] = {}
+    for source in sources:
+        for document in documents(source):
+            if isinstance(document, Problem):
+                yield document
+                continue
+            try:
+                _take(document, rollouts)
+            except TraceError as error:
+                problem = error.problem
+                if not problem.trace:
+                    yield problem
+                    continue
+                rollout = rollouts.setdefault(problem.trace, _Rollout(document.place))
+                rollout.problem = rollout.problem or problem
+        source.release()
+    for name in list(rollouts):
+        rollout = rollouts.pop(name)
+        try:
+            yield rollout.problem or _record(name, rollout)
+        except TraceError as error:
+            yield error.problem
+
+
+def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
+    raw, place = document
+    item = decode(_ITEM, raw, file=place.file, line=place.line)
+    rollout = rollouts.setdefault(item.rollout_id, _Rollout(place))
+    attempt = item.attempt_id or ""
+    if item.event_type is not None:
+        rollout.events.setdefault(attempt, []).append(document)
+        rollout.latest = attempt
+    elif item.span_id is not None:
+        rollout.spans.setdefault(attempt, []).append(document)
+        rollout.latest = attempt
+    elif item.is_train is not None or bytes(item.input):
+        file, line, trace = place.file, place.line, item.rollout_id
+        status = decode(_STATUS, item.status, file=file, line=line, at="status", trace=trace)
+        rollout.last_attempt = (status.last_attempt_id if status else None) or rollout.last_attempt
+        batch = item.metadata.batch_idx if item.metadata else None
+        digest = hashlib.blake2b(bytes(item.input), digest_size=8).hexdigest()
+        rollout.group = f"input-{digest}" if batch is None else f"batch-{batch}/input-{digest}"
+    else:
+        expected = "an event with an event_type, a span with a span_id, or a rollout with an input"
+        found = excerpt(raw[:60])
+        raise TraceError(Problem("unknown-item", place.file, place.line, "content", found, expected, item.rollout_id))
+
+
+def _record(name: str, rollout: _Rollout) -> TraceRecord:
+    place, attempt = rollout.place, rollout.last_attempt or rollout.latest
+    record = TraceRecord(name, rollout.group or name, place.file, place.line, place.offset, format="agent-lightning")
+    events, spans = rollout.events.get(attempt, []), rollout.spans.get(attempt, [])
+    if events and spans:
+        found = f"{counted(len(events), 'event')} and {counted(len(spans), 'span')}"
+        record.refuse("mixed-forms", "attempt_id", found, "an attempt recorded as events or as spans")
+    if spans:
+        write_traced(record, spans)
+    else:
+        write_requests(record, events)
+    return record

@@ -1,0 +1,254 @@
+"""Rows of a trainer: CSV, JSON lines or Parquet in which a row is an action. `docs/formats/table.md` is the map.
+
+A trainer's dump has a row for each model call, with ids of the trace, the task and the agent. Columns are told by
+`columns`, else by the names in `KNOWN`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from graphs.errors import CreditError, Problem, TraceError
+from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
+from graphs.readers import native
+from graphs.readers.common.keys import opening
+from graphs.readers.common.rows import PARQUET, Row, column_names, number, read_rows
+from graphs.readers.common.source import Source, unreadable
+from graphs.readers.native.wire import EVENT_CODES
+from graphs.text import excerpt
+from graphs.traces.record import LARGEST_COUNT, Agent, TraceRecord
+from graphs.traces.schema import EVENT_EVIDENCE
+
+__all__ = ["KNOWN", "read", "sniff"]
+
+KNOWN: dict[str, tuple[str, ...]] = {
+    "trace": ("trace", "trace_id", "traj_uid", "traj_id", "trajectory_id", "rollout_id"),
+    "group": ("group", "group_id", "uid", "task_id", "data_id"),
+    "agent": ("agent", "agent_id", "agent_name"),
+    "role": ("role", "role_name"),
+    "reward": ("reward", "score"),
+    "turn": ("turn", "turn_id"),
+    "type": ("type", "event_type"),
+    "id": ("id", "event_id"),
+    "time": ("time", "t"),
+    **{name: (name,) for name in EVENT_EVIDENCE},
+}
+"""Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
+
+_NEEDED_TO_TELL = ("reward", "event_reward")
+_HEAD = 1 << 16  # bytes that tell a native log
+SINGLE_AGENT = "agent"
+"""The agent of a table without a column of agents."""
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content is a Parquet file, or a table with columns for the trace and for a reward."""
+    if head.startswith(PARQUET):
+        return True
+    head = head.lstrip()
+    if head.startswith(b"{"):
+        if not any(f'"{name}"'.encode() in head for name in KNOWN["trace"]):
+            return False  # for speed: most files are not ours
+        names = opening(head).scalars
+    else:
+        line = head.partition(b"\n")[0].strip()
+        names = frozenset(cell.strip().strip('"') for cell in line.decode("utf-8", "replace").split(","))
+    return any(name in names for name in KNOWN["trace"]) and any(
+        name in names for field in _NEEDED_TO_TELL for name in KNOWN[field]
+    )
+
+
+def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) -> Iterator[TraceRecord | Problem]:
+    """The traces of all tables, in order of their first rows.
+
+    A row that cannot be used refuses its trace, if the row tells which that is; a table that breaks off gives none.
+
+    Args:
+      sources: tables; a trace lies in one of them.
+      columns: our name (a key of `KNOWN`) to the table's.
+
+    Raises:
+      CreditError: `columns` names a column that this library does not know.
+    """
+    for name in columns or {}:
+        if name not in KNOWN:
+            raise CreditError(f"columns has the key {name!r}; expected one of {', '.join(KNOWN)}")
+    return _read(sources, columns or {})
+
+
+def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
+    for source in sources:
+        table = _Table(source.name)
+        try:
+            _refuse_traces(source)
+            found = _find_columns(source, columns)
+            for line, row in read_rows(source, set(found.values())):
+                if isinstance(row, Problem):
+                    yield row
+                else:
+                    table.add(line, row, found)
+        except TraceError as error:  # traces that a broken table shows may lack rows
+            yield error.problem
+        else:
+            yield from table.traces.values()
+        source.release()
+
+
+def _refuse_traces(source: Source) -> None:
+    """Refuse native logs, which have columns for the trace too: each trace would pass for a row.
+
+    Raises:
+      TraceError: "other-format".
+    """
+    try:
+        head = source.head(_HEAD)
+    except OSError as error:
+        raise TraceError(unreadable(source, error)) from error
+    if native.sniff(head):
+        expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
+        raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
+
+
+def _find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
+    """Our name to the table's, for the columns that are there.
+
+    Raises:
+      TraceError: "missing-column", for one that was asked for or for the trace; "ambiguous-column".
+    """
+    names = column_names(source)
+    found: dict[str, str] = {}
+    for ours, theirs in columns.items():
+        if theirs not in names:
+            problem = Problem("missing-column", source.name, 1, ours, excerpt(names), f"a column {theirs!r}")
+            raise TraceError(problem)
+        found[ours] = theirs
+    taken = set(found.values())
+    for ours, known in KNOWN.items():
+        candidates = [name for name in known if name in names and name not in taken]
+        if ours in found or not candidates:
+            continue
+        if len(candidates) > 1 and candidates[0] != ours:
+            expected = f"one column for {ours!r}; name it in `columns`"
+            raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
+        found[ours] = candidates[0]
+    if "trace" not in found:
+        expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or `columns` with 'trace'"
+        raise TraceError(Problem("missing-column", source.name, 1, "trace", excerpt(names), expected))
+    return found
+
+
+@dataclasses.dataclass
+class _Table:
+    """The traces of one table while its rows come in; a trace that is refused stays, as its problem."""
+
+    file: str
+    traces: dict[str, TraceRecord | Problem] = dataclasses.field(default_factory=dict)
+    stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
+    latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+
+    def add(self, line: int, row: Row, found: Mapping[str, str]) -> None:
+        """Append the action of one row to its trace."""
+        value = {ours: row.get(theirs) for ours, theirs in found.items()}
+        if value["trace"] is None:
+            problem = Problem("missing-field", self.file, line, found["trace"], excerpt(row), "the id of a trace")
+            self.traces[f"\0{line}"] = problem  # belongs to no trace: stands for itself
+            return
+        trace_id = _text(value["trace"])
+        record = self.traces.get(trace_id)
+        if isinstance(record, Problem):
+            return
+        if record is None:
+            record = self.traces[trace_id] = TraceRecord(trace_id, trace_id, self.file, line, format="table")
+        try:
+            self._append(record, line, value, found)
+        except TraceError as error:
+            self.traces[trace_id] = error.problem
+
+    def _append(self, record: TraceRecord, line: int, value: Row, found: Mapping[str, str]) -> None:
+        def convert(ours: str, to: Callable[[Any], Any], expected: str) -> Any:
+            if value.get(ours) is None:
+                return None
+            converted = to(value[ours])
+            if converted is None:
+                problem = Problem(
+                    "bad-type", self.file, line, found[ours], excerpt(value[ours]), expected, record.trace_id
+                )
+                raise TraceError(problem)
+            return converted
+
+        def constant(ours: str, of: str, amount: Any) -> None:
+            first, first_line = self.stated.setdefault((record.trace_id, ours, of), (amount, line))
+            if first != amount and not (first != first and amount != amount):
+                expected = f"{excerpt(first)} as in row {first_line}: one {ours} {'an agent' if of else 'a trace'}"
+                raise TraceError(
+                    Problem(
+                        f"inconsistent-{ours}", self.file, line, found[ours], excerpt(amount), expected, record.trace_id
+                    )
+                )
+
+        group = convert("group", _text, "text")
+        if group is not None:
+            constant("group", "", group)
+            record.group_id = group
+        reward = convert("reward", number, "a number")
+        if reward is not None:
+            constant("reward", "", reward)
+            record.rewards["team"] = reward
+        agent = convert("agent", _text, "text") or SINGLE_AGENT
+        role = convert("role", _text, "text")
+        instance = record.instances.setdefault(agent, Agent())
+        if role is not None:
+            constant("role", agent, role)
+            instance.role = role
+        kind = convert("type", lambda name: EVENT_CODES.get(_text(name)), "an event type")
+        event_type = EventType.MESSAGE if kind is None else EventType(kind)
+        time = convert("time", _time, "a finite number, 0 or more")
+        evidence = {name: convert(name, *_EVIDENCE[key.kind]) for name, key in EVENT_EVIDENCE.items() if name in found}
+        position = record.event(
+            convert("id", _text, "text") or str(len(record.ids)),
+            event_type,
+            agent,
+            action=event_type in ACTION_TYPES,
+            time=math.nan if time is None else time,
+            line=line,
+            **evidence,
+        )
+        self._set_turn(record, position, convert("turn", _text, "text"), line, found)
+        before = self.latest.get((record.trace_id, agent))
+        if before is not None:
+            record.edge(before, position, EdgeType.TEMPORAL)
+        self.latest[record.trace_id, agent] = position
+
+    def _set_turn(
+        self, record: TraceRecord, position: int, turn: str | None, line: int, found: Mapping[str, str]
+    ) -> None:
+        if turn is not None and len(record.turns) == position:
+            record.turns.append(turn)
+        elif turn is not None or record.turns:
+            expected = "a turn in every row of the trace or in none"
+            problem = Problem("mixed-turns", self.file, line, found["turn"], excerpt(turn), expected, record.trace_id)
+            raise TraceError(problem)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def _time(value: Any) -> float | None:
+    time = number(value)
+    return time if time is not None and math.isfinite(time) and time >= 0 else None
+
+
+def _count(value: Any) -> float | None:
+    count = number(value)
+    return count if count is not None and count.is_integer() and 0 <= count <= LARGEST_COUNT else None
+
+
+_EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "float": (number, "a number"),
+    "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
+    "id": (_text, "text"),
+}

@@ -1,0 +1,1 @@
+"""Structure of event graphs: spawn forest, prefixes, critical path, topology, NetworkX graphs."""

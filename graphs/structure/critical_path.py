@@ -1,0 +1,235 @@
+"""How long a trace must take and how parallel it was: critical path, parallelism, stages, critical steps.
+
+Host work in NumPy over the whole batch; results are per trace [T] or per event [E], padded rows 0 or False.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from graphs.errors import CreditError
+from graphs.event_graph import Array, EventGraph
+from graphs.structure.forest import longest_paths, real_edges, spawn_forest
+
+__all__ = [
+    "CriticalPath",
+    "CriticalSteps",
+    "Parallelism",
+    "critical_path",
+    "critical_steps",
+    "derived_stages",
+    "main_agents",
+    "parallelism",
+]
+
+
+class CriticalPath(NamedTuple):
+    """The longest path of each trace. `length` float64 [T], its weight; `on_path` bool [E], its events, in order."""
+
+    length: np.ndarray
+    on_path: np.ndarray
+
+
+class Parallelism(NamedTuple):
+    """Work, span and width of each trace.
+
+    Attributes:
+      work: int64 [T], actions.
+      span: int64 [T], actions on the critical path: no schedule has fewer steps one after another.
+      average: float64 [T], work / span; 0 without actions.
+      width: int64 [T], the most actions of one level, which all could run at once. Level: actions on the longest path
+        to the action, itself included.
+      agents: int64 [T], the most agent instances that act on one level.
+    """
+
+    work: np.ndarray
+    span: np.ndarray
+    average: np.ndarray
+    width: np.ndarray
+    agents: np.ndarray
+
+
+class CriticalSteps(NamedTuple):
+    """Critical steps of each trace.
+
+    Attributes:
+      steps: int64 [T]; 0 where not `defined`.
+      stages: int64 [T], number of stages that hold an action.
+      defined: bool [T], False where there is no action, no single main agent, or an action without a stage.
+    """
+
+    steps: np.ndarray
+    stages: np.ndarray
+    defined: np.ndarray
+
+
+def critical_path(graph: EventGraph, weight: Array | None = None) -> CriticalPath:
+    """The heaviest chain of causes and effects in each trace.
+
+        length = max over paths of Σ weight(e) over the path's events
+
+    With the default weight, 1 for an action and 0 for other events, it counts actions; with durations it is the time
+    that the trace needs however many run at once. It follows the logged edges only: where a log does not link
+    consecutive events of an agent, neither does the path. Of several heaviest paths it is the one that ends first in
+    the log, and whose last, last but one, ... event is the earliest possible.
+
+    Args:
+      graph: a batch.
+      weight: int or float [E], 0 or more, such as seconds; padding is not looked at.
+
+    Raises:
+      CreditError: `weight` has another shape, or is negative or not finite at a real event.
+    """
+    real = np.asarray(graph.event_mask)
+    weight = np.asarray(graph.action_mask) if weight is None else np.asarray(weight)
+    if weight.shape != real.shape:
+        raise CreditError(f"weight has shape {weight.shape}; expected {real.shape}, one entry for each event")
+    weight = np.where(real, weight, 0).astype(np.float64)
+    bad = np.flatnonzero(~((weight >= 0) & np.isfinite(weight)))
+    if len(bad):
+        raise CreditError(f"weight of event {bad[0]} is {weight[bad[0]]}; expected a finite number, 0 or more")
+
+    senders, receivers = real_edges(graph)
+    total, before = longest_paths(senders, receivers, weight)
+    num = len(real)
+    best_cause = np.full(num, num)
+    attains = total[senders] >= before[receivers]  # a maximum is one of its inputs, so this picks exactly those
+    np.minimum.at(best_cause, receivers[attains], senders[attains])
+
+    trace_ids, events = np.asarray(graph.trace_ids), np.flatnonzero(real)
+    length = np.zeros(graph.num_traces)
+    np.maximum.at(length, trace_ids[events], total[events])
+    ends = events[total[events] >= length[trace_ids[events]]]
+    current = np.full(graph.num_traces, num)
+    np.minimum.at(current, trace_ids[ends], ends)
+    on_path = np.zeros(num, bool)
+    while len(current := current[current < num]):
+        on_path[current] = True
+        current = best_cause[current]
+    return CriticalPath(length, on_path)
+
+
+def parallelism(graph: EventGraph) -> Parallelism:
+    """How many actions could run at once, by the logged edges."""
+    action = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
+    level, _ = longest_paths(*real_edges(graph), action.astype(np.int64))
+    chosen = np.flatnonzero(action)
+    trace = np.asarray(graph.trace_ids)[chosen]
+    work = np.bincount(trace, minlength=graph.num_traces)
+    span, width, agents = (np.zeros(graph.num_traces, np.int64) for _ in range(3))
+    np.maximum.at(span, trace, level[chosen])
+    (at, _), count = _count(trace, level[chosen])
+    np.maximum.at(width, at, count)
+    (at, on, _), _ = _count(trace, level[chosen], np.asarray(graph.agent_ids)[chosen])
+    (at, _), count = _count(at, on)
+    np.maximum.at(agents, at, count)
+    return Parallelism(work, span, work / np.maximum(span, 1), width, agents)
+
+
+def main_agents(graph: EventGraph) -> np.ndarray:
+    """The main agent of each trace, the one root whose spawn tree acts: int32 [T], -1 where there is none or several.
+
+    Roots without any action of their own or of those they spawned (a simulated user, an unused agent) do not count.
+    """
+    acting = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
+    roots = np.unique(spawn_forest(graph).root[np.asarray(graph.agent_ids)[acting]])
+    trace = np.asarray(graph.agent_trace)[roots]
+    main = np.full(graph.num_traces, -1, np.int32)
+    main[trace] = roots
+    main[np.bincount(trace, minlength=graph.num_traces) > 1] = -1
+    return main
+
+
+def derived_stages(graph: EventGraph, main: Array | None = None) -> np.ndarray:
+    """Stage of each event, for logs that state none: int32 [E], counted from 0 in each trace; 0 without a main agent.
+
+    A *synchronisation point* is an action of the main agent with a cause among the events of another instance: it has
+    waited for somebody. A stage is what lies between two of them: stage(e) is the greatest number of synchronisation
+    points on a path that ends at e, itself included, over the logged edges and the main agent's own order. So what the
+    main agent starts in a stage, and all that follows from it, belongs to that stage until the main agent has taken
+    note of it, in whatever order the log has written down concurrent events.
+
+    Args:
+      graph: a batch.
+      main: int [T], the main agent of each trace, -1 for none; by default `main_agents`.
+    """
+    main = main_agents(graph) if main is None else np.asarray(main)
+    real, agent_ids = np.asarray(graph.event_mask), np.asarray(graph.agent_ids)
+    by_main = real & (main[np.asarray(graph.trace_ids)] == agent_ids)
+    senders, receivers = real_edges(graph)
+    sync = np.zeros(len(real), np.int64)
+    sync[receivers[by_main[receivers] & (agent_ids[senders] != agent_ids[receivers])]] = 1
+    sync[~np.asarray(graph.action_mask)] = 0
+    own = np.flatnonzero(by_main)
+    consecutive = agent_ids[own[1:]] == agent_ids[own[:-1]]
+    stage, _ = longest_paths(
+        np.concatenate([senders, own[:-1][consecutive]]), np.concatenate([receivers, own[1:][consecutive]]), sync
+    )
+    return np.where(real, stage, 0).astype(np.int32)
+
+
+def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Array | None = None) -> CriticalSteps:
+    """Steps on the critical path of a staged execution, as Kimi's PARL counts them.
+
+        critical steps = Σ over stages s of ( main(s) + max over sub-agents i of sub_i(s) )
+
+    main(s) and sub_i(s) are the numbers of actions in stage s of the main agent and of the instance i; the maximum is 0
+    in a stage without sub-agents. Every instance but the main agent counts as one that runs in parallel with the
+    others, also those spawned by sub-agents: where sub-agents wait for sub-agents of their own within a stage, look at
+    `critical_path`. A budget or metric, not a reward.
+
+    Args:
+      graph: a batch.
+      stage: int [E], the evidence `stage`; by default `derived_stages`.
+      stage_mask: bool [E], where the log states a stage; by default everywhere.
+
+    Raises:
+      CreditError: `stage` or `stage_mask` is not [E].
+
+    Reference: Kimi K2.5 report, agent swarm; as several independent readings of it give the formula.
+    """
+    real = np.asarray(graph.event_mask)
+    main = main_agents(graph)
+    stage = derived_stages(graph, main) if stage is None else np.asarray(stage)
+    stated = np.ones(len(real), bool) if stage_mask is None else np.asarray(stage_mask)
+    for name, values in (("stage", stage), ("stage_mask", stated)):
+        if values.shape != real.shape:
+            raise CreditError(f"{name} has shape {values.shape}; expected {real.shape}, one entry for each event")
+    trace_ids = np.asarray(graph.trace_ids)
+    chosen = np.flatnonzero(real & np.asarray(graph.action_mask))
+    defined = np.asarray(graph.trace_mask) & (main >= 0)
+    defined[trace_ids[chosen[~stated[chosen]]]] = False
+    chosen = chosen[defined[trace_ids[chosen]]]
+
+    agent = np.asarray(graph.agent_ids)[chosen]
+    (trace, stages, _, sub), count = _count(trace_ids[chosen], stage[chosen], agent, agent != main[trace_ids[chosen]])
+    (stage_trace, _), stage_of = _runs(trace, stages)
+    own, longest = np.zeros(len(stage_trace), np.int64), np.zeros(len(stage_trace), np.int64)
+    np.add.at(own, stage_of[sub == 0], count[sub == 0])
+    np.maximum.at(longest, stage_of[sub > 0], count[sub > 0])
+    steps = np.zeros(graph.num_traces, np.int64)
+    np.add.at(steps, stage_trace, own + longest)
+    return CriticalSteps(steps, np.bincount(stage_trace, minlength=graph.num_traces), defined)
+
+
+def _count(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct rows of the columns in lexicographic order, and how often each occurs."""
+    rows, run = _runs(*columns)
+    return rows, np.bincount(run, minlength=rows.shape[1])
+
+
+def _runs(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct rows in lexicographic order [columns, distinct], and which of them each row is.
+
+    One sort by keys; `np.unique(axis=...)` sorts records, several times as slow on a million rows.
+    """
+    stacked = np.stack([np.asarray(column, np.int64) for column in columns])
+    order = np.lexsort(stacked[::-1])
+    ordered = stacked[:, order]
+    new = np.ones(len(order), bool)
+    new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    run = np.empty(len(order), np.int64)
+    run[order] = np.cumsum(new) - 1
+    return ordered[:, new], run

@@ -1,0 +1,165 @@
+"""Structure of event graphs: the spawn forest, order and levels, ancestors and descendants.
+
+Host work in NumPy, over the whole padded batch at once. Every edge runs forward in position, so position *is* a
+topological order and no function here sorts for one. Loops run over the longest path or the deepest tree, never over
+events: 2 million events of 512 traces take seconds. Results are padded like the graph; padded rows are 0 or False.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from graphs.errors import CreditError
+from graphs.event_graph import Array, EventGraph
+
+__all__ = ["Forest", "ancestors", "descendants", "longest_paths", "real_edges", "spawn_forest", "topological_levels"]
+
+
+class Forest(NamedTuple):
+    """Who spawned whom: one tree for each root, over agent instances.
+
+    Attributes:
+      is_root: bool [A], a real instance that nobody of the team spawned (its own parent).
+      root: int32 [A], the root of the instance's tree; itself for a root.
+      depth: int32 [A], spawns between the root and the instance; 0 for a root.
+      fan_out: int32 [A], how many instances it spawned.
+      starts: int32 [A + 1], where an instance's children begin in `order`.
+      order: int32 [number of real instances that are no root], children of instance 0, then of instance 1, ...
+    """
+
+    is_root: np.ndarray
+    root: np.ndarray
+    depth: np.ndarray
+    fan_out: np.ndarray
+    starts: np.ndarray
+    order: np.ndarray
+
+    def children(self, agent: int) -> np.ndarray:
+        """The instances that `agent` spawned, in order of their ids: int32 [fan_out[agent]]."""
+        return self.order[self.starts[agent] : self.starts[agent + 1]]
+
+
+def spawn_forest(graph: EventGraph) -> Forest:
+    """The spawn forest of the batch, with roots, depths, fan-outs and children.
+
+    With p the parent function, a is a root iff p(a) = a, depth(a) = 0 for roots and 1 + depth(p(a)) else. Depths come
+    from pointer doubling: after k rounds each instance knows its 2^k-th ancestor, so a chain of 4,000 takes 12 rounds.
+
+    Raises:
+      CreditError: parents form a cycle (`graphs.invariants` names it).
+    """
+    mask = np.asarray(graph.agent_mask)
+    here = np.arange(len(mask), dtype=np.int32)
+    parent = np.where(mask, np.asarray(graph.agent_parent), here)
+    is_root = mask & (parent == here)
+    jump, depth = parent, (parent != here).astype(np.int32)
+    for _ in range(max(1, len(mask)).bit_length() + 1):
+        further = jump[jump]
+        depth = depth + depth[jump]
+        if np.array_equal(further, jump):
+            break  # every pointer is at its root, or goes round in a cycle
+        jump = further
+    if (parent[jump] != jump).any():
+        cyclic = int(np.flatnonzero(parent[jump] != jump)[0])
+        raise CreditError(f"agent_parent of instance {cyclic} leads into a cycle; expected a spawn forest")
+    spawned = np.flatnonzero(mask & ~is_root)
+    fan_out = np.bincount(parent[spawned], minlength=len(mask)).astype(np.int32)
+    return Forest(
+        is_root=is_root,
+        root=np.where(mask, jump, 0).astype(np.int32),
+        depth=depth,
+        fan_out=fan_out,
+        starts=np.concatenate([[0], np.cumsum(fan_out)]).astype(np.int32),
+        order=spawned[np.argsort(parent[spawned], kind="stable")].astype(np.int32),
+    )
+
+
+def topological_levels(graph: EventGraph) -> np.ndarray:
+    """Level of each event: the number of edges on the longest path that ends at it, int32 [E].
+
+    level(e) = 0 without a cause, else 1 + max over causes c of level(c). Events of one level do not depend on each
+    other. A topological order is the position itself.
+    """
+    senders, receivers = real_edges(graph)
+    real = np.asarray(graph.event_mask)
+    counted, _ = longest_paths(senders, receivers, np.ones(len(real), np.int64))
+    return np.where(real, counted - 1, 0).astype(np.int32)
+
+
+def descendants(graph: EventGraph, event: int) -> np.ndarray:
+    """The events that `event` led to, over any number of edges; not itself: bool [E].
+
+    Raises:
+      CreditError: `event` is not the position of a real event.
+    """
+    return _reach(graph, event, forward=True)
+
+
+def ancestors(graph: EventGraph, event: int) -> np.ndarray:
+    """The events that led to `event`, over any number of edges; not itself: bool [E].
+
+    Raises:
+      CreditError: `event` is not the position of a real event.
+    """
+    return _reach(graph, event, forward=False)
+
+
+def real_edges(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
+    """Senders and receivers without padding, int64 [number of real edges] each."""
+    there = np.asarray(graph.edge_mask)
+    return np.asarray(graph.senders)[there].astype(np.int64), np.asarray(graph.receivers)[there].astype(np.int64)
+
+
+def longest_paths(senders: np.ndarray, receivers: np.ndarray, weight: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Greatest weight of a path that ends at each event, with and without the event itself: [E], [E].
+
+    before(e) = max(0, max over causes c of total(c)),  total(e) = before(e) + weight(e), weights non-negative. Rounds
+    take all events whose causes are done (Kahn), over all traces at once: as many rounds as the longest path has
+    events, and O(E + K) work in all.
+
+    Args:
+      senders, receivers: the edges, int [K] without padding.
+      weight: int or float [E].
+
+    Raises:
+      CreditError: the edges form a cycle.
+    """
+    weight = np.asarray(weight)
+    num = len(weight)
+    waiting = np.bincount(receivers, minlength=num)
+    effects = receivers[np.argsort(senders, kind="stable")]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(senders, minlength=num))])
+    before, total = np.zeros_like(weight), weight.copy()
+    ready, done = np.flatnonzero(waiting == 0), 0
+    while len(ready):
+        done += len(ready)
+        total[ready] = before[ready] + weight[ready]
+        count = starts[ready + 1] - starts[ready]
+        skipped = np.cumsum(count) - count
+        to = effects[np.repeat(starts[ready] - skipped, count) + np.arange(count.sum())]
+        np.maximum.at(before, to, np.repeat(total[ready], count))
+        np.subtract.at(waiting, to, 1)
+        ready = np.unique(to[waiting[to] == 0])
+    if done < num:
+        stuck = int(np.flatnonzero(waiting > 0)[0])
+        raise CreditError(f"edges form a cycle on the way to event {stuck}; expected every edge to run forward")
+    return total, before
+
+
+def _reach(graph: EventGraph, event: int, *, forward: bool) -> np.ndarray:
+    real = np.asarray(graph.event_mask)
+    if not 0 <= event < len(real) or not real[event]:
+        raise CreditError(f"event is {event}; expected the position of a real event, 0 to {int(real.sum()) - 1}")
+    senders, receivers = real_edges(graph)
+    trace_ids = np.asarray(graph.trace_ids)
+    within = trace_ids[senders] == trace_ids[event]
+    near, far = (senders, receivers) if forward else (receivers, senders)
+    near, far = near[within], far[within]
+    reached = np.zeros(len(real), bool)
+    reached[event] = True
+    while len(new := far[reached[near] & ~reached[far]]):
+        reached[new] = True
+    reached[event] = False
+    return reached

@@ -1,0 +1,156 @@
+"""The graph as it stood at a moment: G_{<=t}, and a batch with holes packed again.
+
+The vertex set of a team grows: at event t only the agents that had been spawned by then exist. What a critic, a replay
+or a counterfactual may look at is this prefix, nothing later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from graphs.errors import CreditError
+from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, EdgeType, EventGraph, EventType
+from graphs.structure.forest import real_edges, spawn_forest
+
+__all__ = ["agent_births", "pack", "prefix", "select_trace"]
+
+
+def agent_births(graph: EventGraph) -> np.ndarray:
+    """Position of the event with which each agent instance came to be, int32 [A]; 0 in padding.
+
+    A root is there from its trace's first event on. Any other instance exists from the earliest of: a spawn that led
+    to one of its events (an event of type `spawn`, or an edge of type `spawn`, from another instance), its own first
+    event, and the births of the instances it spawned. One that the log only declares, without spawn or event, cannot be
+    dated and appears with the last event of its trace: no prefix shows what may not have happened yet.
+    """
+    mask, events = np.asarray(graph.agent_mask), np.flatnonzero(np.asarray(graph.event_mask))
+    agent_ids, agent_trace = np.asarray(graph.agent_ids), np.asarray(graph.agent_trace)
+    first = np.full(graph.num_traces, graph.num_events, np.int64)
+    last = np.zeros(graph.num_traces, np.int64)
+    np.minimum.at(first, np.asarray(graph.trace_ids)[events], events)
+    np.maximum.at(last, np.asarray(graph.trace_ids)[events], events)
+
+    birth = last[agent_trace]
+    np.minimum.at(birth, agent_ids[events], events)
+    senders, receivers = real_edges(graph)
+    spawns = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)] == EdgeType.SPAWN
+    spawns |= np.asarray(graph.event_type)[senders] == EventType.SPAWN
+    spawns &= agent_ids[senders] != agent_ids[receivers]
+    np.minimum.at(birth, agent_ids[receivers[spawns]], senders[spawns])
+
+    forest = spawn_forest(graph)
+    for depth in range(int(forest.depth.max(initial=0)), 0, -1):
+        level = np.flatnonzero(mask & (forest.depth == depth))
+        np.minimum.at(birth, np.asarray(graph.agent_parent)[level], birth[level])
+    birth = np.where(forest.is_root, np.minimum(birth, first[agent_trace]), birth)
+    return np.where(mask, birth, 0).astype(np.int32)
+
+
+def prefix(graph: EventGraph, trace: int, t: int) -> EventGraph:
+    """One trace up to and including its event t (0 is its first): an `EventGraph` of the same shapes.
+
+    Rows keep their positions, so that evidence arrays of the batch still line up; rows outside have id 0 and mask False
+    like padding. Where `trace` is not the first, real rows therefore do not come first: `pack` moves them there, which
+    `pad`, `unpad` and `validate` expect.
+
+    Args:
+      graph: a batch.
+      trace: index of a trace.
+      t: in [0, number of events of the trace).
+
+    Raises:
+      CreditError: no such trace, or no such event in it.
+    """
+    _check_trace(graph, trace)
+    mine = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == trace))
+    if not 0 <= t < len(mine):
+        raise CreditError(f"t is {t}; expected 0 to {len(mine) - 1}, an event of trace {trace}")
+    events = np.zeros(graph.num_events, bool)
+    events[mine[: t + 1]] = True
+    agents = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == trace)
+    agents &= agent_births(graph) <= mine[t]
+    return _keep(graph, events, agents, trace)
+
+
+def select_trace(graph: EventGraph, trace: int) -> EventGraph:
+    """One trace with all its declared agents, in the shapes of the batch; rows keep their positions (see `prefix`).
+
+    Raises:
+      CreditError: no such trace.
+    """
+    _check_trace(graph, trace)
+    events = np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == trace)
+    agents = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == trace)
+    return _keep(graph, events, agents, trace)
+
+
+def pack(graph: EventGraph) -> EventGraph:
+    """The same content with real rows first on each axis, and ids renumbered to follow; shapes are kept.
+
+    Names, roles and groups keep their ids (they are shared across traces, not positions of rows). Turns are numbered
+    from 0 again, in order of first event.
+    """
+    masks = {name: np.asarray(getattr(graph, name)) for name in ("event_mask", "edge_mask", "agent_mask", "trace_mask")}
+    place = {name: np.where(mask, np.cumsum(mask) - 1, 0).astype(np.int32) for name, mask in masks.items()}
+    points_at = {
+        "senders": "event_mask",
+        "receivers": "event_mask",
+        "trace_ids": "trace_mask",
+        "agent_trace": "trace_mask",
+        "agent_ids": "agent_mask",
+        "agent_parent": "agent_mask",
+    }
+    axes = (
+        ("event_mask", EVENT_FIELDS),
+        ("edge_mask", EDGE_FIELDS),
+        ("agent_mask", AGENT_FIELDS),
+        ("trace_mask", ("group_ids", "trace_mask")),
+    )
+    arrays = {}
+    for mask_name, fields in axes:
+        mask = masks[mask_name]
+        for field in fields:
+            values = np.asarray(getattr(graph, field))
+            kept = values[mask]
+            if field in points_at:
+                kept = place[points_at[field]][kept]
+            elif field == "turn_ids":
+                kept = _dense(kept)
+            moved = np.full(len(values), np.nan if field == "time" else 0, values.dtype)
+            moved[: len(kept)] = kept
+            arrays[field] = moved
+    return EventGraph(**arrays)
+
+
+def _dense(ids: np.ndarray) -> np.ndarray:
+    """Ids renumbered from 0 in order of first appearance."""
+    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), ids.dtype)
+    rank[np.argsort(first)] = np.arange(len(first), dtype=ids.dtype)
+    return rank[inverse]
+
+
+def _check_trace(graph: EventGraph, trace: int) -> None:
+    there = np.asarray(graph.trace_mask)
+    if not 0 <= trace < len(there) or not there[trace]:
+        raise CreditError(f"trace is {trace}; expected the index of a real trace, 0 to {int(there.sum()) - 1}")
+
+
+def _keep(graph: EventGraph, events: np.ndarray, agents: np.ndarray, trace: int) -> EventGraph:
+    """The rows of the masks and the edges between kept events; all other rows become padding where they stand."""
+    edges = np.asarray(graph.edge_mask) & events[np.asarray(graph.senders)] & events[np.asarray(graph.receivers)]
+    traces = np.arange(graph.num_traces) == trace
+    rows = {
+        **dict.fromkeys(EVENT_FIELDS, events),
+        **dict.fromkeys(EDGE_FIELDS, edges),
+        **dict.fromkeys(AGENT_FIELDS, agents),
+        **dict.fromkeys(("group_ids", "trace_mask"), traces),
+    }
+    arrays = {}
+    for name, kept in rows.items():
+        values = np.asarray(getattr(graph, name))
+        fill = np.asarray(np.nan if name == "time" else 0).astype(values.dtype)
+        arrays[name] = np.where(kept, values, fill)
+    return dataclasses.replace(graph, **arrays)

@@ -1,0 +1,216 @@
+"""What kind of team a trace shows: the survey's six topologies, a single agent, or a mixture.
+
+Names are those of the trace schema. The rules look at structure: who spawned whom, who hears from whom, who works at
+the same time; only `planner_executor_critic` cannot be told from structure and needs the words of role names. A log may
+declare a topology of its own; `graphs.traces.batch.Traces.traces` keeps that, and nothing here reads it.
+
+Words used in the rules, for one trace:
+
+    member       an agent instance with at least one action
+    talk         an edge between two instances that is neither of type spawn, return nor temporal, and touches no event
+                 of type spawn or return
+    peers        two instances neither of which spawned the other, directly or over others
+    conversation two peers, members, with talk both ways
+    hub          the main agent (`graphs.structure.critical_path.main_agents`), who acts through whom it spawns;
+                 without one, the first to act, if it is at one end of every edge between two instances
+    committee    more than half of the members other than the hub are in conversations that it is no part of; or the
+                 only two members are in one
+
+Rules, the first that applies:
+
+    unknown                   no action
+    single, harness           one member; harness if the runtime steps in (below)
+    mixed                     roles of a planner, an executor and a critic, and a spawn depth of 2 or more
+    planner_executor_critic   members with roles of all three kinds
+    hierarchical, mixed       a member at spawn depth 2 or more; mixed if there is also a committee
+    debate                    a committee
+    harness                   a hub, and the runtime steps in: a human intervention or a safety event after the first
+                              action
+    swarm                     a hub, and two members other than it of the same role work in the same derived stage
+    centralized               a hub
+    mixed                     anything else, such as a pipeline without a hub
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from graphs.errors import CreditError
+from graphs.event_graph import EdgeType, EventGraph, EventType
+from graphs.structure.critical_path import derived_stages, main_agents
+from graphs.structure.forest import Forest, spawn_forest
+
+__all__ = ["ROLE_WORDS", "TOPOLOGIES", "topology"]
+
+TOPOLOGIES = (
+    "unknown",
+    "single",
+    "centralized",
+    "planner_executor_critic",
+    "debate",
+    "swarm",
+    "hierarchical",
+    "harness",
+    "mixed",
+)
+"""Classes by code."""
+
+ROLE_WORDS: dict[str, tuple[str, ...]] = {
+    "planner": ("plan", "architect", "strateg"),
+    "executor": ("execut", "solver", "worker", "coder", "actor", "generator", "developer", "programmer"),
+    "critic": ("critic", "verif", "review", "judge", "evaluat", "refin"),
+}
+"""What a role's name contains, in lower case, to be of a kind."""
+
+
+def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarray:
+    """The topology of each trace as an index into `TOPOLOGIES`: int8 [T], 0 (unknown) in padding.
+
+    Args:
+      graph: a batch.
+      roles: role name of each real agent instance (the `role` column of `Traces.agents`); without it no trace is
+        `planner_executor_critic`.
+
+    Raises:
+      CreditError: `roles` has not one entry for each real instance.
+    """
+    forest = spawn_forest(graph)
+    member = np.zeros(graph.num_agents, bool)
+    action = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
+    member[np.asarray(graph.agent_ids)[action]] = True
+    members = _per_trace(graph, member)
+    hub, has_hub = _hubs(graph)
+    all_roles = _has_all_roles(graph, member, roles)
+    deep = _per_trace(graph, member & (forest.depth >= 2)) > 0
+    committee = _committees(graph, forest, member, hub)
+    runtime = _runtime_steps_in(graph, action)
+    swarm = _same_role_in_one_stage(graph, member, hub)
+
+    rules = (
+        (members == 0, "unknown"),
+        ((members == 1) & runtime, "harness"),
+        (members == 1, "single"),
+        (all_roles & deep, "mixed"),
+        (all_roles, "planner_executor_critic"),
+        (deep & committee, "mixed"),
+        (deep, "hierarchical"),
+        (committee, "debate"),
+        (has_hub & runtime, "harness"),
+        (has_hub & swarm, "swarm"),
+        (has_hub, "centralized"),
+    )
+    codes = [TOPOLOGIES.index(name) for _, name in rules]
+    found = np.select([condition for condition, _ in rules], codes, TOPOLOGIES.index("mixed"))
+    return np.where(np.asarray(graph.trace_mask), found, 0).astype(np.int8)
+
+
+def _per_trace(graph: EventGraph, agents: np.ndarray) -> np.ndarray:
+    """How many of the masked instances each trace has: int64 [T]."""
+    return np.bincount(np.asarray(graph.agent_trace)[agents], minlength=graph.num_traces)
+
+
+def _links(graph: EventGraph, talk: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Instances at both ends of each edge between two instances, or of each edge of talk."""
+    there = np.asarray(graph.edge_mask)
+    senders, receivers = np.asarray(graph.senders), np.asarray(graph.receivers)
+    agents = np.asarray(graph.agent_ids)
+    there = there & (agents[senders] != agents[receivers])
+    if talk:
+        types = np.asarray(graph.event_type)
+        there &= ~np.isin(np.asarray(graph.edge_type), (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
+        for end in (senders, receivers):
+            there &= ~np.isin(types[end], (EventType.SPAWN, EventType.RETURN))
+    return agents[senders[there]], agents[receivers[there]]
+
+
+def _hubs(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
+    """The main agent, or else the first to act, of each trace (-1 for none), and whether it is a hub."""
+    trace, agents = np.asarray(graph.agent_trace), np.asarray(graph.agent_ids)
+    chosen = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
+    hub = np.full(graph.num_traces, -1, np.int32)
+    hub[np.asarray(graph.trace_ids)[chosen[::-1]]] = agents[chosen[::-1]]  # the last assignment is the first action
+    main = main_agents(graph)
+    hub = np.where(main >= 0, main, hub)
+    speaker, hearer = _links(graph, talk=False)
+    at = trace[speaker]
+    edges = np.bincount(at, minlength=graph.num_traces)
+    touching = np.bincount(at[(speaker == hub[at]) | (hearer == hub[at])], minlength=graph.num_traces)
+    return hub, (main >= 0) | ((edges == touching) & (edges > 0))
+
+
+def _committees(graph: EventGraph, forest: Forest, member: np.ndarray, hub: np.ndarray) -> np.ndarray:
+    """Traces in which most members but the hub, or the only two members, are in conversation: bool [T]."""
+    speaker, hearer = _links(graph, talk=True)
+    both = member[speaker] & member[hearer]
+    speaker, hearer = speaker[both].astype(np.int64), hearer[both].astype(np.int64)
+    num, trace = graph.num_agents, np.asarray(graph.agent_trace)
+    said = np.unique(speaker * num + hearer)
+    answered = said[np.isin(said, (said % num) * num + said // num)]
+    first, second = answered // num, answered % num
+    members = _per_trace(graph, member)
+    pair = members[trace[first]] == 2
+    counts = pair | ((first != hub[trace[first]]) & (second != hub[trace[first]]))
+    counts &= ~(_spawned(graph, forest, first, second) | _spawned(graph, forest, second, first))
+    talking = np.zeros(num, bool)
+    talking[first[counts]] = True  # a conversation is in the list both ways, so this has both
+    others = members - np.bincount(trace[hub[hub >= 0]], weights=member[hub[hub >= 0]], minlength=graph.num_traces)
+    talkers = _per_trace(graph, talking)
+    return (talkers > 0) & (2 * talkers > others)
+
+
+def _spawned(graph: EventGraph, forest: Forest, above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Whether `above` is an ancestor of `below` in the spawn forest, pair by pair."""
+    parent, current = np.asarray(graph.agent_parent), below.copy()
+    for _ in range(int(forest.depth.max(initial=0))):
+        climb = forest.depth[current] > forest.depth[above]
+        current = np.where(climb, parent[current], current)
+    return (current == above) & (above != below)
+
+
+def _runtime_steps_in(graph: EventGraph, action: np.ndarray) -> np.ndarray:
+    """Traces with a human intervention or a safety event after their first action: bool [T]."""
+    trace = np.asarray(graph.trace_ids)
+    first = np.full(graph.num_traces, graph.num_events)
+    chosen = np.flatnonzero(action)
+    np.minimum.at(first, trace[chosen], chosen)
+    outside = np.isin(np.asarray(graph.event_type), (EventType.HUMAN_INTERVENTION, EventType.SAFETY_EVENT))
+    events = np.flatnonzero(outside & np.asarray(graph.event_mask))
+    found = np.zeros(graph.num_traces, bool)
+    found[trace[events[events > first[trace[events]]]]] = True
+    return found
+
+
+def _same_role_in_one_stage(graph: EventGraph, member: np.ndarray, hub: np.ndarray) -> np.ndarray:
+    """Traces where two members of one role, not the hub, act in one derived stage: bool [T]."""
+    trace = np.asarray(graph.trace_ids)
+    agent = np.asarray(graph.agent_ids)
+    stage = derived_stages(graph, hub)
+    events = np.flatnonzero(
+        np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & member[agent] & (agent != hub[trace])
+    )
+    role = np.asarray(graph.agent_role_ids)[agent[events]]
+    order = np.lexsort((agent[events], role, stage[events], trace[events]))
+    columns = np.stack([trace[events], stage[events], role, agent[events]])[:, order]
+    together = (columns[:3, 1:] == columns[:3, :-1]).all(axis=0) & (columns[3, 1:] != columns[3, :-1])
+    found = np.zeros(graph.num_traces, bool)
+    found[columns[0, 1:][together]] = True
+    return found
+
+
+def _has_all_roles(graph: EventGraph, member: np.ndarray, roles: Sequence[str] | None) -> np.ndarray:
+    """Traces whose members have roles of all three kinds of `ROLE_WORDS`: bool [T]."""
+    if roles is None:
+        return np.zeros(graph.num_traces, bool)
+    real = np.flatnonzero(np.asarray(graph.agent_mask))
+    if len(roles) != len(real):
+        raise CreditError(f"roles has length {len(roles)}; expected {len(real)}, one for each agent instance")
+    words = {role: role.lower() for role in set(roles)}
+    found = np.ones(graph.num_traces, bool)
+    for kind in ROLE_WORDS.values():
+        fits = {role for role, text in words.items() if any(word in text for word in kind)}
+        of_kind = np.zeros(graph.num_agents, bool)
+        of_kind[real] = [role in fits for role in roles]
+        found &= _per_trace(graph, of_kind & member) > 0
+    return found

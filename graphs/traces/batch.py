@@ -1,0 +1,367 @@
+"""Traces: the host side of a batch. Strings, places in files, evidence, and what was refused, beside the arrays.
+
+`assemble` joins the records and parts that readers yield into one `Traces`. Text lives in Arrow tables, one row an
+event, an agent instance or a trace, in the order of the arrays; nothing keeps a Python object per event.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, NoReturn
+
+import jax
+import numpy as np
+import pyarrow as pa
+
+from graphs.errors import CapacityError, CreditError, NothingReadError, Problem, TraceError, expect
+from graphs.event_graph import EventGraph
+from graphs.padding import Sizes, bucket, pad_array
+from graphs.text import counted, excerpt
+from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.part import EVENT_TEXT, Heading, Part, checked_part, first_of_each, present
+from graphs.traces.record import TraceRecord
+from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
+
+__all__ = ["Evidence", "Traces", "assemble"]
+
+
+class Evidence(NamedTuple):
+    """One evidence key as a padded array [E] or [T]; `mask` is True where the log had it, `values` 0 elsewhere."""
+
+    values: np.ndarray
+    mask: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Traces:
+    """A batch of traces: arrays for methods, tables for people.
+
+    Attributes:
+      graph: the padded `EventGraph`, NumPy arrays.
+      reward: float32 [T], the outcome of each trace; NaN where the log has none (such a trace gets no credit and enters
+        no baseline), 0 in padding.
+      evidence: by name, as in `graphs.traces.schema`, and "rewards.CHANNEL", "costs.NAME", "metrics.NAME" per trace.
+      events: Arrow table, a row for each real event: event (id), file, line, offset, time, and the text columns.
+      agents: Arrow table, a row for each agent instance: agent (id), name, role, and the rows of its parent and trace.
+      traces: Arrow table, a row for each trace: trace (id), group (id), format, file, line, topology, system.
+      problems: what was refused or did not fit, and why. A refused trace is not in the batch; kinds such as
+        "unmatched-row" and "foreign-key" concern something smaller than a trace.
+      ignored: files of a folder that were passed over, because their names are not those of logs.
+    """
+
+    graph: EventGraph
+    reward: np.ndarray
+    evidence: Mapping[str, Evidence]
+    events: pa.Table
+    agents: pa.Table
+    traces: pa.Table
+    problems: tuple[Problem, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def sizes(self) -> Sizes:
+        """Real numbers of events, edges, agents and traces."""
+        edges = int(np.sum(self.graph.edge_mask))
+        return Sizes(self.events.num_rows, edges, self.agents.num_rows, self.traces.num_rows)
+
+    def index(self, trace: int | str) -> int:
+        """The row of a trace given by its id, or by its row, which is checked.
+
+        Raises:
+          CreditError: there is none.
+        """
+        expect("trace", trace, (str, int, np.integer), "the id of a trace, or its row")
+        if isinstance(trace, str):
+            rows = np.flatnonzero(np.asarray(self.traces["trace"]) == trace)
+            if len(rows) == 0:
+                raise CreditError(f"trace is {trace!r}; expected the id of one of the {self.traces.num_rows} traces")
+            return int(rows[0])
+        if not 0 <= trace < self.traces.num_rows:
+            raise CreditError(f"trace is {trace}; expected 0 to {self.traces.num_rows - 1}, or the id of a trace")
+        return trace
+
+    def __repr__(self) -> str:
+        n = self.sizes
+        groups = len(set(self.traces["group"].to_pylist()))
+        return (
+            f"Traces({counted(n.traces, 'trace')} in {counted(groups, 'group')}, {counted(n.events, 'event')}, "
+            f"{counted(n.agents, 'agent')}, {counted(len(self.problems), 'problem')})"
+        )
+
+
+def _refuse_as_arrays(*_: object) -> NoReturn:
+    raise CreditError("got Traces where arrays are expected; pass traces.graph and traces.reward to a method")
+
+
+# By this a jitted function takes its arguments apart: a batch in place of its graph is a mistake of the first day.
+jax.tree_util.register_pytree_node(Traces, _refuse_as_arrays, _refuse_as_arrays)
+
+
+def assemble(
+    items: Iterable[TraceRecord | Part | Problem],
+    *,
+    reward: str = "team",
+    to: Sizes | None = None,
+    ignored: Iterable[str] = (),
+    limits: Limits = DEFAULT,
+) -> Traces:
+    """Check records and join them, and parts that were checked, into one batch; a refused trace harms no other.
+
+    Args:
+      items: records, parts, and the problems that readers met, in order.
+      reward: the reward channel that is the outcome.
+      to: sizes to pad to; by default `graphs.padding.bucket` of what was read.
+      ignored: names of files that were passed over.
+      limits: how many events and edges a trace may have.
+
+    Raises:
+      NothingReadError: no trace is usable; carries the problems.
+      CapacityError: the batch does not fit `to`.
+    """
+    problems: list[Problem] = []
+    parts: list[Part] = []
+    seen: dict[str, Heading] = {}
+    for item in items:
+        if isinstance(item, Problem):
+            problems.append(item)
+            continue
+        try:
+            part = checked_part(item, limits) if isinstance(item, TraceRecord) else item
+        except TraceError as error:
+            problems.append(error.problem)
+            continue
+        start = 0
+        for row, heading in enumerate(part.headings):
+            if seen.setdefault(heading.trace_id, heading) is not heading:
+                problems.append(_duplicate(heading, seen[heading.trace_id]))
+                if row > start:
+                    parts.append(part.slice(start, row))
+                start = row + 1
+        if start < len(part.headings):
+            parts.append(part.slice(start, len(part.headings)))
+    if not seen:
+        raise NothingReadError("no trace could be read", tuple(problems))
+    return _join(parts, reward, to, tuple(problems), tuple(ignored))
+
+
+def _duplicate(heading: Heading, first: Heading) -> Problem:
+    expected = f"an id that no other trace has (also {first.file}:{first.line})"
+    trace = heading.trace_id
+    return Problem("duplicate-trace", heading.file, heading.line, "trace_id", excerpt(trace), expected, trace)
+
+
+class _Columns:
+    """The columns of all parts, taken out one after another, so that no more than one of them is held twice."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self._lists = {field.name: [getattr(p, field.name) for p in parts] for field in dataclasses.fields(Part)}
+        parts.clear()
+
+    def pop(self, name: str) -> list[Any]:
+        return self._lists.pop(name)
+
+    def counts(self, name: str) -> np.ndarray:
+        """How much each trace has of an axis, from where it ends in its part: int64 [T]."""
+        return np.concatenate([np.diff(ends, prepend=0) for ends in self.pop(name)])
+
+    def joined(self, name: str, length: int, starts: list[int] | None = None) -> np.ndarray:
+        """An array of all parts, padded with 0, positions or ids moved by `starts` of each part."""
+        columns = self.pop(name)
+        out = np.zeros(length, columns[0].dtype)
+        at = 0
+        for i, column in enumerate(columns):
+            there = out[at : at + len(column)]
+            there[:] = column
+            if starts is not None:
+                there += there.dtype.type(starts[i])
+            at += len(column)
+        return out
+
+    def strings(self, name: str) -> pa.Array:
+        return pa.chunked_array(self.pop(name)).combine_chunks()
+
+
+def _starts(counts: Iterable[int]) -> list[int]:
+    return list(itertools.accumulate(counts, initial=0))
+
+
+def _join(
+    parts: list[Part], channel: str, to: Sizes | None, problems: tuple[Problem, ...], ignored: tuple[str, ...]
+) -> Traces:
+    """One batch of all parts, which are taken apart."""
+    lengths = [len(part.types) for part in parts]
+    event_starts, agent_starts = _starts(lengths), _starts(len(part.parents) for part in parts)
+    turn_starts = _starts(int(part.turns.max()) + 1 for part in parts)
+    headings = [heading for part in parts for heading in part.headings]
+    edges = sum(len(part.senders) for part in parts)
+    n = Sizes(event_starts[-1], edges, agent_starts[-1], len(headings))
+    to = bucket(n) if to is None else to
+    for axis, need, room in zip(Sizes._fields, n, to, strict=True):
+        if need > room:
+            raise CapacityError(axis=axis, need=need, room=room)
+
+    columns = _Columns(parts)
+    columns.pop("edge_ends")
+    rows = np.arange(n.traces, dtype=np.int32)
+    event_counts = columns.counts("event_ends")
+    trace_ids = pad_array(np.repeat(rows, event_counts), to.events)
+    agent_trace = np.repeat(rows, columns.counts("agent_ends"))
+    names, roles = columns.strings("agent_names"), columns.strings("agent_roles")
+    groups = pa.array([heading.group_id for heading in headings], pa.string())
+    times = columns.joined("times", n.events)
+    parents = columns.joined("parents", to.agents, agent_starts)
+    graph = EventGraph(
+        event_type=columns.joined("types", to.events),
+        action_mask=columns.joined("actions", to.events),
+        event_mask=_mask(n.events, to.events),
+        time=pad_array(_seconds(times, trace_ids[: n.events], n.traces), to.events, np.nan),
+        trace_ids=trace_ids,
+        agent_ids=columns.joined("agents", to.events, agent_starts),
+        turn_ids=columns.joined("turns", to.events, turn_starts),
+        senders=columns.joined("senders", to.edges, event_starts),
+        receivers=columns.joined("receivers", to.edges, event_starts),
+        edge_type=columns.joined("edge_types", to.edges),
+        edge_mask=_mask(n.edges, to.edges),
+        agent_name_ids=pad_array(_codes(names), to.agents),
+        agent_role_ids=pad_array(_codes(roles), to.agents),
+        agent_parent=parents,
+        agent_trace=pad_array(agent_trace, to.agents),
+        agent_mask=_mask(n.agents, to.agents),
+        group_ids=pad_array(_codes(groups), to.traces),
+        trace_mask=_mask(n.traces, to.traces),
+    )
+    evidence = _event_evidence(columns.pop("evidence"), lengths, to) | _trace_evidence(headings, to)
+    outcome = evidence.get(f"rewards.{channel}")
+    reward = np.full(n.traces, np.nan, np.float32)
+    if outcome is not None:
+        reward = np.where(outcome.mask, outcome.values, np.nan)[: n.traces].astype(np.float32)
+    files, lines, offsets = _places(columns, event_counts, lengths)
+    text = columns.pop("text")
+    return Traces(
+        graph=graph,
+        reward=pad_array(reward, to.traces),
+        evidence=evidence,
+        events=pa.table(
+            {"event": _text(text, "event", lengths), "file": files, "line": lines, "offset": offsets}
+            | {"time": pa.array(times, from_pandas=True)}
+            | {name: _text(text, name, lengths) for name in ("trusted", *TEXT_COLUMNS)}
+        ),
+        agents=pa.table(
+            {
+                "agent": columns.strings("agent_ids"),
+                "name": names,
+                "role": roles,
+                "parent": parents[: n.agents],
+                "trace": agent_trace,
+            }
+        ),
+        traces=_trace_table(headings, groups),
+        problems=problems,
+        ignored=ignored,
+    )
+
+
+def _mask(real: int, length: int) -> np.ndarray:
+    return np.arange(length) < real
+
+
+def _codes(strings: pa.Array) -> np.ndarray:
+    """Dense ids of strings in order of first appearance, int32."""
+    return strings.dictionary_encode().indices.to_numpy()
+
+
+def _seconds(times: np.ndarray, trace_ids: np.ndarray, traces: int) -> np.ndarray:
+    """Time since the first of the trace, float32; a number beyond float32 becomes the largest there is."""
+    known = np.flatnonzero(np.isfinite(times))
+    first = first_of_each(trace_ids[known], times[known], traces, absent=0.0)
+    largest = np.finfo(np.float32).max
+    return np.clip(times - first[trace_ids], -largest, largest).astype(np.float32)
+
+
+def _places(columns: _Columns, counts: np.ndarray, lengths: list[int]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """File, line and offset of each event: its own, else those of its trace."""
+    headings, places = columns.pop("headings"), columns.pop("places")
+    parts = []
+    at = 0
+    for own, group, n in zip(places, headings, lengths, strict=True):
+        here = counts[at : at + len(group)]
+        at += len(group)
+        parts.append(
+            own
+            or (
+                pa.repeat(group[0].file, n),  # only a part of a single file is without places of its own
+                pa.array(np.repeat(np.array([heading.line for heading in group], np.int32), here)),
+                pa.array(np.repeat(np.array([heading.offset for heading in group], np.int64), here)),
+            )
+        )
+    files, lines, offsets = (pa.chunked_array(chunks).combine_chunks() for chunks in zip(*parts, strict=True))
+    return files, lines, offsets
+
+
+def _text(parts: list[dict[str, pa.Array]], name: str, lengths: list[int]) -> pa.Array:
+    """A column of text of all parts, null where a part has none."""
+    kind = EVENT_TEXT[name]
+    found = [part.pop(name, None) for part in parts]
+    chunks = [pa.nulls(n, kind) if column is None else column for column, n in zip(found, lengths, strict=True)]
+    return pa.chunked_array(chunks, kind).combine_chunks()
+
+
+def _event_evidence(
+    parts: list[dict[str, np.ndarray | pa.Array]], lengths: list[int], to: Sizes
+) -> dict[str, Evidence]:
+    evidence: dict[str, Evidence] = {}
+    for name, kind in ((name, key.kind) for name, key in EVENT_EVIDENCE.items()):
+        found = [part.pop(name, None) for part in parts]
+        if all(column is None for column in found):
+            continue
+        if kind == "id":
+            nulls = (pa.nulls(n, pa.string()) for n in lengths)
+            chunks = [none if column is None else column for column, none in zip(found, nulls, strict=True)]
+            codes = pa.chunked_array(chunks).combine_chunks().dictionary_encode().indices
+            there = codes.is_valid().to_numpy(zero_copy_only=False)
+            evidence[name] = Evidence(
+                pad_array(codes.fill_null(0).to_numpy(), to.events), pad_array(there, to.events, False)
+            )
+            continue
+        values = np.zeros(to.events, np.float32 if kind == "float" else np.int32)
+        mask = np.zeros(to.events, bool)
+        at = 0
+        for column, n in zip(found, lengths, strict=True):
+            if column is not None:
+                mask[at : at + n] = there = present(column)
+                np.copyto(values[at : at + n], column, where=there)
+            at += n
+        evidence[name] = Evidence(values, mask)
+    return evidence
+
+
+def _trace_evidence(headings: list[Heading], to: Sizes) -> dict[str, Evidence]:
+    evidence: dict[str, Evidence] = {}
+    for row, heading in enumerate(headings):
+        own = {name: amount for name, amount in heading.evidence.items() if name in TRACE_EVIDENCE}
+        families = (("rewards.", heading.rewards), ("costs.", heading.costs), ("metrics.", heading.metrics), ("", own))
+        for family, amounts in families:
+            for name, amount in amounts.items():
+                column = evidence.get(family + name)
+                if column is None:
+                    column = evidence[family + name] = Evidence(np.zeros(to.traces), np.zeros(to.traces, bool))
+                column.values[row], column.mask[row] = amount, True
+    return evidence
+
+
+def _trace_table(headings: list[Heading], groups: pa.Array) -> pa.Table:
+    string = pa.string()
+    return pa.table(
+        {
+            "trace": pa.array([heading.trace_id for heading in headings], string),
+            "group": groups,
+            "format": pa.array([heading.format for heading in headings], string),
+            "file": pa.array([heading.file for heading in headings], string),
+            "line": pa.array([heading.line for heading in headings], pa.int32()),
+            "offset": pa.array([heading.offset for heading in headings], pa.int64()),
+            "topology": pa.array([heading.topology or None for heading in headings], string),
+            "system": pa.array([heading.system or None for heading in headings], string),
+        }
+    )

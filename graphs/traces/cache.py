@@ -1,0 +1,338 @@
+"""A cache of what was read: one Parquet file with everything that `graphs.Traces` holds, exactly.
+
+A row is a trace; what its events, edges and agents hold are lists in it. Names of columns begin with their axis. Ids
+are those of the batch, so lists that are joined are the batch's arrays. Problems and ignored files are in the metadata,
+and so are the names of columns that hold nothing of their own and are left out.
+A cache is read by itself: it already has the rewards and groups that were joined when it was made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphs.atomic import atomic_write
+from graphs.errors import CreditError, NothingReadError, Problem
+from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, EventGraph
+from graphs.invariants import InvariantError, validate
+from graphs.padding import Sizes, bucket, pad, pad_array
+from graphs.text import counted, excerpt
+from graphs.traces.batch import Evidence, Traces
+from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
+
+__all__ = ["is_cache", "read_cache", "write_cache"]
+
+KEY = b"orchestration_credit.cache"
+VERSION = 2
+_MAGIC = b"PAR1"
+_EVENTS_A_GROUP = 1 << 18  # rows of the file are written and compressed in groups of about so many events
+
+_ARRAYS = {
+    "events": [name for name in EVENT_FIELDS if name not in ("event_mask", "trace_ids")],
+    "edges": [name for name in EDGE_FIELDS if name != "edge_mask"],
+    "agents": [name for name in AGENT_FIELDS if name not in ("agent_mask", "agent_trace")],
+}
+_TEXTS = [f"events.table.{name}" for name in ("trusted", *TEXT_COLUMNS)]
+_PLACES = {f"events.table.{name}": f"traces.table.{name}" for name in ("file", "line", "offset")}
+_WORDS = [
+    *(f"events.table.{name}" for name in ("file", "from", "to", "tool", "status")),
+    *("events.graph.event_type", "edges.graph.edge_type"),
+]
+"""Columns of a few values, which a dictionary makes shorter; for others it would cost more than it saves."""
+_DTYPES: dict[str, type[np.generic]] = {"time": np.float32, "action_mask": np.bool_}
+
+
+class _Refused(msgspec.Struct):
+    kind: str
+    file: str
+    line: int
+    field: str
+    value: str
+    expected: str
+    trace: str = ""
+
+
+class _About(msgspec.Struct):
+    version: int
+    problems: list[_Refused]
+    ignored: list[str]
+    left_out: list[str] = []
+
+
+def is_cache(path: str | Path) -> bool:
+    """Whether a file is a cache of this library; False also where it cannot be opened."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC and KEY in (pq.read_schema(path).metadata or {})
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def write_cache(traces: Traces, path: str | Path) -> None:
+    """Write a batch to one Parquet file, which appears whole or not at all; equal batches give equal bytes.
+
+    `read_cache` gives back the same arrays, padded to their bucket, evidence, strings, tables and problems.
+
+    Raises:
+      CreditError: the edges or agents of a trace are not contiguous, as those of a reader are.
+      OSError: the file cannot be written.
+    """
+    n = traces.sizes
+    graph = traces.graph
+    trace_of = {
+        "events": np.asarray(graph.trace_ids)[: n.events],
+        "edges": np.asarray(graph.trace_ids)[np.asarray(graph.senders)[: n.edges]],
+        "agents": np.asarray(graph.agent_trace)[: n.agents],
+    }
+    if not np.all(np.asarray(graph.edge_mask)[: n.edges]):
+        raise CreditError("real edges do not come first; expected them as readers leave them")
+    bounds = {}
+    for axis, ids in trace_of.items():
+        if np.any(np.diff(ids) < 0):
+            raise CreditError(f"{axis} of a trace are not contiguous; expected them as readers leave them")
+        bounds[axis] = np.searchsorted(ids, np.arange(n.traces + 1)).astype(np.int32)
+    flat = _flat(traces)
+    left_out = _left_out(flat, pa.array(trace_of["events"]))
+    flat = {name: column for name, column in flat.items() if name not in left_out}
+    refused = [_Refused(**dataclasses.asdict(p)) for p in traces.problems]
+    about = _About(VERSION, refused, list(traces.ignored), left_out)
+    with atomic_write(path) as file:
+        writer: pq.ParquetWriter | None = None
+        try:
+            for start, stop in _groups(bounds["events"]):
+                rows = _rows(flat, bounds, start, stop)
+                if writer is None:
+                    schema = rows.schema.with_metadata({KEY: msgspec.json.encode(about)})
+                    # Chosen for the time of reading: `benchmarks/reading.py`.
+                    words = [f"{name}.list.element" for name in _WORDS]
+                    writer = pq.ParquetWriter(file, schema, compression="lz4", use_dictionary=words)
+                writer.write_table(rows.replace_schema_metadata(writer.schema.metadata))
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def _groups(bounds: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Runs of traces with about `_EVENTS_A_GROUP` events."""
+    start, traces = 0, len(bounds) - 1
+    while start < traces:
+        stop = int(np.searchsorted(bounds, bounds[start] + _EVENTS_A_GROUP))
+        stop = min(max(stop, start + 1), traces)
+        yield start, stop
+        start = stop
+
+
+def _flat(traces: Traces) -> dict[str, pa.Array]:
+    """Every column by name, one entry for each event, edge, agent or trace."""
+    n = traces.sizes
+    real = {"events": n.events, "edges": n.edges, "agents": n.agents}
+    columns: dict[str, pa.Array] = {}
+    for axis, names in _ARRAYS.items():
+        for name in names:
+            columns[f"{axis}.graph.{name}"] = pa.array(np.asarray(getattr(traces.graph, name))[: real[axis]])
+    columns["traces.graph.group_ids"] = pa.array(np.asarray(traces.graph.group_ids)[: n.traces])
+    columns["traces.reward"] = pa.array(np.asarray(traces.reward)[: n.traces])
+    for axis, table in (("events", traces.events), ("agents", traces.agents), ("traces", traces.traces)):
+        for name in table.column_names:
+            if axis != "agents" or name not in ("parent", "trace"):  # those two are arrays of the graph
+                columns[f"{axis}.table.{name}"] = table[name].combine_chunks()
+    for name, (values, mask) in traces.evidence.items():
+        axis, count = ("events", n.events) if name in EVENT_EVIDENCE else ("traces", n.traces)
+        columns[f"{axis}.evidence.{name}"] = pa.array(values[:count], mask=~mask[:count])
+    return columns
+
+
+def _left_out(flat: dict[str, pa.Array], trace_of: pa.Array) -> list[str]:
+    """Columns of events that reading can put back: texts that are null throughout, and places that are the traces'."""
+    texts = [name for name in _TEXTS if flat[name].null_count == len(flat[name])]
+    return texts + [name for name, whole in _PLACES.items() if flat[name].equals(flat[whole].take(trace_of))]
+
+
+def _put_back(columns: dict[str, pa.Array], left_out: list[str], trace_of: pa.Array) -> None:
+    """Add the columns that were left out."""
+    for name in left_out:
+        if name in columns or name not in (*_TEXTS, *_PLACES) or _PLACES.get(name, name) not in (name, *columns):
+            raise _DamagedError(f"column {name!r} cannot have been left out")
+        if name in _PLACES:
+            columns[name] = columns[_PLACES[name]].take(trace_of)
+        else:
+            columns[name] = pa.nulls(len(trace_of), _TABLES["events"][name.removeprefix("events.table.")])
+
+
+def _rows(flat: dict[str, pa.Array], bounds: dict[str, np.ndarray], start: int, stop: int) -> pa.Table:
+    columns = {}
+    for name, values in flat.items():
+        axis = name.partition(".")[0]
+        if axis == "traces":
+            columns[name] = values.slice(start, stop - start)
+        else:
+            here = bounds[axis][start : stop + 1]
+            part = values.slice(here[0], here[-1] - here[0])
+            columns[name] = pa.ListArray.from_arrays(pa.array(here - here[0], pa.int32()), part)
+    return pa.table(columns)
+
+
+def read_cache(path: str | Path, *, reward: str = "team", to: Sizes | None = None, limits: Limits = DEFAULT) -> Traces:
+    """Read a cache that `write_cache` wrote.
+
+    Args:
+      path: the file.
+      reward: the reward channel that is the outcome; where the batch has no such channel, "team" means the outcome that
+        the cache was written with.
+      to: sizes to pad to; by default the bucket of what is there.
+      limits: how large the file may be, packed and unpacked.
+
+    Raises:
+      NothingReadError: it cannot be read, is damaged, or passes the limits; one problem says why.
+      CapacityError: the batch does not fit `to`.
+    """
+
+    def refuse(kind: str, field: str, value: object, expected: str) -> NothingReadError:
+        problem = Problem(kind, str(path), 0, field, excerpt(value), expected)
+        return NothingReadError("no trace could be read", (problem,))
+
+    try:
+        with pq.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            unpacked = max(
+                sum(group.total_byte_size for group in groups),
+                8 * sum(group.column(i).num_values for group in groups for i in range(group.num_columns)),
+            )
+            if unpacked > limits.file_bytes:
+                raise refuse(
+                    "too-large", "file", counted(unpacked, "byte"), f"at most {counted(limits.file_bytes, 'byte')}"
+                )
+            rows = file.read()
+        about = msgspec.json.decode((rows.schema.metadata or {}).get(KEY, b""), type=_About)
+        if about.version != VERSION:
+            raise refuse("unknown-version", "version", about.version, f"version {VERSION}")
+        columns = _joined(rows)
+        return _traces(columns, rows.num_rows, about, reward, to)
+    except (pa.ArrowException, OSError, msgspec.DecodeError, InvariantError, _DamagedError) as error:
+        raise refuse("bad-cache", "content", str(error), "a cache as `credit convert` writes it") from error
+
+
+class _DamagedError(CreditError):
+    """A cache whose columns do not fit together."""
+
+
+def _joined(rows: pa.Table) -> dict[str, pa.Array]:
+    """Columns by name, lists joined; `axis.counts` is the number of entries of each trace."""
+    columns: dict[str, pa.Array] = {}
+    for name in rows.column_names:
+        axis = name.partition(".")[0]
+        column = rows[name]
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies one, too
+        if axis == "traces":
+            columns[name] = column
+            continue
+        if axis not in _ARRAYS or not pa.types.is_list(column.type) or column.null_count:
+            raise _DamagedError(f"column {name!r} is not a list for each trace")
+        counts = np.diff(column.offsets.to_numpy())
+        if not np.array_equal(counts, columns.setdefault(f"{axis}.counts", counts)):
+            raise _DamagedError(f"column {name!r} is longer or shorter than others of {axis}")
+        columns[name] = column.flatten()
+    return columns
+
+
+def _array(columns: dict[str, pa.Array], name: str, dtype: type[np.generic]) -> np.ndarray:
+    column = columns.get(name)
+    if column is None or column.null_count or column.type != pa.from_numpy_dtype(dtype):
+        raise _DamagedError(f"column {name!r} is missing, has nulls or is not {np.dtype(dtype)}")
+    return column.to_numpy(zero_copy_only=False)
+
+
+_TABLES: dict[str, dict[str, pa.DataType]] = {
+    "events": {
+        "event": pa.string(), "file": pa.string(), "line": pa.int32(), "offset": pa.int64(), "time": pa.float64(),
+        "trusted": pa.bool_(), "from": pa.string(), "to": pa.string(), "tool": pa.string(),
+        "content_ref": pa.string(), "status": pa.string(),
+    },
+    "agents": {"agent": pa.string(), "name": pa.string(), "role": pa.string()},
+    "traces": {
+        "trace": pa.string(), "group": pa.string(), "format": pa.string(), "file": pa.string(), "line": pa.int32(),
+        "offset": pa.int64(), "topology": pa.string(), "system": pa.string(),
+    },
+}  # fmt: skip
+
+
+def _table(columns: dict[str, pa.Array], axis: str) -> dict[str, pa.Array]:
+    found = {}
+    for name, kind in _TABLES[axis].items():
+        column = columns.get(f"{axis}.table.{name}")
+        if column is None or column.type != kind:
+            raise _DamagedError(f"column '{axis}.table.{name}' is missing or not {kind}")
+        found[name] = column
+    return found
+
+
+def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: str, to: Sizes | None) -> Traces:
+    arrays = {
+        name: _array(columns, f"{axis}.graph.{name}", _DTYPES.get(name, np.int32))
+        for axis, names in _ARRAYS.items()
+        for name in names
+    }
+    counts = {axis: np.asarray(columns[f"{axis}.counts"]) for axis in _ARRAYS}
+    rows = np.arange(traces, dtype=np.int32)
+    n = Sizes(int(counts["events"].sum()), int(counts["edges"].sum()), int(counts["agents"].sum()), traces)
+    to = bucket(n) if to is None else to
+    agent_trace, trace_ids = np.repeat(rows, counts["agents"]), np.repeat(rows, counts["events"])
+    _put_back(columns, about.left_out, pa.array(trace_ids))
+    graph = EventGraph(
+        event_mask=np.ones(n.events, bool),
+        edge_mask=np.ones(n.edges, bool),
+        agent_mask=np.ones(n.agents, bool),
+        trace_mask=np.ones(traces, bool),
+        trace_ids=trace_ids,
+        agent_trace=agent_trace,
+        group_ids=_array(columns, "traces.graph.group_ids", np.int32),
+        **arrays,
+    )
+    validate(graph)  # before padding, which is right by itself
+    evidence = _evidence(columns, to)
+    outcome = pad_array(_array(columns, "traces.reward", np.float32), to.traces)
+    channel = evidence.get(f"rewards.{reward}")
+    if channel is not None or reward != "team":
+        outcome = np.zeros(to.traces, np.float32)
+        outcome[:traces] = np.nan
+        if channel is not None:
+            outcome[:traces] = np.where(channel.mask, channel.values, np.nan)[:traces].astype(np.float32)
+    tables = {axis: _table(columns, axis) for axis in _TABLES}
+    return Traces(
+        graph=pad(graph, to),
+        reward=outcome,
+        evidence=evidence,
+        events=pa.table(tables["events"]),
+        agents=pa.table(
+            tables["agents"] | {"parent": pa.array(arrays["agent_parent"]), "trace": pa.array(agent_trace)}
+        ),
+        traces=pa.table(tables["traces"]),
+        problems=tuple(Problem(**msgspec.structs.asdict(p)) for p in about.problems),
+        ignored=tuple(about.ignored),
+    )
+
+
+def _evidence(columns: dict[str, pa.Array], to: Sizes) -> dict[str, Evidence]:
+    evidence = {}
+    for column, values in columns.items():
+        axis, kind, name = (*column.split(".", 2), "", "")[:3]
+        if kind != "evidence":
+            continue
+        key = EVENT_EVIDENCE.get(name)
+        if (key is None) != (axis == "traces"):
+            raise _DamagedError(f"column {column!r} is no evidence of {axis}")
+        dtype: type[np.generic] = np.float64 if key is None else np.float32 if key.kind == "float" else np.int32
+        if values.type != pa.from_numpy_dtype(dtype):
+            raise _DamagedError(f"column {column!r} is {values.type}; expected {np.dtype(dtype)}")
+        mask = np.asarray(values.is_valid())
+        room = to.events if axis == "events" else to.traces
+        filled = values.fill_null(0).to_numpy(zero_copy_only=False)
+        evidence[name] = Evidence(pad_array(filled, room), pad_array(mask, room, False))
+    return evidence

@@ -1,0 +1,254 @@
+"""Part of a batch: the columns of some traces, checked, on their way into one `graphs.Traces`.
+
+Readers and `part_of` fill parts; `graphs.traces.batch.assemble` joins them. Positions and ids in a part are its own,
+from 0. Nothing here imports JAX, so that a worker process that reads logs starts fast.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphs.event_types import EdgeType, EventType
+from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.record import Agent, TraceRecord, check
+from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
+
+__all__ = ["EVENT_TEXT", "Heading", "Part", "checked_part", "derive_turns", "first_of_each", "part_of", "present"]
+
+EVENT_TEXT: dict[str, pa.DataType] = {"event": pa.string(), "trusted": pa.bool_()} | {
+    name: pa.string() for name in TEXT_COLUMNS
+}
+"""Columns of text of the events, `event` being the id."""
+
+_ABSENT_COUNT = -1
+
+
+@dataclasses.dataclass(slots=True)
+class Heading:
+    """What a trace has once: ids, its place in a file, and its numbers by name (see `TraceRecord`)."""
+
+    trace_id: str
+    group_id: str
+    file: str
+    line: int
+    offset: int
+    format: str
+    topology: str = ""
+    system: str = ""
+    rewards: dict[str, float] = dataclasses.field(default_factory=dict)
+    costs: dict[str, float] = dataclasses.field(default_factory=dict)
+    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
+    evidence: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Part:
+    """Columns of t traces with e events, k edges and a agent instances, each axis in the order of the traces.
+
+    Attributes:
+      headings: one for each trace.
+      event_ends, edge_ends, agent_ends: int64 [t], where each trace ends on its axis.
+      types, agents, turns, actions, times: per event; types int32 `EventType`, times float64, NaN where absent.
+      senders, receivers, edge_types: int32 per edge.
+      agent_ids, agent_names, agent_roles: strings per agent instance; parents: int32, a root is its own.
+      text: `EVENT_TEXT` columns per event; one that is missing is null throughout.
+      evidence: by the names of `graphs.traces.schema.EVENT_EVIDENCE`, per event: float32 with NaN where absent, int32
+        with -1 where absent, or strings with null where absent.
+      places: file, line and offset of each event where they are not the trace's; without it all traces are of one file.
+    """
+
+    headings: list[Heading]
+    event_ends: np.ndarray
+    edge_ends: np.ndarray
+    agent_ends: np.ndarray
+    types: np.ndarray
+    agents: np.ndarray
+    turns: np.ndarray
+    actions: np.ndarray
+    times: np.ndarray
+    senders: np.ndarray
+    receivers: np.ndarray
+    edge_types: np.ndarray
+    agent_ids: pa.Array
+    agent_names: pa.Array
+    agent_roles: pa.Array
+    parents: np.ndarray
+    text: dict[str, pa.Array]
+    evidence: dict[str, np.ndarray | pa.Array]
+    places: tuple[pa.Array, pa.Array, pa.Array] | None = None
+
+    def slice(self, start: int, stop: int) -> Part:
+        """The traces from `start` to before `stop`; arrays are views where their numbers stay the same."""
+        if (start, stop) == (0, len(self.headings)):
+            return self
+        events, edges, agents = (
+            slice(int(ends[start - 1]) if start else 0, int(ends[stop - 1]) if stop else 0)
+            for ends in (self.event_ends, self.edge_ends, self.agent_ends)
+        )
+        turns = self.turns[events]
+        return Part(
+            headings=self.headings[start:stop],
+            event_ends=self.event_ends[start:stop] - events.start,
+            edge_ends=self.edge_ends[start:stop] - edges.start,
+            agent_ends=self.agent_ends[start:stop] - agents.start,
+            types=self.types[events],
+            agents=self.agents[events] - np.int32(agents.start),
+            turns=turns - turns[:1],  # numbered by first event, so the first has the least
+            actions=self.actions[events],
+            times=self.times[events],
+            senders=self.senders[edges] - np.int32(events.start),
+            receivers=self.receivers[edges] - np.int32(events.start),
+            edge_types=self.edge_types[edges],
+            agent_ids=self.agent_ids[agents],
+            agent_names=self.agent_names[agents],
+            agent_roles=self.agent_roles[agents],
+            parents=self.parents[agents] - np.int32(agents.start),
+            text={name: column[events] for name, column in self.text.items()},
+            evidence={name: column[events] for name, column in self.evidence.items() if present(column[events]).any()},
+            places=None if self.places is None else tuple(column[events] for column in self.places),
+        )
+
+
+def present(column: np.ndarray | pa.Array) -> np.ndarray:
+    """Where a column of evidence has something."""
+    if isinstance(column, np.ndarray):
+        return ~np.isnan(column) if column.dtype == np.float32 else column != _ABSENT_COUNT
+    return column.is_valid().to_numpy(zero_copy_only=False)
+
+
+def checked_part(record: TraceRecord, limits: Limits = DEFAULT) -> Part:
+    """A record as a part of one trace, once it is checked.
+
+    Raises:
+      TraceError: as `graphs.traces.record.check`, and "too-many" for more events or edges than the limits.
+    """
+    for field, found, most in (
+        ("events", len(record.ids), limits.events),
+        ("edges", len(record.senders), limits.edges),
+    ):
+        if found > most:
+            record.refuse("too-many", field, found, f"at most {most} {field} in a trace")
+    return part_of(check(record))
+
+
+def part_of(record: TraceRecord) -> Part:
+    """A checked record (`graphs.traces.record.check`) as a part of one trace.
+
+    Instances without an entry in `instances` follow those that have one, in the order of their events. A missing name
+    is the instance's id, a missing role its name.
+    """
+    n, k = len(record.ids), len(record.senders)
+    instances = dict(record.instances)
+    for agent_id in dict.fromkeys(record.agents):
+        if agent_id not in instances:
+            instances[agent_id] = Agent()
+    index = {agent_id: i for i, agent_id in enumerate(instances)}
+    agents = np.fromiter(map(index.__getitem__, record.agents), np.int32, n)
+    senders, receivers = np.array(record.senders, np.int32), np.array(record.receivers, np.int32)
+    types, edge_types = np.array(record.types, np.int32), np.array(record.edge_types, np.int32)
+    if record.turns:
+        labels: dict[str, int] = {}
+        pairs = (f"{agent}\0{turn}" for agent, turn in zip(record.agents, record.turns, strict=True))
+        turns = np.fromiter((labels.setdefault(pair, len(labels)) for pair in pairs), np.int32, n)
+    else:
+        turns = derive_turns(types, agents, senders, receivers, edge_types)
+    text = {"event": pa.array(record.ids, pa.string())}
+    for name in EVENT_TEXT.keys() & record.columns.keys():
+        if record.columns[name]:
+            text[name] = pa.array(_filled(record.columns[name], n), EVENT_TEXT[name])
+    places = None
+    if record.files or set(record.lines) != {record.line} or set(record.offsets) != {record.offset}:
+        files = pa.array(record.files or [record.file] * n, pa.string())
+        places = (files, pa.array(record.lines, pa.int32()), pa.array(record.offsets, pa.int64()))
+    return Part(
+        headings=[
+            Heading(
+                record.trace_id,
+                record.group_id,
+                record.file,
+                record.line,
+                record.offset,
+                record.format,
+                record.topology,
+                record.system,
+                record.rewards,
+                record.costs,
+                record.metrics,
+                record.evidence,
+            )
+        ],
+        event_ends=np.array([n]),
+        edge_ends=np.array([k]),
+        agent_ends=np.array([len(instances)]),
+        types=types,
+        agents=agents,
+        turns=turns,
+        actions=np.array(record.actions, bool),
+        times=np.array(record.times, np.float64),
+        senders=senders,
+        receivers=receivers,
+        edge_types=edge_types,
+        agent_ids=pa.array(list(instances), pa.string()),
+        agent_names=pa.array([agent.name or name for name, agent in instances.items()], pa.string()),
+        agent_roles=pa.array([agent.role or agent.name or name for name, agent in instances.items()], pa.string()),
+        parents=np.array([index[agent.parent or name] for name, agent in instances.items()], np.int32),
+        text=text,
+        evidence={
+            name: _evidence(key.kind, _filled(record.columns[name], n))
+            for name, key in EVENT_EVIDENCE.items()
+            if record.columns.get(name)
+        },
+        places=places,
+    )
+
+
+def _filled(column: list[Any], n: int) -> list[Any]:
+    return column if len(column) == n else column + [None] * (n - len(column))
+
+
+def _evidence(kind: str, column: list[Any]) -> np.ndarray | pa.Array:
+    if kind == "id":
+        return pa.array([None if value is None else str(value) for value in column], pa.string())
+    values = np.array(column, np.float64)  # None becomes NaN
+    known = np.isfinite(values)
+    if kind == "count":
+        return np.where(known, values, _ABSENT_COUNT).astype(np.int32)
+    return np.where(known, values, np.nan).astype(np.float32)
+
+
+def first_of_each(ids: np.ndarray, values: np.ndarray, count: int, absent: float = -1) -> np.ndarray:
+    """For each id in [0, count) the first of the `values` that stand beside it; `absent` for an id not among `ids`."""
+    first = np.full(count, absent, np.result_type(values.dtype, np.int64))
+    first[ids[::-1]] = values[::-1]  # of several assignments to one place the last counts
+    return first
+
+
+def derive_turns(
+    types: np.ndarray, agents: np.ndarray, senders: np.ndarray, receivers: np.ndarray, edge_type: np.ndarray
+) -> np.ndarray:
+    """Turn of each event, int32 [e], dense from 0, numbered by first event; agent instances are those of all traces.
+
+    An agent's turn begins with its first event, with an event that another agent's event led to (it was activated), and
+    after it returned (it had handed over). Edges that only tell time activate nobody.
+    """
+    n = len(types)
+    if n == 0:
+        return np.zeros(0, np.int32)
+    activated = np.zeros(n, bool)
+    activated[receivers[(agents[senders] != agents[receivers]) & (edge_type != EdgeType.TEMPORAL)]] = True
+    few = agents.max() <= np.iinfo(np.uint16).max  # NumPy sorts 16 bits by radix
+    order = np.argsort(agents.astype(np.uint16) if few else agents, kind="stable")
+    mine = agents[order]
+    begins = np.ones(n, bool)
+    begins[1:] = (mine[1:] != mine[:-1]) | activated[order[1:]] | (types[order[:-1]] == EventType.RETURN)
+    is_first = np.empty(n, bool)
+    is_first[order] = begins
+    number = np.cumsum(is_first, dtype=np.int32) - np.int32(1)  # right at the first event of each turn
+    starts = np.flatnonzero(begins)
+    turns = np.empty(n, np.int32)
+    turns[order] = np.repeat(number[order[starts]], np.diff(starts, append=n))
+    return turns

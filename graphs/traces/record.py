@@ -1,0 +1,329 @@
+"""One trace as a reader found it: columns in log order, before checks and before it joins a batch.
+
+Readers fill a `TraceRecord` and yield it; they do not build graphs. What every format must obey (unique ids, edges that
+exist, no cycle, agents spawned before they act, a finite reward) is checked here, once, by `check`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from graphs.errors import Problem, TraceError
+from graphs.event_types import EdgeType, EventType
+from graphs.text import excerpt
+from graphs.traces.schema import EVENT_EVIDENCE
+
+__all__ = ["FLOAT_RANGE", "LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check", "reward_problem"]
+
+LARGEST_FLOAT = 3.4028234663852886e38
+"""Beyond it a number is no float32."""
+
+LARGEST_COUNT = 2**31 - 1
+"""Beyond it a number is no int32."""
+
+FLOAT_RANGE = f"a number between -{LARGEST_FLOAT:.1e} and {LARGEST_FLOAT:.1e}"
+
+
+@dataclasses.dataclass(slots=True)
+class Agent:
+    """An agent instance of one trace: its name and role (shared across traces) and the instance that spawned it."""
+
+    name: str = ""
+    role: str = ""
+    parent: str = ""
+
+
+@dataclasses.dataclass(slots=True)
+class TraceRecord:
+    """Columns of one trace; all event lists have one entry an event, edges refer to events by position.
+
+    Attributes:
+      trace_id, group_id: ids of the trace and of its task.
+      file, line, offset: where the trace starts (line 1-based, 0 where the format has none; offset in bytes of the
+        decompressed file).
+      ids, types, agents, actions, times, lines, offsets: per event; `agents` holds instance ids, unique within the
+        trace; `times` NaN where absent; `lines`, `offsets` tell where the event's record starts.
+      files: per event, for the formats that spread a trace over several files; empty where all are in `file`.
+      columns: optional per-event columns, evidence (`graphs.traces.schema.EVENT_EVIDENCE`) and text
+        (`graphs.traces.schema.TEXT_COLUMNS`), each a list no longer than `ids`; None where absent.
+      turns: per event, a label of its turn within the trace; empty to have turns derived.
+      senders, receivers, edge_types: per edge.
+      instances: what is known of each agent instance.
+      rewards: reward channels by name; "team" is the outcome unless the user says otherwise.
+      evidence: per-trace evidence (`graphs.traces.schema.TRACE_EVIDENCE`).
+    """
+
+    trace_id: str
+    group_id: str
+    file: str
+    line: int = 0
+    offset: int = 0
+    format: str = ""
+    ids: list[str] = dataclasses.field(default_factory=list)
+    types: list[int] = dataclasses.field(default_factory=list)
+    agents: list[str] = dataclasses.field(default_factory=list)
+    actions: list[bool] = dataclasses.field(default_factory=list)
+    times: list[float] = dataclasses.field(default_factory=list)
+    lines: list[int] = dataclasses.field(default_factory=list)
+    offsets: list[int] = dataclasses.field(default_factory=list)
+    files: list[str] = dataclasses.field(default_factory=list)
+    columns: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
+    turns: list[Any] = dataclasses.field(default_factory=list)
+    senders: list[int] = dataclasses.field(default_factory=list)
+    receivers: list[int] = dataclasses.field(default_factory=list)
+    edge_types: list[int] = dataclasses.field(default_factory=list)
+    instances: dict[str, Agent] = dataclasses.field(default_factory=dict)
+    rewards: dict[str, float] = dataclasses.field(default_factory=dict)
+    evidence: dict[str, float] = dataclasses.field(default_factory=dict)
+    costs: dict[str, float] = dataclasses.field(default_factory=dict)
+    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
+    topology: str = ""
+    system: str = ""
+
+    def event(
+        self,
+        event_id: str,
+        event_type: EventType,
+        agent: str,
+        *,
+        action: bool,
+        time: float = math.nan,
+        line: int = 0,
+        offset: int = 0,
+        **columns: Any,
+    ) -> int:
+        """Append an event and return its position; `columns` are evidence and text by name, None where absent.
+
+        `from` is a Python keyword: pass it as `**{"from": ...}`.
+        """
+        position = len(self.ids)
+        self.ids.append(event_id)
+        self.types.append(int(event_type))
+        self.agents.append(agent)
+        self.actions.append(action)
+        self.times.append(time)
+        self.lines.append(line)
+        self.offsets.append(offset)
+        for name, value in columns.items():
+            if value is not None:
+                column = self.columns.setdefault(name, [])
+                column.extend([None] * (position - len(column)))
+                column.append(value)
+        return position
+
+    def edge(self, sender: int, receiver: int, edge_type: EdgeType) -> None:
+        """Append an edge between two events given by position."""
+        self.senders.append(sender)
+        self.receivers.append(receiver)
+        self.edge_types.append(int(edge_type))
+
+    def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:
+        """Raise a `TraceError` that points at this trace, or at one of its events."""
+        file, line = self.file, self.line
+        if position is not None and position < len(self.lines):
+            line = self.lines[position]
+            file = self.files[position] if self.files else file
+        raise TraceError(Problem(kind, file, line, field, excerpt(value), expected, self.trace_id))
+
+
+def check(record: TraceRecord) -> TraceRecord:
+    """The record with every edge running forward, or a `TraceError` that names what is wrong.
+
+    Where an edge runs against log order but there is no cycle, events are put into the topological order that stays
+    closest to the log (the earliest ready event first); else the record comes back as it was. Work is proportional to
+    the length of the trace, times its logarithm where events must be reordered.
+
+    Raises:
+      TraceError: kinds "empty-trace", "empty-id", "duplicate-id", "self-edge", "cycle", "use-before-spawn",
+        "agent-cycle", "unknown-parent", "non-finite-reward", "out-of-range".
+    """
+    if not record.ids:
+        record.refuse("empty-trace", "events", [], "at least one event")
+    _check_ids(record)
+    _check_numbers(record)
+    if np.any(np.array(record.senders, np.int64) >= np.array(record.receivers, np.int64)):
+        record = _reorder(record, _topological_order(record))
+    _check_agents(record)
+    _check_spawns(record)
+    return record
+
+
+def _check_ids(record: TraceRecord) -> None:
+    for field, value in (("trace_id", record.trace_id), ("group_id", record.group_id)):
+        if not value:
+            record.refuse("empty-id", field, value, "a non-empty string")
+    for name, values in (("id", record.ids), ("agent", record.agents)):
+        if "" in values:
+            position = values.index("")
+            record.refuse("empty-id", f"events[{position}].{name}", "", "a non-empty string", position)
+    if "" in record.instances:
+        record.refuse("empty-id", "agents", "", "agents with non-empty ids")
+    if len(set(record.ids)) == len(record.ids):
+        return
+    seen: dict[str, int] = {}
+    for position, event_id in enumerate(record.ids):
+        if event_id in seen:
+            expected = f"an id that no other event of the trace has (also event {seen[event_id]})"
+            record.refuse("duplicate-id", f"events[{position}].id", event_id, expected, position)
+        seen[event_id] = position
+
+
+class _Rewarded(Protocol):
+    trace_id: str
+    file: str
+    line: int
+    rewards: dict[str, float]
+
+
+def reward_problem(trace: _Rewarded) -> Problem | None:
+    """What is wrong with the rewards of a trace, if anything: one is not finite, or no float32."""
+    for channel, amount in trace.rewards.items():
+        if not abs(amount) <= LARGEST_FLOAT:
+            finite = math.isfinite(amount)
+            kind, expected = ("out-of-range", FLOAT_RANGE) if finite else ("non-finite-reward", "a finite number")
+            return Problem(
+                kind, trace.file, trace.line, f"rewards.{channel}", excerpt(amount), expected, trace.trace_id
+            )
+    return None
+
+
+def _check_numbers(record: TraceRecord) -> None:
+    """Rewards are finite, and every number fits the array that it will stand in."""
+    problem = reward_problem(record)
+    if problem is not None:
+        raise TraceError(problem)
+    event_rewards = record.columns.get("event_reward", [])
+    for position, amount in enumerate(event_rewards if not _all_within(event_rewards, -math.inf, math.inf) else ()):
+        if amount is not None and not math.isfinite(amount):
+            record.refuse("non-finite-reward", f"events[{position}].event_reward", amount, "a finite number", position)
+    for name, key in EVENT_EVIDENCE.items():
+        column = record.columns.get(name)
+        if not column or key.kind == "id":
+            continue
+        low, high = (0.0, LARGEST_COUNT) if key.kind == "count" else (-LARGEST_FLOAT, LARGEST_FLOAT)
+        if _all_within(column, low, high):
+            continue
+        expected = f"a count, at most {LARGEST_COUNT}" if key.kind == "count" else FLOAT_RANGE
+        for position, amount in enumerate(column):
+            if amount is not None and not low <= amount <= high and math.isfinite(amount):
+                record.refuse("out-of-range", f"events[{position}].{name}", amount, expected, position)
+
+
+def _all_within(column: list[Any], low: float, high: float) -> bool:
+    """Whether all numbers of a column certainly lie in a range and are finite; False means: look at each."""
+    numbers = [amount for amount in column if amount is not None] if None in column else column
+    try:
+        values = np.array(numbers, np.float64)
+    except (OverflowError, TypeError, ValueError):
+        return False
+    return bool(np.all((values >= low) & (values <= high) & np.isfinite(values)))
+
+
+def _check_agents(record: TraceRecord) -> None:
+    """Each parent exists, and the spawn forest has no cycle."""
+    instances = record.instances
+    for name, agent in instances.items():
+        if agent.parent and agent.parent not in instances:
+            expected = "the id of an agent of this trace"
+            record.refuse("unknown-parent", f"agents.{name}.parent", agent.parent, expected)
+    rooted: set[str] = set()  # agents whose ancestors are known to end at a root
+    for name in instances:
+        path: list[str] = []
+        walked: set[str] = set()
+        current = name
+        while current not in rooted:
+            path.append(current)
+            walked.add(current)
+            parent = instances[current].parent
+            if not parent or parent == current:
+                break
+            if parent in walked:
+                expected = "a spawn forest without cycles"
+                record.refuse("agent-cycle", f"agents.{parent}.parent", instances[parent].parent, expected)
+            current = parent
+        rooted.update(path)
+
+
+def _check_spawns(record: TraceRecord) -> None:
+    """Nobody acts before the first event that spawns them."""
+    if EventType.SPAWN not in record.types:
+        return
+    first_spawn: dict[str, int] = {}
+    for position, target in enumerate(record.columns.get("to", ())):
+        if target is not None and record.types[position] == EventType.SPAWN:
+            first_spawn.setdefault(target, position)
+    first = dict(zip(reversed(record.agents), range(len(record.agents) - 1, -1, -1), strict=True))
+    early = [(first[agent], agent) for agent, spawn in first_spawn.items() if first.get(agent, spawn) < spawn]
+    if early:
+        position, agent_id = min(early)
+        expected = f"events after its spawn {record.ids[first_spawn[agent_id]]!r}"
+        record.refuse("use-before-spawn", f"events[{position}].agent", agent_id, expected, position)
+
+
+def _topological_order(record: TraceRecord) -> list[int]:
+    n = len(record.ids)
+    waiting, successors = [0] * n, [[] for _ in range(n)]  # type: tuple[list[int], list[list[int]]]
+    for sender, receiver in zip(record.senders, record.receivers, strict=True):
+        if sender == receiver:
+            record.refuse("self-edge", "edges", record.ids[sender], "two different events", sender)
+        successors[sender].append(receiver)
+        waiting[receiver] += 1
+    ready = [i for i in range(n) if waiting[i] == 0]
+    order: list[int] = []
+    while ready:
+        current = heapq.heappop(ready)
+        order.append(current)
+        for receiver in successors[current]:
+            waiting[receiver] -= 1
+            if waiting[receiver] == 0:
+                heapq.heappush(ready, receiver)
+    if len(order) < n:
+        cycle = _find_cycle(successors, {i for i in range(n) if waiting[i] > 0})
+        names = " -> ".join(record.ids[i] for i in cycle)
+        record.refuse("cycle", "edges", names, "edges without a cycle", cycle[0])
+    return order
+
+
+def _find_cycle(successors: list[list[int]], stuck: set[int]) -> list[int]:
+    """A cycle among the events that a topological sort could not place."""
+    sources: dict[int, int] = {}
+    for sender in stuck:
+        for receiver in successors[sender]:
+            if receiver in stuck:
+                sources[receiver] = sender  # every stuck event has a stuck cause: walk causes until one repeats
+    path, seen = [min(stuck)], {min(stuck)}
+    while sources[path[-1]] not in seen:
+        path.append(sources[path[-1]])
+        seen.add(path[-1])
+    start = path.index(sources[path[-1]])
+    return [path[start], *reversed(path[start:])]
+
+
+def _reorder(record: TraceRecord, order: list[int]) -> TraceRecord:
+    """The record with its events in `order`, edges following."""
+    n = len(order)
+    place = [0] * n
+    for new, old in enumerate(order):
+        place[old] = new
+
+    def sorted_column(column: list[Any]) -> list[Any]:
+        padded = column + [None] * (n - len(column))
+        return [padded[i] for i in order]
+
+    per_event: dict[str, Any] = {
+        name: sorted_column(getattr(record, name))
+        for name in ("ids", "types", "agents", "actions", "times", "lines", "offsets", "files", "turns")
+        if getattr(record, name)
+    }
+    return dataclasses.replace(
+        record,
+        **per_event,
+        columns={name: sorted_column(column) for name, column in record.columns.items()},
+        senders=[place[i] for i in record.senders],
+        receivers=[place[i] for i in record.receivers],
+    )

@@ -1,0 +1,169 @@
+"""The optional keys of the trace schema that methods use as evidence: one name in the log, in `Traces.evidence`, and as
+a method's argument.
+
+The survey's schema allows extra keys on events; these are the ones this library understands. Each becomes an array with
+a mask (`graphs.traces.batch.Evidence`), per event [E] or per trace [T]. `docs/data-model.md` explains them; `credit
+schema` prints the JSON Schema.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+__all__ = ["EVENT_EVIDENCE", "SCHEMA_VERSION", "TEXT_COLUMNS", "TRACE_EVIDENCE", "EvidenceKey", "json_schema"]
+
+SCHEMA_VERSION = "1.0"
+"""Version of the extension; a file without `schema_version` is the survey's own form, which stays readable."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EvidenceKey:
+    """What an evidence key holds, and how a user would come to log it.
+
+    `kind`: "float"; "count" (an integer, 0 or more); or "id" (a string that is only ever compared for equality, stored
+    as a dense integer).
+    """
+
+    kind: Literal["float", "count", "id"]
+    meaning: str
+    how_to_log: str
+
+
+EVENT_EVIDENCE: dict[str, EvidenceKey] = {
+    "event_reward": EvidenceKey(
+        "float",
+        "reward that arrives at this event: a step penalty, a process reward",
+        'add "event_reward": NUMBER to the event; never repeat the outcome there',
+    ),
+    "value": EvidenceKey(
+        "float",
+        "value estimate of the state before the event",
+        'add "value": NUMBER to the event when a critic scored the prefix',
+    ),
+    "log_prob": EvidenceKey(
+        "float",
+        "log-probability of the action under the policy that acted",
+        'add "log_prob": NUMBER: the sum of the sampled tokens\' log-probabilities',
+    ),
+    "propensity": EvidenceKey(
+        "float",
+        "probability with which the policy chose this action among its alternatives",
+        'add "propensity": NUMBER in (0, 1) to the event that decides',
+    ),
+    "context": EvidenceKey(
+        "id",
+        "the frozen context the action was sampled in; equal contexts make siblings",
+        'add "context": STRING, a hash of the exact prompt the action was sampled from',
+    ),
+    "sibling_parent": EvidenceKey(
+        "id",
+        "the node of a replay tree that alternatives branch from",
+        'add "sibling_parent": STRING, the id of the event that was replayed',
+    ),
+    "node": EvidenceKey(
+        "id",
+        "the alternative that was chosen in a context; events with one node are replays of one choice",
+        'add "node": STRING, the same in every trace that was continued from this very action',
+    ),
+    "q_value": EvidenceKey(
+        "float",
+        "a critic's value of the action in its context",
+        'add "q_value": NUMBER when a critic scored the prefix together with the action',
+    ),
+    "target_propensity": EvidenceKey(
+        "float",
+        "probability with which the target policy would have chosen this action",
+        'add "target_propensity": NUMBER beside "propensity", from the policy that is to be judged',
+    ),
+    "target_support": EvidenceKey(
+        "float",
+        "the target policy's mass on the alternatives that the policy that acted could choose",
+        'add "target_support": 1 where the policy that acted sampled without truncation, else the mass it left',
+    ),
+    "target_value": EvidenceKey(
+        "float",
+        "mean of the critic's q_value over all alternatives under the target policy",
+        'add "target_value": NUMBER beside "q_value", from the same critic',
+    ),
+    "completion": EvidenceKey(
+        "id",
+        "what the agent contributed to a joint turn that was made of all combinations",
+        'add "completion": STRING, the same in every joint turn that contains this completion',
+    ),
+    "anchor": EvidenceKey(
+        "id",
+        "the observation that the action answered; equal anchors of a task are compared",
+        'add "anchor": STRING, a hash of the observation the agent acted on',
+    ),
+    "env_step": EvidenceKey(
+        "count",
+        "step of the environment; actions of several agents may share one",
+        'add "env_step": COUNT, the index of the environment step, to every action',
+    ),
+    "env_reward": EvidenceKey(
+        "float",
+        "reward of the whole environment step, repeated at its actions; enters no return of a trace",
+        'add "env_reward": NUMBER to every action of the environment step',
+    ),
+    "format_score": EvidenceKey(
+        "float",
+        "format score of what an agent instance wrote, one number for each instance",
+        'add "format_score": NUMBER to an event of the instance, say its last',
+    ),
+    "counterfactual_reward": EvidenceKey(
+        "float",
+        "return of the trace with this one decision replaced by a fixed action and everything after it run again",
+        'add "counterfactual_reward": NUMBER to the event that decides, event rewards included, from such a run',
+    ),
+    "block": EvidenceKey(
+        "id",
+        "the trainer's block that a sub-agent's trajectory fell into",
+        'add "block": STRING to the events of the sub-agent, equal for what was normalised together',
+    ),
+    "tokens": EvidenceKey(
+        "count",
+        "tokens that the action generated, counted once",
+        'add "tokens": COUNT of output tokens to the model call',
+    ),
+    "input_tokens": EvidenceKey(
+        "count",
+        "tokens that the model call read",
+        'add "input_tokens": COUNT to the model call',
+    ),
+    "stage": EvidenceKey(
+        "count",
+        "stage of a staged execution (one main step and the sub-agents it runs in parallel)",
+        'add "stage": COUNT, the index of the stage, to every event',
+    ),
+    "blamed": EvidenceKey(
+        "float",
+        "1 at the step that people blame for the failure, else 0; for evaluation only",
+        'add "blamed": 1 to that event and "blamed": 0 to the others',
+    ),
+    "blamed_agent": EvidenceKey(
+        "float",
+        "1 at the events of the agent that people blame for the failure, else 0; for evaluation only",
+        'add "blamed_agent": 1 to the events of that agent and "blamed_agent": 0 to the others',
+    ),
+}
+
+TRACE_EVIDENCE: dict[str, EvidenceKey] = {
+    "greedy_reward": EvidenceKey(
+        "float",
+        "reward of a separate greedy run on the same task (ReMax)",
+        'add "greedy_reward": NUMBER to the trace\'s "evidence" object',
+    ),
+}
+
+TEXT_COLUMNS = ("from", "to", "tool", "content_ref", "status")
+"""Strings of an event that are kept for people to read; no method sees them."""
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a trace in the native format, extension included."""
+    path = Path(__file__).parent / "schemas" / "orchestration-trace.schema.json"
+    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return schema

@@ -1,0 +1,1 @@
+"""Micro-orchestrations: teams small enough to enumerate every trace."""

@@ -1,0 +1,1 @@
+"""A lead with a plan and its workers: later choices depend on earlier ones."""

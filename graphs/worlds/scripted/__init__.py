@@ -1,0 +1,1 @@
+"""Teams that follow a script: six forms of team, any size, true increments known."""

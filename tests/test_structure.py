@@ -1,0 +1,110 @@
+"""The layout of the library: imports run downwards without circles, folders stay small, names are told apart."""
+
+from __future__ import annotations
+
+import ast
+import collections
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("graphs", "estimators", "credit")
+LARGEST_FOLDER = 15
+
+
+def module_name(file: Path) -> str:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(file): file for layer in LAYERS for file in sorted((ROOT / layer).rglob("*.py"))}
+
+
+def imported(file: Path) -> set[str]:
+    """Modules of this library that a file imports, anywhere in it: at the top, in functions, for type checkers."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            submodules = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {name for name in submodules if name in MODULES}
+            names |= {node.module} if any(name not in MODULES for name in submodules) else set()
+    return names & MODULES.keys()
+
+
+IMPORTS = {name: imported(file) for name, file in MODULES.items()}
+
+
+def test_no_import_is_relative() -> None:
+    for name, file in MODULES.items():
+        tree = ast.parse(file.read_text())
+        relative = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+        assert not relative, f"{name} imports relatively in lines {relative}"
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_packages_import_downwards_only(package: str) -> None:
+    allowed = LAYERS[: LAYERS.index(package) + 1]
+    for name, targets in IMPORTS.items():
+        if name.split(".")[0] == package:
+            upwards = {target for target in targets if target.split(".")[0] not in allowed}
+            assert not upwards, f"{name} imports {sorted(upwards)}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """A package's `__init__` that gathers the names of its own modules is above them, so it closes no circle."""
+    graph = nx.DiGraph((name, target) for name, targets in IMPORTS.items() for target in targets)
+    circles = [sorted(part) for part in nx.strongly_connected_components(graph) if len(part) > 1]
+    assert not circles, circles
+
+
+def test_folders_of_a_package_import_each_other_one_way_only() -> None:
+    """Two folders beside each other that import each other are one topic in two places."""
+    edges: set[tuple[str, str]] = set()
+    for name, targets in IMPORTS.items():
+        for target in targets:
+            one, other = name.split("."), target.split(".")
+            shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+            if shared is None or shared == 0:
+                continue
+            pair = ".".join(one[: shared + 1]), ".".join(other[: shared + 1])
+            if all(MODULES[part].name == "__init__.py" for part in pair):
+                edges.add(pair)
+    circles = [sorted(part) for part in nx.strongly_connected_components(nx.DiGraph(edges)) if len(part) > 1]
+    assert not circles, circles
+
+
+def test_no_folder_holds_more_modules_than_a_reader_can_keep_in_mind() -> None:
+    held = collections.Counter(file.parent for file in MODULES.values() if file.name != "__init__.py")
+    large = {str(folder.relative_to(ROOT)): count for folder, count in held.items() if count > LARGEST_FOLDER}
+    assert not large
+
+
+# Files of one log format, and commands of the command line, carry the plain name of their part: `events`, `compose`.
+OWN_NAMES = ("graphs.readers.", "graphs.writers.", "credit.cli.")
+
+
+def test_no_two_modules_have_one_name() -> None:
+    at: dict[str, list[str]] = collections.defaultdict(list)
+    for name, file in MODULES.items():
+        if file.name != "__init__.py" and not name.startswith(OWN_NAMES):
+            at[name.split(".")[-1]].append(name)
+    same = {leaf: names for leaf, names in at.items() if len(names) > 1}
+    assert not same
+
+
+def test_no_module_is_shadowed_by_a_name_of_its_package() -> None:
+    for name, file in MODULES.items():
+        if file.name != "__init__.py":
+            continue
+        submodules = {other.rpartition(".")[2] for other in MODULES if other.rpartition(".")[0] == name}
+        bound: set[str] = set()
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ImportFrom):
+                bound |= {a.asname or a.name for a in node.names if f"{node.module}.{a.name}" not in MODULES}
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                bound.add(node.name)
+        assert not submodules & bound, f"{name}: {sorted(submodules & bound)} are both modules and names"
