@@ -23,7 +23,6 @@ from credit.cli.advantages.assign import assign
 from credit.cli.advantages.fit import fit
 from credit.cli.benchmarks.bench_group import bench
 from credit.cli.benchmarks.demo import demo
-from credit.cli.completion import completion
 from credit.cli.composition.audit import audit
 from credit.cli.composition.compose import compose
 from credit.cli.composition.explain import explain
@@ -32,6 +31,7 @@ from credit.cli.logs.schema import schema
 from credit.cli.logs.show import show
 from credit.cli.logs.validate import validate
 from credit.cli.shared.reading import REFUSED
+from credit.cli.shell_completion import completion
 from credit.cli.trust.choose import choose
 from credit.cli.trust.compare import compare
 from credit.cli.trust.list_methods import methods
