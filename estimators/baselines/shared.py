@@ -91,6 +91,12 @@ def rloo(
     A_i = R_i − (Σ_j R_j − R_i) / (n − 1). Unbiased for the policy gradient: the baseline does not depend on trace i.
 
     Args and returns as in `grpo`. Reference: Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.rloo(graph, reward).advantage).tolist()
+      [1.0, -0.5, -0.5]
     """
     return group_relative(
         graph, reward, event_reward=event_reward, baseline="leave_one_out", singleton=singleton, source="rloo"
