@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, key_ids, unit_ids
 from graphs.segment import (
@@ -164,6 +165,7 @@ def _fit(ids: jax.Array, room: int, num: int) -> jax.Array:
         "baseline", "scale", "by", "population", "aggregate", "own_score", "over", "singleton", "source",
     ),
 )  # fmt: skip
+@checked_options
 def group_relative(
     graph: EventGraph,
     reward: Array,

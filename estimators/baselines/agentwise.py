@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Estimand, Reason, finish
 from estimators.group import Population, Singleton, group_relative, members, row_scores, statistics
+from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By
 from graphs.segment import safe_sqrt
@@ -21,6 +22,7 @@ from graphs.segment import safe_sqrt
 __all__ = ["dr_mas", "dr_mas_rloo", "reinforce_pp", "reinforce_pp_baseline"]
 
 
+@checked_options
 def dr_mas(
     graph: EventGraph,
     reward: Array,
@@ -69,6 +71,7 @@ def dr_mas(
     )
 
 
+@checked_options
 def dr_mas_rloo(
     graph: EventGraph,
     reward: Array,
@@ -100,6 +103,7 @@ def dr_mas_rloo(
     )
 
 
+@checked_options
 @jax.jit
 def reinforce_pp(
     graph: EventGraph,
@@ -127,6 +131,7 @@ def reinforce_pp(
     return _whiten(graph, score, jnp.zeros_like(score), rows, tokens, eps, estimand="total", source="reinforce_pp")
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("by", "population"))
 def reinforce_pp_baseline(
     graph: EventGraph,

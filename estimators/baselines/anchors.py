@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.counterfactual.replays import event_ids
 from estimators.group import Population, Singleton, members, row_scores, statistics
+from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, pair_ids
@@ -77,6 +78,7 @@ def step_returns(
     return jnp.where(known, to_go[lead_of], jnp.zeros_like(to_go)), known
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("scale", "by", "population", "singleton"))
 def gigpo(
     graph: EventGraph,

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.counterfactual.replays import event_ids
 from estimators.group import row_scores
+from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
@@ -19,6 +20,7 @@ from graphs.segment import safe_divide, segment_count, segment_first, segment_me
 __all__ = ["maporl"]
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("horizon", "share"))
 def maporl(
     graph: EventGraph,

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.counterfactual.replays import event_ids, replay_tree
 from estimators.group import Over, Singleton, group_relative, members, statistics
+from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, pair_ids
@@ -24,6 +25,7 @@ from graphs.segment import safe_divide, segment_count, segment_first, segment_me
 __all__ = ["c3_magrpo", "magrpo"]
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("baseline", "joint_mode"))
 def magrpo(
     graph: EventGraph,
@@ -195,6 +197,7 @@ def _completions(
     return segment_sum(value[node], mine, n, once), there, rivals, mine, (least == most)[rivals]
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("by", "baseline", "normalise", "over", "singleton"))
 def c3_magrpo(
     graph: EventGraph,

@@ -7,12 +7,14 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, finish
 from estimators.group import members
+from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_count, segment_sum
 
 __all__ = ["moving_average", "moving_average_state", "running_averages"]
 
 
+@checked_options
 @jax.jit
 def moving_average(
     graph: EventGraph,
@@ -54,6 +56,7 @@ def moving_average(
     )
 
 
+@checked_options
 @jax.jit
 def moving_average_state(
     graph: EventGraph,

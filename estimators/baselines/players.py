@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.baselines.moving import running_averages
 from estimators.group import Members, Over, statistics
+from estimators.options import checked_options
 from estimators.sequence.chains import chains, grouped_order
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids, unit_ids
@@ -25,6 +26,7 @@ __all__ = ["marshal", "spiral_rae", "spiral_rae_state"]
 Name = Literal["agent_name", "role_name"]
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("by", "over", "scale"))
 def marshal(
     graph: EventGraph,
@@ -96,6 +98,7 @@ def marshal(
     )
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("by",))
 def spiral_rae(
     graph: EventGraph,
@@ -154,6 +157,7 @@ def spiral_rae(
     )
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("by",))
 def spiral_rae_state(
     graph: EventGraph,

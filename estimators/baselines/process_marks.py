@@ -7,11 +7,13 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, check_event_array, finish
 from estimators.group import group_relative
+from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["foldgrpo"]
 
 
+@checked_options
 @jax.jit
 def foldgrpo(
     graph: EventGraph,

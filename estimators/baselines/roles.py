@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.group import Members, Singleton, group_relative, statistics
+from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
@@ -84,6 +85,7 @@ def instances_normalised(
     )
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("singleton",))
 def mgrpo(
     graph: EventGraph,
@@ -128,6 +130,7 @@ def mgrpo(
     return instances_normalised(graph, reward, score, key, eps=eps, ddof=ddof, singleton=singleton, source="mgrpo")
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("gate",))
 def matpo_reward(
     graph: EventGraph,
@@ -167,6 +170,7 @@ def matpo_reward(
     return jnp.where(complete, accuracy_weight * accuracy + form, jnp.nan)
 
 
+@checked_options
 def matpo(
     graph: EventGraph,
     reward: Array,
@@ -212,6 +216,7 @@ def matpo(
     )
 
 
+@checked_options
 def wideseek_r1(
     graph: EventGraph,
     reward: Array,

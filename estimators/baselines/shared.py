@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_reward, finish
 from estimators.group import Singleton, group_relative, members, statistics
+from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt
 
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 
+@checked_options
 def grpo(
     graph: EventGraph,
     reward: Array,
@@ -69,6 +71,7 @@ def grpo(
     )
 
 
+@checked_options
 def dr_grpo(
     graph: EventGraph, reward: Array, *, event_reward: Array | None = None, singleton: Singleton = "refuse"
 ) -> Credit:
@@ -83,6 +86,7 @@ def dr_grpo(
     )
 
 
+@checked_options
 def rloo(
     graph: EventGraph, reward: Array, *, event_reward: Array | None = None, singleton: Singleton = "refuse"
 ) -> Credit:
@@ -135,6 +139,7 @@ def remax(graph: EventGraph, reward: Array, *, greedy_reward: Array, event_rewar
     )
 
 
+@checked_options
 def reinforce_batch(
     graph: EventGraph, reward: Array, *, event_reward: Array | None = None, singleton: Singleton = "refuse"
 ) -> Credit:
@@ -153,6 +158,7 @@ def reinforce_batch(
     )
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("singleton",))
 def pass_at_k(
     graph: EventGraph,

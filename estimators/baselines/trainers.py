@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from estimators.base import Credit
 from estimators.group import group_relative
+from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 
 __all__ = [
@@ -94,6 +95,7 @@ def openrlhf_group_norm(graph: EventGraph, reward: Array, *, event_reward: Array
     )
 
 
+@checked_options
 def slime_grpo(
     graph: EventGraph, reward: Array, *, event_reward: Array | None = None, uneven_as_one_group: bool = False
 ) -> Credit:

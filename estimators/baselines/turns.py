@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
+from estimators.options import checked_options
 from estimators.sequence.chains import Chains, chains
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
@@ -130,6 +131,7 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     return _finish(graph, t, to_go, baseline, stderr, source="turn_baseline")
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("scale",))
 def mt_grpo(
     graph: EventGraph,

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.counterfactual.replays import ReplayTree, replay_tree
+from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import (
     safe_divide,
@@ -29,6 +30,7 @@ __all__ = ["Variant", "c3"]
 Variant = Literal["reward_only", "value_only", "value_assisted"]
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("variant", "baseline", "own_outcome", "normalise"))
 def c3(
     graph: EventGraph,

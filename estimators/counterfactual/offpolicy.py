@@ -16,6 +16,7 @@ from jax.scipy.special import ndtri
 
 from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.counterfactual.alternatives import Drawn, Draws, drawn
+from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_mean, segment_sum
 
@@ -65,6 +66,7 @@ class PolicyValue(NamedTuple):
         return self.value - reach, self.value + reach
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("estimator", "draws"))
 def policy_value(
     graph: EventGraph,
@@ -142,6 +144,7 @@ def policy_value(
     )
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("estimator", "draws"))
 def off_policy(
     graph: EventGraph,

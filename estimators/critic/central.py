@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_reward, finish
+from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from estimators.sequence.multistep import gae
 from graphs.event_graph import Array, EventGraph
@@ -21,6 +22,7 @@ from graphs.segment import safe_sqrt, segment_count, segment_mean, segment_sum_s
 __all__ = ["centred_increments", "maac"]
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("kind", "normalise"))
 def maac(
     graph: EventGraph,

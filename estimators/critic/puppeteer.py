@@ -8,12 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
+from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["puppeteer"]
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("max_steps",))
 def puppeteer(
     graph: EventGraph,

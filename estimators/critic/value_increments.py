@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.segment import safe_sqrt
@@ -96,6 +97,7 @@ def prefix_values(graph: EventGraph, after: Array, start: Array) -> PrefixValues
     return PrefixValues(jnp.where(real[None], before, 0), jnp.where(real[None], after, 0))
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("source",))
 def critic_increments(
     graph: EventGraph,

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
+from estimators.options import checked_options
 from estimators.sequence.causal import Walks, walks
 from estimators.sequence.chains import Chains, chains
 from graphs.event_graph import Array, EventGraph
@@ -50,6 +51,7 @@ def _rewards(
     return actions, earned
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("along",))
 def discounted_return(
     graph: EventGraph,
@@ -78,6 +80,7 @@ def discounted_return(
     return _finish(graph, actions, total, zero, zero.astype(bool), how, source="discounted_return")
 
 
+@checked_options
 @functools.partial(jax.jit, static_argnames=("along",))
 def gae(
     graph: EventGraph,
