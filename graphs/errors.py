@@ -17,6 +17,10 @@ __all__ = [
 ]
 
 
+_INFORMATION = frozenset({"no-events"})
+"""Kinds of problems that refuse nothing: a trace in which no agent did anything."""
+
+
 class CreditError(ValueError):
     """Base of every error that this library raises on purpose."""
 
@@ -36,6 +40,11 @@ class Problem:
     value: str
     expected: str
     trace: str = ""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the input was at fault; False for kinds that only say what a log does not hold."""
+        return self.kind not in _INFORMATION
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +226,49 @@ def test_nesting_is_bounded(tmp_path: Path) -> None:
     (tmp_path / "deep.json").write_text(text)
     with pytest.raises(NothingReadError, match="too-deep"):
         read(tmp_path)
+
+
+def test_a_missing_continuation_is_named(tmp_path: Path) -> None:
+    first, problem = items(tmp_path, log=trajectory([USER, acts()], continued_trajectory_ref="more.json"))
+    assert isinstance(first, TraceRecord) and isinstance(problem, Problem)
+    assert (problem.kind, problem.field, problem.value) == (
+        "missing-continuation", "continued_trajectory_ref", "'more.json'",
+    )  # fmt: skip
+    assert problem.is_failure
+
+
+def test_empty_tool_call_ids_are_answered_in_order(tmp_path: Path) -> None:
+    record = only(tmp_path, trajectory([acts("", "", results=[answer(""), answer(None)])]))
+    edges = zip(record.senders, record.receivers, record.edge_types, strict=True)
+    found = {(record.ids[s], record.ids[r]) for s, r, kind in edges if kind == EdgeType.RETURN}
+    assert found == {("1/call-0", "1/result-0"), ("1/call-1", "1/result-1")}
+    assert record.columns["tool"] == [None, "do_", "do_", "do_", "do_"]
+
+
+def chain(folder: Path, count: int, link: Any) -> list[Source]:
+    """Trajectories in files of their own, each of which leads to the next."""
+    sources = []
+    for i in range(count):
+        path = folder / f"t{i}.json"
+        path.write_text(json.dumps(link(i, f"t{i + 1}.json" if i + 1 < count else None)))
+        sources.append(Source(str(path), path))
+    return sources
+
+
+@pytest.mark.parametrize("way", ["continued", "sub-agent"])
+def test_chains_of_trajectories_take_linear_time_and_memory(tmp_path: Path, way: str) -> None:
+    def link(i: int, following: str | None) -> Any:
+        if following is None:
+            return trajectory([acts()], name=f"a{i}")
+        if way == "continued":
+            return trajectory([acts()], name=f"a{i}", continued_trajectory_ref=following)
+        return trajectory([acts("a", results=[answer("a", trajectory_path=following)])], name=f"a{i}")
+
+    sources = chain(tmp_path, 3000, link)
+    begun = time.perf_counter()
+    (record,) = read_atif(sources)
+    assert time.perf_counter() - begun < 10
+    assert isinstance(record, TraceRecord)
+    check(record)
+    assert sum(record.actions) == 3000
+    assert sum(map(len, record.ids)) < 200 * len(record.ids)

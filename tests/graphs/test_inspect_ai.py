@@ -307,3 +307,37 @@ def test_an_archive_without_a_header_is_named(tmp_path: Path) -> None:
 def test_other_archives_are_not_taken(tmp_path: Path) -> None:
     assert not sniff(pack(tmp_path, {"word/document.xml": "x"}).read_bytes())
     assert sniff(io.BytesIO(RECORDED.read_bytes()).read(1 << 16))
+
+
+def test_older_logs_keep_events_in_a_transcript_and_one_score(tmp_path: Path) -> None:
+    """As Inspect migrates them: `EvalSample.migrate_deprecated`, `EvalLog.populate_scorer_name_for_samples`."""
+    old = sample(model(), model())
+    old["transcript"] = {"events": old.pop("events"), "content": {}}
+    old["score"] = old.pop("scores")["match"]
+    for results in ({"scores": [{"name": "includes"}]}, {"scorer": {"name": "includes"}}):
+        value = log(old) | {"results": results}
+        record = only(write(tmp_path, value))
+        assert record.rewards == {"includes": 1.0, "team": 1.0}
+        assert sum(record.actions) == 2
+        start = write(tmp_path, value).read_text()[record.offsets[1] :]
+        assert start.startswith('{"event": "model"')
+    unnamed = only(write(tmp_path, log(old)))
+    assert unnamed.rewards == {"score": 1.0, "team": 1.0}
+    (problem,) = items(write(tmp_path, log(old | {"scores": {"match": {"value": "C"}}})))
+    assert isinstance(problem, Problem) and (problem.kind, problem.field) == ("bad-value", "samples[0].score")
+
+
+def test_a_corrupt_lzma_member_is_named_and_the_others_read(tmp_path: Path) -> None:
+    members = {
+        "header.json": HEADER,
+        "samples/a.json": sample(model(), note="x" * 300),
+        "samples/b.json": sample(model(), epoch=2),
+    }
+    path = pack(tmp_path, members, zipfile.ZIP_LZMA)
+    data = bytearray(path.read_bytes())
+    start = data.index(b"samples/a.json") + len("samples/a.json")
+    data[start + 4 : start + 30] = bytes(reversed(range(200, 226)))
+    path.write_bytes(data)
+    problem, record = items(path)
+    assert isinstance(problem, Problem) and problem.kind == "bad-zip" and problem.field == "samples/a.json"
+    assert isinstance(record, TraceRecord) and record.trace_id == "log/q/2"

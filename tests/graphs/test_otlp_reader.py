@@ -454,3 +454,42 @@ def test_sniff() -> None:
 def test_the_console_dump_of_the_sdk_is_not_otlp(shared_data: Path) -> None:
     (dump,) = (shared_data / "openai_agents_sdk").glob("otel_traces_*.json")
     assert not otlp.sniff(Source("dump", dump).head(1 << 16))
+
+
+def test_the_span_of_a_workflow_is_no_agent(tmp_path: Path) -> None:
+    """OpenInference's instrumentation of the OpenAI Agents SDK makes the run an AGENT without `agent.name`."""
+
+    def kind(name: str, **more: Any) -> dict[str, Any]:
+        return {"openinference.span.kind": name} | {key.replace("__", "."): v for key, v in more.items()}
+
+    spans = [
+        make.span(1, 0, 0, 20, kind("AGENT"), name="Agent workflow"),
+        make.span(2, 1, 0, 9, kind("AGENT", graph__node__id="lead"), name="lead"),
+        make.span(3, 2, 1, 2, kind("LLM")),
+    ]
+    record = read_one(tmp_path, spans)
+    assert [agent.name for agent in record.instances.values()] == ["lead"]
+    assert shape(record) == [("message", "lead", True)]
+    works_itself = [*spans, make.span(4, 1, 15, 16, kind("LLM"))]
+    assert len(read_one(tmp_path, works_itself).instances) == 2
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name"),
+    [
+        ({"gen_ai.agent.id": "s-77", "gen_ai.conversation.id": "s-77"}, "invoke_agent s-77"),
+        ({"gen_ai.agent.id": "3f2b8a1e-6c1d-4f0e-9a59-0a8a53f6d2aa"}, "invoke_agent"),
+        ({"session.id": "s-77"}, "invoke_agent s-77"),
+    ],
+)
+def test_an_unnamed_agent_is_not_named_after_its_session(tmp_path: Path, attributes: dict[str, Any], name: str) -> None:
+    agent = make.span(1, 0, 0, 9, {"gen_ai.operation.name": "invoke_agent", **attributes}, name=name)
+    record = read_one(tmp_path, [agent, make.chat(2, 1, 1, 2)])
+    assert [agent.name for agent in record.instances.values()] == ["agent"]
+
+
+def test_a_trace_without_events_is_no_failure(tmp_path: Path) -> None:
+    chain = make.span(1, 0, 0, 9, {"openinference.span.kind": "CHAIN"}, trace="b" * 32)
+    record, note = read_files(tmp_path, make.spans_request([chain, make.chat(1, 0, 0, 1)]))
+    assert isinstance(record, TraceRecord) and isinstance(note, Problem)
+    assert note.kind == "no-events" and not note.is_failure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -337,3 +338,21 @@ def test_the_real_file_learns_from_exactly_the_tasks_whose_trials_differ(shared_
         learning = {task for task, a in zip(of_event, advantage[graph.action_mask], strict=True) if a != 0}
         assert learning == differing
         assert not np.any(advantage[~graph.action_mask])
+
+
+def test_many_open_calls_take_linear_time(tmp_path: Path) -> None:
+    calls = [{"role": "assistant", "tool_calls": [call("f", f"c{i}")]} for i in range(50_000)]
+    results = [{"role": "tool", "tool_call_id": f"c{i}"} for i in range(50_000)]
+    path = write(tmp_path, [run(traj=calls + results)])
+    begun = time.perf_counter()
+    record = only(path)
+    assert time.perf_counter() - begun < 15
+    answered = {(s, r) for s, r, kind in zip(record.senders, record.receivers, record.edge_types, strict=True)
+                if kind == EdgeType.RETURN}  # fmt: skip
+    assert answered == {(i, 50_000 + i) for i in range(50_000)}
+
+
+def test_telling_the_format_takes_linear_time() -> None:
+    begun = time.perf_counter()
+    assert not sniff(b" " * (1 << 16)) and not sniff(b"[" + b" " * (1 << 16)) and not sniff(b"[{" * (1 << 15))
+    assert time.perf_counter() - begun < 1

@@ -35,7 +35,8 @@ RULES = {
         "tool_calls": "different ids of tool_use blocks on lines of type assistant, without the spawns",
         "events": "actions, different ids of tool_use blocks, tool_result blocks on lines of type user, and "
         "human texts: lines of type user outside sub-agents, without tool_result, neither isMeta nor isCompactSummary",
-        "tokens": "for each different message.id the largest usage.output_tokens among its lines, added up",
+        "tokens": "for each different message.id the largest usage.output_tokens among its lines, added up, where "
+        "one of the lines has a stop_reason or the lines differ in it; none where no message.id is such",
         "input_tokens": "likewise, of input_tokens + cache_creation_input_tokens + cache_read_input_tokens",
         "reward": "none: the format has no outcome",
     },
@@ -143,10 +144,13 @@ def count_claude_code(path: Path) -> dict[str, Any]:
     prompts = [x for x in lines if x["type"] == "user"]
 
     output: dict[str, int] = {}
+    final = set()
     context: dict[str, int] = {}
     for line in replies:
         name, usage = line["message"]["id"], line["message"]["usage"]
         read = usage["input_tokens"] + usage["cache_creation_input_tokens"] + usage["cache_read_input_tokens"]
+        if line["message"].get("stop_reason") or output.get(name, usage["output_tokens"]) != usage["output_tokens"]:
+            final.add(name)
         output[name] = max(output.get(name, 0), usage["output_tokens"])
         context[name] = max(context.get(name, 0), read)
 
@@ -177,7 +181,7 @@ def count_claude_code(path: Path) -> dict[str, Any]:
         "agents": 1 + len(spawns),
         "tool_calls": len(uses) - len(spawns),
         "spawns": len(spawns),
-        "tokens": sum(output.values()),
+        "tokens": sum(output[name] for name in final) if final else None,
         "input_tokens": sum(context.values()),
         "reward": None,
     }

@@ -82,7 +82,7 @@ def test_a_folder_holds_the_sum_of_its_files(shared_data: Path, folder: str) -> 
     for key in ("traces", "events", "actions", "agents", "tool_calls", "spawns"):
         assert found[key] == sum(part[key] for part in parts), key
     if found["tokens"] is not None:
-        assert found["tokens"] == sum(part["tokens"] for part in parts)
+        assert found["tokens"] == sum(part["tokens"] or 0 for part in parts)
 
 
 @pytest.mark.parametrize("name", MANIFEST["refused"])

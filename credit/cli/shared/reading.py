@@ -251,4 +251,5 @@ def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool
 
 def exit_code(traces: Traces, allow_bad: bool) -> int:
     """3 where something was refused, unless that is allowed."""
-    return REFUSED if traces.problems and not allow_bad else 0
+    failed = any(problem.is_failure for problem in traces.problems)
+    return REFUSED if failed and not allow_bad else 0

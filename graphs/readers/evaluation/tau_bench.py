@@ -30,7 +30,7 @@ from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["read", "sniff"]
 
-_SNIFF = re.compile(rb'\s*\[\s*\{.*"traj"\s*:\s*\[', re.DOTALL)
+_SNIFF = re.compile(rb'"traj"\s*:\s*\[')
 _ROLES = ("system", "user", "assistant", "tool")
 
 
@@ -83,7 +83,8 @@ _MESSAGE = msgspec.json.Decoder(_Message)
 
 def sniff(head: bytes) -> bool:
     """Whether the content begins as a list of objects with a `traj` list."""
-    return _SNIFF.match(head) is not None
+    start = head.lstrip()
+    return start.startswith(b"[") and start[1:].lstrip().startswith(b"{") and _SNIFF.search(start) is not None
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
@@ -149,7 +150,8 @@ class _Chat:
 
     def __init__(self, record: TraceRecord) -> None:
         self.record = record
-        self.open: list[tuple[str | None, int, str]] = []  # tool calls without a result: id, position, tool
+        self.open: dict[int, tuple[str | None, str]] = {}  # tool calls without a result: position -> id, tool
+        self.open_of: dict[str | None, list[int]] = {}  # their positions by id, also those answered without an id
         self.causes: list[tuple[int, EdgeType]] = []  # what the next action of the assistant answers to
         self.action: int | None = None  # the assistant's latest action
         self.text: int | None = None  # its latest text that the user has not answered
@@ -210,7 +212,8 @@ class _Chat:
                     tool=call.function.name,
                 )
                 record.edge(action, position, EdgeType.TOOL_DEPENDENCY)
-            self.open.append((call.id, position, call.function.name))
+            self.open[position] = (call.id, call.function.name)
+            self.open_of.setdefault(call.id, []).append(position)
 
     def _user(self, index: int, line: int, offset: int) -> None:
         agent = self._agent("user", "user_simulator")
@@ -222,17 +225,30 @@ class _Chat:
 
     def _result(self, index: int, message: _Message, line: int, offset: int) -> None:
         record, wanted = self.record, message.tool_call_id
-        # Ids repeat within a run: the latest open call of that id is meant. Without an id, results come in call order.
-        matches = [i for i, (call_id, _, _) in enumerate(self.open) if wanted is None or call_id == wanted]
-        if not matches:
+        call = self._answered(wanted)
+        if call is None:
             field, expected = f"traj[{index}].tool_call_id", "the id of a tool call before it that has no result yet"
             raise TraceError(
                 Problem("unknown-tool-call", record.file, line, field, excerpt(wanted), expected, record.trace_id)
             )
-        _, call, tool = self.open.pop(matches[0] if wanted is None else matches[-1])
+        _, tool = self.open.pop(call)
         agent = self._agent("assistant", "assistant")
         position = record.event(
             str(index), EventType.TOOL_RESULT, agent, action=False, line=line, offset=offset, tool=tool
         )
         record.edge(call, position, EdgeType.RETURN)
         self.causes.append((position, EdgeType.CAUSAL))
+
+    def _answered(self, wanted: str | None) -> int | None:
+        """Position of the tool call that a result answers.
+
+        Ids repeat within a run: the latest open call of that id is meant. Without an id, results come in call order.
+        """
+        if wanted is None:
+            return next(iter(self.open), None)
+        positions = self.open_of.get(wanted, [])
+        while positions:
+            position = positions.pop()
+            if position in self.open:
+                return position
+        return None

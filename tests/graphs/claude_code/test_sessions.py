@@ -165,3 +165,22 @@ def test_a_session_takes_its_name_from_the_file_where_lines_disagree(tmp_path: P
     log.lines[0]["sessionId"] = "an older one"
     assert only(log.write(tmp_path / f"{SESSION}.jsonl")).trace_id == SESSION
     assert only(log.write(tmp_path / "other.jsonl")).trace_id == "an older one"
+
+
+def test_a_count_written_while_streaming_is_absent(tmp_path: Path) -> None:
+    log = Log()
+    log.human("go")
+    for name, counts, stops in (
+        ("early", (1, 1), (None, None)),
+        ("grown", (1, 441), (None, None)),
+        ("final", (28, 28), (None, "end_turn")),
+        ("one", (9,), (None,)),
+    ):
+        for count, stop in zip(counts, stops, strict=True):
+            log.reply(name, text(), out=count)["message"]["stop_reason"] = stop
+    record = only(log.write(tmp_path / "x.jsonl"))
+    tokens = dict(zip(record.ids, column(record, "tokens"), strict=True))
+    assert {name: tokens[name] for name in ("early", "grown", "final", "one")} == {
+        "early": None, "grown": 441, "final": 28, "one": None,
+    }  # fmt: skip
+    assert column(record, "input_tokens")[1:] == [111] * 4

@@ -23,12 +23,17 @@ _UNNAMED = "sub-agent"
 
 @dataclasses.dataclass(slots=True)
 class _Call:
-    """A model call: its first line, and the tool uses and token counts of all its lines."""
+    """A model call: its first line, and the tool uses and token counts of all its lines.
+
+    A line with `stop_reason: null` was written while the reply was streaming, and its output count is a placeholder.
+    The count is taken where a line is final, or where it grew from line to line: the last line then has the whole.
+    """
 
     entry: Entry
     uses: list[tuple[Block, Entry]]
-    tokens: int | None = None
+    output: int | None = None
     read: int | None = None
+    counted: bool = False
 
     def add(self, entry: Entry) -> None:
         present = {block.id for block, _ in self.uses}
@@ -36,8 +41,15 @@ class _Call:
         self.uses += [(block, entry) for block in uses if block.id not in present]
         usage = entry.message.usage
         if usage is not None:
-            self.tokens = _largest(self.tokens, usage.output_tokens)
+            grew = None not in (self.output, usage.output_tokens) and self.output != usage.output_tokens
+            self.counted |= grew or entry.message.stop_reason is not None
+            self.output = _largest(self.output, usage.output_tokens)
             self.read = _largest(self.read, usage.read)
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens that the call wrote; None where every line was written before they were counted."""
+        return self.output if self.counted else None
 
 
 @dataclasses.dataclass(slots=True)

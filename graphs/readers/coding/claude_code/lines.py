@@ -79,6 +79,7 @@ class Message(msgspec.Struct):
     id: str | None = None
     model: str | None = None
     usage: Usage | None = None
+    stop_reason: str | msgspec.UnsetType | None = msgspec.UNSET
 
     @property
     def blocks(self) -> list[Block]:

@@ -28,12 +28,13 @@ from graphs.traces.record import TraceRecord
 
 __all__ = ["read", "sniff"]
 
-_SNIFF = re.compile(rb'\s*\[?\s*\{.*"schema_version"\s*:\s*"ATIF-v', re.DOTALL)
+_SNIFF = re.compile(rb'"schema_version"\s*:\s*"ATIF-v')
 
 
 def sniff(head: bytes) -> bool:
     """Whether the content begins as a trajectory that says which version of ATIF it is."""
-    return _SNIFF.match(head) is not None
+    start = head.lstrip().removeprefix(b"[").lstrip()
+    return start.startswith(b"{") and _SNIFF.search(start) is not None
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
@@ -42,8 +43,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     Problem kinds, the trace refused: "unreadable", those of `graphs.readers.common.json_problems`,
     "unknown-tool-call" (a result of a call that its step does not have), "duplicate-id" (two calls of a step with one
     id), "bad-value" (an unknown source, not as many log-probabilities as token ids). Named while the trace reads
-    without it: "missing-subagent", a reference to no trajectory at hand (the sub-agent is spawned and returns, and
-    does nothing between), and "unlinked-subagent", a nested trajectory that nothing refers to.
+    without it: "missing-continuation", a run that goes on in a trajectory that is not at hand (the trace is its first
+    part); "missing-subagent", a reference to no trajectory at hand (the sub-agent is spawned and returns, and does
+    nothing between); and "unlinked-subagent", a nested trajectory that nothing refers to.
     """
     docs: list[Trajectory] = []
     for source in sources:

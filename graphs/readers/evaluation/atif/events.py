@@ -21,6 +21,7 @@ __all__ = ["Writer"]
 
 _MAIN = "main"
 _UNNAMED = "sub-agent"
+_LONGEST_PREFIX = 100
 
 _Walk = Iterator[tuple[Trajectory, str]]  # sub-agents whose turn has come, and their instances
 
@@ -33,6 +34,7 @@ class Writer:
         self.team = Team(record)
         self.problems: list[Problem] = []  # named, while the trace reads
         self.parts: list[Trajectory] = []
+        self.deep = 0  # instances whose ids would be too long to repeat in those below
 
     def write(self) -> TraceRecord:
         """The record.
@@ -47,11 +49,18 @@ class Writer:
             if below is None:
                 stack.pop()
             else:
-                stack.append(self._walk(*below, f"{below[1]}/"))
+                stack.append(self._walk(*below, self._prefix(below[1])))
         for unlinked in (other for part in self.parts for other in part.nested if not other.placed):
             expected = "the id of a trajectory that the result of a tool call refers to"
             self.note("unlinked-subagent", unlinked.place, "trajectory_id", unlinked.own, expected)
         return self.team.finish()
+
+    def _prefix(self, instance: str) -> str:
+        """What the ids of an instance's events begin with: its own id; where nesting is deep, a number."""
+        if len(instance) <= _LONGEST_PREFIX:
+            return f"{instance}/"
+        self.deep += 1
+        return f"deep-{self.deep}/"
 
     def _walk(self, trajectory: Trajectory, instance: str, prefix: str) -> _Walk:
         """Append the events of a trajectory and of those it is continued in."""
@@ -71,6 +80,9 @@ class Writer:
                 else:
                     yield from _Turn(self, part, step, place, at, instance, f"{prefix}{number}").write()
             following = self.library.beside(part, part.continued) if part.continued else None
+            if part.continued and following is None:
+                expected = "the trajectory that this run goes on in, among the files"
+                self.note("missing-continuation", part.place, "continued_trajectory_ref", part.continued, expected)
             part = None if following is None or following.placed else following
 
     def note(self, kind: str, place: Place, field: str, value: object, expected: str) -> None:
@@ -92,6 +104,7 @@ class _Turn:
         self.call: int | None = None
         self.tools: dict[str, str] = {}  # tool call id -> tool
         self.asked: dict[str, int] = {}  # tool call id -> position, of those that started no agent
+        self.unnamed: list[tuple[int, str]] = []  # tool calls with an empty id, which are answered in order
 
     def write(self) -> _Walk:
         """Append the call, then its effects, then the answers to them."""
@@ -128,6 +141,12 @@ class _Turn:
         starting = {result.source_call_id for result in self.results if result.references}
         for number, tool_call in enumerate(self.step.tool_calls or []):
             own, tool = tool_call.tool_call_id, tool_call.function_name
+            if not own:
+                position = self.team.tool_call(
+                    self.instance, f"{self.id}/call-{number}", self.place, call=self.call, tool=tool
+                )
+                self.unnamed.append((position, tool))
+                continue
             if own in self.tools:
                 self._refuse("duplicate-id", f"tool_calls[{number}].tool_call_id", own, "an id of its own in this step")
             self.tools[own] = tool
@@ -138,7 +157,7 @@ class _Turn:
     def _start(self, number: int, result: Result) -> list[tuple[str, Trajectory | None]]:
         """Spawn the sub-agents that a result comes from; their instances and trajectories."""
         wanted = result.source_call_id
-        if wanted is not None and wanted not in self.tools:
+        if wanted and wanted not in self.tools:
             field = f"observation.results[{number}].source_call_id"
             self._refuse("unknown-tool-call", field, wanted, "the id of a tool call of the same step")
         started: list[tuple[str, Trajectory | None]] = []
@@ -161,8 +180,10 @@ class _Turn:
     def _answer(self, number: int, result: Result) -> None:
         """A tool's result; feedback that names no tool call answers the step's call itself."""
         wanted = result.source_call_id
-        answers = self.call if wanted is None else self.asked.get(wanted)
         tool = self.tools.get(wanted or "")
+        answers = self.asked.get(wanted) if wanted else self.call
+        if not wanted and self.unnamed:
+            answers, tool = self.unnamed.pop(0)
         self.team.result(self.instance, f"{self.id}/result-{number}", self.place, answers=answers, tool=tool)
 
     def _refuse(self, kind: str, field: str, value: object, expected: str) -> NoReturn:

@@ -17,11 +17,16 @@ class Library:
         self.files = {os.path.normpath(doc.place.file): doc for doc in docs}
         self.own: dict[str, Trajectory] = {}
         self.sessions: dict[str, Trajectory] = {}
+        self.nested_own: dict[int, dict[str, Trajectory]] = {}  # by the trajectory that they are nested in
+        self.nested_sessions: dict[int, dict[str, Trajectory]] = {}
         waiting = list(reversed(docs))
         while waiting:
             doc = waiting.pop()
             self.own.setdefault(doc.own, doc)
             self.sessions.setdefault(doc.session, doc)
+            first = doc.nested[::-1]  # of two with one id the first is meant
+            self.nested_own[id(doc)] = {other.own: other for other in first}
+            self.nested_sessions[id(doc)] = {other.session: other for other in first}
             waiting += reversed(doc.nested)
 
     def find(self, reference: Reference, doc: Trajectory, root: Trajectory) -> Trajectory | None:
@@ -32,13 +37,9 @@ class Library:
         if reference.trajectory_path:
             return self.beside(doc, reference.trajectory_path)
         if reference.trajectory_id:
-            near = (other for holder in (doc, root) for other in holder.nested)
-            found = next((other for other in near if other.own == reference.trajectory_id), None)
-            return found or self.own.get(reference.trajectory_id)
+            return _nearest(reference.trajectory_id, self.nested_own, self.own, doc, root)
         if reference.session_id:
-            near = (other for holder in (doc, root) for other in holder.nested)
-            found = next((other for other in near if other.session == reference.session_id), None)
-            return found or self.sessions.get(reference.session_id)
+            return _nearest(reference.session_id, self.nested_sessions, self.sessions, doc, root)
         return None
 
     def beside(self, doc: Trajectory, path: str) -> Trajectory | None:
@@ -61,3 +62,14 @@ class Library:
             for found in (following, *(self.find(reference, doc, root) for reference in references)):
                 if found is not None and found is not root:
                     yield found
+
+
+def _nearest(
+    name: str,
+    nested: dict[int, dict[str, Trajectory]],
+    everywhere: dict[str, Trajectory],
+    doc: Trajectory,
+    root: Trajectory,
+) -> Trajectory | None:
+    """The trajectory of this name: nested in `doc`, else in `root`, else anywhere."""
+    return nested[id(doc)].get(name) or nested[id(root)].get(name) or everywhere.get(name)

@@ -42,8 +42,8 @@ class Reference(msgspec.Struct):
 class ToolCall(msgspec.Struct):
     """A tool call of a step."""
 
-    tool_call_id: _Text
     function_name: str
+    tool_call_id: str = ""
 
 
 class Result(msgspec.Struct):

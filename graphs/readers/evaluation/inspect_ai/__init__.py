@@ -43,12 +43,34 @@ class _Eval(msgspec.Struct):
     task: str
 
 
+class _Named(msgspec.Struct):
+    name: str | None = None
+
+
+class _Results(msgspec.Struct):
+    """What a log knows of its scorers: a list, or in older logs one."""
+
+    scores: list[_Named] = []
+    scorer: _Named | None = None
+
+    @property
+    def first(self) -> str:
+        """The name of the first scorer."""
+        names = [scorer.name for scorer in (*self.scores, self.scorer) if scorer is not None and scorer.name]
+        return names[0] if names else "score"
+
+
 class _Header(msgspec.Struct):
     eval: _Eval
+    results: _Results | None = None
+
+    @property
+    def scorer(self) -> str:
+        """The scorer that the only score of an older sample is of."""
+        return (self.results or _Results()).first
 
 
-class _Log(msgspec.Struct):
-    eval: _Eval
+class _Log(_Header):
     samples: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -56,12 +78,20 @@ class _Score(msgspec.Struct):
     value: Any = None
 
 
+class _Transcript(msgspec.Struct):
+    events: msgspec.Raw
+
+
 class _Sample(msgspec.Struct):
+    """A sample; `transcript` and `score` are what logs had before `events` and `scores`."""
+
     id: int | str
     epoch: int
-    events: msgspec.Raw
+    events: msgspec.Raw = msgspec.Raw()
+    transcript: _Transcript | None = None
     input: msgspec.Raw = msgspec.Raw()
     scores: dict[str, _Score] | None = None
+    score: _Score | None = None
 
 
 _HEADER = msgspec.json.Decoder(_Header)
@@ -91,9 +121,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             data = content(source)
             samples = _in_archive(source) if data.startswith(_ZIP) else _in_json(source, data)
             count = 0
-            for task, raw, place, at in samples:
+            for header, raw, place, at in samples:
                 count += 1
-                yield from _read_sample(source, task, raw, place, at, inputs) if isinstance(raw, bytes) else [raw]
+                yield from _read_sample(source, header, raw, place, at, inputs) if isinstance(raw, bytes) else [raw]
             if not count:
                 yield Problem("empty-trace", source.name, 0, "samples", "none", "at least one sample")
         except TraceError as error:
@@ -101,7 +131,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         source.release()
 
 
-_Item = tuple[str, bytes | Problem, Place, str]  # task, the sample or what is wrong with it, place, field
+_Item = tuple[_Header, bytes | Problem, Place, str]  # header, the sample or what is wrong with it, place, field
 
 
 def _in_json(source: Source, data: bytes) -> Iterator[_Item]:
@@ -109,7 +139,7 @@ def _in_json(source: Source, data: bytes) -> Iterator[_Item]:
     start = _behind_key(data, b"samples", bytes(log.samples))
     places = Places(data, start, 1 + data.count(b"\n", 0, start))
     for index, raw in enumerate(decode(_SAMPLES, log.samples, file=source.name, line=1, at="samples") or []):
-        yield log.eval.task, bytes(raw), Place(source.name, *places.of(raw)), f"samples[{index}]"
+        yield log, bytes(raw), Place(source.name, *places.of(raw)), f"samples[{index}]"
 
 
 def _in_archive(source: Source) -> Iterator[_Item]:
@@ -118,36 +148,35 @@ def _in_archive(source: Source) -> Iterator[_Item]:
     if header is None:
         expected = "one of " + ", ".join(_HEADERS)
         raise TraceError(Problem("missing-header", source.name, 0, "content", excerpt(list(archive.members)), expected))
-    task = decode(_HEADER, archive.read(header), file=source.name, line=0, at=header).eval.task
+    log = decode(_HEADER, archive.read(header), file=source.name, line=0, at=header)
     nowhere = Place(source.name, 0, -1)
     for name in sorted(archive.members):
         if _SAMPLE.fullmatch(name):
             try:
-                yield task, archive.read(name), nowhere, name
+                yield log, archive.read(name), nowhere, name
             except TraceError as error:
-                yield task, error.problem, nowhere, name
+                yield log, error.problem, nowhere, name
 
 
 def _read_sample(
-    source: Source, task: str, raw: bytes, place: Place, at: str, inputs: dict[str, bytes]
+    source: Source, log: _Header, raw: bytes, place: Place, at: str, inputs: dict[str, bytes]
 ) -> Iterator[TraceRecord | Problem]:
     file = stem(source.name, ".eval")
     try:
         sample = decode(_DECODE_SAMPLE, raw, file=source.name, line=place.line, at=at)
-        trace, group = f"{file}/{sample.id}/{sample.epoch}", f"{task}/{sample.id}"
+        trace, group = f"{file}/{sample.id}/{sample.epoch}", f"{log.eval.task}/{sample.id}"
         text = bytes(sample.input)
         if text.startswith(b'"'):  # a list of messages bears ids that differ from run to run
             digest = hashlib.blake2b(text, digest_size=16).digest()
             if inputs.setdefault(group, digest) != digest:
                 group = f"{file}/{sample.id}"
         record = TraceRecord(trace, group, source.name, place.line, max(place.offset, 0), format="inspect-ai")
-        write_spans(
-            record, spans_of(sample.events, _events_place(raw, sample, place), trace), "main", ("id", "parent_id")
-        )
+        events = _events_of(sample, place, at, trace)
+        write_spans(record, spans_of(events, _place_of(raw, events, place), trace), "main", ("id", "parent_id"))
+        scores = _scores_of(sample, log, place, at, trace)
     except TraceError as error:
         yield error.problem
         return
-    scores = sample.scores or {}
     for name, score in scores.items():
         for channel, amount in channels(name, score.value).items():
             if amount is None:
@@ -162,11 +191,30 @@ def _read_sample(
     yield record
 
 
-def _events_place(raw: bytes, sample: _Sample, place: Place) -> Place:
+def _events_of(sample: _Sample, place: Place, at: str, trace: str) -> msgspec.Raw:
+    """The sample's events, which older logs keep in its transcript."""
+    if bytes(sample.events):
+        return sample.events
+    if sample.transcript is not None:
+        return sample.transcript.events
+    raise TraceError(Problem("missing-field", place.file, place.line, f"{at}.events", "absent", "a list", trace))
+
+
+def _scores_of(sample: _Sample, log: _Header, place: Place, at: str, trace: str) -> dict[str, _Score]:
+    """The sample's scores by scorer; the one `score` of an older log is of the log's first scorer."""
+    if sample.score is None:
+        return sample.scores or {}
+    if sample.scores:
+        expected = "`score`, as in older logs, or `scores`, but not both"
+        raise TraceError(Problem("bad-value", place.file, place.line, f"{at}.score", "given twice", expected, trace))
+    return {log.scorer: sample.score}
+
+
+def _place_of(raw: bytes, events: msgspec.Raw, place: Place) -> Place:
     """Where the list of events begins."""
     if place.offset < 0:
         return place
-    start = _behind_key(raw, b"events", bytes(sample.events))
+    start = _behind_key(raw, b"events", bytes(events))
     return Place(place.file, place.line + raw.count(b"\n", 0, start), place.offset + start)
 
 

@@ -8,6 +8,7 @@ Inspect writes them deflated, and since 2026 with Zstandard (zip method 93), whi
 from __future__ import annotations
 
 import io
+import lzma
 import zipfile
 import zlib
 from typing import NoReturn
@@ -26,7 +27,16 @@ _ZSTANDARD = 93
 _LOCAL_HEADER = 30  # bytes of a member's local header before its name
 # What zipfile raises for damage: NotImplementedError for an unknown compression, RuntimeError for a member under a
 # password; all of them become a named problem.
-_DAMAGE = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError, zlib.error)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    OSError,
+    ValueError,
+    zlib.error,
+    lzma.LZMAError,
+)
 
 
 class Archive:

@@ -22,6 +22,7 @@ from graphs.readers.tracing.otlp.assembly import build, unplaced
 from graphs.readers.tracing.otlp.evaluations import RESULT, Evaluation
 from graphs.readers.tracing.otlp.spans import Span, log_evaluation, make_span, trace_id_of
 from graphs.readers.tracing.otlp.wire import Item, TraceIdOnly, WireLog, WireSpan, attributes, items
+from graphs.text import counted
 from graphs.traces.record import TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -114,6 +115,7 @@ class _Log:
         """Records and problems, trace by trace; each is forgotten once it has been handed out."""
         yield from self._place_loose()
         foreign: dict[str, int] = {}
+        eventless: dict[str, int] = {}
         for trace in list(self.spans):
             spans = self.spans.pop(trace)
             evaluations = self.evaluations.pop(trace, [])
@@ -123,12 +125,20 @@ class _Log:
                 foreign[spans[0].place.file] = foreign.get(spans[0].place.file, 0) + 1
             else:
                 try:
-                    yield build(trace, spans, evaluations)
+                    record = build(trace, spans, evaluations)
                 except TraceError as error:
                     yield error.problem
+                    continue
+                if record.ids:
+                    yield record
+                else:
+                    eventless[record.file] = eventless.get(record.file, 0) + 1
         for file, count in foreign.items():
             expected = "spans with gen_ai.operation.name or openinference.span.kind"
             yield Problem("no-agent-spans", file, 0, "attributes", f"those of {count} other traces", expected)
+        for file, count in eventless.items():
+            expected = "a trace with a model call, a tool or an agent started by another"
+            yield Problem("no-events", file, 0, "spans", counted(count, "trace") + " of structure only", expected)
         for trace, evaluations in self.evaluations.items():
             yield unplaced(evaluations[0], trace)
 

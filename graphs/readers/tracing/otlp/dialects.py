@@ -75,6 +75,8 @@ _INFERENCE = {
     "CHAIN": Kind.OTHER,
     "PROMPT": Kind.OTHER,
 }
+_SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
 
 
@@ -98,8 +100,10 @@ def meaning(span_name: str, given: Attributes) -> Meaning:
 def _genai(operation: str, span_name: str, given: Attributes) -> Meaning:
     if operation == "invoke_agent":
         name, agent_id = _text(given, "gen_ai.agent.name"), _text(given, "gen_ai.agent.id")
-        fallback = span_name.removeprefix("invoke_agent").strip() or "agent"
-        return Meaning(Kind.AGENT, name=name or agent_id or fallback, named=bool(name or agent_id), agent_id=agent_id)
+        fallback = span_name.removeprefix("invoke_agent").strip()
+        stated = next((word for word in (name, agent_id) if word and not _is_session(word, given)), "")
+        name = stated or ("agent" if not fallback or _is_session(fallback, given) else fallback)
+        return Meaning(Kind.AGENT, name=name, named=bool(stated), agent_id=agent_id)
     if operation in _CALLS:
         return Meaning(
             Kind.CALL,
@@ -133,6 +137,11 @@ def _openinference(inference_kind: str, span_name: str, given: Attributes) -> Me
         name = _text(given, "tool.name") or span_name or inference_kind.lower()
         return Meaning(kind, name=name, call_id=_text(given, "tool.id", "tool_call.id"))
     return Meaning(kind)
+
+
+def _is_session(word: str, given: Attributes) -> bool:
+    """Whether what stands for an agent's name is the id of one run of it, which would name every run differently."""
+    return _UUID.fullmatch(word) is not None or word in [given.get(key) for key in _SESSIONS]
 
 
 def _text(given: Attributes, *keys: str) -> str:

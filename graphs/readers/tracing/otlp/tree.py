@@ -43,6 +43,7 @@ class Tree:
         self.called_as: dict[str, tuple[str, ...]] = {}
         if not stated:
             self._silence_judges()
+            self._drop_workflows()
             self._find_plans()
             self._drop_wrappers()
             self._find_agents_as_tools()
@@ -116,6 +117,22 @@ class Tree:
         outside = (Kind.JUDGE, Kind.GUARD)
         self._drop(self._inside(lambda span_id: self.kind[span_id] in outside, lambda _: True))
         self._drop({span_id for span_id, kind in self.kind.items() if kind is Kind.JUDGE})
+
+    def _drop_workflows(self) -> None:
+        """A root without an agent's name that holds agents, and nothing of its own, is the run and no agent.
+
+        OpenInference's instrumentation of the OpenAI Agents SDK calls the whole run ("Agent workflow") an agent.
+        """
+        for root in self.roots:
+            if self.kind[root] is not Kind.AGENT or self.spans[root].meaning.named:
+                continue
+            below, waiting = [], [root]
+            while waiting:
+                children = self.children[waiting.pop()]
+                below += [child for child in children if self.kind[child] is not Kind.OTHER]
+                waiting += [child for child in children if self.kind[child] is Kind.OTHER]
+            if below and all(self.kind[child] is Kind.AGENT for child in below):
+                self._drop({root})
 
     def _find_plans(self) -> None:
         """A plan is a decision of its agent, and so are the model calls that make it."""

@@ -249,7 +249,7 @@ def _whole(data: bytes) -> _Request | Exception | None:
     try:
         return _REQUEST.decode(data)
     except JSON_ERRORS as error:
-        starts = re.findall(rb'^\s*\{\s*"(?:resource|scope)(?:Spans|Logs)"', data, re.MULTILINE)
+        starts = re.findall(rb'^[ \t]*\{\s*"(?:resource|scope)(?:Spans|Logs)"', data, re.MULTILINE)
         return None if len(starts) > 1 else error
 
 
