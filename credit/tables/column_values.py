@@ -22,10 +22,10 @@ SHOWN = 5  # row numbers that an error names
 
 
 class ColumnError(CreditError):
-    """A column that cannot be used; `column` is its name and `rows` the first row numbers concerned, from 0."""
+    """A column that cannot be used: `column` its name, `rows` the first rows concerned, `problem` what is wrong."""
 
     def __init__(self, column: str, rows: np.ndarray | list[int], problem: str) -> None:
-        self.column, self.rows = column, [int(row) for row in rows[:SHOWN]]
+        self.column, self.rows, self.problem = column, [int(row) for row in rows[:SHOWN]], problem
         where = f" (rows {', '.join(map(str, self.rows))}{', …' if len(rows) > SHOWN else ''})" if self.rows else ""
         super().__init__(f"column {column!r}: {problem}{where}")
 

@@ -1,0 +1,359 @@
+"""Advantages of a trainer's rows: ids and rewards in, advantages and metrics out, compiled once.
+
+A trainer holds N rows, one a model call, in any order and in a number that changes from step to step. `RowAdvantages`
+builds the event graph, runs a method and brings the numbers back in the trainer's order:
+
+    advantages = RowAdvantages("dr_mas")
+    result = advantages(group=uid, trace=session, agent=agent, reward=score, mask=response_mask)
+    result.advantages    # [N, L] in the library of `reward`
+    result.metrics       # {"credit/groups_that_teach": 0.75, ...}
+
+Sizes are padded to powers of two and never shrink, so a run compiles for its largest batch and not again.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from credit.integrations.row_columns import as_labels, as_numbers, give_back, spread
+from credit.integrations.row_metrics import Batch, Facts, batch_metrics, no_metrics
+from credit.tables.column_values import ColumnError
+from graphs.errors import CreditError
+
+if TYPE_CHECKING:
+    from estimators.base import Credit
+    from graphs.event_graph import EventGraph
+
+__all__ = ["Advantages", "RowAdvantages", "rows_advantage"]
+
+
+class Advantages(NamedTuple):
+    """What a trainer gets for its rows.
+
+    Attributes:
+      advantages: [N], or [N, L] where a mask was given; in the library and on the device of `reward`, exactly 0 where
+        there is no answer and outside the mask.
+      valid: bool [N], NumPy: rows that have an answer. Leave the others out of the loss or of its denominator.
+      metrics: numbers by name, all beginning with "credit/".
+    """
+
+    advantages: Any
+    valid: np.ndarray
+    metrics: dict[str, float]
+
+
+class RowAdvantages:
+    """A method as a function of a trainer's rows.
+
+    Args:
+      method: a name in `credit.METHODS`, or a function `(graph, reward, *, event_reward=None, ...) -> Credit`.
+      rows: the largest number of rows to expect. Default: the largest seen; a larger batch then compiles once more.
+      scaled: False leaves the method's scale out: credit minus baseline.
+      options: keyword arguments of the method, such as `eps=1e-4`.
+
+    Raises:
+      CreditError: no such method; an option that the method does not have; `rows` is no positive integer.
+
+    >>> import numpy as np
+    >>> from credit.integrations import RowAdvantages
+    >>> advantages = RowAdvantages("rloo")
+    >>> result = advantages(group=["q", "q", "q"], trace=[0, 1, 2], reward=np.array([1.0, 0.0, 0.5]))
+    >>> result.advantages.tolist()
+    [0.75, -0.75, 0.0]
+    >>> result.metrics["credit/groups_that_teach"]
+    1.0
+    """
+
+    def __init__(
+        self, method: str | Callable[..., Credit], *, rows: int | None = None, scaled: bool = True, **options: Any
+    ) -> None:
+        self.name, self._method, self._facts = _resolve(method)
+        parameters = inspect.signature(self._method).parameters
+        open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        for option in options:
+            if option not in parameters and not open_ended:
+                raise CreditError(f"method {self.name!r} has no option {option!r}; it has {', '.join(parameters)}")
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+            raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
+        self._accepts = None if open_ended else frozenset(parameters)
+        self._options, self._scaled = options, scaled
+        self._room = 0 if rows is None else _room(rows)
+        self._program: Callable[..., Any] | None = None
+        self._compilations = 0
+        self.last: Batch | None = None
+
+    @property
+    def compilations(self) -> int:
+        """How often the method was compiled so far: once for each size and set of columns."""
+        return self._compilations
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the evidence without which the method cannot run."""
+        return tuple(name for name in self._facts.needs if name not in self._options)
+
+    def accepts(self, name: str) -> bool:
+        """Whether the method takes evidence of this name."""
+        return self._accepts is None or name in self._accepts
+
+    def warmup(self, rows: int | None = None, *, evidence: Collection[str] = (), event_reward: bool = False) -> float:
+        """Compile before the first step, for batches of up to `rows` rows; returns the seconds that it took.
+
+        Args:
+          rows: the largest batch; default: `rows` of the constructor.
+          evidence: the names of evidence that the calls will pass.
+          event_reward: whether the calls will pass event rewards.
+
+        Raises:
+          CreditError: no size is known.
+        """
+        if rows is not None:
+            self._room = max(self._room, _room(rows))
+        if not self._room:
+            raise CreditError("warmup does not know the size of a batch; pass rows=")
+        begin = time.perf_counter()
+        label = {name: ["a", "b"] if name in _LABELS else [0.0, 0.0] for name in evidence}
+        self(
+            group=["q", "q"],
+            trace=[0, 1],
+            reward=np.array([0.0, 1.0]),
+            event_reward=[0.0, 0.0] if event_reward else None,
+            evidence=label,
+        )
+        self.last = None
+        return time.perf_counter() - begin
+
+    def __call__(
+        self,
+        *,
+        group: Any,
+        reward: Any,
+        trace: Any = None,
+        agent: Any = None,
+        role: Any = None,
+        parent: Any = None,
+        turn: Any = None,
+        order: Any = None,
+        event_reward: Any = None,
+        evidence: Mapping[str, Any] | None = None,
+        where: Any = None,
+        mask: Any = None,
+    ) -> Advantages:
+        """Advantages of one batch of N rows.
+
+        Columns are lists, NumPy arrays, JAX arrays or tensors on any device; ids are integers, strings or UUIDs.
+
+        Args:
+          group: the task of each row.
+          reward: the outcome of the row's trace, the same on all its rows; NaN where the trace has none. Its rows then
+            get 0, `valid` False, and enter no baseline.
+          trace: the execution that the row belongs to. Default: each row is a trace of its own.
+          agent, role, parent, turn: as in `credit.from_columns`.
+          order: the place of each row within its trace, where the rows of the batch do not stand in that order.
+          event_reward: what each row earned besides.
+          evidence: further columns by the names in `credit.from_columns`.
+          where: bool [N], False for rows that fill up the batch; they get 0 and enter no baseline.
+          mask: [N, L], the tokens that the policy wrote; the result is then spread over them.
+
+        Raises:
+          ColumnError: a column cannot be used; it names the column and the rows.
+          CreditError: the method does not take evidence that was passed, or lacks evidence that it needs.
+        """
+        begin = time.perf_counter()
+        compiled = self._compilations
+        evidence = dict(evidence or {})
+        self._check_evidence(evidence, event_reward is not None)
+        n = len(reward)
+        score = as_numbers("reward", reward, n)
+        labels = {
+            "group": as_labels(group),
+            "trace": np.arange(n) if trace is None else as_labels(trace),
+            **{
+                name: as_labels(column)
+                for name, column in (("agent", agent), ("role", role), ("parent", parent), ("turn", turn))
+                if column is not None
+            },
+        }
+        labels |= {name: as_labels(column) for name, column in evidence.items() if name in _LABELS}
+        amounts = {name: as_numbers(name, column, n) for name, column in evidence.items() if name not in _LABELS}
+        if event_reward is not None:
+            amounts["event_reward"] = as_numbers("event_reward", event_reward, n)
+        _check_lengths(labels, n)
+        use, take = _rows_in_order(score, labels["trace"], where, order, n)
+        advantage, valid = np.zeros(n, np.float32), np.zeros(n, bool)
+        if use.any():
+            self.last = batch = self._run(score, labels, amounts, take)
+            at = slice(None) if take is None else take
+            advantage[at] = batch.advantage[batch.rows.event]
+            valid[at] = batch.reason[batch.rows.event] == 0
+            metrics = batch_metrics(batch, use, valid, advantage, self._facts)
+        else:
+            self.last, metrics = None, no_metrics(use)
+        result = give_back(advantage, reward)
+        if mask is not None:
+            if np.ndim(mask) != 2 or len(mask) != n:
+                raise CreditError(f"mask has shape {tuple(np.shape(mask))}; expected ({n}, L), the tokens of each row")
+            result = spread(result, mask)
+        metrics["credit/compilations"] = float(self._compilations - compiled)
+        metrics["credit/milliseconds"] = 1e3 * (time.perf_counter() - begin)
+        return Advantages(result, valid, metrics)
+
+    def _run(
+        self, score: np.ndarray, labels: Mapping[str, Any], amounts: Mapping[str, np.ndarray], take: np.ndarray | None
+    ) -> Batch:
+        """The method on the rows `take`, in that order."""
+        from credit.tables.columns import from_columns
+
+        columns = {name: _taken(column, take) for name, column in {**labels, **amounts, "reward": score}.items()}
+        evidence = {name: columns.pop(name) for name in list(columns) if name not in _FROM_COLUMNS}
+        count = len(columns["reward"])
+        self._room = max(self._room, _room(count))
+        size = self._room
+        try:
+            graph, outcome, rows = from_columns(**columns, evidence=evidence, events=size, traces=size, agents=size)
+        except ColumnError as error:
+            if take is None:
+                raise
+            raise ColumnError(error.column, take[error.rows], error.problem) from None
+        advantage, reason = self._compiled()(graph, outcome, dict(rows.evidence))
+        return Batch(graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason))
+
+    def _compiled(self) -> Callable[..., Any]:
+        if self._program is None:
+            import jax
+
+            def program(graph: EventGraph, reward: Any, evidence: Mapping[str, Any]) -> tuple[Any, Any]:
+                self._compilations += 1  # tracing runs once for each shape
+                result = self._method(graph, reward, **evidence, **self._options)
+                return result.advantage if self._scaled else result.credit - result.baseline, result.reason
+
+            self._program = jax.jit(program)
+        return self._program
+
+    def _check_evidence(self, evidence: Mapping[str, Any], event_reward: bool) -> None:
+        given = {*evidence, *self._options, *(("event_reward",) if event_reward else ())}
+        lacking = [name for name in self.needs if name not in given]
+        if lacking:
+            raise CreditError(
+                f"method {self.name!r} needs {', '.join(lacking)}; pass a column each in evidence=, by that name"
+            )
+        if self._accepts is not None and (foreign := sorted(given - self._accepts)):
+            raise CreditError(f"method {self.name!r} takes no {', '.join(foreign)}; leave the column out")
+
+
+def rows_advantage(
+    method: str | Callable[..., Credit],
+    group: Any,
+    trace: Any,
+    agent: Any,
+    turn: Any,
+    reward: Any,
+    mask: Any = None,
+    **columns: Any,
+) -> tuple[Any, dict[str, float]]:
+    """Advantages of a trainer's rows, and metrics: `RowAdvantages` as one call.
+
+    Args:
+      method: a name in `credit.METHODS`, or a method of your own.
+      group, trace, agent, turn: ids of each row, [N]; `trace`, `agent` and `turn` may be None.
+      reward: [N], the outcome of the row's trace, NaN where it has none.
+      mask: [N, L], the tokens that the policy wrote.
+      columns: the other columns of `RowAdvantages.__call__`.
+
+    Returns:
+      The advantages, [N] or [N, L], and the metrics. The compiled method is kept from call to call.
+
+    >>> import numpy as np
+    >>> from credit.integrations import rows_advantage
+    >>> reward = np.array([1.0, 1.0, 0.0])
+    >>> rows_advantage("rloo", ["q", "q", "q"], ["a", "a", "b"], None, None, reward)[0].tolist()
+    [1.0, 1.0, -1.0]
+    """
+    result = _kept(method)(group=group, trace=trace, agent=agent, turn=turn, reward=reward, mask=mask, **columns)
+    return result.advantages, result.metrics
+
+
+@functools.lru_cache(maxsize=32)
+def _kept(method: str | Callable[..., Credit]) -> RowAdvantages:
+    return RowAdvantages(method)
+
+
+_FROM_COLUMNS = frozenset(("group", "trace", "agent", "role", "parent", "turn", "reward", "event_reward"))
+
+
+def _label_evidence() -> frozenset[str]:
+    from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+
+    return frozenset(name for name, key in {**EVENT_EVIDENCE, **TRACE_EVIDENCE}.items() if key.kind == "id")
+
+
+_LABELS = _label_evidence()
+
+
+def _resolve(method: str | Callable[..., Credit]) -> tuple[str, Callable[..., Credit], Facts]:
+    if callable(method):
+        name = getattr(method, "__name__", type(method).__name__)
+        return name, method, Facts(None, tuple(getattr(method, "needs", ())))
+    from credit.methods.registry import METHODS
+
+    if method not in METHODS:
+        raise CreditError(f"method is {method!r}; expected one of {', '.join(sorted(METHODS))}, or a function")
+    entry = METHODS[method]
+    return method, entry.fn, Facts(entry.unbiased, entry.needs)
+
+
+def _room(rows: int) -> int:
+    from graphs.padding import Sizes, bucket
+
+    return bucket(Sizes(rows, 0, rows, rows)).events
+
+
+def _check_lengths(columns: Mapping[str, Any], n: int) -> None:
+    for name, column in columns.items():
+        if len(column) != n:
+            raise ColumnError(name, [], f"has {len(column)} rows; column 'reward' has {n}")
+
+
+def _rows_in_order(
+    score: np.ndarray, trace: Any, where: Any, order: Any, n: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows that count, bool [N], and which rows to take in which order, None for all as they stand.
+
+    Raises:
+      ColumnError: an infinite reward; a trace with a reward in some of its rows only.
+    """
+    if (bad := np.isinf(score)).any():
+        raise ColumnError("reward", np.flatnonzero(bad), "is infinite; expected a finite number, or NaN for none")
+    counted = np.ones(n, bool) if where is None else np.asarray(as_labels(where)).astype(bool)
+    if counted.shape != (n,):
+        raise ColumnError("where", [], f"has shape {counted.shape}; expected ({n},)")
+    unscored = np.isnan(score)
+    use = counted & ~unscored
+    if (unscored & counted).any() and use.any():
+        names = np.asarray(trace)
+        partial = use & np.isin(names, names[unscored & counted])
+        if partial.any():
+            row = int(np.argmax(partial))
+            rows = [row, int(np.argmax(unscored & counted & (names == names[row])))]
+            raise ColumnError("reward", sorted(rows), "one trace has a reward in some of its rows and NaN in others")
+    if order is None:
+        return use, None if use.all() else np.flatnonzero(use)
+    place = as_numbers("order", order, n)
+    take = np.argsort(place, kind="stable")
+    return use, take[use[take]]
+
+
+def _taken(column: Any, take: np.ndarray | None) -> Any:
+    if take is None:
+        return column
+    if isinstance(column, np.ndarray):
+        return column[take]
+    if hasattr(column, "take"):  # Arrow arrays, pandas series
+        return column.take(take)
+    return [column[int(row)] for row in take]

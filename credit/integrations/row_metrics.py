@@ -1,0 +1,98 @@
+"""What a batch of rows tells about training: numbers that a trainer logs each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from credit.tables.columns import Rows
+    from graphs.event_graph import EventGraph
+
+__all__ = ["Batch", "Facts", "batch_metrics", "group_spread", "no_metrics"]
+
+
+class Batch(NamedTuple):
+    """What a method saw and said of one batch, for reports: host arrays of the padded graph."""
+
+    graph: EventGraph
+    reward: np.ndarray
+    rows: Rows
+    evidence: Mapping[str, np.ndarray]
+    advantage: np.ndarray
+    reason: np.ndarray
+
+
+class Facts(NamedTuple):
+    """What is known of a method before it runs: whether it is unbiased (None: unknown), and what evidence it needs."""
+
+    unbiased: bool | None
+    needs: tuple[str, ...]
+
+
+def batch_metrics(
+    batch: Batch, use: np.ndarray, valid: np.ndarray, advantage: np.ndarray, facts: Facts
+) -> dict[str, float]:
+    """Metrics of one batch, all shares between 0 and 1 unless the name says otherwise.
+
+    rows, traces, groups   counts of what entered
+    unscored               rows without a reward, or that only fill up the batch
+    refused                rows that entered and have no answer; refused/NAME by reason
+    zero                   rows with an answer of exactly 0
+    groups_that_teach      groups whose traces differ in what they earned; the others give every row 0
+    groups_of_one          groups of one trace, which have nothing to be compared with
+    advantage_mean, advantage_std   over the rows with an answer
+    condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken:
+                           "unbiased" (of the method), "compared" (no row refused), "scored" (every row scored)
+    """
+    from estimators.base import Reason
+
+    count, differ = group_spread(batch)
+    answered = advantage[valid]
+    entered = int(use.sum())
+    metrics = {
+        "rows": float(len(use)),
+        "traces": float(np.count_nonzero(batch.graph.trace_mask)),
+        "groups": float(len(count)),
+        "unscored": 1 - entered / len(use),
+        "refused": 1 - len(answered) / entered,
+        "zero": float(np.mean(answered == 0)) if len(answered) else 0.0,
+        "groups_that_teach": float(np.mean(differ)),
+        "groups_of_one": float(np.mean(count == 1)),
+        "advantage_mean": float(answered.mean()) if len(answered) else 0.0,
+        "advantage_std": float(answered.std()) if len(answered) else 0.0,
+        "condition/compared": float(len(answered) == entered),
+        "condition/scored": float(entered == len(use)),
+    }
+    if facts.unbiased is not None:
+        metrics["condition/unbiased"] = float(facts.unbiased)
+    if len(answered) < entered:
+        reasons = np.bincount(batch.reason[batch.rows.event], minlength=1)
+        for code in np.flatnonzero(reasons).tolist():
+            if code != Reason.VALID:
+                metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / entered
+    return {f"credit/{name}": value for name, value in metrics.items()}
+
+
+def no_metrics(use: np.ndarray) -> dict[str, float]:
+    """Metrics of a batch in which no row has a reward."""
+    return {"credit/rows": float(len(use)), "credit/traces": 0.0, "credit/unscored": float(len(use) > 0)}
+
+
+def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """Traces of each group, and whether they differ in what they earned in all: int [G], bool [G]."""
+    real = np.asarray(batch.graph.trace_mask)
+    earned = np.asarray(batch.reward, np.float64)
+    if batch.rows.event_reward is not None:
+        events = np.asarray(batch.graph.event_mask)
+        trace = np.asarray(batch.graph.trace_ids)[events]
+        earned = earned + np.bincount(trace, batch.rows.event_reward[events], minlength=len(earned))
+    group, earned = np.asarray(batch.graph.group_ids)[real], earned[real]
+    groups = int(group.max()) + 1
+    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
+    np.minimum.at(low, group, earned)
+    np.maximum.at(high, group, earned)
+    count = np.bincount(group, minlength=groups)
+    return count[count > 0], (high > low)[count > 0]

@@ -1,0 +1,114 @@
+"""verl: advantages of this library by name, and sessions of several agents told apart.
+
+Installing the package is enough: the entry point `register` (group `verl.plugins`) adds an advantage estimator
+`credit_NAME` for each method, and the trainers `credit_sync`, `credit_colocate_async` and `credit_separate_async` of
+verl's v1, in every process that imports verl. In the configuration:
+
+    trainer.v1.trainer_mode: credit_sync
+    algorithm.adv_estimator: credit_dr_mas
+
+The trainers differ from verl's in `_compute_advantage` alone. There a trace is a session of a prompt, told by the keys
+`{uid}_{session}_{index}`, and what an agent loop wrote into `extra_fields` of its outputs under the names in `FIELDS`
+becomes a column. Written against verl 0.9.1.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from credit.integrations.hooks import after_import
+from credit.integrations.method_names import METHOD_NAMES
+from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options
+from graphs.errors import CreditError
+
+__all__ = ["FIELDS", "LEGACY", "compute_advantage", "register", "row_estimator"]
+
+LEGACY = {
+    "trace": ("traj_uid", "rollout_id_list", "trace"),
+    "agent": ("agent_id", "agent"),
+    "turn": ("turn_index_list", "turn"),
+}
+"""Names in `non_tensor_batch` under which forks of the legacy trainer keep the ids of executions and agents."""
+
+
+def register() -> None:
+    """Entry point of verl: estimators and trainers are added when verl imports the modules that list them."""
+    after_import("verl.trainer.ppo.core_algos", _register_estimators)
+    after_import("verl.trainer.ppo.v1", _register_trainers)
+
+
+def _register_estimators() -> None:
+    from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY, register_adv_est
+
+    for name in METHOD_NAMES:
+        if PREFIX + name not in ADV_ESTIMATOR_REGISTRY:
+            register_adv_est(PREFIX + name)(functools.partial(row_estimator, name))
+
+
+def _register_trainers() -> None:
+    import credit.integrations.verl_v1  # noqa: F401  # its classes register themselves
+
+
+def row_estimator(
+    name: str, token_level_rewards: Any, response_mask: Any, index: Any = None, config: Any = None, **kwargs: Any
+) -> tuple[Any, Any]:
+    """An estimator as verl's legacy `compute_advantage` calls it: each row is a trace, its group is `index`.
+
+    Raises:
+      CreditError: verl's v1 calls it. There rows of one session belong together, and verl passes no sessions; one line
+        of the configuration selects a trainer that does.
+    """
+    root = getattr(config, "_get_root", lambda: None)()
+    trainer = None if root is None else root.get("trainer")
+    if trainer is not None and trainer.get("use_v1", False):
+        raise CreditError(
+            f"{PREFIX}{name} got no sessions from verl's trainer {trainer.v1.trainer_mode!r}; set "
+            f"trainer.v1.trainer_mode: {PREFIX}{trainer.v1.trainer_mode}"
+        )
+    if index is None:
+        raise CreditError(f"{PREFIX}{name} needs the uid of each row; the batch has no 'uid' in non_tensor_batch")
+    score = token_level_rewards.sum(dim=-1)
+    result = _advantages(name, method_options(config))(group=index, reward=score, mask=response_mask)
+    return result.advantages, result.advantages
+
+
+def compute_advantage(
+    data: Any,
+    adv_estimator: Any,
+    gamma: float = 1.0,
+    lam: float = 1.0,
+    num_repeat: int = 1,
+    norm_adv_by_std_in_grpo: bool = True,
+    config: Any = None,
+) -> Any:
+    """verl's legacy `compute_advantage` with executions and agents told apart, in its place.
+
+    Ids are read from `data.non_tensor_batch` under the names in `LEGACY`; without an id of executions, a row is one.
+    Estimators other than `credit_*` are verl's.
+    """
+    name = str(getattr(adv_estimator, "value", adv_estimator))
+    if not name.startswith(PREFIX):
+        from verl.trainer.ppo.ray_trainer import compute_advantage as of_verl
+
+        return of_verl(data, adv_estimator, gamma, lam, num_repeat, norm_adv_by_std_in_grpo, config)
+    ids, batch = data.non_tensor_batch, data.batch
+    columns = {
+        column: next(ids[candidate] for candidate in names if candidate in ids)
+        for column, names in LEGACY.items()
+        if any(candidate in ids for candidate in names)
+    }
+    scores = batch["token_level_scores"] if "token_level_scores" in set(batch.keys()) else batch["token_level_rewards"]
+    result = _advantages(name.removeprefix(PREFIX), method_options(config))(
+        group=ids["uid"], reward=scores.sum(dim=-1), mask=batch["response_mask"], **columns
+    )
+    batch["advantages"] = batch["returns"] = result.advantages
+    data.meta_info.setdefault("metrics", {}).update(result.metrics)
+    return data
+
+
+@functools.lru_cache(maxsize=16)
+def _advantages(name: str, options: tuple[tuple[str, Any], ...]) -> Any:
+    from credit.integrations.row_advantages import RowAdvantages
+
+    return RowAdvantages(name, **dict(options))

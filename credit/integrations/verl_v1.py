@@ -1,0 +1,76 @@
+"""verl's v1 trainers with advantages of this library; importing this module registers them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import transfer_queue as tq
+from verl.trainer.ppo.v1 import (
+    PPOTrainerColocateAsync,
+    PPOTrainerSeparateAsync,
+    PPOTrainerSync,
+    register_trainer,
+)
+
+from credit.integrations.hooks import with_globals
+from credit.integrations.verl_sessions import PREFIX, method_options, session_advantage
+
+__all__ = ["CreditPPOTrainerColocateAsync", "CreditPPOTrainerSeparateAsync", "CreditPPOTrainerSync"]
+
+
+class _Credit:
+    """What is added to a v1 trainer: `_compute_advantage` knows sessions and what the agent loop wrote."""
+
+    _advantages: Any = None
+
+    def __init__(self, config: Any) -> None:
+        # verl compares its mode with "sync" in many places; the prefix has done its work by choosing this class.
+        config.trainer.v1.trainer_mode = config.trainer.v1.trainer_mode.removeprefix(PREFIX)
+        super().__init__(config)  # type: ignore[call-arg]
+
+    def on_train_begin(self) -> None:
+        """Compile before the first step."""
+        super().on_train_begin()  # type: ignore[misc]
+        config = self.config  # type: ignore[attr-defined]
+        if str(config.algorithm.adv_estimator).startswith(PREFIX) and not self._credit().needs:
+            self._credit().warmup(config.data.train_batch_size * config.actor_rollout_ref.rollout.n)
+
+    def _credit(self) -> Any:
+        if self._advantages is None:
+            from credit.integrations.row_advantages import RowAdvantages
+
+            algorithm = self.config.algorithm  # type: ignore[attr-defined]
+            self._advantages = RowAdvantages(
+                str(algorithm.adv_estimator).removeprefix(PREFIX), **dict(method_options(algorithm))
+            )
+        return self._advantages
+
+    def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
+        of_verl = super()._compute_advantage  # type: ignore[misc]
+        if not str(self.config.algorithm.adv_estimator).startswith(PREFIX):  # type: ignore[attr-defined]
+            return of_verl(batch, metrics)
+        fetched = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=["extra_fields"])
+        extra_fields = list(fetched["extra_fields"]) if "extra_fields" in set(fetched.keys()) else None
+        padding = [bool(tag.get("is_padding", False)) for tag in batch.tags]
+
+        def of_sessions(data: Any, batch_keys: list[str], **_: Any) -> Any:
+            metrics.update(session_advantage(self._credit(), data, batch_keys, extra_fields, padding))
+            return data
+
+        step = with_globals(of_verl.__func__, compute_advantage_for_multi_trajectories=of_sessions)
+        return step(self, batch, metrics)
+
+
+@register_trainer("credit_sync")
+class CreditPPOTrainerSync(_Credit, PPOTrainerSync):
+    """`PPOTrainerSync` with advantages of this library."""
+
+
+@register_trainer("credit_colocate_async")
+class CreditPPOTrainerColocateAsync(_Credit, PPOTrainerColocateAsync):
+    """`PPOTrainerColocateAsync` with advantages of this library."""
+
+
+@register_trainer("credit_separate_async")
+class CreditPPOTrainerSeparateAsync(_Credit, PPOTrainerSeparateAsync):
+    """`PPOTrainerSeparateAsync` with advantages of this library."""

@@ -1,0 +1,8 @@
+"""The helpers beside these tests are importable by name, in every environment that runs them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

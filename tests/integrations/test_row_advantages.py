@@ -1,0 +1,209 @@
+"""Rows of a trainer to advantages: hand-computed numbers, every kind of column, few compilations."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credit
+from credit.integrations import RowAdvantages, rows_advantage
+from credit.integrations.method_names import METHOD_NAMES
+from credit.tables.column_values import ColumnError
+
+TEAM: dict[str, Any] = {
+    "group": ["q"] * 5,
+    "trace": ["a", "a", "a", "b", "b"],
+    "agent": ["s", "v", "s", "s", "v"],
+    "reward": np.array([1.0, 1.0, 1.0, 0.0, 0.0]),
+}
+
+
+def test_names_are_those_of_the_methods() -> None:
+    assert set(METHOD_NAMES) == set(credit.METHODS)
+
+
+def test_a_trace_counts_once_however_many_rows_it_has() -> None:
+    result = RowAdvantages("rloo")(**TEAM)
+    assert result.advantages.tolist() == [1, 1, 1, -1, -1]
+    assert result.valid.all()
+    assert result.metrics["credit/traces"] == 2 and result.metrics["credit/groups_that_teach"] == 1
+
+
+def test_agents_are_compared_with_their_like() -> None:
+    got = RowAdvantages("dr_mas")(**TEAM).advantages
+    solver, critic = np.std([1, 1, 0], ddof=1) + 1e-6, np.std([1, 0], ddof=1) + 1e-6
+    assert got == pytest.approx(
+        [1 / 3 / solver, 0.5 / critic, 1 / 3 / solver, -2 / 3 / solver, -0.5 / critic], abs=2e-6
+    )
+
+
+def test_rows_out_of_order_get_the_same_numbers() -> None:
+    """The turn baseline reads the order of turns; `order` restores it."""
+    columns = {
+        "group": ["q"] * 4,
+        "trace": ["a", "a", "b", "b"],
+        "turn": [0, 1, 0, 1],
+        "reward": np.zeros(4),
+        "event_reward": [1.0, 0.0, 0.0, 4.0],
+        "order": [0, 1, 0, 1],
+    }
+    assert RowAdvantages("turn_baseline")(**columns).advantages.tolist() == [1 - 4, 0 - 4, 4 - 1, 4 - 0]
+    back = {name: list(column)[::-1] for name, column in columns.items()}
+    back["reward"] = np.zeros(4)
+    assert RowAdvantages("turn_baseline")(**back).advantages.tolist() == [4, 3, -4, -3]
+
+
+def test_rows_without_a_reward_get_nothing_and_enter_no_baseline() -> None:
+    got = RowAdvantages("rloo")(group=["q"] * 4, reward=np.array([1.0, np.nan, 0.0, 0.5]))
+    assert got.advantages.tolist() == [0.75, 0.0, -0.75, 0.0]
+    assert got.valid.tolist() == [True, False, True, True]
+    assert got.metrics["credit/unscored"] == 0.25 and got.metrics["credit/condition/scored"] == 0
+
+
+def test_rows_that_only_fill_the_batch_enter_nothing() -> None:
+    got = RowAdvantages("reinforce_batch")(
+        group=["q", "q", "pad"], reward=np.array([1.0, 0.0, 9.0]), where=[True, True, False]
+    )
+    assert got.advantages.tolist() == [1, -1, 0]
+
+
+def test_a_group_of_one_is_refused_by_reason() -> None:
+    got = RowAdvantages("rloo")(group=["q", "q", "r"], reward=np.array([1.0, 0.0, 1.0]))
+    assert got.advantages.tolist() == [1, -1, 0] and got.valid.tolist() == [True, True, False]
+    assert got.metrics["credit/refused/singleton"] == pytest.approx(1 / 3)
+    assert got.metrics["credit/groups_of_one"] == 0.5 and got.metrics["credit/groups_that_teach"] == 0.5
+
+
+@pytest.mark.parametrize("columns", [[], np.zeros(0)])
+def test_an_empty_batch_gives_empty_advantages(columns: Any) -> None:
+    got = RowAdvantages("rloo")(group=columns, reward=np.zeros(0), mask=np.zeros((0, 7)))
+    assert got.advantages.shape == (0, 7) and got.metrics["credit/rows"] == 0
+
+
+def test_a_batch_without_any_reward_gives_zeros() -> None:
+    got = RowAdvantages("rloo")(group=["q", "q"], reward=np.full(2, np.nan))
+    assert got.advantages.tolist() == [0, 0] and not got.valid.any()
+
+
+def test_ids_may_be_uuids_integers_arrays() -> None:
+    one, two = uuid.UUID(int=1), uuid.UUID(int=2)
+    want = [1.0, -1.0, 1.0, -1.0]
+    reward = np.array([1.0, 0.0, 1.0, 0.0])
+    for group in (
+        [one, one, two, two],
+        np.array([one, one, two, two], object),
+        np.array([1, 1, 2, 2]),
+        jnp.array([1, 1, 2, 2]),
+    ):
+        assert RowAdvantages("rloo")(group=group, reward=reward).advantages.tolist() == want
+
+
+def test_the_result_is_of_the_library_of_the_reward() -> None:
+    got = rows_advantage("rloo", ["q", "q"], None, None, None, jnp.array([1.0, 0.0]), jnp.array([[1, 0], [1, 1]]))[0]
+    assert isinstance(got, type(jnp.zeros(1))) and got.tolist() == [[1, 0], [-1, -1]]
+    from_numpy = rows_advantage("rloo", ["q", "q"], None, None, None, np.array([1.0, 0.0]), [[1, 0], [1, 1]])[0]
+    assert isinstance(from_numpy, np.ndarray) and from_numpy.tolist() == [[1, 0], [-1, -1]]
+
+
+def test_tensors_of_any_precision_with_gradients() -> None:
+    torch = pytest.importorskip("torch")
+    for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
+        reward = torch.tensor([1.0, 0.25], dtype=dtype, requires_grad=True) * 1
+        mask = torch.tensor([[1, 1, 0], [1, 0, 0]])
+        got = RowAdvantages("rloo")(group=torch.tensor([3, 3]), reward=reward, mask=mask).advantages
+        assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32) and not got.requires_grad
+        assert got.tolist() == [[0.75, 0.75, 0], [-0.75, 0, 0]]
+
+
+def test_what_cannot_be_used_is_named() -> None:
+    rloo = RowAdvantages("rloo")
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"reward": np.array([1.0, np.inf])}, r"'reward': is infinite.*rows 1"),
+        ({"reward": np.array([1.0, np.nan]), "trace": ["a", "a"]}, "some of its rows and NaN in others.*rows 0, 1"),
+        ({"reward": np.array([1.0, 0.0]), "trace": ["a", "a"]}, "'reward': trace 'a' has different values"),
+        ({"reward": np.array([1.0, 0.0]), "agent": ["a"]}, "'agent': has 1 rows; column 'reward' has 2"),
+        ({"reward": np.zeros((2, 3))}, r"'reward': has shape \(2, 3\)"),
+        ({"reward": np.zeros(2), "mask": np.ones((3, 2))}, r"mask has shape \(3, 2\); expected \(2, L\)"),
+        ({"reward": np.zeros(2), "evidence": {"value": [0.0, 0.0]}}, "'rloo' takes no value"),
+        ({"reward": np.zeros(2), "where": [True]}, "'where'"),
+    ]
+    for columns, message in cases:
+        with pytest.raises(credit.CreditError, match=message):
+            rloo(group=["q", "q"], **columns)
+    with pytest.raises(credit.CreditError, match="'gae' needs value"):
+        RowAdvantages("gae")(group=["q"], reward=np.zeros(1))
+    with pytest.raises(credit.CreditError, match="method is 'nope'"):
+        RowAdvantages("nope")
+    with pytest.raises(credit.CreditError, match="no option 'epz'"):
+        RowAdvantages("grpo", epz=1)
+
+
+def test_row_numbers_of_an_error_are_those_of_the_batch() -> None:
+    """Rows without a reward are left out first, and the error still names the trainer's rows."""
+    with pytest.raises(ColumnError) as caught:
+        RowAdvantages("rloo")(group=["q"] * 4, trace=["x", "x", "a", "a"], reward=np.array([np.nan, np.nan, 1.0, 0.0]))
+    assert caught.value.rows == [2, 3]
+
+
+def test_evidence_reaches_the_method() -> None:
+    got = RowAdvantages("c3")(
+        group=["q"] * 3,
+        trace=[0, 1, 2],
+        reward=np.array([1.0, 0.0, 0.5]),
+        evidence={"context": ["c"] * 3, "node": ["x", "y", "z"]},
+    )
+    assert got.advantages == pytest.approx([0.75, -0.75, 0.0])
+
+
+def test_a_method_of_ones_own() -> None:
+    def centred(graph: Any, reward: Any, *, event_reward: Any = None) -> Any:
+        return credit.group_relative(graph, reward, event_reward=event_reward, source="centred")
+
+    got = RowAdvantages(centred)(group=["q", "q"], reward=np.array([1.0, 0.0]))
+    assert got.advantages == pytest.approx([0.5, -0.5]) and "credit/condition/unbiased" not in got.metrics
+
+
+def test_scale_may_be_left_out() -> None:
+    got = RowAdvantages("trl_grpo", scaled=False)(group=["q", "q"], reward=np.array([3.0, 1.0]))
+    assert got.advantages == pytest.approx([1.0, -1.0])
+
+
+def test_sizes_grow_and_never_shrink() -> None:
+    advantages = RowAdvantages("dr_grpo")
+    for rows in (200, 140, 256, 3, 129):
+        advantages(group=np.arange(rows) // 2, reward=np.arange(rows) % 2.0)
+    assert advantages.compilations == 1
+    advantages(group=np.arange(300) // 2, reward=np.arange(300) % 2.0)
+    advantages(group=np.arange(7) // 2, reward=np.arange(7) % 2.0)
+    assert advantages.compilations == 2
+
+
+def test_after_warmup_nothing_compiles() -> None:
+    advantages = RowAdvantages("gae", rows=200)
+    advantages.warmup(evidence=["value"])
+    value = np.random.default_rng(0).random(150)
+    got = advantages(group=np.zeros(150, int), reward=np.ones(150), evidence={"value": value})
+    assert got.metrics["credit/compilations"] == 0 and advantages.compilations == 1
+    with pytest.raises(credit.CreditError, match="pass rows="):
+        RowAdvantages("rloo").warmup()
+
+
+@pytest.mark.slow
+def test_a_thousand_rows_take_three_milliseconds() -> None:
+    draw = np.random.default_rng(0)
+    advantages = RowAdvantages("dr_mas", rows=1024)
+    advantages.warmup()
+    took = []
+    for _ in range(20):
+        trace = np.array([str(uuid.UUID(int=int(i))) for i in range(512)], object).repeat(2)
+        columns = {"group": np.arange(1024) // 16, "trace": trace, "agent": np.tile(["s", "v"], 512)}
+        reward = draw.random(512).repeat(2)
+        begin = time.process_time()
+        advantages(reward=reward, **columns)
+        took.append(1e3 * (time.process_time() - begin))
+    assert advantages.compilations == 1 and min(took) <= 3

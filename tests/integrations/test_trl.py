@@ -1,0 +1,189 @@
+"""TRL 1.16.0 for real: GRPO steps of a two-layer model on the CPU, and what is trained on against what is logged."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("trl", reason="TRL is not installed here; `make integrations` runs this")
+
+import torch
+from datasets import Dataset
+from tiny import prompts, tiny_model, tiny_tokenizer
+from trl import GRPOConfig, GRPOTrainer
+
+from credit.integrations.trl import CreditGRPOTrainer, token_rows
+from graphs.errors import CreditError
+
+TOLERANCE = 2e-6
+
+
+def length(completion_ids: list[list[int]], **_: Any) -> list[float]:
+    return [float(len(ids)) for ids in completion_ids]
+
+
+def first_token(completion_ids: list[list[int]], **_: Any) -> list[float]:
+    return [float(ids[0] % 5) for ids in completion_ids]
+
+
+def sometimes(completion_ids: list[list[int]], **_: Any) -> list[float | None]:
+    return [None if ids[0] % 3 == 0 else float(sum(ids) % 7) for ids in completion_ids]
+
+
+def build(
+    kind: type, folder: Path, *, rewards: Any = length, rollout: Any = None, steps: int = 2, **options: Any
+) -> Any:
+    ours = {name: options.pop(name) for name in ("credit", "options") if name in options}
+    tokenizer = tiny_tokenizer()
+    config = GRPOConfig(
+        output_dir=str(folder),
+        per_device_train_batch_size=8,
+        num_generations=4,
+        max_completion_length=12,
+        max_steps=steps,
+        logging_steps=1,
+        report_to=[],
+        use_cpu=True,
+        bf16=False,
+        save_strategy="no",
+        seed=3,
+        learning_rate=1e-3,
+        disable_tqdm=True,
+        **options,
+    )
+    return kind(
+        model=tiny_model(len(tokenizer)),
+        args=config,
+        processing_class=tokenizer,
+        reward_funcs=rewards,
+        train_dataset=Dataset.from_dict({"prompt": prompts(16)}),
+        rollout_func=rollout,
+        **ours,
+    )
+
+
+def batch_of(trainer: Any) -> dict[str, Any]:
+    """One batch, generated and scored as in training."""
+    trainer.model.train()
+    torch.manual_seed(17)
+    inputs = [{"prompt": prompt} for prompt in prompts(2) for _ in range(4)]
+    output: dict[str, Any] = trainer._generate_and_score_completions(inputs)
+    return output
+
+
+@pytest.mark.parametrize("aggregation", ["sum_then_normalize", "normalize_then_sum"])
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_trls_own_numbers_are_reproduced(tmp_path: Path, scale: str, aggregation: str) -> None:
+    settings = {
+        "rewards": [length, first_token, sometimes],
+        "scale_rewards": scale,
+        "multi_objective_aggregation": aggregation,
+        "reward_weights": [1.0, 0.5, 0.25],
+    }
+    want = batch_of(build(GRPOTrainer, tmp_path, **settings))
+    trainer = build(CreditGRPOTrainer, tmp_path, **settings)
+    got = batch_of(trainer)
+    assert torch.equal(want["completion_ids"], got["completion_ids"])
+    assert torch.allclose(got["advantages"], want["advantages"], atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("method", ["rloo", "trl_grpo"])
+def test_what_is_trained_on_is_what_is_logged(tmp_path: Path, method: str) -> None:
+    trainer = build(CreditGRPOTrainer, tmp_path, rewards=[length, first_token], steps=8, credit=method)
+    used: list[torch.Tensor] = []
+    compute_loss = trainer._compute_loss
+
+    def spy(model: Any, inputs: dict[str, Any]) -> Any:
+        used.append(inputs["advantages"].clone())
+        return compute_loss(model, inputs)
+
+    trainer._compute_loss = spy
+    before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    trainer.train()
+    assert any(not torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
+    assert len(used) == 8
+    assert sorted(used[-1].tolist()) == pytest.approx(sorted(list(trainer._logs["advantages"])[-8:]), abs=TOLERANCE)
+    history = [entry for entry in trainer.state.log_history if "credit/groups_that_teach" in entry]
+    assert len(history) == 8 and all(math.isfinite(entry["credit/milliseconds"]) for entry in history)
+    assert sum(entry["credit/compilations"] for entry in history) == 0, "compiled before the first step"
+    assert trainer.rewards_per_function.shape == (8, 2)
+
+
+def test_a_completion_that_nobody_scored_gets_nothing(tmp_path: Path) -> None:
+    def partly(completion_ids: list[list[int]], **_: Any) -> list[float | None]:
+        return [None if i == 1 else float(i) for i in range(len(completion_ids))]
+
+    output = batch_of(build(CreditGRPOTrainer, tmp_path, rewards=partly, credit="rloo"))
+    first = [0 - 2.5, 0.0, 2 - 1.5, 3 - 1.0]
+    assert output["advantages"][:4].tolist() == pytest.approx(first, abs=TOLERANCE)
+
+
+def team(prompts: list[str], trainer: Any) -> dict[str, Any]:
+    """Two agents write one completion: a planner two tokens, the environment one, a worker two or three."""
+    draw = random.Random(5)
+    workers = [2 + i % 2 for i in range(len(prompts))]
+    ids = [[3 + draw.randrange(10) for _ in range(3 + n)] for n in workers]
+    return {
+        "prompt_ids": [trainer.processing_class(prompt)["input_ids"] for prompt in prompts],
+        "completion_ids": ids,
+        "logprobs": [[-1.0] * len(row) for row in ids],
+        "env_mask": [[1, 1, 0, *[1] * n] for n in workers],
+        "agent_of_token": [["planner", "planner", None, *["worker"] * n] for n in workers],
+        "turn_of_token": [[0, 0, None, *[1] * n] for n in workers],
+    }
+
+
+def test_a_team_gets_advantages_for_each_token(tmp_path: Path) -> None:
+    def scored(completion_ids: list[list[int]], **_: Any) -> list[float]:
+        return [float(i % 4 == 0) for i in range(len(completion_ids))]
+
+    trainer = build(CreditGRPOTrainer, tmp_path, rewards=scored, rollout=team, credit="dr_mas", steps=2)
+    output = batch_of(trainer)
+    sd = np.std([1, 0, 0, 0], ddof=1) + 1e-6
+    up, down = 0.75 / sd, -0.25 / sd
+    assert output["advantages"].shape == output["completion_ids"].shape
+    assert output["advantages"][0].tolist() == pytest.approx([up, up, 0, up, up, 0], abs=TOLERANCE)
+    assert output["advantages"][1].tolist() == pytest.approx([down, down, 0, down, down, down], abs=TOLERANCE)
+    assert list(trainer._logs["advantages"])[:2] == pytest.approx([up, down], abs=TOLERANCE)
+    trainer.train()
+    assert trainer.state.global_step == 2
+
+
+def test_labels_of_tokens_are_checked() -> None:
+    sample, agent, turn, rows = token_rows([["a", None, "b", "a"]], None, 5)
+    assert sample.tolist() == [0, 0] and agent == ["a", "b"] and turn is None
+    assert rows.tolist() == [[0, -1, 1, 0, -1]]
+    with pytest.raises(CreditError, match="completion 0 has 3 labels"):
+        token_rows([["a", "b", "a"]], [[0, 1]], 5)
+    with pytest.raises(CreditError, match="no token with an agent"):
+        token_rows([[None, None]], None, 2)
+
+
+def test_overhead_beside_trls_own(tmp_path: Path) -> None:
+    """1,024 completions: the same rewards through TRL's arithmetic and ours, interleaved."""
+    trainer = build(CreditGRPOTrainer, tmp_path)
+    trainer._advantages.warmup(1024)
+    row = np.arange(1024)
+    columns = {"trace": row}
+    ours, theirs = [], []
+    for step in range(25):
+        rewards = torch.randn(1024, 1)
+        begin = time.process_time()
+        got = trainer._credit_of(rewards, row // 4, columns)
+        middle = time.process_time()
+        grouped = rewards.view(-1, 4)
+        want = ((grouped - grouped.mean(1, keepdim=True)) / (grouped.std(1, keepdim=True) + 1e-4)).view(-1)
+        end = time.process_time()
+        assert torch.allclose(got, want, atol=1e-5)
+        if step:
+            assert trainer.credit_metrics["credit/compilations"] == 0
+            ours.append(1e3 * (middle - begin))
+            theirs.append(1e3 * (end - middle))
+    print(f"TRL at 1,024 rows: ours {np.median(ours):.2f} ms, TRL's own {np.median(theirs):.2f} ms")
+    assert min(ours) <= 3

@@ -1,0 +1,281 @@
+"""verl 0.9.1 for real: its registry, its v1 trainers on a TransferQueue, its legacy `compute_advantage`.
+
+The training step itself needs GPUs (FSDP workers and a rollout engine); what runs here is everything from the batch in
+the TransferQueue to the advantages written back to it, by the class that the configuration names.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+verl = pytest.importorskip("verl", reason="verl is not installed here; `make integrations` runs this")
+tq = pytest.importorskip("transfer_queue", reason="TransferQueue is not installed here")
+
+import ray  # noqa: E402
+import torch  # noqa: E402
+from hydra import compose, initialize_config_module  # noqa: E402
+from verl import DataProto  # noqa: E402
+from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput  # noqa: E402
+from verl.trainer.ppo import core_algos  # noqa: E402
+from verl.trainer.ppo.ray_trainer import compute_advantage as compute_advantage_of_verl  # noqa: E402
+from verl.trainer.ppo.v1 import get_trainer_cls  # noqa: E402
+from verl.utils.tensordict_utils import list_of_dict_to_tensordict  # noqa: E402
+
+from credit.integrations.method_names import METHOD_NAMES  # noqa: E402
+from credit.integrations.verl import compute_advantage, register  # noqa: E402
+from credit.integrations.verl_sessions import split_key  # noqa: E402
+from graphs.errors import CreditError  # noqa: E402
+
+register()  # what the entry point does; here the package may be on the path only
+
+TOLERANCE = 2e-6
+
+
+@pytest.fixture(scope="module")
+def queue() -> Iterator[None]:
+    ray.init(num_cpus=16, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    config = configuration().transfer_queue
+    config.backend.SimpleStorage.num_data_storage_units = 1
+    tq.init(config)
+    yield
+    tq.close()
+    ray.shutdown()
+
+
+def configuration(*overrides: str) -> Any:
+    with initialize_config_module("verl.trainer.config", version_base=None):
+        return compose("ppo_trainer", overrides=list(overrides))
+
+
+def trainer(estimator: str, mode: str = "credit_sync", *more: str) -> Any:
+    """A trainer as `TaskRunnerV1` makes it, from the two lines that a user writes."""
+    lines = [f"trainer.v1.trainer_mode={mode}", f"algorithm.adv_estimator={estimator}"]
+    config = configuration(*lines, *more)
+    return get_trainer_cls(config.trainer.v1.trainer_mode)(config=config)
+
+
+def put(outputs: dict[str, tuple[float, dict[str, Any]]], *, padded: int = 0) -> Any:
+    """A batch as verl's agent loop writes it: one `AgentLoopOutput` a key, {uid}_{session}_{index}."""
+    fields, tags = [], []
+    for position, (key, (reward, extra)) in enumerate(outputs.items()):
+        tokens = 2 + position % 3
+        output = AgentLoopOutput(
+            prompt_ids=[1, 2],
+            response_ids=[3] * tokens,
+            response_mask=[1] * (tokens - 1) + [position % 2],
+            reward_score=reward,
+            metrics=AgentLoopMetrics(),
+            extra_fields=extra,
+        )
+        fields.append({**output.as_dict(), "uid": split_key(key)[0]})
+        tags.append({"status": "success", "is_padding": position >= len(outputs) - padded})
+    return tq.kv_batch_put(
+        keys=list(outputs), partition_id="train", fields=list_of_dict_to_tensordict(fields), tags=tags
+    )
+
+
+def advantages_of(trainer: Any, batch: Any, metrics: dict[str, Any] | None = None) -> tuple[dict[str, float], Any]:
+    """Run the trainer's `_compute_advantage` and read back, from the queue, one number a row."""
+    trainer._compute_advantage(batch, {} if metrics is None else metrics)
+    data = tq.kv_batch_get(
+        keys=batch.keys, partition_id="train", select_fields=["advantages", "returns", "response_mask"]
+    )
+    result = {}
+    for key, row, mask in zip(batch.keys, data["advantages"].unbind(), data["response_mask"].unbind(), strict=True):
+        assert (row[mask == 0] == 0).all()
+        values = row[mask == 1]
+        assert len(values) and (values == values[0]).all()
+        result[key] = float(values[0])
+    return result, data
+
+
+def shuffled(outputs: dict[str, Any]) -> dict[str, Any]:
+    """Rows in another order, as `_balance_batch` leaves them."""
+    items = list(outputs.items())
+    random.Random(3).shuffle(items)
+    return dict(items)
+
+
+def test_a_session_counts_once_however_many_rows_it_has(queue: None) -> None:
+    """One session of three rows earns 1, three of one row 0: leave-one-out gives 1 and -1/3, rows as traces ±0.6."""
+    outputs = {"q_0_0": (1.0, {}), "q_0_1": (1.0, {}), "q_0_2": (1.0, {})}
+    outputs |= {f"q_{session}_0": (0.0, {}) for session in (1, 2, 3)}
+    metrics: dict[str, Any] = {}
+    result, _ = advantages_of(trainer("credit_rloo"), put(shuffled(outputs)), metrics)
+    assert result == pytest.approx({**dict.fromkeys(("q_0_0", "q_0_1", "q_0_2"), 1.0),
+                                    **{f"q_{session}_0": -1 / 3 for session in (1, 2, 3)}}, abs=TOLERANCE)  # fmt: skip
+    assert metrics["credit/groups_that_teach"] == 1 and metrics["credit/traces"] == 4
+
+
+def test_agents_of_a_team_are_compared_with_their_like(queue: None) -> None:
+    """Two sessions, solver and critic in each, the solver of the first twice: Dr. MAS by hand."""
+    outputs = {
+        "q_0_0": (1.0, {"agent": "solver", "turn": 0}),
+        "q_0_1": (1.0, {"agent": "critic", "turn": 0}),
+        "q_0_2": (1.0, {"agent": "solver", "turn": 1}),
+        "q_1_0": (0.0, {"agent": "solver", "turn": 0}),
+        "q_1_1": (0.0, {"agent": "critic", "turn": 0}),
+    }
+    result, _ = advantages_of(trainer("credit_dr_mas"), put(shuffled(outputs)))
+    solver = np.std([1, 1, 0], ddof=1) + 1e-6
+    critic = np.std([1, 0], ddof=1) + 1e-6
+    assert result == pytest.approx(
+        {
+            "q_0_0": (1 - 2 / 3) / solver,
+            "q_0_2": (1 - 2 / 3) / solver,
+            "q_1_0": (0 - 2 / 3) / solver,
+            "q_0_1": 0.5 / critic,
+            "q_1_1": -0.5 / critic,
+        },
+        abs=TOLERANCE,
+    )
+
+
+def test_turns_stand_in_the_order_of_their_keys(queue: None) -> None:
+    """What single rows earn counts from there on: the turn baseline by hand, rows shuffled."""
+    outputs = {
+        "q_0_0": (0.0, {"agent": "a", "turn": 0, "event_reward": 1.0}),
+        "q_0_1": (0.0, {"agent": "a", "turn": 1, "event_reward": 0.0}),
+        "q_1_0": (0.0, {"agent": "a", "turn": 0, "event_reward": 0.0}),
+        "q_1_1": (0.0, {"agent": "a", "turn": 1, "event_reward": 4.0}),
+    }
+    result, _ = advantages_of(trainer("credit_turn_baseline"), put(shuffled(outputs)))
+    assert result == pytest.approx({"q_0_0": 1 - 4, "q_0_1": 0 - 4, "q_1_0": 4 - 1, "q_1_1": 4 - 0}, abs=TOLERANCE)
+
+
+def test_context_and_node_reach_the_method(queue: None) -> None:
+    """C3: three messages drawn under one frozen context, each against the mean of the others."""
+    fields = [{"agent": "a", "context": "c", "node": f"n{i}"} for i in range(3)]
+    outputs = {f"q_{i}_0": (reward, fields[i]) for i, reward in enumerate((1.0, 0.0, 0.5))}
+    result, _ = advantages_of(trainer("credit_c3"), put(outputs))
+    assert result == pytest.approx({"q_0_0": 0.75, "q_1_0": -0.75, "q_2_0": 0.0}, abs=TOLERANCE)
+
+
+def test_rows_that_fill_the_batch_change_nothing(queue: None) -> None:
+    real = {f"q_{session}_0": (float(session % 2), {"agent": "a"}) for session in range(4)}
+    bare, _ = advantages_of(trainer("credit_reinforce_batch"), put(real))
+    padding = {f"padx_{i}_0": (0.0, {"agent": "a"}) for i in range(4)}
+    filled, _ = advantages_of(trainer("credit_reinforce_batch"), put({**real, **padding}, padded=4))
+    assert {key: filled[key] for key in real} == pytest.approx(bare, abs=TOLERANCE)
+    assert all(filled[key] == 0 for key in padding)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("grpo", "credit_verl_grpo"), ("rloo", "credit_verl_rloo")])
+def test_verls_own_estimators_are_reproduced(queue: None, theirs: str, ours: str) -> None:
+    draw = random.Random(5)
+    outputs = {f"q{i % 6}_{i // 6}_0": (draw.gauss(0, 1), {}) for i in range(48)}
+    batch = put(outputs)
+    want, _ = advantages_of(trainer(theirs, "sync"), batch)
+    got, _ = advantages_of(trainer(ours), batch)
+    delegated, _ = advantages_of(trainer(theirs), batch)
+    assert got == pytest.approx(want, abs=TOLERANCE)
+    assert delegated == want, "estimators of verl are left to verl"
+
+
+def test_without_the_trainers_line_it_refuses(queue: None) -> None:
+    batch = put({"q_0_0": (1.0, {}), "q_1_0": (0.0, {})})
+    with pytest.raises(CreditError, match=r"trainer.v1.trainer_mode: credit_sync"):
+        trainer("credit_rloo", "sync")._compute_advantage(batch, {})
+
+
+def test_options_come_from_the_configuration(queue: None) -> None:
+    batch = put({"q_0_0": (1.0, {}), "q_1_0": (0.0, {})})
+    result, _ = advantages_of(trainer("credit_grpo", "credit_sync", "+algorithm.credit.eps=1.0"), batch)
+    assert result["q_0_0"] == pytest.approx(0.5 / (np.sqrt(0.5) + 1.0), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("mode", ["credit_sync", "credit_colocate_async", "credit_separate_async"])
+def test_the_trainers_are_verls_own(mode: str) -> None:
+    config = configuration(f"trainer.v1.trainer_mode={mode}")
+    made = get_trainer_cls(mode)
+    assert issubclass(made, get_trainer_cls(mode.removeprefix("credit_")))
+    assert config.trainer.v1.trainer_mode == mode
+
+
+def test_every_method_is_registered() -> None:
+    assert {f"credit_{name}" for name in METHOD_NAMES} <= set(core_algos.ADV_ESTIMATOR_REGISTRY)
+
+
+def test_registering_loads_no_jax_and_no_trainer() -> None:
+    program = (
+        "import sys; from credit.integrations.verl import register; register(); import verl;"
+        "from verl.trainer.ppo.core_algos import get_adv_estimator_fn; get_adv_estimator_fn('credit_rloo');"
+        "assert 'jax' not in sys.modules, 'JAX was imported';"
+        "assert 'verl.trainer.ppo.v1' not in sys.modules, 'the v1 trainers were imported'"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=120)
+
+
+def legacy(scores: list[float], uid: list[str], **ids: list[Any]) -> DataProto:
+    rewards = torch.zeros(len(scores), 4)
+    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]).repeat(len(scores), 1)[: len(scores)]
+    rewards[:, 1] = torch.tensor(scores)
+    arrays = {name: np.array(values, dtype=object) for name, values in {"uid": uid, **ids}.items()}
+    return DataProto.from_dict(
+        tensors={"token_level_rewards": rewards, "response_mask": mask}, non_tensors=arrays, meta_info={}
+    )
+
+
+def row_values(data: DataProto) -> list[float]:
+    advantages, mask = data.batch["advantages"], data.batch["response_mask"].bool()
+    assert (advantages[~mask] == 0).all()
+    return [float(row[kept][0]) for row, kept in zip(advantages, mask, strict=True)]
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("grpo", "credit_verl_grpo"), ("rloo", "credit_verl_rloo")])
+def test_legacy_by_name(theirs: str, ours: str) -> None:
+    draw = random.Random(7)
+    scores, uid = [draw.gauss(0, 1) for _ in range(40)], [f"q{i % 5}" for i in range(40)]
+    want = compute_advantage_of_verl(legacy(scores, uid), theirs, config=None)
+    got = compute_advantage_of_verl(legacy(scores, uid), ours, config=None)
+    assert row_values(got) == pytest.approx(row_values(want), abs=TOLERANCE)
+
+
+def test_legacy_with_executions_and_agents() -> None:
+    data = legacy(
+        [1.0, 1.0, 1.0, 0.0, 0.0, 0.0],
+        ["q"] * 6,
+        traj_uid=["a", "a", "a", "b", "c", "d"],
+        agent_id=["s", "v", "s", "s", "s", "s"],
+    )
+    result = compute_advantage(data, "credit_rloo")
+    assert row_values(result) == pytest.approx([1, 1, 1, -1 / 3, -1 / 3, -1 / 3], abs=TOLERANCE)
+    assert result.meta_info["metrics"]["credit/traces"] == 4
+    rows = compute_advantage(legacy([1.0, 0.0], ["q", "q"]), "credit_rloo")
+    assert row_values(rows) == pytest.approx([1, -1], abs=TOLERANCE)
+
+
+def test_overhead_beside_verls_own() -> None:
+    """At 1,024 rows of 64 tokens: medians of interleaved calls, in processor time; and no compilation after the second size."""
+    from credit.integrations import RowAdvantages
+
+    draw = random.Random(11)
+    advantages = RowAdvantages("verl_grpo")
+    advantages.warmup(1024)
+    ours, theirs = [], []
+    for step in range(30):
+        rows = 1024 if step % 3 == 0 else draw.randrange(16, 1024)
+        uid = np.array([f"{i // 8:08x}-uid" for i in range(rows)], dtype=object)
+        mask = torch.ones(rows, 64, dtype=torch.int64)
+        rewards = torch.zeros(rows, 64)
+        rewards[:, -1] = torch.randn(rows)
+        begin = time.process_time()
+        got = advantages(group=uid, reward=rewards.sum(dim=-1), mask=mask)
+        middle = time.process_time()
+        want, _ = core_algos.compute_grpo_outcome_advantage(rewards.clone(), mask, uid)
+        end = time.process_time()
+        assert torch.allclose(got.advantages, want, atol=TOLERANCE)
+        if rows == 1024:
+            ours.append(1e3 * (middle - begin))
+            theirs.append(1e3 * (end - middle))
+    print(f"verl at 1,024 rows: ours {np.median(ours):.2f} ms, verl's own {np.median(theirs):.2f} ms")
+    assert advantages.compilations == 1
+    assert min(ours) <= 3
