@@ -203,7 +203,7 @@ def test_a_thousand_rows_take_three_milliseconds() -> None:
         trace = np.array([str(uuid.UUID(int=int(i))) for i in range(512)], object).repeat(2)
         columns = {"group": np.arange(1024) // 16, "trace": trace, "agent": np.tile(["s", "v"], 512)}
         reward = draw.random(512).repeat(2)
-        begin = time.process_time()
+        begin = time.perf_counter()
         advantages(reward=reward, **columns)
-        took.append(1e3 * (time.process_time() - begin))
+        took.append(1e3 * (time.perf_counter() - begin))
     assert advantages.compilations == 1 and min(took) <= 3

@@ -174,12 +174,12 @@ def test_overhead_beside_trls_own(tmp_path: Path) -> None:
     ours, theirs = [], []
     for step in range(25):
         rewards = torch.randn(1024, 1)
-        begin = time.process_time()
+        begin = time.perf_counter()
         got = trainer._credit_of(rewards, row // 4, columns)
-        middle = time.process_time()
+        middle = time.perf_counter()
         grouped = rewards.view(-1, 4)
         want = ((grouped - grouped.mean(1, keepdim=True)) / (grouped.std(1, keepdim=True) + 1e-4)).view(-1)
-        end = time.process_time()
+        end = time.perf_counter()
         assert torch.allclose(got, want, atol=1e-5)
         if step:
             assert trainer.credit_metrics["credit/compilations"] == 0
