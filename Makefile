@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= test,lint
 
-.PHONY: demo test test-slow lint notebooks bench clean
+.PHONY: demo test test-slow lint docs notebooks bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,11 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# The documentation site, in site/; warnings are errors.
+docs: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/mkdocs build --strict
+
 # Every notebook, from start to end; `--write` stores what they show.
 notebooks: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[notebooks,test]"
@@ -39,4 +44,4 @@ bench: $(VENV)/installed
 	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean:
-	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -52,4 +52,4 @@ def test_the_source_has_all_that_is_kept_but_what_runs_ci(tmp_path: Path) -> Non
     if listed.returncode != 0:
         pytest.skip("this is no checkout")
     kept = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
-    assert {name for name in kept - found if not name.startswith(".ci/")} == set()
+    assert {name for name in kept - found if not name.startswith((".ci/", ".github/", ".pre-commit"))} == set()

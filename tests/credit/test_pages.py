@@ -25,10 +25,10 @@ def test_blocks_print_what_they_say(page: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_method_of_the_page_about_extending_obeys_the_laws() -> None:
-    body = re.search(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(), re.DOTALL)
+def test_the_method_of_the_guide_for_contributors_obeys_the_laws() -> None:
+    body = re.search(r"```python\n(.*?)```", (DOCS.parent / "CONTRIBUTING.md").read_text(), re.DOTALL)
     assert body
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(body[1], "extending.md", "exec"), {})  # raises where a law is broken
+        exec(compile(body[1], "CONTRIBUTING.md", "exec"), {})  # raises where a law is broken
     assert "equal_rewards" in out.getvalue()
