@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from credit.ledger.entries import Entries
 from credit.ledger.entry_rows import ledger_table
-from credit.ledger.signal import Kind, Signal, advantage
+from credit.ledger.signal import Kind, Signal
+from credit.ledger.training import advantage
 from credit.tables.bridge import to_torch
 from credit.tables.files import write_table
 from estimators.base import Credit
@@ -74,5 +75,5 @@ class Ledger(Entries):
         scale: str | Credit | None = None,
         decided_before: tuple[str, ...] = (),
     ) -> Signal:
-        """Advantages to train on; see `credit.ledger.signal.advantage`, which states when they are unbiased."""
+        """Advantages to train on; see `credit.ledger.training.advantage`, which states when they are unbiased."""
         return advantage(self, kind, baseline=baseline, beta=beta, scale=scale, decided_before=decided_before)

@@ -181,7 +181,9 @@ def _partitioned(
         scales=scales,
         refused=refused,
         chi_squared=made.chi_squared,
-        coverage=_coverage(np.asarray(partition.residual)[scored], np.asarray(total - start)[scored]),
+        coverage=_coverage(
+            np.asarray(partition.residual, np.float64)[scored], np.asarray(total - start, np.float64)[scored]
+        ),
         unexplained_variance=made.unexplained_variance,
         errors=errors,
     )

@@ -1,0 +1,218 @@
+"""Advantages from a ledger, and the conditions under which their policy gradient has the right mean.
+
+A partition is a report; it is not automatically an advantage. What each kind is, and when it may be trusted:
+
+    control   A_e = (R − b) − Σ_{f≠e} β_f c_f     unbiased however wrong the claims, under the conditions below
+    entry     A_e = x_e, the ledger's entry        less variance; biased wherever the claims are
+    even      A_e = n x_e, n actions of the trace  R − b on each action; rule "shares" without claims only
+
+The conditions of `control`: the baseline and the coefficients come from other traces; claims are centred under the
+policy that acted; claims of earlier actions leave this trace's outcome out; and which events carry a claim was decided
+before they chose. Whatever divides advantages (a standard deviation, agent-wise normalisation) is applied last, and
+re-weights decisions after the fact.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credit.ledger.entries import Entries
+from credit.ledger.scales import scaled
+from credit.ledger.signal import Condition, Kind, Signal
+from estimators.base import Credit, Reason, finish
+from estimators.composition.control import control_advantage
+from graphs.errors import CreditError
+from graphs.event_graph import Array, EventGraph, EventType
+from graphs.segment import segment_count
+from graphs.text import counted
+
+__all__ = ["advantage"]
+
+
+class _Kind(NamedTuple):
+    """What one kind of advantage is before its scale."""
+
+    credit: Credit
+    conditions: list[Condition]
+    used: tuple[str, ...]
+    refused: dict[str, str]
+    beta: jax.Array
+
+
+def advantage(
+    ledger: Entries,
+    kind: Kind,
+    *,
+    baseline: Array | None = None,
+    beta: float | Array | None = None,
+    scale: str | Credit | None = None,
+    decided_before: tuple[str, ...] = (),
+) -> Signal:
+    """Advantages of a ledger's batch, with the conditions under which their policy gradient has the right mean.
+
+    Args:
+      ledger: composed by `credit.compose`.
+      kind: "control", "entry" or "even"; see this module's docstring.
+      baseline: for "control", float [T], b of each trace; by default the mean of the other traces of its group.
+      beta: for "control", coefficients, a number or [S]; by default fitted on traces of other groups whose rewards
+        spread alike (`estimators.composition.control`).
+      scale: applied last. "agent_name" or "role_name" divides by the root mean square of these advantages over the
+        other traces of one name in one group (`estimators.composition.scaling`); a result of estimand "scale", or its
+        source among `ledger.scales`, divides by its `scale`. No scaled advantage exceeds 10.
+      decided_before: for "control", sources whose presence on an event was fixed before the event chose. The caller
+        asserts it; it is not checked.
+
+    Returns:
+      `Signal`.
+
+    Raises:
+      CreditError: no such kind or scale; "even" for a ledger that is not an even split; `baseline`, `beta` or
+        `decided_before` for another kind than "control"; a source that is not of the ledger.
+
+    >>> import credit
+    >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=[0, 1, 2], reward=[1.0, 0.0, 0.5])
+    >>> signal = credit.compose(graph, reward, []).advantage("control")
+    >>> print(rows.gather(signal.credit.advantage), signal.unbiased)
+    [ 0.75 -0.75  0.  ] True
+    """
+    if kind != "control" and (baseline is not None or beta is not None or decided_before):
+        raise CreditError(f'baseline, beta and decided_before are of advantage "control"; kind is {kind!r}')
+    known = dict.fromkeys([*(claim.source for claim in ledger.claims), *ledger.refused])
+    for source in decided_before:
+        if source not in known:
+            raise CreditError(f"decided_before names {source!r}; expected one of {', '.join(known) or 'no claims'}")
+    if kind == "control":
+        made = _control(ledger, baseline, beta, decided_before)
+    elif kind == "entry":
+        made = _entry(ledger)
+    elif kind == "even":
+        made = _even(ledger)
+    else:
+        raise CreditError(f"kind is {kind!r}; expected 'control', 'entry' or 'even'")
+    result, words = made.credit, ""
+    if scale is not None:
+        result, words = scaled(ledger, result, scale)
+        made.conditions.append(
+            Condition("no scale", False, f"divided by {words}, which re-weights decisions after the fact")
+        )
+    actions = _actions(ledger)
+    return Signal(
+        graph=ledger.graph,
+        credit=result,
+        kind=kind,
+        conditions=tuple(made.conditions),
+        used=made.used,
+        refused=made.refused,
+        beta=made.beta,
+        coverage=ledger.coverage,
+        claimed=float(np.asarray(ledger.claimed)[actions].mean()) if actions.any() else float("nan"),
+        scale=words,
+    )
+
+
+def _actions(ledger: Entries) -> np.ndarray:
+    return np.asarray(ledger.graph.event_mask) & np.asarray(ledger.graph.action_mask)
+
+
+def _control(
+    ledger: Entries, baseline: Array | None, beta: float | Array | None, decided_before: tuple[str, ...]
+) -> _Kind:
+    graph, actions = ledger.graph, _actions(ledger)
+    kept = [claim for claim in ledger.claims if claim.unit == "event"]
+    refused = {c.source: f"it claims sums over {c.unit}s, not events" for c in ledger.claims if c.unit != "event"}
+    presence = {c.source: _presence(graph, c, actions, c.source in decided_before) for c in kept}
+    refused |= {source: found.why for source, found in presence.items() if found.holds is False}
+    kept = [claim for claim in kept if claim.source not in refused]
+    made = control_advantage(graph, ledger.reward_or_nan, kept, baseline=baseline, beta=beta)
+    conditions = [Condition("baseline", *_by_us(baseline is None, "the mean of the other traces of the group"))]
+    if made.used:
+        conditions += [
+            Condition("coefficients", *_by_us(beta is None, "fitted on the traces of other groups")),
+            Condition("centred", True, "claims that are not centred under the policy that acted are left out"),
+            Condition("own outcome", True, "claims that hold their own trace's outcome serve only the actions before"),
+            *(presence[source] for source in made.used),
+        ]
+    return _Kind(made.credit, conditions, made.used, refused | made.refused, made.beta)
+
+
+def _entry(ledger: Entries) -> _Kind:
+    why = "an entry has the increment's mean only where the claims have; unclaimed actions get 0"
+    used = tuple(claim.source for claim in ledger.claims)
+    return _Kind(
+        _entries(ledger, 1.0, "entry"), [Condition("right claims", False, why)], used, {}, _no_coefficients(ledger)
+    )
+
+
+def _even(ledger: Entries) -> _Kind:
+    if ledger.rule != "shares" or ledger.claims:
+        raise CreditError(
+            'advantage "even" is defined for rule "shares" without claims, an even split of R − b over all '
+            f"actions; this ledger is by rule {ledger.rule!r} with {counted(len(ledger.claims), 'claim')}"
+        )
+    graph = ledger.graph
+    count = segment_count(graph.trace_ids, graph.num_traces, jnp.asarray(_actions(ledger)), ledger.increments.dtype)
+    result = _entries(ledger, count[jnp.asarray(graph.trace_ids)], "even")
+    condition = Condition("baseline", None, "R − expected on each action; right if `expected` is of other traces")
+    return _Kind(result, [condition], (), {}, _no_coefficients(ledger))
+
+
+def _no_coefficients(ledger: Entries) -> jax.Array:
+    return jnp.zeros((0, ledger.graph.num_traces))
+
+
+def _by_us(ours: bool, what: str) -> tuple[bool | None, str]:
+    return (True, what) if ours else (None, "given by the caller; it must not depend on the trace's own choices")
+
+
+def _presence(graph: EventGraph, claim: Credit, actions: np.ndarray, asserted: bool) -> Condition:
+    """Whether which actions carry a claim can have depended on what they chose.
+
+    Certain on neither side from a log, but for two cases: all actions carry one, and, within one role, the type of an
+    action, which it chose, decides alone.
+    """
+    name = f"presence of {claim.source}"
+    carries = np.asarray(claim.valid)[actions]
+    if carries.all():
+        return Condition(name, True, "every action carries a claim")
+    if asserted:
+        return Condition(name, None, "the caller asserts that it was decided before the event chose")
+    role = np.asarray(graph.agent_role_ids)[np.asarray(graph.agent_ids)[actions]]
+    kind = np.asarray(graph.event_type)[actions]
+    count = np.zeros((int(role.max()) + 1, len(EventType), 2), np.int64)
+    np.add.at(count, (role, kind, carries.astype(int)), 1)
+    met, carried = count.sum(axis=2) > 0, count[:, :, 1]
+    always, never = met & (count[:, :, 0] == 0), met & (carried == 0)
+    follows = (always | never | ~met).all(axis=1) & always.any(axis=1) & never.any(axis=1)
+    if follows.any():
+        culprit = int(np.argmax(follows))
+        yes, no = (EventType(int(np.argmax(row[culprit]))).name.lower() for row in (always, never))
+        why = (
+            f"it follows the event's type, which the event chose: within one role every {yes} carries a claim and no "
+            f"{no} does; if that was decided before, say so with decided_before"
+        )
+        return Condition(name, False, why)
+    return Condition(
+        name, None, f"{carries.mean():.1%} of actions carry a claim; right if that was decided before they chose"
+    )
+
+
+def _entries(ledger: Entries, factor: float | jax.Array, source: str) -> Credit:
+    amount = ledger.increments * factor
+    scored = jnp.isfinite(ledger.reward_or_nan)[jnp.asarray(ledger.graph.trace_ids)]
+    return finish(
+        ledger.graph,
+        credit=amount,
+        baseline=jnp.zeros_like(amount),
+        scale=jnp.ones_like(amount),
+        stderr=ledger.stderr,
+        reason=jnp.where(scored, Reason.VALID, Reason.NO_REWARD),
+        unit="event",
+        estimand="increment" if source == "entry" else "total",
+        source=source,
+        centred=False,
+        own_outcome=True,
+    )
