@@ -158,7 +158,7 @@ def child(seconds: int, corpus: Path, artifacts: Path) -> None:
             traces = readers.read(path, compiled=compiled)
         except CreditError as error:
             return type(error), getattr(error, "problems", str(error))
-        arrays = (*vars(traces.graph).values(), traces.reward, *(a for e in traces.evidence.values() for a in e))
+        arrays = (*vars(traces.graph).values(), traces.reward, *(e.array for e in traces.evidence.values()))
         return traces.events, traces.agents, traces.traces, traces.problems, [array.tobytes() for array in arrays]
 
     def one(data: bytes) -> None:

@@ -59,7 +59,7 @@ read(sys.argv[3], compiled=compiled)  # a few events: what is imported late is t
 open("/proc/self/clear_refs", "w").write("5")
 before = peak()
 traces = read(sys.argv[1], compiled=compiled)
-kept = sum(a.nbytes for a in vars(traces.graph).values()) + sum(a.nbytes for e in traces.evidence.values() for a in e)
+kept = sum(a.nbytes for a in vars(traces.graph).values()) + sum(e.nbytes for e in traces.evidence.values())
 kept += traces.events.nbytes + traces.agents.nbytes + traces.traces.nbytes
 print(peak() - before, kept)
 """

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from graphs.readers import FORMATS, read
     from graphs.readers.chunks import Chunks, read_chunks
     from graphs.readers.raw import raw_record
-    from graphs.traces.batch import Evidence, Traces
+    from graphs.traces.batch import Traces
+    from graphs.traces.evidence import Evidence
     from graphs.traces.limits import Limits
 
 __version__ = "0.1.0"
@@ -101,7 +102,8 @@ _HOME: dict[str, str] = {
     "Limits": "graphs.traces.limits",
     **dict.fromkeys(("FORMATS", "read"), "graphs.readers"),
     **dict.fromkeys(("Chunks", "read_chunks"), "graphs.readers.chunks"),
-    **dict.fromkeys(("Evidence", "Traces"), "graphs.traces.batch"),
+    "Evidence": "graphs.traces.evidence",
+    "Traces": "graphs.traces.batch",
 }
 
 

@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.tables.columns import evidence_array
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array
 from graphs.text import counted
 from graphs.traces.batch import Traces
-from graphs.traces.schema import EVENT_EVIDENCE
 
 if TYPE_CHECKING:
     from estimators.critic.calibration import Judged
@@ -180,11 +178,7 @@ def corpus_of(traces: Traces, roles: tuple[str, ...], dense: Array | None) -> Co
     column = {role: i for i, role in enumerate(roles)}
     of_agent = np.full(graph.num_agents, -1)
     of_agent[: traces.agents.num_rows] = [column.get(role, -1) for role in traces.agents["role"].to_pylist()]
-    given = {
-        name: evidence_array(EVENT_EVIDENCE[name].kind, *traces.evidence[name])
-        for name in ("tokens", "event_reward")
-        if name in traces.evidence
-    }
+    given = {name: traces.evidence[name].array for name in ("tokens", "event_reward") if name in traces.evidence}
     if dense is not None:
         dense = np.asarray(dense)
         if len(dense) == traces.sizes.events:

@@ -107,6 +107,7 @@ LAWS: dict[str, Callable[[Subject], str]] = {
         arrays.vmap,
         meaning.no_event_reward,
         meaning.unit,
+        meaning.absent_evidence,
     )
 }
 """Every law by name, in the order in which they are tried."""

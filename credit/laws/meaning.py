@@ -131,6 +131,36 @@ def no_event_reward(s: Subject) -> str:
     return differ({name: np.asarray(v) for name, v in none.items()}, zeros, batch.graph.event_mask)
 
 
+def absent_evidence(s: Subject) -> str:
+    """Evidence that is absent is not evidence of 0: where 0 is stated instead, a number or what is valid changes."""
+    if not s.needs:
+        raise NotApplicable("the method needs no evidence")
+    for name, level in s.needs.items():
+        if not any(_absence_counts(s, name, level, seed) for seed in range(4)):
+            return f"{name!r} counts as 0 where it is absent: no number and no `valid` changed when it was stated as 0"
+    return ""
+
+
+def _absence_counts(s: Subject, name: str, level: str, seed: int) -> bool:
+    """Whether a third of the evidence `name`, left out, gives other results than zeros there, or zeros are refused."""
+    batch = s.regular(seed)
+    values = batch.evidence[name]
+    removed = np.random.default_rng(s.seed + seed).random(len(values)) < 1 / 3
+    absent, zeros = (
+        padded(
+            dataclasses.replace(
+                batch, evidence={**batch.evidence, name: np.where(removed, fill, values).astype(values.dtype)}
+            ),
+            SIZES,
+        )
+        for fill in (np.nan if values.dtype.kind == "f" else -1, 0)
+    )
+    of_zeros = s.run(zeros)
+    where = removed if level == "event" else removed[batch.graph.trace_ids]
+    refused = not of_zeros["valid"][: len(where)][where].any()
+    return refused or bool(differ(s.run(absent), of_zeros, np.ones(SIZES.events, bool)))
+
+
 def unit(s: Subject) -> str:
     """The result names a known unit, and within a unit valid events have the same numbers."""
     batch = padded(s.ragged(), SIZES)

@@ -127,16 +127,17 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
         kind, derive = DERIVED[name]
         outcome, at_events = derive(traces)
         return _channel(traces, name, family or kind, outcome, at_events, weight)
-    there = traces.evidence.get(f"rewards.{name}")
-    if there is not None:
-        outcome = np.where(there.mask, there.values, np.nan).astype(np.float32)
+    stated = traces.evidence.get(f"rewards.{name}")
+    if stated is not None:
+        outcome = stated.array.astype(np.float32)
         return _channel(traces, name, family or "shared", outcome, None, weight)
     base, _, kind_name = name.partition(".")
     if base == "event_reward" and "event_reward" in traces.evidence and (not kind_name or kind_name in KINDS):
-        values, mask = traces.evidence["event_reward"]
+        steps = traces.evidence["event_reward"]
+        mask = steps.mask
         if kind_name:
             mask = mask & np.isin(np.asarray(traces.graph.event_type), _types(kind_name))
-        at_events = np.where(mask, values, 0).astype(np.float32)
+        at_events = np.where(mask, steps.array, 0).astype(np.float32)
         return _channel(traces, name, family or ("tool" if kind_name == "tool" else "process"), None, at_events, weight)
     known = [key.removeprefix("rewards.") for key in traces.evidence if key.startswith("rewards.")]
     if "event_reward" in traces.evidence:
@@ -166,7 +167,7 @@ def _channel(
 def _parallel_saving(traces: Traces) -> tuple[np.ndarray, None]:
     """1 − critical steps / actions of each trace; NaN where critical steps are not defined."""
     graph, stage = traces.graph, traces.evidence.get("stage")
-    steps = critical_steps(graph) if stage is None else critical_steps(graph, stage.values, stage.mask)
+    steps = critical_steps(graph) if stage is None else critical_steps(graph, stage.array)
     action = np.asarray(graph.action_mask) & np.asarray(graph.event_mask)
     actions = np.bincount(np.asarray(graph.trace_ids), action, graph.num_traces)
     known = steps.defined & (actions > 0)
@@ -195,7 +196,7 @@ def _marginal(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
         how = EVENT_EVIDENCE["counterfactual_reward"].how_to_log
         raise CreditError(f"channel 'marginal' needs 'counterfactual_reward', which the log does not have; {how}")
     reward = np.asarray(traces.reward)
-    gain = np.where(masked.mask, reward[np.asarray(traces.graph.trace_ids)] - masked.values, 0)
+    gain = np.where(masked.mask, reward[np.asarray(traces.graph.trace_ids)] - masked.array, 0)
     return np.where(np.isfinite(reward), 0, np.nan), np.where(np.isfinite(gain), gain, 0)
 
 

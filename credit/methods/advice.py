@@ -146,9 +146,9 @@ def _siblings(traces: Traces) -> int:
     """Actions whose context has another alternative."""
     context, node = traces.evidence["context"], traces.evidence["node"]
     there = context.mask & node.mask & np.asarray(traces.graph.action_mask)
-    pairs = np.unique(np.stack([context.values[there], node.values[there]]), axis=1)
+    pairs = np.unique(np.stack([context.array[there], node.array[there]]), axis=1)
     several = np.unique(pairs[0])[np.unique(pairs[0], return_counts=True)[1] > 1]
-    return int(np.isin(context.values[there], several).sum())
+    return int(np.isin(context.array[there], several).sum())
 
 
 def _actions(traces: Traces) -> np.ndarray:

@@ -56,7 +56,7 @@ def _judge(traces: Traces, method: Method) -> Availability:
         score = np.asarray(traces.reward, np.float64)[trace]
         step = traces.evidence.get("event_reward")
         if step is not None:
-            score = score + np.where(step.mask, step.values, 0)[rows]
+            score = score + np.where(step.mask, step.array, 0)[rows]
     key = group[trace] if method.scope == "group" else np.zeros(len(trace), np.int64)
     there = np.isfinite(score)
     key, score, members = key[there], score[there], trace[there]

@@ -82,8 +82,6 @@ def evidence_for(
       CreditError: the log lacks evidence that the method needs or that was asked for, with how to log it; or the method
         does not take what was asked for.
     """
-    from credit.tables.columns import evidence_array
-
     takes = [keyword for keyword in _keywords(method) if keyword in EVIDENCE]
     for asked in also:
         if asked not in takes:
@@ -95,7 +93,7 @@ def evidence_for(
         how = "; ".join(f"{need!r}: {text}" for need, text in lacking.items())
         raise CreditError(f"method {name!r} needs evidence that the log does not have. {how}")
     names = [*wanted, *(["event_reward"] if "event_reward" in traces.evidence else [])]
-    logged = {n: evidence_array(EVIDENCE[n].kind, *traces.evidence[n]) for n in dict.fromkeys(names)}
+    logged = {n: traces.evidence[n].array for n in dict.fromkeys(names)}
     return {**logged, **given}
 
 

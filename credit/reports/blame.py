@@ -74,8 +74,8 @@ def blame_cases(traces: Traces) -> list[Case]:
     for trace in np.flatnonzero(labelled).tolist():
         rows = action[bounds[trace] : bounds[trace + 1]]
         agents = np.asarray(graph.agent_ids)[rows]
-        blamed_step: np.ndarray = np.flatnonzero(step.values[rows] == 1) if step is not None else np.zeros(0, int)
-        blamed_agent: np.ndarray = np.flatnonzero(agent.values[rows] == 1) if agent is not None else np.zeros(0, int)
+        blamed_step: np.ndarray = np.flatnonzero(step.array[rows] == 1) if step is not None else np.zeros(0, int)
+        blamed_agent: np.ndarray = np.flatnonzero(agent.array[rows] == 1) if agent is not None else np.zeros(0, int)
         cases.append(
             Case(
                 group=int(graph.group_ids[trace]),

@@ -105,7 +105,7 @@ def returns(traces: Traces) -> np.ndarray:
     step = traces.evidence.get("event_reward")
     if step is not None:
         trace = np.asarray(traces.graph.trace_ids[: n.events])
-        total += np.bincount(trace, np.where(step.mask, step.values, 0)[: n.events], n.traces)
+        total += np.bincount(trace, np.where(step.mask, step.array, 0)[: n.events], n.traces)
     return total
 
 
@@ -157,7 +157,7 @@ def survey(traces: Traces) -> Survey:
         unscored_groups=tuple(map(str, names[(size > 1) & ~comparable])),
         unscored=tuple(trace_names.take(np.flatnonzero(~scored)).to_pylist()),
         reward_channels={
-            name.removeprefix("rewards."): int(e.mask.sum())
+            name.removeprefix("rewards."): len(e.rows)
             for name, e in traces.evidence.items()
             if name.startswith("rewards.")
         },
@@ -165,7 +165,7 @@ def survey(traces: Traces) -> Survey:
         actions_per_trace=Spread.of(np.bincount(trace[action], minlength=n.traces)),
         events_per_agent=Spread.of(np.bincount(agent, minlength=n.agents)),
         tokens_per_trace=_tokens(traces, trace),
-        evidence={name: int(e.mask.sum()) for name, e in traces.evidence.items() if "." not in name},
+        evidence={name: len(e.rows) for name, e in traces.evidence.items() if "." not in name},
         problems=traces.problems,
         ignored=traces.ignored,
     )
@@ -175,6 +175,6 @@ def _tokens(traces: Traces, trace: np.ndarray) -> Spread | None:
     tokens = traces.evidence.get("tokens")
     if tokens is None or not tokens.mask.any():
         return None
-    there = tokens.mask[: len(trace)]
-    total = np.bincount(trace[there], tokens.values[: len(trace)][there])
-    return Spread.of(total[np.unique(trace[there])])
+    stated = tokens.mask[: len(trace)]
+    total = np.bincount(trace[stated], tokens.array[: len(trace)][stated])
+    return Spread.of(total[np.unique(trace[stated])])

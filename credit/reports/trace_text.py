@@ -112,9 +112,9 @@ def _header(traces: Traces, one: _One, index: int) -> RenderableType:
     found = TOPOLOGIES[int(topology(one.graph, roles)[0])]
     declared = f" (the log says {printable(row['topology'], 40)})" if row["topology"] else ""
     channels = [
-        f"{printable(name.removeprefix('rewards.'), 40)} {there.values[index]:z.6g}"
-        for name, there in traces.evidence.items()
-        if name.startswith("rewards.") and there.mask[index]
+        f"{printable(name.removeprefix('rewards.'), 40)} {amount:z.6g}"
+        for name, evidence in traces.evidence.items()
+        if name.startswith("rewards.") and (amount := evidence.of_row(index)) is not None
     ]
     pairs = [
         ("trace", _text(row["trace"], 200, "bold")),
@@ -154,9 +154,9 @@ def _sums(traces: Traces, one: _One, name: str) -> tuple[np.ndarray, np.ndarray]
     num = len(one.agents)
     if name not in traces.evidence:
         return np.zeros(num), np.zeros(num, bool)
-    values, mask = (array[one.rows] for array in traces.evidence[name])
-    there = one.graph.agent_ids[mask]
-    return np.bincount(there, values[mask], minlength=num), np.bincount(there, minlength=num) > 0
+    values, stated = traces.evidence[name].array[one.rows], traces.evidence[name].mask[one.rows]
+    agents = one.graph.agent_ids[stated]
+    return np.bincount(agents, values[stated], minlength=num), np.bincount(agents, minlength=num) > 0
 
 
 def _cut(table: Table, num: int) -> RenderableType:
@@ -223,10 +223,7 @@ def _structure(traces: Traces, one: _One) -> RenderableType:
     path, parallel = critical_path(graph), parallelism(graph)
     stage = traces.evidence.get("stage")
     stated = stage is not None and bool(stage.mask[one.rows].any())
-    if stage is not None and stated:
-        steps = critical_steps(graph, stage.values[one.rows], stage.mask[one.rows])
-    else:
-        steps = critical_steps(graph)
+    steps = critical_steps(graph, stage.array[one.rows]) if stage is not None and stated else critical_steps(graph)
     ids = [printable(one.ids[i], 24) for i in np.flatnonzero(path.on_path)]
     if len(ids) > MOST_STEPS:
         ids[MOST_STEPS // 2 : -MOST_STEPS // 2] = ["…"]

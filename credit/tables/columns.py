@@ -22,9 +22,10 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.text import excerpt
+from graphs.traces.evidence import Evidence
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["ColumnError", "Rows", "evidence_array", "from_columns"]
+__all__ = ["ColumnError", "Rows", "from_columns"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Rows:
     Attributes:
       event: int32 [N], the position of each row's event.
       events: E, the padded length of arrays per event.
-      evidence: by the names of `graphs.traces.schema`; [E], or [T] for evidence of traces. As `evidence_array` writes
-      it.
+      evidence: by the names of `graphs.traces.schema`; [E], or [T] for evidence of traces. NaN (floats) or
+      -1 (ids and counts) where a row has none.
     """
 
     event: np.ndarray
@@ -208,16 +209,6 @@ def from_columns(
     return graph, pad_array(outcome.astype(np.float32), to.traces), Rows(position, to.events, arrays)
 
 
-def evidence_array(kind: str, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Evidence as methods take it: one array in which absence is a value.
-
-    "float" becomes float32, NaN where absent; "count" and "id" become int32, -1 where absent.
-    """
-    if kind == "float":
-        return np.where(mask, values, np.nan).astype(np.float32)
-    return np.where(mask, values, -1).astype(np.int32)
-
-
 @dataclasses.dataclass(frozen=True)
 class _Segments:
     """Rows in the order of events, split into traces or instances numbered by first appearance, at `first`."""
@@ -307,7 +298,8 @@ def _evidence(column: str, values: Any, n: int, by_trace: _Segments, to: Sizes) 
     if column in TRACE_EVIDENCE:
         whole = by_trace.constant(column, np.where(there, amounts, np.nan), "it is one number for each trace")
         there, amounts, length = np.isfinite(whole), np.nan_to_num(whole), to.traces
-    padded = evidence_array(kind, pad_array(amounts, length), pad_array(there, length))
+    typed = amounts.astype(np.float32 if kind == "float" else np.int32)
+    padded = pad_array(Evidence.of(typed, there).array, length, np.nan if kind == "float" else -1)
     return np.nan_to_num(padded) if column == "event_reward" else padded
 
 

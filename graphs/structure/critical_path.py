@@ -183,7 +183,7 @@ def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Ar
     Args:
       graph: a batch.
       stage: int [E], the evidence `stage`; by default `derived_stages`.
-      stage_mask: bool [E], where the log states a stage; by default everywhere.
+      stage_mask: bool [E], where the log states a stage; by default where `stage` is not negative.
 
     Raises:
       CreditError: `stage` or `stage_mask` is not [E].
@@ -193,7 +193,7 @@ def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Ar
     real = np.asarray(graph.event_mask)
     main = main_agents(graph)
     stage = derived_stages(graph, main) if stage is None else np.asarray(stage)
-    stated = np.ones(len(real), bool) if stage_mask is None else np.asarray(stage_mask)
+    stated = stage >= 0 if stage_mask is None else np.asarray(stage_mask)
     for name, values in (("stage", stage), ("stage_mask", stated)):
         if values.shape != real.shape:
             raise CreditError(f"{name} has shape {values.shape}; expected {real.shape}, one entry for each event")

@@ -163,26 +163,25 @@ def _of_trace(traces: Traces, index: int) -> dict[str, Any]:
     """Graph attributes of one trace: its row of the table, and its numbers by family."""
     row = {name: value for name, value in traces.traces.slice(index, 1).to_pylist()[0].items() if value is not None}
     numbers: dict[str, dict[str, float]] = {family: {} for family in (*FAMILIES, "evidence")}
-    for name, there in traces.evidence.items():
+    for name, evidence in traces.evidence.items():
         family, _, rest = name.partition(".")
         known = family in FAMILIES or name in TRACE_EVIDENCE
-        if known and there.mask[index]:
-            numbers[family if family in FAMILIES else "evidence"][rest or name] = float(there.values[index])
+        amount = evidence.of_row(index) if known else None
+        if amount is not None:
+            numbers[family if family in FAMILIES else "evidence"][rest or name] = amount
     return row | numbers
 
 
 def _of_events(traces: Traces, first: int, count: int) -> dict[str, list[Any]]:
     """Node attributes that only the host side knows, a list for each, None where the log has nothing."""
-    rows = slice(first, first + count)
     columns = {
         name: traces.events[name].slice(first, count).to_pylist()
         for name in ("file", "line", "offset", "time", "trusted", *TEXT_COLUMNS)
     }
     for name, key in EVENT_EVIDENCE.items():
         if name in traces.evidence:
-            values, mask = (array[rows].tolist() for array in traces.evidence[name])
-            known = [str(v) if key.kind == "id" else v for v in values]
-            columns[name] = [v if m else None for v, m in zip(known, mask, strict=True)]
+            values = traces.evidence[name].listed(first, first + count)
+            columns[name] = [str(v) if key.kind == "id" and v is not None else v for v in values]
     return columns
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
@@ -19,19 +19,13 @@ from graphs.errors import CapacityError, CreditError, NothingReadError, Problem,
 from graphs.event_graph import EventGraph
 from graphs.padding import Sizes, bucket, pad_array
 from graphs.text import counted, excerpt
+from graphs.traces.evidence import Evidence
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import EVENT_TEXT, Heading, Part, checked_part, first_of_each, present
 from graphs.traces.record import TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 
 __all__ = ["Evidence", "Traces", "assemble"]
-
-
-class Evidence(NamedTuple):
-    """One evidence key as a padded array [E] or [T]; `mask` is True where the log had it, `values` 0 elsewhere."""
-
-    values: np.ndarray
-    mask: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,7 +230,7 @@ def _join(
     outcome = evidence.get(f"rewards.{channel}")
     reward = np.full(n.traces, np.nan, np.float32)
     if outcome is not None:
-        reward = np.where(outcome.mask, outcome.values, np.nan)[: n.traces].astype(np.float32)
+        reward = outcome.array[: n.traces].astype(np.float32)
     files, lines, offsets = _places(columns, event_counts, lengths)
     text = columns.pop("text")
     return Traces(
@@ -320,35 +314,33 @@ def _event_evidence(
             nulls = (pa.nulls(n, pa.string()) for n in lengths)
             chunks = [none if column is None else column for column, none in zip(found, nulls, strict=True)]
             codes = pa.chunked_array(chunks).combine_chunks().dictionary_encode().indices
-            there = codes.is_valid().to_numpy(zero_copy_only=False)
-            evidence[name] = Evidence(
-                pad_array(codes.fill_null(0).to_numpy(), to.events), pad_array(there, to.events, False)
-            )
+            evidence[name] = Evidence(pad_array(codes.fill_null(-1).to_numpy(), to.events, -1))
             continue
-        values = np.zeros(to.events, np.float32 if kind == "float" else np.int32)
-        mask = np.zeros(to.events, bool)
+        values = np.full(to.events, np.nan, np.float32) if kind == "float" else np.full(to.events, -1, np.int32)
         at = 0
         for column, n in zip(found, lengths, strict=True):
             if column is not None:
-                mask[at : at + n] = there = present(column)
-                np.copyto(values[at : at + n], column, where=there)
+                np.copyto(values[at : at + n], column, where=present(column))
             at += n
-        evidence[name] = Evidence(values, mask)
+        evidence[name] = Evidence(values)
     return evidence
 
 
 def _trace_evidence(headings: list[Heading], to: Sizes) -> dict[str, Evidence]:
-    evidence: dict[str, Evidence] = {}
+    """Evidence of traces by name, each with memory only for the traces that state it: a log controls the names."""
+    stated: dict[str, tuple[list[int], list[float]]] = {}
     for row, heading in enumerate(headings):
         own = {name: amount for name, amount in heading.evidence.items() if name in TRACE_EVIDENCE}
         families = (("rewards.", heading.rewards), ("costs.", heading.costs), ("metrics.", heading.metrics), ("", own))
         for family, amounts in families:
             for name, amount in amounts.items():
-                column = evidence.get(family + name)
-                if column is None:
-                    column = evidence[family + name] = Evidence(np.zeros(to.traces), np.zeros(to.traces, bool))
-                column.values[row], column.mask[row] = amount, True
-    return evidence
+                rows, numbers = stated.setdefault(family + name, ([], []))
+                rows.append(row)
+                numbers.append(amount)
+    return {
+        name: Evidence.at(np.array(rows, np.int32), np.array(numbers, np.float64), to.traces)
+        for name, (rows, numbers) in stated.items()
+    }
 
 
 def _trace_table(headings: list[Heading], groups: pa.Array) -> pa.Table:

@@ -23,7 +23,8 @@ from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, EventGra
 from graphs.invariants import InvariantError, validate
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.text import counted, excerpt
-from graphs.traces.batch import Evidence, Traces
+from graphs.traces.batch import Traces
+from graphs.traces.evidence import Evidence
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
 
@@ -143,9 +144,9 @@ def _flat(traces: Traces) -> dict[str, pa.Array]:
         for name in table.column_names:
             if axis != "agents" or name not in ("parent", "trace"):  # those two are arrays of the graph
                 columns[f"{axis}.table.{name}"] = table[name].combine_chunks()
-    for name, (values, mask) in traces.evidence.items():
+    for name, evidence in traces.evidence.items():
         axis, count = ("events", n.events) if name in EVENT_EVIDENCE else ("traces", n.traces)
-        columns[f"{axis}.evidence.{name}"] = pa.array(values[:count], mask=~mask[:count])
+        columns[f"{axis}.evidence.{name}"] = pa.array(evidence.array[:count], mask=~evidence.mask[:count])
     return columns
 
 
@@ -303,7 +304,7 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
         outcome = np.zeros(to.traces, np.float32)
         outcome[:traces] = np.nan
         if channel is not None:
-            outcome[:traces] = np.where(channel.mask, channel.values, np.nan)[:traces].astype(np.float32)
+            outcome[:traces] = channel.array[:traces].astype(np.float32)
     tables = {axis: _table(columns, axis) for axis in _TABLES}
     return Traces(
         graph=pad(graph, to),
@@ -331,8 +332,8 @@ def _evidence(columns: dict[str, pa.Array], to: Sizes) -> dict[str, Evidence]:
         dtype: type[np.generic] = np.float64 if key is None else np.float32 if key.kind == "float" else np.int32
         if values.type != pa.from_numpy_dtype(dtype):
             raise _DamagedError(f"column {column!r} is {values.type}; expected {np.dtype(dtype)}")
-        mask = np.asarray(values.is_valid())
+        absent = -1 if dtype is np.int32 else np.nan
         room = to.events if axis == "events" else to.traces
-        filled = values.fill_null(0).to_numpy(zero_copy_only=False)
-        evidence[name] = Evidence(pad_array(filled, room), pad_array(mask, room, False))
+        filled = values.fill_null(absent).to_numpy(zero_copy_only=False)
+        evidence[name] = Evidence(pad_array(filled, room, absent))
     return evidence

@@ -24,6 +24,7 @@ from graphs.readers.native.records import from_wire
 from graphs.readers.native.wire import DECODER, EXTENSION_KEYS, TOPOLOGIES
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
+from graphs.traces.evidence import numbers_of_traces
 from graphs.traces.part import derive_turns
 from graphs.traces.record import TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS, TRACE_EVIDENCE
@@ -78,7 +79,7 @@ class _Slices:
 def _lines(traces: Traces) -> Iterator[bytes]:
     graph = traces.graph
     n = traces.sizes
-    numbers = np.arange(n.traces + 1)
+    traces_and_end = np.arange(n.traces + 1)
     edge_rows = np.flatnonzero(np.asarray(graph.edge_mask))
     trace_of_edge = np.asarray(graph.trace_ids)[np.asarray(graph.senders)[edge_rows]]
     order = np.argsort(trace_of_edge, kind="stable")
@@ -86,17 +87,23 @@ def _lines(traces: Traces) -> Iterator[bytes]:
     if np.any(np.diff(agent_trace) < 0):
         raise CreditError("the agent instances of a trace are not contiguous; expected them as readers leave them")
     slices = _Slices(
-        np.searchsorted(np.asarray(graph.trace_ids)[: n.events], numbers),
-        np.searchsorted(agent_trace, numbers),
-        np.searchsorted(trace_of_edge[order], numbers),
+        np.searchsorted(np.asarray(graph.trace_ids)[: n.events], traces_and_end),
+        np.searchsorted(agent_trace, traces_and_end),
+        np.searchsorted(trace_of_edge[order], traces_and_end),
         edge_rows[order],
     )
-    team = _team(traces)
+    team, amounts = _team(traces), _numbers(traces)
     for trace in range(n.traces):
-        yield _line(traces, trace, slices, team)
+        yield _line(traces, trace, slices, team, amounts)
 
 
-def _line(traces: Traces, trace: int, slices: _Slices, team: np.ndarray | None) -> bytes:
+def _line(
+    traces: Traces,
+    trace: int,
+    slices: _Slices,
+    team: np.ndarray | None,
+    numbers: Mapping[str, list[dict[str, float]]],
+) -> bytes:
     graph = traces.graph
     start, stop = (int(i) for i in slices.events[trace : trace + 2])
     first_agent, last_agent = (int(i) for i in slices.agents[trace : trace + 2])
@@ -118,13 +125,11 @@ def _line(traces: Traces, trace: int, slices: _Slices, team: np.ndarray | None) 
         {"src": events[s]["id"], "dst": events[r]["id"], "type": _EDGE_NAMES[k]}
         for s, r, k in zip(senders.tolist(), receivers.tolist(), edge_type.tolist(), strict=True)
     ]
-    document["rewards"] = _family(traces, "rewards.", trace)
+    document["rewards"] = numbers["rewards"][trace]
     if team is not None and not np.isnan(team[trace]):
         document["rewards"]["team"] = float(team[trace])
-    document["costs"] = _family(traces, "costs.", trace)
-    for key, numbers in (("metrics", _family(traces, "metrics.", trace)), ("evidence", _evidence(traces, trace))):
-        if numbers:
-            document[key] = numbers
+    document["costs"] = numbers["costs"][trace]
+    document |= {key: numbers[key][trace] for key in ("metrics", "evidence") if numbers[key][trace]}
     turns = np.asarray(graph.turn_ids)[start:stop]
     types = np.asarray(graph.event_type)[start:stop]
     derived = derive_turns(types, own_agent, senders, receivers, edge_type)
@@ -166,10 +171,8 @@ def _events(traces: Traces, start: int, stop: int, owners: list[str], roles: dic
     }
     for name, key in EVENT_EVIDENCE.items():
         if name in traces.evidence:
-            values, mask = (a[start:stop].tolist() for a in traces.evidence[name])
-            if key.kind == "id":
-                values = [str(v) for v in values]
-            columns[name] = [v if there else None for v, there in zip(values, mask, strict=True)]
+            values = traces.evidence[name].listed(start, stop)
+            columns[name] = [str(v) if key.kind == "id" and v is not None else v for v in values]
     present = {name: column for name, column in columns.items() if any(v is not None for v in column)}
     return [
         {name: value for name, value in zip(present, values, strict=True) if value is not None}
@@ -191,20 +194,15 @@ def _agents(traces: Traces, start: int, stop: int) -> list[dict[str, str]]:
     ]
 
 
-def _family(traces: Traces, prefix: str, trace: int) -> dict[str, float]:
-    return {
-        name.removeprefix(prefix): float(evidence.values[trace])
-        for name, evidence in traces.evidence.items()
-        if name.startswith(prefix) and evidence.mask[trace]
-    }
-
-
-def _evidence(traces: Traces, trace: int) -> dict[str, float]:
-    return {
-        name: float(traces.evidence[name].values[trace])
-        for name in TRACE_EVIDENCE
-        if name in traces.evidence and traces.evidence[name].mask[trace]
-    }
+def _numbers(traces: Traces) -> dict[str, list[dict[str, float]]]:
+    """Numbers of traces by key of the document ("rewards", "costs", "metrics", "evidence"): a dictionary a trace."""
+    families: dict[str, list[dict[str, float]]] = {}
+    for family in ("rewards", "costs", "metrics", "evidence"):
+        prefix = "" if family == "evidence" else f"{family}."
+        names = [n for n in traces.evidence if (n.startswith(prefix) if prefix else n in TRACE_EVIDENCE)]
+        stated = numbers_of_traces(traces.evidence, names, traces.sizes.traces)
+        families[family] = [{name.removeprefix(prefix): v for name, v in one.items()} for one in stated]
+    return families
 
 
 def _team(traces: Traces) -> np.ndarray | None:
@@ -214,9 +212,9 @@ def _team(traces: Traces) -> np.ndarray | None:
       CreditError: no channel is the reward, and "team" is taken.
     """
     reward = np.asarray(traces.reward)
-    for name, (values, mask) in traces.evidence.items():
+    for name, evidence in traces.evidence.items():
         if name.startswith("rewards."):
-            channel = np.where(mask, values, np.nan).astype(np.float32)
+            channel = evidence.array.astype(np.float32)
             if np.array_equal(channel[: traces.sizes.traces], reward[: traces.sizes.traces], equal_nan=True):
                 return None
     if np.all(np.isnan(reward[: traces.sizes.traces])):

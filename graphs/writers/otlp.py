@@ -23,6 +23,7 @@ from graphs.readers.tracing.otlp.assembly import build
 from graphs.readers.tracing.otlp.spans import make_span
 from graphs.readers.tracing.otlp.wire import Place, WireSpan
 from graphs.traces.batch import Traces
+from graphs.traces.evidence import numbers_of_traces
 from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 from graphs.writers.otlp_trace import (
@@ -74,11 +75,9 @@ def _check(traces: Traces) -> None:
             raise CreditError(
                 f"evidence {name!r} has no place in OTLP; expected rewards.*, costs.*, metrics.*, {known}"
             )
-        values = evidence.values[evidence.mask]
+        values = evidence.amounts
         if not np.all(np.isfinite(values)):
             raise CreditError(f"evidence {name!r} has a value that is not finite; expected numbers")
-        if key is not None and key.kind == "count" and np.any(values < 0):
-            raise CreditError(f"evidence {name!r} has a value below 0; expected counts")
     ids: dict[str, str] = {}
     for trace_id in traces.traces["trace"].to_pylist():
         other = ids.setdefault(hex_trace_id(trace_id), trace_id)
@@ -94,9 +93,10 @@ def _team(traces: Traces) -> dict[int, float]:
     """
     n = traces.traces.num_rows
     reward = np.asarray(traces.reward[:n])
-    for name, (values, mask) in traces.evidence.items():
-        channel = np.where(mask[:n], values[:n], np.nan).astype(np.float32)
-        if name.startswith("rewards.") and np.array_equal(channel, reward, equal_nan=True):
+    for name, evidence in traces.evidence.items():
+        if name.startswith("rewards.") and np.array_equal(
+            evidence.array[:n].astype(np.float32), reward, equal_nan=True
+        ):
             return {}
     if "rewards.team" in traces.evidence and not np.all(np.isnan(reward)):
         raise CreditError("the reward is no channel of the batch, and there is another channel 'team' already")
@@ -113,11 +113,14 @@ def _traces_to_write(traces: Traces) -> Iterator[TraceToWrite]:
     agent_trace = np.asarray(graph.agent_trace[: n.agents])
     agents_of = np.argsort(agent_trace, kind="stable")
     agent_starts = np.searchsorted(agent_trace[agents_of], np.arange(n.traces + 1))
-    team = _team(traces)
+    team, numbers = _team(traces), _numbers(traces)
     for t in range(n.traces):
         start, stop = int(starts[t]), int(starts[t + 1])
         row = traces.traces.slice(t, 1).to_pylist()[0]
         edges = edges_of[edge_starts[t] : edge_starts[t + 1]]
+        rewards = {
+            name.removeprefix("rewards."): amount for name, amount in numbers[t].items() if name.startswith("rewards.")
+        }
         yield TraceToWrite(
             id=row["trace"],
             group=row["group"],
@@ -129,22 +132,18 @@ def _traces_to_write(traces: Traces) -> Iterator[TraceToWrite]:
                 (int(s) - start, int(r) - start, EdgeType(int(k)))
                 for s, r, k in zip(senders[edges], receivers[edges], graph.edge_type[edges], strict=True)
             ],
-            rewards=_numbers(traces, t, "rewards.", "") | ({"team": team[t]} if t in team else {}),
-            numbers={
-                **_numbers(traces, t, "costs.", "costs."),
-                **_numbers(traces, t, "metrics.", "metrics."),
-                **{f"evidence.{name}": v for name, v in _numbers(traces, t, "", "").items() if name in TRACE_EVIDENCE},
-            },
+            rewards=rewards | ({"team": team[t]} if t in team else {}),
+            numbers={name: v for name, v in numbers[t].items() if not name.startswith("rewards.")},
         )
 
 
-def _numbers(traces: Traces, t: int, start: str, renamed: str) -> dict[str, float]:
-    """Numbers of trace `t` by name: those of the evidence whose names begin with `start`, `renamed` in its place."""
-    return {
-        renamed + name.removeprefix(start): float(evidence.values[t])
-        for name, evidence in traces.evidence.items()
-        if name not in EVENT_EVIDENCE and name.startswith(start) and evidence.mask[t]
-    }
+def _numbers(traces: Traces) -> list[dict[str, float]]:
+    """The numbers of each trace: "rewards.CHANNEL", "costs.NAME", "metrics.NAME", "evidence.KEY"."""
+    names = [name for name in traces.evidence if name not in EVENT_EVIDENCE]
+    return [
+        {f"evidence.{name}" if name in TRACE_EVIDENCE else name: amount for name, amount in stated.items()}
+        for stated in numbers_of_traces(traces.evidence, names, traces.sizes.traces)
+    ]
 
 
 def _instances(traces: Traces, rows: np.ndarray) -> dict[str, Agent]:
@@ -168,9 +167,7 @@ def _events(traces: Traces, start: int, stop: int) -> list[Event]:
     columns: dict[str, list[Any]] = {name: table[name].to_pylist() for name in (*TEXT_COLUMNS, "trusted")}
     for name, key in EVENT_EVIDENCE.items():
         if name in traces.evidence:
-            evidence = traces.evidence[name]
-            values, mask = evidence.values[start:stop].tolist(), evidence.mask[start:stop].tolist()
-            kept = [value if there else None for value, there in zip(values, mask, strict=True)]
+            kept = traces.evidence[name].listed(start, stop)
             columns[name] = [str(v) if key.kind == "id" and v is not None else v for v in kept]
     return [
         Event(

@@ -169,7 +169,7 @@ def test_traces_without_reward_and_wrong_claims(team: Made, found: Audit) -> Non
 def test_a_receipt_accounts_for_the_entry_and_the_trace(team: Made) -> None:
     """The contrast of the pivotal message, times 1 − π, wants what the critic wants: 0.4, paid once."""
     traces, claims = team
-    propensity = np.where(traces.evidence["propensity"].mask, traces.evidence["propensity"].values, np.nan)
+    propensity = traces.evidence["propensity"].array
     graph, some = traces.graph, [claims[name] for name in ("critic", "message", "broadcast")]
     ledger = compose(graph, traces.reward, some, propensity=propensity.astype(np.float32))
     chosen = {name: claims[name] for name in ("critic", "message", "broadcast")}

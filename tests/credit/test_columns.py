@@ -108,7 +108,7 @@ def test_columns_and_a_table_on_disk_give_the_same_graph(tmp_path: Path) -> None
             ours, theirs = (getattr(credit.unpad(g), field.name) for g in (graph, read.graph))
             assert np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"), field.name
         assert np.array_equal(reward[:4], read.reward[:4])
-        assert rows.tokens is not None and np.array_equal(rows.tokens[:8], read.evidence["tokens"].values[:8])
+        assert rows.tokens is not None and np.array_equal(rows.tokens[:8], read.evidence["tokens"].array[:8])
 
 
 def containers() -> list[Any]:

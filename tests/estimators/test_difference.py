@@ -21,7 +21,7 @@ def test_each_decision_is_held_against_the_run_without_it() -> None:
             other[len(expected)] = again if made else np.nan
             expected.append(world.total[trace] - again if made else 0.0)
             reason.append(Reason.VALID if made else Reason.NO_EVIDENCE)
-    steps = traces.evidence["event_reward"].values
+    steps = traces.evidence["event_reward"].array
     found = credit.difference_reward(traces.graph, traces.reward, counterfactual_reward=other, event_reward=steps)
     np.testing.assert_allclose(found.advantage[: len(expected)], expected, atol=1e-6)
     assert np.asarray(found.reason)[: len(expected)].tolist() == reason

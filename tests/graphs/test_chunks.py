@@ -52,7 +52,7 @@ def rows_of(batches: Iterable[Traces]) -> dict[tuple[str, str], tuple[Any, ...]]
     """Every event by trace and id, with what is read of it and its trace."""
     found: dict[tuple[str, str], tuple[Any, ...]] = {}
     for traces in batches:
-        values = traces.evidence["value"].values
+        values = traces.evidence["value"].array
         for i, event in enumerate(traces.events.to_pylist()):
             row = int(traces.graph.trace_ids[i])
             about = traces.traces.slice(row, 1).to_pylist()[0]

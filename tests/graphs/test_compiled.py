@@ -47,7 +47,7 @@ def found(content: bytes, folder: Path, by_loops: bool, limits: Limits = DEFAULT
         return {"problems": error.problems}
     return (
         {name: array.tobytes() for name, array in vars(traces.graph).items()}
-        | {name: (e.values.tobytes(), e.mask.tobytes()) for name, e in traces.evidence.items()}
+        | {name: e.array.tobytes() for name, e in traces.evidence.items()}
         | {f"table {name}": getattr(traces, name) for name in ("events", "agents", "traces")}
         | {"reward": traces.reward.tobytes(), "problems": traces.problems}
     )
@@ -202,7 +202,7 @@ def test_the_number_of_threads_changes_nothing(threads: int, tmp_path: Path) -> 
     alone, together = (read(folder, compiled=by_loops, workers=n) for by_loops, n in ((False, 1), (True, threads)))
     assert together.events.equals(alone.events) and together.traces.equals(alone.traces)
     assert together.problems == alone.problems and len(together.problems) == 2
-    np.testing.assert_array_equal(together.evidence["value"].values, alone.evidence["value"].values)
+    np.testing.assert_array_equal(together.evidence["value"].array, alone.evidence["value"].array)
 
 
 def test_reading_by_threads_may_be_left_early(tmp_path: Path) -> None:

@@ -361,7 +361,7 @@ def assert_same(a: Traces, b: Traces) -> None:
     np.testing.assert_array_equal(a.reward, b.reward)
     assert a.evidence.keys() == b.evidence.keys()
     for name in a.evidence:
-        np.testing.assert_array_equal(a.evidence[name].values, b.evidence[name].values, err_msg=name)
+        np.testing.assert_array_equal(a.evidence[name].array, b.evidence[name].array, err_msg=name)
         np.testing.assert_array_equal(a.evidence[name].mask, b.evidence[name].mask, err_msg=name)
     assert a.agents.equals(b.agents)
     assert a.events.drop_columns(["line", "offset", "file"]).equals(b.events.drop_columns(["line", "offset", "file"]))

@@ -131,7 +131,7 @@ def everything(traces: Traces) -> dict[str, Any]:
         {name: np.asarray(array).tolist() for name, array in vars(traces.graph).items() if name != "time"}
         | {"time": np.nan_to_num(np.asarray(traces.graph.time), nan=-1).tolist()}
         | {"reward": np.nan_to_num(traces.reward, nan=-1).tolist()}
-        | {name: (e.values.tolist(), e.mask.tolist(), e.values.dtype) for name, e in traces.evidence.items()}
+        | {name: (e.array.tobytes(), e.array.dtype) for name, e in traces.evidence.items()}
         | {f"table {name}": getattr(traces, name) for name in ("events", "agents", "traces")}
         | {"problems": traces.problems}
     )

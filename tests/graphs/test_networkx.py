@@ -41,9 +41,8 @@ def test_round_trip_of_a_batch_of_one_is_exact(random_records: Records, seed: in
         assert other.traces.equals(one.traces)
         np.testing.assert_array_equal(other.reward, one.reward)
         assert other.evidence.keys() == one.evidence.keys()
-        for name, (values, mask) in one.evidence.items():
-            np.testing.assert_array_equal(other.evidence[name].values, values, err_msg=name)
-            np.testing.assert_array_equal(other.evidence[name].mask, mask, err_msg=name)
+        for name, evidence in one.evidence.items():
+            np.testing.assert_array_equal(other.evidence[name].array, evidence.array, err_msg=name)
 
 
 def test_round_trip_out_of_a_larger_batch(random_records: Records) -> None:
@@ -54,7 +53,7 @@ def test_round_trip_out_of_a_larger_batch(random_records: Records) -> None:
         other = assemble([from_networkx(to_networkx(batch.graph, batch, index))])
         same_graph(one, other)
         assert other.events.equals(one.events)
-        np.testing.assert_array_equal(other.evidence["value"].values, one.evidence["value"].values)
+        np.testing.assert_array_equal(other.evidence["value"].array, one.evidence["value"].array)
 
 
 def test_round_trip_of_arrays_alone(random_records: Records) -> None:

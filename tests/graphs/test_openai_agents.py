@@ -102,8 +102,8 @@ def test_usage_is_counted_once() -> None:
     everywhere = [s["span_data"].get("usage") or s["span_data"].get("data", {}).get("usage") for s in raw[1:]]
     assert sum(u["output_tokens"] for u in everywhere if u) == 60  # calls, turns and tasks
     traces = read(RECORDED)
-    assert traces.evidence["tokens"].values.sum() == 18
-    assert traces.evidence["input_tokens"].values.sum() == 50
+    assert traces.evidence["tokens"].amounts.sum() == 18
+    assert traces.evidence["input_tokens"].amounts.sum() == 50
 
 
 def test_agents_that_python_calls_in_turn_are_roots(tmp_path: Path) -> None:

@@ -45,11 +45,11 @@ def expect_the_team(traces: Traces) -> None:
     parents = {(name, names[parent]) for name, parent in zip(names, traces.agents["parent"].to_pylist(), strict=True)}
     assert Counter(names) == {"lead": 1, "researcher": 2, "critic": 1}
     assert parents == {("lead", "lead"), ("researcher", "lead"), ("critic", "lead")}
-    assert int(traces.evidence["tokens"].values.sum()) == 40 + 30 + 50 + 2 * (20 + 25) + 15
-    assert int(traces.evidence["input_tokens"].values.sum()) == 2 * (40 + 30 + 50 + 2 * (20 + 25) + 15)
+    assert int(traces.evidence["tokens"].amounts.sum()) == 40 + 30 + 50 + 2 * (20 + 25) + 15
+    assert int(traces.evidence["input_tokens"].amounts.sum()) == 2 * (40 + 30 + 50 + 2 * (20 + 25) + 15)
     assert traces.reward[0] == np.float32(0.75)
     stepped = np.flatnonzero(traces.evidence["event_reward"].mask)
-    assert traces.evidence["event_reward"].values[stepped].tolist() == [0.25]
+    assert traces.evidence["event_reward"].array[stepped].tolist() == [0.25]
     assert names[graph.agent_ids[stepped[0]]] == "researcher" and graph.action_mask[stepped[0]]
     edge_types = Counter(EdgeType(int(t)).name.lower() for t in graph.edge_type[: n.edges])
     assert edge_types == {

@@ -16,7 +16,8 @@ import pytest
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.traces.batch import Evidence, Traces, assemble
+from graphs.traces.batch import Traces, assemble
+from graphs.traces.evidence import Evidence
 from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
 from graphs.writers import native, otlp
@@ -78,8 +79,7 @@ def expect_the_same(read_back: Traces, given: Traces) -> None:
     expect_equal(read_back.reward, given.reward, "reward")
     assert read_back.evidence.keys() == given.evidence.keys()
     for name, evidence in given.evidence.items():
-        for one, other in zip(read_back.evidence[name], evidence, strict=True):
-            expect_equal(one, other, name)
+        expect_equal(read_back.evidence[name].array, evidence.array, name)
     for name in ("event", "time", "trusted", *TEXT_COLUMNS):
         assert read_back.events[name].to_pylist() == given.events[name].to_pylist(), name
     assert read_back.agents.to_pylist() == given.agents.to_pylist()
@@ -173,10 +173,10 @@ def test_without_marks_the_conventions_still_tell_the_team(tmp_path: Path) -> No
     assert {bare.events["tool"][int(i)].as_py() for i in calls} == {"search"}
     assert bare.reward.tolist() == given.reward.tolist()
     for name in ("tokens", "input_tokens"):
-        assert sorted(bare.evidence[name].values.tolist()) == sorted(given.evidence[name].values.tolist())
+        assert sorted(bare.evidence[name].array.tolist()) == sorted(given.evidence[name].array.tolist())
     for name in ("rewards.team", "rewards.style"):
-        assert bare.evidence[name].values.tolist() == given.evidence[name].values.tolist()
-    total = [float(t.evidence["event_reward"].values.sum()) for t in (bare, given)]
+        np.testing.assert_array_equal(bare.evidence[name].array, given.evidence[name].array)
+    total = [float(t.evidence["event_reward"].amounts.sum()) for t in (bare, given)]
     assert total[0] == pytest.approx(total[1])
     emitted = [
         (k, int(bare.graph.senders[k])) for k in np.flatnonzero(bare.graph.edge_type == EdgeType.TOOL_DEPENDENCY)
@@ -246,7 +246,7 @@ def test_channels_named_team_and_reward_stay_apart(tmp_path: Path) -> None:
     expect_the_same(round_trip(traces, tmp_path), traces)
 
 
-@pytest.mark.parametrize("case", ["unknown evidence", "infinite evidence", "negative count", "infinite time", "reward"])
+@pytest.mark.parametrize("case", ["unknown evidence", "infinite evidence", "infinite time", "reward"])
 def test_what_cannot_be_written_is_named_and_nothing_is_written(tmp_path: Path, case: str) -> None:
     record = team("second")
     if case == "infinite time":
@@ -256,13 +256,12 @@ def test_what_cannot_be_written_is_named_and_nothing_is_written(tmp_path: Path, 
     value = traces.evidence["value"]
     changed = {
         "unknown evidence": {"mood": tokens},
-        "infinite evidence": {"value": Evidence(np.where(value.mask, np.inf, 0), value.mask)},
-        "negative count": {"tokens": Evidence(tokens.values - 100, tokens.mask)},
+        "infinite evidence": {"value": Evidence(np.where(value.mask, np.inf, np.nan))},
     }.get(case, {})
     traces = dataclasses.replace(traces, evidence={**traces.evidence, **changed})
     if case == "reward":
         traces = dataclasses.replace(traces, reward=traces.reward + 5)
-    words = {"unknown evidence": "mood", "negative count": "tokens", "infinite time": "second", "reward": "reward"}
+    words = {"unknown evidence": "mood", "infinite time": "second", "reward": "reward"}
     with pytest.raises(CreditError, match=words.get(case, "value")):
         otlp.write(traces, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -76,7 +76,7 @@ def test_a_trainer_s_rows_become_traces(form: Any, tmp_path: Path) -> None:
     assert [agents[a]["agent"] for a in graph.agent_ids] == ["solver", "verifier", "solver", "solver", "solver"]
     assert [a["parent"] for a in agents] == list(range(4))  # nothing tells who spawned whom
     assert traces.reward[:3].tolist() == [1.0, 0.0, 0.5]
-    assert traces.evidence["tokens"].values[:5].tolist() == [10, 30, 0, 20, 40]
+    assert traces.evidence["tokens"].array[:5].tolist() == [10, 30, -1, 20, 40]
     assert traces.evidence["tokens"].mask[:5].tolist() == [True, True, False, True, True]
     edges = list(zip(graph.senders.tolist(), graph.receivers.tolist(), graph.edge_type.tolist(), strict=True))
     assert edges == [(0, 2, EdgeType.TEMPORAL)]  # one agent's calls follow each other; more is not known
@@ -109,7 +109,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         assert graph.event_type.tolist() == [EventType.TOOL_RESULT, EventType.SPAWN]
         assert graph.action_mask.tolist() == [False, True]  # a tool's result is nobody's action
         assert graph.turn_ids.tolist() == [0, 1]
-        values = {name: float(traces.evidence[name].values[0]) for name in EVENT_EVIDENCE}
+        values = {name: float(traces.evidence[name].array[0]) for name in EVENT_EVIDENCE}
         assert values == {
             "event_reward": -0.5, "value": 1, "log_prob": -1.5, "propensity": 0.5, "context": 0, "sibling_parent": 0,
             "tokens": 5, "input_tokens": 6, "stage": 0, "node": 0, "q_value": 0.5, "anchor": 0, "env_step": 1,

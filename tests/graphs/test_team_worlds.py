@@ -219,7 +219,7 @@ def test_the_bare_graph_is_that_of_the_log_written_and_read(form: str, tmp_path:
         assert getattr(bare, field.name).dtype == getattr(logged, field.name).dtype
     np.testing.assert_array_equal(again.reward, traces.reward)
     for name, evidence in traces.evidence.items():
-        np.testing.assert_array_equal(again.evidence[name].values, evidence.values, err_msg=name)
+        np.testing.assert_array_equal(again.evidence[name].array, evidence.array, err_msg=name)
 
 
 def spread(world: TeamWorld, runs: Runs, agent: int) -> float:
@@ -320,7 +320,7 @@ def test_a_team_of_three_hundred_is_written_read_assigned_composed_and_drawn(tmp
     traces: Traces = read(tmp_path / "team.jsonl")
     assert (traces.sizes.events, traces.sizes.agents) == (16_000, 1200)
     total = credit.rloo(traces.graph, traces.reward)
-    value = np.where(traces.evidence["value"].mask, traces.evidence["value"].values, np.nan)
+    value = traces.evidence["value"].array
     claim = credit.gae(traces.graph, traces.reward, value=value, lambda_=0.0)
     expected = np.zeros(traces.graph.num_traces, np.float32)
     expected[:4] = truth.expected

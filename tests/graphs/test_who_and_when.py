@@ -174,7 +174,7 @@ def test_the_real_runs_teach_a_group_relative_method_nothing(shared_data: Path) 
     assert not np.any(np.asarray(rloo(graph, traces.reward).advantage))
 
     blamed, by_agent = traces.evidence["blamed"], traces.evidence["blamed_agent"]
-    steps = np.flatnonzero(blamed.values == 1)
+    steps = np.flatnonzero(blamed.array == 1)
     assert graph.trace_ids[steps].tolist() == list(range(n))  # one step each
-    elsewhere = [traces.traces["trace"][int(t)].as_py() for t in graph.trace_ids[steps[by_agent.values[steps] != 1]]]
+    elsewhere = [traces.traces["trace"][int(t)].as_py() for t in graph.trace_ids[steps[by_agent.array[steps] != 1]]]
     assert [name.split("/")[-1] for name in elsewhere] == ["22"]  # 14 and 59 blame what the terminal answered

@@ -458,7 +458,7 @@ def test_a_batch_has_several_tasks_groups_of_eight_and_both_outcomes(
     greedy = traces.evidence["greedy_reward"]
     assert greedy.mask[:80].all()
     groups = np.asarray(episodes.group)
-    assert all(len(set(greedy.values[:80][groups == g])) == 1 for g in range(10))
+    assert all(len(set(greedy.array[:80][groups == g])) == 1 for g in range(10))
 
 
 def test_writing_and_reading_gives_the_same_graph(tmp_path: Path) -> None:
@@ -472,5 +472,5 @@ def test_writing_and_reading_gives_the_same_graph(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.reward, traces.reward)
     assert set(again.evidence) == set(traces.evidence)
     for name, evidence in traces.evidence.items():
-        np.testing.assert_array_equal(again.evidence[name].values, evidence.values)
+        np.testing.assert_array_equal(again.evidence[name].array, evidence.array)
         np.testing.assert_array_equal(again.evidence[name].mask, evidence.mask)

@@ -323,7 +323,21 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
 
 
 def test_every_law_is_broken_by_some_method() -> None:
-    assert {law for law, _, _ in FLAWED} == set(LAWS)
+    assert {law for law, _, _ in FLAWED} | {"absent_evidence"} == set(LAWS)
+
+
+@pytest.mark.parametrize("name", ["gae", "coma", "remax"])
+def test_law_catches_a_method_fed_with_zeros_for_absent_evidence(name: str) -> None:
+    method = credit.METHODS[name]
+
+    def fed_with_zeros(graph: Any, reward: Any, *, event_reward: Any = None, **evidence: Any) -> Credit:
+        zeros = {key: jnp.where(v >= 0, v, jnp.zeros_like(v)) for key, v in evidence.items()}
+        return method.fn(graph, reward, event_reward=event_reward, **zeros)
+
+    flawed = dataclasses.replace(method, fn=fed_with_zeros)
+    report = check(flawed, skip=[law for law in LAWS if law != "absent_evidence"], strict=False)
+    assert [result.law for result in report.broken] == ["absent_evidence"]
+    assert "counts as 0 where it is absent" in report.broken[0].detail
 
 
 def test_the_sound_method_breaks_no_law() -> None:
@@ -385,7 +399,7 @@ def test_evidence_of_ones_own_is_drawn() -> None:
         )
 
     seen: list[tuple[int, ...]] = []
-    report = check(mine, needs={"mood": "event"}, skip=["equal_rewards"])
+    report = check(mine, needs={"mood": "event"}, skip=["equal_rewards", "absent_evidence"])
     assert set(seen) >= {(256,), (448,)}
     assert next(r for r in report.results if r.law == "no_event_reward").passed is None
 

@@ -33,7 +33,7 @@ def numbers_of(traces: Traces) -> dict[str, Any]:
     graph = traces.graph
     types = graph.event_type[graph.event_mask]
     tokens = {
-        name: int(traces.evidence[name].values.sum()) if name in traces.evidence else None
+        name: int(traces.evidence[name].amounts.sum()) if name in traces.evidence else None
         for name in ("tokens", "input_tokens")
     }
     known = traces.reward[np.isfinite(traces.reward) & graph.trace_mask]

@@ -11,7 +11,6 @@ from credit.cli.advantages.summary import Summary
 from credit.methods.published import find_method
 from credit.methods.running import parse_options, run_method
 from credit.tables.advantages import table
-from credit.tables.columns import evidence_array
 from credit.tables.files import write_tables
 from graphs.errors import CreditError
 from graphs.readers.chunks import Chunks, read_chunks
@@ -89,5 +88,6 @@ def _absent(traces: Traces, names: Iterable[str]) -> dict[str, Any]:
     arrays = {}
     for name in names:
         length = traces.graph.num_events if name in EVENT_EVIDENCE else traces.graph.num_traces
-        arrays[name] = evidence_array(_EVIDENCE[name].kind, np.zeros(length), np.zeros(length, bool))
+        is_float = _EVIDENCE[name].kind == "float"
+        arrays[name] = np.full(length, np.nan, np.float32) if is_float else np.full(length, -1, np.int32)
     return arrays

@@ -12,9 +12,8 @@ import numpy as np
 from credit.ledger import compose
 from credit.methods.published import find_method
 from credit.reports.corpus import returns
-from credit.tables.columns import evidence_array
 from graphs.errors import CreditError
-from graphs.traces.batch import Evidence
+from graphs.traces.evidence import Evidence
 from graphs.traces.schema import EVENT_EVIDENCE
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def compose_claims(
       CreditError: as `credit.compose`; "value" for logs without values.
     """
     propensity = traces.evidence.get("propensity")
-    pi = None if propensity is None else evidence_array("float", *propensity)
+    pi = None if propensity is None else propensity.array
     start = None if expected == "baseline" else _value_at_start(traces)
     whole = total_of(traces) if total is None else total
     for name in exact:
@@ -94,7 +93,7 @@ def _value_at_start(traces: Traces) -> np.ndarray:
         name = traces.traces["trace"][int(trace[bare[0]])].as_py()
         raise CreditError(f"--expected is 'value', which the first action of trace {name!r} does not have; {how}")
     start = np.zeros(graph.num_traces, np.float32)
-    start[trace] = value.values[actions[first]]
+    start[trace] = value.array[actions[first]]
     return start
 
 
@@ -149,7 +148,7 @@ def compose_channels(
         part = channel(traces, name)
         evidence = {key: value for key, value in traces.evidence.items() if key != "event_reward"}
         if part.event_reward is not None:
-            evidence["event_reward"] = Evidence(part.event_reward, np.asarray(traces.graph.event_mask))
+            evidence["event_reward"] = Evidence.of(part.event_reward, np.asarray(traces.graph.event_mask))
         mine = dataclasses.replace(traces, reward=part.outcome, evidence=evidence)
         wanted = {m: OF_THE_OUTCOME.intersection(find_method(m).needs) if name != outcome else () for m in asked.names}
         claims = asked.compute(mine, (m for m in asked.names if not wanted[m]))

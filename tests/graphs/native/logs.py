@@ -182,7 +182,7 @@ def assert_round_trip(traces: Traces, folder: Path, name: str = "out.jsonl", **o
     np.testing.assert_array_equal(traces.reward, again.reward)
     assert traces.evidence.keys() == again.evidence.keys()
     for key, evidence in traces.evidence.items():
-        np.testing.assert_array_equal(evidence.values, again.evidence[key].values, err_msg=key)
+        np.testing.assert_array_equal(evidence.array, again.evidence[key].array, err_msg=key)
         np.testing.assert_array_equal(evidence.mask, again.evidence[key].mask, err_msg=key)
     places = ["file", "line", "offset"]
     assert traces.events.drop_columns(places).equals(again.events.drop_columns(places))

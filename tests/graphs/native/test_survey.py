@@ -35,7 +35,7 @@ def test_the_survey_form_reads(tmp_path: Path) -> None:
     assert [(ids[s], ids[r], EdgeType(k).name.lower()) for s, r, k in found] == stated
     np.testing.assert_array_equal(graph.time, np.array([e["t"] for e in document["events"]], np.float32))
     assert traces.reward[0] == 1.0
-    assert {k: float(traces.evidence[k].values[0]) for k in traces.evidence} == {
+    assert {k: float(traces.evidence[k].array[0]) for k in traces.evidence} == {
         "rewards.team": 1.0, "rewards.tool": 0.25, "costs.tokens": 100, "costs.wall_clock_s": 7,
         "metrics.task_success": 1,
     }  # fmt: skip
@@ -160,7 +160,7 @@ def test_a_foreign_key_of_the_survey_form_is_left_out_and_reported(tmp_path: Pat
         ("foreign-key", "events[1].turn"),
     ]
     assert "value" not in traces.evidence
-    assert traces.evidence["tokens"].values[:2].tolist() == [5, 6]
+    assert traces.evidence["tokens"].array[:2].tolist() == [5, 6]
     plain = read_one(survey_trace(), tmp_path)
     np.testing.assert_array_equal(traces.graph.action_mask, plain.graph.action_mask)
     np.testing.assert_array_equal(traces.graph.turn_ids, plain.graph.turn_ids)
