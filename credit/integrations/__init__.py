@@ -1,7 +1,7 @@
 """Credit inside trainers: one core for rows of any trainer, and one file for each trainer.
 
     row_advantages  rows of a trainer to advantages and metrics, compiled once: `RowAdvantages`, `rows_advantage`
-    verl, trl       what connects the core with each trainer; import the one that you train with
+    verl, trl, tunix  what connects the core with each trainer; import the one that you train with
 
 Nothing here imports a trainer, PyTorch or JAX before it is used. docs/trainers.md has the lines that a user writes.
 """

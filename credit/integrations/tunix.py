@@ -1,0 +1,152 @@
+"""Tunix: methods as advantage estimators, and a learner that tells the turns and the agents of a team apart.
+
+    GRPOConfig(advantage_estimator=estimator("rloo"))                    # rows: the generations of a prompt
+    CreditAgenticLearner(..., credit="turn_baseline")                    # teams: in place of the agentic GRPOLearner
+
+Written against Tunix 0.1.7.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from tunix.rl import function_registry
+from tunix.rl.agentic.agentic_grpo_learner import GRPOLearner
+
+from credit.integrations.row_advantages import RowAdvantages
+from graphs.errors import CreditError
+
+__all__ = ["CreditAgenticLearner", "estimator", "metrics_of", "token_turns"]
+
+
+def estimator(method: str, **options: Any) -> str:
+    """Register a method as an advantage estimator of Tunix and return its name, "credit_METHOD".
+
+    Tunix calls it with the rewards of some prompts' generations, those of a prompt side by side. Each is a trace of its
+    own. The agentic learner calls it for one prompt at a time, so a method that compares over the batch sees one group.
+
+    Args:
+      method: a name in `credit.METHODS` that needs no evidence.
+      options: keyword arguments of the method.
+
+    Raises:
+      CreditError: no such method or option, or the method needs evidence, which Tunix does not pass.
+    """
+    advantages = RowAdvantages(method, **options)
+    if advantages.needs:
+        raise CreditError(f"method {method!r} needs {', '.join(advantages.needs)}, which Tunix does not pass")
+    name = f"credit_{method}"
+    _ESTIMATORS[name] = advantages
+
+    @function_registry.register_advantage_estimator(name)  # type: ignore[untyped-decorator,unused-ignore]
+    def credit_estimator(rewards: Any, num_generations: int, **_: Any) -> np.ndarray:
+        row = np.arange(len(rewards))
+        result = advantages(group=row // num_generations, reward=np.asarray(rewards))
+        metrics = {key: (value, np.mean) for key, value in result.metrics.items()}
+        _METRICS[name] = metrics
+        return np.asarray(result.advantages)
+
+    return name
+
+
+_ESTIMATORS: dict[str, RowAdvantages] = {}  # as Tunix keeps its own: by name, for the life of the process
+_METRICS: dict[str, dict[str, tuple[float, Callable[..., Any]]]] = {}
+
+
+def metrics_of(name: str) -> Callable[..., dict[str, tuple[float, Callable[..., Any]]]]:
+    """One of the learner's `metric_fns`: the metrics of the last call of a registered estimator."""
+    return functools.partial(_last_metrics, name)
+
+
+def _last_metrics(name: str, **_: Any) -> dict[str, tuple[float, Callable[..., Any]]]:
+    return _METRICS.get(name, {})
+
+
+class CreditAgenticLearner(GRPOLearner):
+    """Tunix's agentic GRPO learner with one advantage for each turn, or each agent, of a trajectory.
+
+    A turn is a stretch of tokens that the policy wrote, between those of the environment. Where messages of the
+    assistant carry a "name", as those of a team do, it is the agent of its turn. Advantages become [rows, tokens].
+
+    Args:
+      credit: a method by name, or a function.
+      options: keyword arguments of the method.
+      args, kwargs: Tunix's.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        credit: str | Callable[..., Any] = "turn_baseline",
+        options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._advantages = RowAdvantages(credit, **(options or {}))
+        self._rewards: np.ndarray | None = None
+
+    def _compute_rewards(self, *args: Any, **kwargs: Any) -> Any:
+        rewards = super()._compute_rewards(*args, **kwargs)
+        self._rewards = np.asarray(rewards, np.float64)
+        return rewards
+
+    def _process_results(self, trajectories: list[Any], mode: Any = None, expected_step: int | None = None) -> Any:
+        given = {} if mode is None else {"mode": mode}
+        examples = super()._process_results(trajectories, expected_step=expected_step, **given)
+        rewards = self._rewards
+        assert rewards is not None
+        (example,) = examples
+        turns = [token_turns(item.traj) for item in trajectories]
+        sample, names, number, of_token = _rows(turns, example.completion_ids.shape[1])
+        result = self._advantages(
+            group=np.zeros(len(sample), int), trace=sample, agent=names, turn=number, reward=rewards[sample]
+        )
+        metrics = {key: (value, np.mean) for key, value in result.metrics.items()}
+        self.rl_cluster.buffer_metrics_async(metrics, **given, step=0 if expected_step is None else expected_step)
+        values = np.append(np.asarray(result.advantages, np.float32), np.float32(0))
+        mask = np.asarray(example.completion_mask) > 0  # all 0 where Tunix leaves out a group that teaches nothing
+        return [dataclasses.replace(example, advantages=np.where(mask, values[of_token], np.float32(0)))]
+
+
+def token_turns(trajectory: Mapping[str, Any]) -> tuple[np.ndarray, list[str]]:
+    """The turn of each token of a trajectory, -1 for the environment's, and the agent of each turn.
+
+    Raises:
+      CreditError: messages of the assistant have names, but are not as many as there are turns.
+    """
+    mine = np.asarray(trajectory["conversation_masks"]) > 0
+    begins = mine & ~np.concatenate([[False], mine[:-1]])
+    turn = np.where(mine, np.cumsum(begins) - 1, -1)
+    count = int(begins.sum())
+    messages: Sequence[Mapping[str, Any]] = trajectory.get("conversation_text") or []
+    names = [message.get("name") for message in messages if message.get("role") == "assistant"]
+    if not any(names) or not count:
+        return turn, ["agent"] * count
+    if len(names) != count or not all(names):
+        raise CreditError(
+            f"a trajectory has {count} stretches of the policy's tokens and messages of the assistant by {names}; "
+            "expected one named message for each stretch"
+        )
+    return turn, [str(name) for name in names]
+
+
+def _rows(
+    turns: Sequence[tuple[np.ndarray, list[str]]], width: int
+) -> tuple[np.ndarray, list[str], list[int], np.ndarray]:
+    """Rows of a group: of each its trajectory, agent and turn; and the row of each token, the last place for none."""
+    sample: list[int] = []
+    names: list[str] = []
+    number: list[int] = []
+    of_token = np.full((len(turns), width), -1)
+    for i, (turn, agents) in enumerate(turns):
+        kept = turn[:width]
+        of_token[i, : len(kept)] = np.where(kept >= 0, kept + len(sample), -1)
+        count = max(len(agents), 1)  # a trajectory without tokens of the policy still has an outcome
+        sample += [i] * count
+        names += agents or ["agent"]
+        number += range(count)
+    return np.array(sample), names, number, of_token
