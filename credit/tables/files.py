@@ -15,6 +15,7 @@ import pyarrow.parquet
 
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
+from graphs.readers.common.results import STAMP
 
 __all__ = ["TABLE_SUFFIXES", "table_writer", "write_csv", "write_table", "write_tables"]
 
@@ -26,7 +27,8 @@ FORMULA = r"^[=+\-@＝＋－＠'\t\r\n]"
 def write_table(table: pa.Table, path: str | Path) -> None:
     """Write a table to `path` in the format of its suffix: .parquet, .csv, .jsonl or .arrow.
 
-    The file appears whole or not at all. Parquet and Arrow keep every type and every string. JSON lines write one
+    The file appears whole or not at all. Parquet and Arrow keep every type and every string, and carry a stamp in their
+    metadata by which `credit.read` passes them over in a folder of logs. JSON lines write one
     object a row; numbers that are not finite become null. CSV: see `write_csv`.
 
     Raises:
@@ -99,11 +101,11 @@ def _disarmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _write_parquet(table: pa.Table, file: BinaryIO) -> None:
-    pyarrow.parquet.write_table(table, file, compression="zstd")
+    pyarrow.parquet.write_table(_stamped(table), file, compression="zstd")
 
 
 def _stream_parquet(tables: Iterator[pa.Table], file: BinaryIO) -> None:
-    first = _first(tables)
+    first = _stamped(_first(tables))
     with pyarrow.parquet.ParquetWriter(file, first.schema, compression="zstd") as writer:
         for table in itertools.chain([first], tables):
             writer.write_table(table)
@@ -121,7 +123,7 @@ def _stream_jsonl(tables: Iterator[pa.Table], file: BinaryIO) -> None:
 
 
 def _stream_arrow(tables: Iterator[pa.Table], file: BinaryIO) -> None:
-    first = _spelt_out(_first(tables))
+    first = _stamped(_spelt_out(_first(tables)))
     with pa.ipc.new_file(file, first.schema) as writer:
         for table in itertools.chain([first], map(_spelt_out, tables)):
             writer.write_table(table)
@@ -150,8 +152,14 @@ def _write_jsonl(table: pa.Table, file: BinaryIO) -> None:
 
 
 def _write_arrow(table: pa.Table, file: BinaryIO) -> None:
+    table = _stamped(table)
     with pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
+
+
+def _stamped(table: pa.Table) -> pa.Table:
+    """The table with the metadata that marks it as a result."""
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **STAMP})
 
 
 TABLE_SUFFIXES: dict[str, Callable[[pa.Table, BinaryIO], None]] = {

@@ -11,7 +11,6 @@ from graphs.errors import CreditError, NothingReadError, Problem, expect
 from graphs.readers.common.joins import Join
 from graphs.readers.common.source import Source, check_paths, find_sources
 from graphs.readers.formats import FORMATS, reader_of, sort_sources
-from graphs.readers.parallel import ALONE, read_files, workers_for
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
@@ -33,7 +32,6 @@ def read(
     columns: Mapping[str, str] | None = None,
     to: Sizes | None = None,
     limits: Limits = DEFAULT,
-    workers: int | None = None,
     compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> Traces:
@@ -53,9 +51,6 @@ def read(
       columns: for the table reader, which column is what: `{"trace": "traj_uid", "group": "uid", ...}`.
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces; what passes one is a problem and is not read.
-      workers: processes that read, this one among them; by default this one alone. Where compiled loops read, threads,
-        by default as many as there are cores, up to four. What is read does not depend on it. Only formats in which
-        every file stands alone are divided (`parallel.ALONE`).
       compiled: whether native logs are read by compiled loops, twice as fast or more, which need the extra `fast`; what
         is read does not depend on it. By default they are used if they are installed, and either loaded already or the
         logs are large (`compiled.COMPILING_PAYS`), since loading takes a second, and compiling once on a machine ten.
@@ -66,9 +61,7 @@ def read(
 
     Raises:
       NothingReadError: not one trace is usable.
-      CreditError: an unknown `format`, `workers` that is no number of processes, `compiled` without Numba, or an
-        argument of a wrong type.
-      WorkerError: a process that read was killed.
+      CreditError: an unknown `format`, `compiled` without Numba, or an argument of a wrong type.
     """
     from graphs.padding import Sizes
     from graphs.traces.batch import assemble
@@ -87,7 +80,6 @@ def read(
         format=format,
         columns=columns,
         limits=limits,
-        workers=workers,
         compiled=compiled,
         progress=progress,
     )
@@ -100,7 +92,6 @@ def read_records(
     format: str | None = None,
     columns: Mapping[str, str] | None = None,
     limits: Limits = DEFAULT,
-    workers: int | None = None,
     compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
@@ -121,7 +112,7 @@ def read_records(
         yield from refused
         for name, members in members_of.items():
             if members:
-                found = _read_format(name, members, columns, workers, compiled)
+                found = _read_format(name, members, columns, compiled)
                 silent = True
                 for item in found:
                     silent = False
@@ -136,9 +127,9 @@ def read_records(
 
 
 def _read_format(
-    name: str, members: Sequence[Source], columns: Mapping[str, str] | None, workers: int | None, compiled: bool | None
+    name: str, members: Sequence[Source], columns: Mapping[str, str] | None, compiled: bool | None
 ) -> Iterator[TraceRecord | Part | Problem]:
-    """The records of all sources of a format, by as many workers as are wanted."""
+    """The records of all sources of a format."""
     module = reader_of(name)
     if name == "table":
         return module.read(members, columns=columns)
@@ -146,7 +137,6 @@ def _read_format(
         from graphs.readers.native.compiled import threads as loops
 
         if loops.compiles(members, compiled):
-            threads = loops.threads_for(members, workers)
+            threads = loops.threads_for(members)
             return loops.read_threads(members, threads) if threads > 1 else module.read(members, compiled=True)
-    processes = workers_for(members, workers) if name in ALONE else 1
-    return read_files(name, members, processes) if processes > 1 else module.read(members)
+    return module.read(members)

@@ -197,9 +197,10 @@ def logs(folder: Path, files: int = 7) -> Path:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 20])
-def test_the_number_of_threads_changes_nothing(threads: int, tmp_path: Path) -> None:
+def test_the_number_of_threads_changes_nothing(threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = logs(tmp_path)
-    alone, together = (read(folder, compiled=by_loops, workers=n) for by_loops, n in ((False, 1), (True, threads)))
+    monkeypatch.setattr(compiled, "threads_for", lambda sources: threads)
+    alone, together = (read(folder, compiled=by_loops) for by_loops in (False, True))
     assert together.events.equals(alone.events) and together.traces.equals(alone.traces)
     assert together.problems == alone.problems and len(together.problems) == 2
     np.testing.assert_array_equal(together.evidence["value"].array, alone.evidence["value"].array)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import jax
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import credit
-from graphs.readers.common.results import RESULTS
+from graphs.readers.common.results import BEGINNINGS
 from graphs.worlds import World
 from graphs.writers import native
 
@@ -53,9 +54,19 @@ def test_a_result_beside_its_logs_is_no_log(
     assert set(again.ignored) == {str(tmp_path / f"{name}.{suffix}") for name in tables}
 
 
+def test_a_parquet_log_with_the_columns_of_a_result_is_a_log(tmp_path: Path) -> None:
+    """Only the stamp counts: a trainer's table may have any columns."""
+    rows = {"file": ["a"], "line": [1], "trace": ["t"], "group": ["g"], "event": ["e"], "reward": [1.0]}
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    assert credit.read(tmp_path).traces["trace"].to_pylist() == ["t"]
+    credit.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    with pytest.raises(credit.NothingReadError):
+        credit.read(tmp_path)
+
+
 def test_a_log_that_speaks_of_results_is_one(logs: Path, tmp_path: Path) -> None:
     """Its words are within it, not its columns."""
-    words = {name: name for columns in RESULTS for name in columns}
+    words = {name: name for columns in BEGINNINGS for name in columns}
     (tmp_path / "runs.jsonl").write_bytes(
         logs.read_bytes().replace(b"{", b'{"meta":' + json.dumps(words).encode() + b",", 1)
     )

@@ -1,4 +1,8 @@
-"""Tables that this library wrote: found in a folder of logs, they are results, not logs."""
+"""Tables that this library wrote: in a folder of logs they are results, not logs.
+
+Parquet and Arrow files carry a stamp in their metadata (`STAMP`), which `credit.tables.files` writes. CSV and JSON
+lines have no metadata. There a table is a result if its first columns are those of `BEGINNINGS`.
+"""
 
 from __future__ import annotations
 
@@ -9,36 +13,38 @@ import pyarrow.parquet as pq
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.source import Source
 
-__all__ = ["RESULTS", "is_result"]
+__all__ = ["BEGINNINGS", "STAMP", "is_result"]
 
-RESULTS: tuple[tuple[str, ...], ...] = (
-    ("credit", "baseline", "scale", "advantage", "valid"),
-    ("file", "line", "trace", "group", "event", "agent", "role", "turn", "type", "action"),
-    ("entry", "amount", "units", "exponent"),
-    ("naive", "claimed", "overcount", "unexplained"),
+STAMP: dict[bytes, bytes] = {b"orchestration-credit": b"result"}
+"""Metadata of the schema of a Parquet or Arrow file that holds a result."""
+
+BEGINNINGS: tuple[tuple[str, ...], ...] = (
+    ("file", "line", "trace", "group", "event"),
+    ("trace", "group", "entry"),
+    ("trace", "group", "reward", "naive"),
 )
-"""Columns that no log has together: of advantages, of what is said of events, of a ledger, of an audit by trace."""
+"""First columns of a CSV or JSON lines file that mark it as a result: of events, of a ledger's entries, of traces."""
 
 
 def is_result(source: Source, head: bytes) -> bool:
-    """Whether a file that begins with `head` is a table that a command wrote: Parquet, CSV or JSON lines."""
+    """Whether a file that begins with `head` is a result: stamped, or, without metadata, by its first columns."""
     if head.startswith(b"PAR1") and source.path is not None:
         try:
-            names = set(pq.read_schema(source.path).names)
-        except (pa.ArrowException, OSError):  # damaged: its reader will say how
+            metadata = pq.read_schema(source.path).metadata or {}
+        except (pa.ArrowException, OSError):  # damaged: its reader reports how
             return False
-        return any(names.issuperset(columns) for columns in RESULTS)
+        return STAMP.items() <= metadata.items()
     line = head.partition(b"\n")[0]
     if line.startswith(b"{"):
-        names = _keys(line) if line.startswith((b'{"file":', b'{"trace":')) else set()
+        names = _keys(line) if line.startswith((b'{"file":', b'{"trace":')) else []
     else:
-        names = {cell.strip().strip(b'"').decode("utf-8", "replace") for cell in line.split(b",")}
-    return any(names.issuperset(columns) for columns in RESULTS)
+        names = [cell.strip().strip(b'"').decode("utf-8", "replace") for cell in line.split(b",", 5)]
+    return any(tuple(names[: len(columns)]) == columns for columns in BEGINNINGS)
 
 
-def _keys(line: bytes) -> set[str]:
-    """The keys of a row."""
+def _keys(line: bytes) -> list[str]:
+    """The keys of a row, in order."""
     try:
-        return set(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
+        return list(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
     except JSON_ERRORS:
-        return set()
+        return []

@@ -17,7 +17,6 @@ from graphs.errors import CreditError, Problem, expect
 from graphs.readers import native
 from graphs.readers.common.source import Source
 from graphs.readers.native.batches import BATCH_BYTES
-from graphs.readers.parallel import workers_for
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
@@ -27,7 +26,7 @@ COMPILING_PAYS = 256 << 20
 """Bytes of files, packed as they are, from which the loops are loaded though nobody asked for them."""
 
 MOST_THREADS = 4
-"""That read where nobody says how many: each holds a file, and what follows the loops runs one at a time."""
+"""Threads that read at most: each holds a file, and what follows the loops runs one at a time."""
 
 _KERNELS = "graphs.readers.native.compiled.kernels"
 
@@ -57,10 +56,12 @@ def _size(source: Source) -> int:
         return 0
 
 
-def threads_for(sources: Sequence[Source], workers: int | None) -> int:
-    """How many threads read by compiled loops: as many as asked for, else as there are cores, up to `MOST_THREADS`."""
+def threads_for(sources: Sequence[Source]) -> int:
+    """How many threads read by compiled loops: as many as there are cores and files, up to `MOST_THREADS`."""
+    if any(source.path is None for source in sources):
+        return 1  # standard input can be read once
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return workers_for(sources, min(cores, MOST_THREADS) if workers is None else workers)
+    return min(cores, MOST_THREADS, len(sources))
 
 
 def read_threads(sources: Sequence[Source], threads: int) -> Iterator[TraceRecord | Part | Problem]:
