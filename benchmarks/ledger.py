@@ -31,6 +31,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 import credit  # noqa: E402
+import estimators  # noqa: E402
 from estimators.composition.exact import exact_partition  # noqa: E402
 from estimators.composition.least_squares import Claims, reconcile  # noqa: E402
 from graphs.event_graph import EventGraph, EventType  # noqa: E402
@@ -365,7 +366,7 @@ def variance() -> dict[str, Any]:
                         )
                         for i, t in enumerate(tables)
                     ]
-                    made = credit.control_advantage(graph, outcome, claims, baseline=np.full(n + 8, team.start))
+                    made = estimators.control_advantage(graph, outcome, claims, baseline=np.full(n + 8, team.start))
                     both = np.tensordot(np.asarray(made.beta)[:, 0], np.stack(tables), 1)
                     ratios.append(total_variance(both.sum(axis=1, keepdims=True) - both) / total_variance(0 * both))
                 bound = 1 + 2 * p / n

@@ -2,12 +2,14 @@
 
     import credit
     traces = credit.read("runs/")
-    result = credit.grpo(traces.graph, traces.reward)
+    result = credit.run(traces, "rloo")
     table = credit.table(traces, result)
 
-Everything that users need is an attribute of this package: what `_HOME` lists below, and all that `estimators` exports.
-Attributes load on first use, so that the command line answers at once and no one pays for what they do not call.
-`estimators` and `graphs` are its siblings: trainers may import `estimators` alone.
+The names here are types, verbs, and one function for each entry of `METHODS`, under its name. Drawing is in
+`credit.plot`, reports are in `credit.reports`, and parts for composing ledgers are in `credit.ledger`. `estimators` and
+`graphs` are siblings of this package; a trainer may import `estimators` alone.
+
+Names load on first use, so that the command line starts quickly.
 """
 
 from __future__ import annotations
@@ -18,113 +20,117 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from credit.fitting import Critic, fit_critic, load_critic
-    from credit.laws import LawError, check
-    from credit.ledger import ContradictionError, Ledger, Signal, compose, stack
-    from credit.ledger.auditing import Audit, audit
-    from credit.ledger.channels import Channel, annealed, channel, depart, kimi_parl, sharp
-    from credit.ledger.receipt import Receipt, explain
-    from credit.ledger.sums import weighted_sum
-    from credit.methods.advice import Advice, choose
-    from credit.methods.published import PUBLISHED, Published, find_method
+    from credit.fitting import fit_critic, load_critic
+    from credit.laws import check
+    from credit.ledger import Ledger, compose, stack
+    from credit.ledger.auditing import audit
+    from credit.ledger.receipt import explain
+    from credit.methods.advice import choose
     from credit.methods.registry import METHODS, Method
-    from credit.plot import draw_calibration, draw_comparison, draw_ledger, draw_methods, draw_snr, draw_trace
-    from credit.reports.comparison import Comparison, compare
-    from credit.reports.judgements import Judgements, read_judgements
+    from credit.methods.running import run
+    from credit.reports.comparison import compare
     from credit.tables.advantages import table
     from credit.tables.bridge import from_torch, to_pandas, to_torch
-    from credit.tables.columns import Rows, from_columns
+    from credit.tables.columns import from_columns
     from credit.tables.files import write_table
-    from estimators import *
-    from graphs import (
-        CapacityError,
-        CreditError,
-        EdgeType,
-        EventGraph,
-        EventType,
-        MissingExtraError,
-        NothingReadError,
-        Problem,
-        Sizes,
-        TraceError,
-        bucket,
-        pad,
-        unpad,
+    from estimators import (
+        Credit,
+        agent_lightning,
+        agent_lightning_rows,
+        c3,
+        c3_magrpo,
+        claim,
+        coma,
+        difference_reward,
+        discounted_return,
+        dr_grpo,
+        dr_mas,
+        dr_mas_rloo,
+        foldgrpo,
+        foldgrpo_fork,
+        gae,
+        gigpo,
+        grpo,
+        maac,
+        magrpo,
+        maporl,
+        marshal,
+        matpo,
+        mgrpo,
+        moving_average,
+        mrlx,
+        mt_grpo,
+        off_policy,
+        openrlhf_group_norm,
+        pass_at_k,
+        puppeteer,
+        reinforce_batch,
+        reinforce_pp,
+        reinforce_pp_baseline,
+        remax,
+        rloo,
+        slime_grpo,
+        spiral_rae,
+        trl_grpo,
+        turn_baseline,
+        verl_grpo,
+        verl_rloo,
+        wideseek_r1,
     )
+    from estimators import critic_increments as critic
+    from graphs import CreditError, EventGraph, EventType, NothingReadError
     from graphs.readers import FORMATS, read
-    from graphs.readers.chunks import Chunks, read_chunks
-    from graphs.readers.raw import raw_record
+    from graphs.readers.chunks import read_chunks
     from graphs.traces.batch import Traces
-    from graphs.traces.evidence import Evidence
     from graphs.traces.limits import Limits
 
 __version__ = "0.1.0"
 
 _HOME: dict[str, str] = {
-    **dict.fromkeys(("from_torch", "to_pandas", "to_torch"), "credit.tables.bridge"),
-    **dict.fromkeys(("Rows", "from_columns"), "credit.tables.columns"),
-    **dict.fromkeys(("Channel", "annealed", "channel", "depart", "kimi_parl", "sharp"), "credit.ledger.channels"),
-    "weighted_sum": "credit.ledger.sums",
-    **dict.fromkeys(("Advice", "choose"), "credit.methods.advice"),
-    **dict.fromkeys(("Critic", "fit_critic", "load_critic"), "credit.fitting"),
-    **dict.fromkeys(("Comparison", "compare"), "credit.reports.comparison"),
-    **dict.fromkeys(("Audit", "audit"), "credit.ledger.auditing"),
-    **dict.fromkeys(("Receipt", "explain"), "credit.ledger.receipt"),
-    **dict.fromkeys(("Judgements", "read_judgements"), "credit.reports.judgements"),
-    **dict.fromkeys(("LawError", "check"), "credit.laws"),
-    **dict.fromkeys(("ContradictionError", "Ledger", "Signal", "compose", "stack"), "credit.ledger"),
+    **dict.fromkeys(("fit_critic", "load_critic"), "credit.fitting"),
+    "check": "credit.laws",
+    **dict.fromkeys(("Ledger", "compose", "stack"), "credit.ledger"),
+    "audit": "credit.ledger.auditing",
+    "explain": "credit.ledger.receipt",
+    "choose": "credit.methods.advice",
     **dict.fromkeys(("METHODS", "Method"), "credit.methods.registry"),
-    **dict.fromkeys(
-        ("draw_calibration", "draw_comparison", "draw_ledger", "draw_methods", "draw_snr", "draw_trace"), "credit.plot"
-    ),
-    **dict.fromkeys(("PUBLISHED", "Published", "find_method"), "credit.methods.published"),
+    "run": "credit.methods.running",
+    "compare": "credit.reports.comparison",
     "table": "credit.tables.advantages",
+    **dict.fromkeys(("from_torch", "to_pandas", "to_torch"), "credit.tables.bridge"),
+    "from_columns": "credit.tables.columns",
     "write_table": "credit.tables.files",
-    **dict.fromkeys(
-        (
-            "CapacityError",
-            "CreditError",
-            "EdgeType",
-            "EventGraph",
-            "EventType",
-            "MissingExtraError",
-            "NothingReadError",
-            "Problem",
-            "Sizes",
-            "TraceError",
-            "bucket",
-            "pad",
-            "unpad",
-        ),
-        "graphs",
-    ),
-    "raw_record": "graphs.readers.raw",
-    "Limits": "graphs.traces.limits",
+    **dict.fromkeys(("Credit", "claim"), "estimators"),
+    **dict.fromkeys(("CreditError", "EventGraph", "EventType", "NothingReadError"), "graphs"),
     **dict.fromkeys(("FORMATS", "read"), "graphs.readers"),
-    **dict.fromkeys(("Chunks", "read_chunks"), "graphs.readers.chunks"),
-    "Evidence": "graphs.traces.evidence",
+    "read_chunks": "graphs.readers.chunks",
     "Traces": "graphs.traces.batch",
+    "Limits": "graphs.traces.limits",
 }
-
+"""The module of each name that is not a method's; methods are those of `METHODS`."""
 
 _SUBMODULES = ("bench", "laws", "ledger", "methods", "plot", "reports", "tables")
 """Packages that `import credit` alone makes available as attributes."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name on first use: a submodule, one of `_HOME`, or one that `estimators` exports."""
-    if name == "__all__":
-        return sorted({*_HOME, *importlib.import_module("estimators").__all__})
+    """Load a name on first use: a submodule, one of `_HOME`, or the function of a method."""
     if name in _SUBMODULES:
         return importlib.import_module(f"credit.{name}")
-    home = _HOME.get(name)
-    if home is None:
-        if name.startswith("_") or name not in importlib.import_module("estimators").__all__:
-            raise AttributeError(f"module 'credit' has no attribute {name!r}")
-        home = "estimators"
-    value = getattr(importlib.import_module(home), name)
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    elif name == "__all__":
+        return sorted({*_HOME, *_methods()})
+    elif not name.startswith("_") and name in _methods():
+        value = _methods()[name].fn
+    else:
+        raise AttributeError(f"module 'credit' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _methods() -> Any:
+    return importlib.import_module("credit.methods.registry").METHODS
 
 
 def __dir__() -> list[str]:

@@ -86,16 +86,27 @@ def test_every_lazy_name_resolves() -> None:
         _ = credit.nonsense
 
 
+def test_the_door_is_small_and_gives_each_name_one_function() -> None:
+    import credit
+    import estimators
+
+    assert len(dir(credit)) <= 75
+    for name, method in credit.METHODS.items():
+        assert getattr(credit, name) is method.fn
+        assert getattr(estimators, name, method.fn) is method.fn or name == "critic"  # a package of `estimators`
+    assert credit.critic is estimators.critic_increments
+    for name in set(credit.__all__) & set(estimators.__all__):
+        assert getattr(credit, name) is getattr(estimators, name)
+
+
 def test_lazy_names_are_those_declared_for_type_checkers() -> None:
     tree = ast.parse((ROOT / "credit" / "__init__.py").read_text())
     guarded = next(node for node in tree.body if isinstance(node, ast.If))
     imports = [node for node in guarded.body if isinstance(node, ast.ImportFrom)]
-    declared = {alias.name for node in imports for alias in node.names} - {"*"}
-    assert [node.module for node in imports if node.names[0].name == "*"] == ["estimators"]
+    declared = {alias.asname or alias.name for node in imports for alias in node.names}
     import credit
-    import estimators
 
-    assert declared == set(credit.__all__) - set(estimators.__all__)
+    assert declared == set(credit.__all__)
 
 
 def test_a_foreign_sibling_is_refused_by_name(tmp_path: Path) -> None:

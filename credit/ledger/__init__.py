@@ -15,10 +15,29 @@ of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for
 """
 
 from credit.ledger.account import Ledger
+from credit.ledger.channels import Channel, annealed, channel, depart, kimi_parl, sharp
 from credit.ledger.composition import compose
 from credit.ledger.entries import Entries, Totals
 from credit.ledger.rules import ContradictionError
 from credit.ledger.signal import Condition, Signal
 from credit.ledger.stacking import Stack, stack
+from credit.ledger.sums import weighted_sum
 
-__all__ = ["Condition", "ContradictionError", "Entries", "Ledger", "Signal", "Stack", "Totals", "compose", "stack"]
+__all__ = [
+    "Channel",
+    "Condition",
+    "ContradictionError",
+    "Entries",
+    "Ledger",
+    "Signal",
+    "Stack",
+    "Totals",
+    "annealed",
+    "channel",
+    "compose",
+    "depart",
+    "kimi_parl",
+    "sharp",
+    "stack",
+    "weighted_sum",
+]

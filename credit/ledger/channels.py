@@ -7,7 +7,7 @@ rewards. So it can be said what each reward paid whom, and a weight can be annea
 
     channels = (channel(traces, "team"), channel(traces, "finish_rate", weight=annealed(0.2, 0.0, steps=1000)))
     ledgers = {c.name: credit.compose(traces.graph, c.total, claims_on(c)) for c in channels}
-    ledger = credit.weighted_sum(ledgers, {c.name: c.at(step) for c in channels})
+    ledger = credit.ledger.weighted_sum(ledgers, {c.name: c.at(step) for c in channels})
 """
 
 from __future__ import annotations

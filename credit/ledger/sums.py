@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 import numpy as np
 
-from credit.ledger import Ledger
+from credit.ledger.account import Ledger
 from estimators.base import Credit
 from estimators.composition.exact import exact_partition
 from graphs.errors import CreditError, expect

@@ -39,7 +39,7 @@ def availability(traces: Traces) -> dict[str, Availability]:
 
 
 def _judge(traces: Traces, method: Method) -> Availability:
-    lacking = missing_evidence(traces, method)
+    lacking = missing_evidence(traces, method.needs)
     if lacking:
         return Availability("missing", "; ".join(f"{need}: {how}" for need, how in lacking.items()))
     n = traces.sizes

@@ -183,7 +183,7 @@ PUBLISHED: dict[str, Published] = {
         None,
         "no public code, weights unknown: its reward is the outcome, each agent's marginal against a run in "
         "which its output is masked, and rewards of tools",
-        "the channels of `credit.sharp` under any method (docs/channels.md); exact and sampled Shapley values"
+        "the channels of `credit.ledger.sharp` under any method (docs/channels.md); exact and sampled Shapley values"
         " in `estimators.shapley`",
         reward="sharp",
     ),
@@ -198,7 +198,7 @@ PUBLISHED: dict[str, Published] = {
         None,
         "the forms and schedules of r_parallel and r_finish were not published; sub-agents are frozen, so "
         "that only the main agent's actions are trained",
-        "the channels of `credit.kimi_parl` with the weights that you name (docs/channels.md), and critical "
+        "the channels of `credit.ledger.kimi_parl` with the weights that you name (docs/channels.md), and critical "
         "steps, `graphs.structure.critical_path.critical_steps`",
         reward="kimi_parl",
     ),
@@ -225,7 +225,7 @@ PUBLISHED: dict[str, Published] = {
         None,
         "no public code, and the abstract states no formula but a sum of dense rewards of roles and a sparse "
         "one of the task",
-        "the channels of `credit.depart`, each with a ledger of its own (docs/channels.md)",
+        "the channels of `credit.ledger.depart`, each with a ledger of its own (docs/channels.md)",
         reward="depart",
     ),
     "agent_lightning": Published(

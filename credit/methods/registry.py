@@ -6,7 +6,6 @@ The command line, the law tests, the chooser and the documentation read it; a us
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -153,7 +152,7 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
     ),
     "maac": Method(
-        functools.partial(estimators.maac, normalise=False),
+        estimators.maac,
         "reward and next value of an agent's turn against its value, from a centralised critic",
         unit="event",
         estimand="return",

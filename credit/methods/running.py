@@ -1,178 +1,172 @@
-"""Arguments of a method from the command line and the log: options by its signature, evidence by name."""
+"""`run`: a method on what was read, with its evidence taken from the log and its options checked."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-import math
-import types
-import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from credit.methods.published import find_method
-from graphs.errors import CreditError
+from estimators.options import checked_options
+from graphs.errors import CreditError, expect
+from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 if TYPE_CHECKING:
     from credit.methods.registry import Method
     from estimators.base import Credit
-    from graphs.traces.batch import Traces
 
-__all__ = ["evidence_for", "missing_evidence", "options_of", "parse_options", "run_method"]
+__all__ = ["EVIDENCE", "Request", "keywords_of", "missing_evidence", "run"]
 
 EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
+"""Every key of evidence that a log can hold, per event and per trace."""
 
 
-def options_of(method: Method) -> dict[str, Any]:
-    """Annotations of a method's keyword arguments that a text can be: what `--option` can set. Arrays cannot."""
-    hints = typing.get_type_hints(_function(method.fn))
-    options = {}
-    for name in _keywords(method):
-        choices, kinds = _alternatives(hints[name])
-        if name not in EVIDENCE and name not in method.needs and (choices or kinds & {bool, int, float, str}):
-            options[name] = hints[name]
-    return options
-
-
-def _keywords(method: Method) -> list[str]:
-    parameters = inspect.signature(method.fn).parameters
-    return [name for name, parameter in parameters.items() if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
-
-
-def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
-    """`KEY=VALUE` texts as arguments of the method `name`, each of the type that its signature says.
-
-    Raises:
-      CreditError: no such option, a value of the wrong type, or an option given twice.
-    """
-    method = find_method(name)
-    known = options_of(method)
-    options: dict[str, Any] = {}
-    for text in given:
-        key, sign, value = text.partition("=")
-        if not sign:
-            raise CreditError(f"--option {text!r}; expected KEY=VALUE")
-        if key not in known:
-            takes = ", ".join(known) or "none"
-            raise CreditError(f"method {name!r} has no option {key!r}; its options are: {takes}")
-        if key in options:
-            raise CreditError(f"--option {key} is given twice")
-        options[key] = _convert(f"option {key!r} of {name!r}", value, known[key], key)
-    return options
-
-
-def missing_evidence(traces: Traces, method: Method) -> dict[str, str]:
-    """Evidence that a method needs and the log lacks altogether, each with how to log it."""
-    return _lacking(traces, method.needs)
-
-
-def _lacking(traces: Traces, needs: Iterable[str]) -> dict[str, str]:
-    lacking = [need for need in needs if need not in traces.evidence or not traces.evidence[need].mask.any()]
-    return {need: EVIDENCE[need].how_to_log if need in EVIDENCE else "see the method's page" for need in lacking}
-
-
-def evidence_for(
-    traces: Traces, name: str, method: Method, also: Iterable[str] = (), given: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """The evidence arguments of a method: what it needs, what is asked for, and event rewards where the log has them.
-
-    `given` is evidence from elsewhere, such as a critic's; what the method takes of it replaces the log's.
-
-    Raises:
-      CreditError: the log lacks evidence that the method needs or that was asked for, with how to log it; or the method
-        does not take what was asked for.
-    """
-    takes = [keyword for keyword in _keywords(method) if keyword in EVIDENCE]
-    for asked in also:
-        if asked not in takes:
-            raise CreditError(f"method {name!r} takes no evidence {asked!r}; it takes: {', '.join(takes) or 'none'}")
-    given = {n: values for n, values in (given or {}).items() if n in _keywords(method)}
-    wanted = dict.fromkeys(n for n in (*method.needs, *also) if n not in given)
-    lacking = _lacking(traces, wanted)
-    if lacking:
-        how = "; ".join(f"{need!r}: {text}" for need, text in lacking.items())
-        raise CreditError(f"method {name!r} needs evidence that the log does not have. {how}")
-    names = [*wanted, *(["event_reward"] if "event_reward" in traces.evidence else [])]
-    logged = {n: traces.evidence[n].array for n in dict.fromkeys(names)}
-    return {**logged, **given}
-
-
-def run_method(
+def run(
     traces: Traces,
-    name: str,
-    given: Iterable[str] = (),
-    also: Iterable[str] = (),
-    evidence: Mapping[str, Any] | None = None,
+    method: str | Method | Callable[..., Credit],
+    *,
+    evidence: Iterable[str] = (),
+    **arguments: Any,
 ) -> Credit:
-    """Compute a method on what was read, with options and evidence; `evidence` is what does not come from the log.
+    """Compute a method's credit for traces that were read.
+
+    The evidence that the method needs comes from the log, converted to the arrays that methods take: NaN or -1 where
+    the log has none. Rewards at events are passed where the log has them. Missing evidence and options outside their
+    bounds are refused by name.
+
+    Args:
+      traces: what `credit.read` returns.
+      method: a name (`credit methods` lists them), an entry of `credit.METHODS`, or your own function
+        `fn(graph, reward, *, event_reward=None, ...) -> Credit`. Of your own function, keyword-only parameters without
+        a default are evidence that it needs, and are named as in `graphs.traces.schema`.
+      evidence: names of further evidence to take from the log, which the method can do without.
+      **arguments: options of the method, such as `lambda_=0.0`, and arrays that replace evidence of the log, such as
+        `value=values`.
+
+    Returns:
+      The method's `Credit`, arrays over the events of `traces.graph`, [E].
 
     Raises:
-      CreditError: unknown method or option, an option's value that the method refuses, missing evidence.
+      CreditError: the method is unknown; the log lacks evidence that it needs; it has no such option, or refuses the
+        option's value.
+
+    >>> import credit, json, pathlib, tempfile
+    >>> event = {"id": "e", "type": "message", "agent": "solver", "value": 0.25}
+    >>> logs = [{"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i}} for i in range(2)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = pathlib.Path(folder, "log.jsonl")
+    ...     _ = log.write_text("\\n".join(map(json.dumps, logs)))
+    ...     traces = credit.read(log)
+    >>> credit.run(traces, "gae", lambda_=0.0).advantage[:2].tolist()
+    [-0.25, 0.75]
+    >>> credit.run(traces, "gae", lambda_=7)
+    Traceback (most recent call last):
+        ...
+    graphs.errors.CreditError: gae: lambda_ is 7; expected a number from 0 to 1
     """
-    method, options = find_method(name), parse_options(name, given)
-    arrays = evidence_for(traces, name, method, also, evidence)
+    expect("traces", traces, Traces, "what credit.read returns")
+    request = Request.of(method)
+    request.check_names(arguments)
+    arrays = request.arrays(traces, evidence, {name: arguments[name] for name in arguments if name in EVIDENCE})
+    options = {name: value for name, value in arguments.items() if name not in arrays}
     try:
-        return method.fn(traces.graph, traces.reward, **arrays, **options)
+        return request.fn(traces.graph, traces.reward, **arrays, **options)
+    except CreditError:
+        raise
     except ValueError as error:
-        if not options:
-            raise
-        raise CreditError(f"method {name!r} refuses its options: {error}") from error
+        raise CreditError(f"method {request.name!r}: {error}") from error
 
 
-def _function(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The plain function under partial applications and jit, which carries the annotations."""
-    while hasattr(fn, "func") or hasattr(fn, "__wrapped__"):
-        fn = getattr(fn, "func", None) or fn.__wrapped__  # type: ignore[attr-defined]
-    return fn
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A method that is to be run: its name for messages, its function, the evidence it needs, and what it takes.
+
+    Attributes:
+      name: as the caller wrote it.
+      fn: the function, which checks its options.
+      needs: evidence that it cannot do without.
+      takes: all its keyword-only parameters.
+    """
+
+    name: str
+    fn: Callable[..., Credit]
+    needs: tuple[str, ...]
+    takes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, method: str | Method | Callable[..., Credit]) -> Request:
+        """From a name, a `Method`, or a function.
+
+        Raises:
+          CreditError: no such name, or something else.
+        """
+        from credit.methods.registry import Method
+
+        if isinstance(method, str):
+            known = find_method(method)
+            return cls(method, known.fn, known.needs, keywords_of(known.fn))
+        if isinstance(method, Method):
+            return cls(_name(method.fn), method.fn, method.needs, keywords_of(method.fn))
+        if not callable(method):
+            raise CreditError(f"method is {method!r}; expected a name, a Method, or a function that returns Credit")
+        parameters = inspect.signature(method).parameters
+        needs = tuple(name for name in keywords_of(method) if parameters[name].default is inspect.Parameter.empty)
+        return cls(_name(method), checked_options(method), needs, keywords_of(method))
+
+    def check_names(self, arguments: Iterable[str]) -> None:
+        """Refuse arguments that the method does not take.
+
+        Raises:
+          CreditError: with the options that it has.
+        """
+        for name in arguments:
+            if name not in self.takes:
+                options = [option for option in self.takes if option not in EVIDENCE and option not in self.needs]
+                takes = ", ".join(options) or "none"
+                raise CreditError(f"method {self.name!r} has no option {name!r}; its options are: {takes}")
+
+    def arrays(self, traces: Traces, also: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
+        """The evidence of a call: what the method needs, `also`, and event rewards; `given` arrays replace the log's.
+
+        Raises:
+          CreditError: the method does not take what was asked for, or the log lacks it; says how to log it.
+        """
+        takes = [name for name in self.takes if name in EVIDENCE]
+        for name in also:
+            if name not in takes:
+                raise CreditError(
+                    f"method {self.name!r} takes no evidence {name!r}; it takes: {', '.join(takes) or 'none'}"
+                )
+        wanted = dict.fromkeys(name for name in (*self.needs, *also) if name not in given)
+        lacking = missing_evidence(traces, wanted)
+        if lacking:
+            how = "; ".join(f"{name!r}: {text}" for name, text in lacking.items())
+            raise CreditError(f"method {self.name!r} needs evidence that the log does not have. {how}")
+        if "event_reward" in traces.evidence and "event_reward" in self.takes:
+            wanted["event_reward"] = None
+        return {name: traces.evidence[name].array for name in wanted} | dict(given)
 
 
-def _convert(what: str, text: str, hint: Any, key: str = "") -> Any:
-    """A text as the first of the hinted types that it can be read as: choices, None, bool, int, float, str."""
-    choices, kinds = _alternatives(hint)
-    for choice in choices:
-        if text == str(choice):
-            return choice
-    if type(None) in kinds and text.lower() in ("none", "null"):
-        return None
-    if bool in kinds and text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        if kind in kinds:
-            try:
-                number = kind(text)
-            except ValueError:
-                continue
-            if not abs(number) <= _LARGEST[kind]:
-                raise CreditError(f"{what} is {text!r}; expected a finite number that the arithmetic can hold")
-            low, high, words = _BOUNDS.get(key, (-math.inf, math.inf, ""))
-            if not low <= number <= high:
-                raise CreditError(f"{what} is {text!r}; expected {words}")
-            return number
-    if str in kinds:
-        return text
-    expected = [repr(c) for c in choices] + [_WORDS[kind] for kind in _WORDS if kind in kinds]
-    raise CreditError(f"{what} is {text!r}; expected {' or '.join(expected)}")
+def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:
+    """The evidence among `needs` that the log has nowhere, each with how to log it.
+
+    Args:
+      traces: what was read.
+      needs: names as in `graphs.traces.schema`.
+    """
+    lacking = [name for name in needs if name not in traces.evidence or not traces.evidence[name].mask.any()]
+    return {name: EVIDENCE[name].how_to_log if name in EVIDENCE else "see the method's page" for name in lacking}
 
 
-_FRACTION = (0, 1, "a number from 0 to 1")
-_BOUNDS: dict[str, tuple[float, float, str]] = {
-    **dict.fromkeys(("decay", "discount", "lambda_", "min_ess_fraction", "mix"), _FRACTION),
-    **dict.fromkeys(("eps", "min_ess"), (0, math.inf, "a number that is not negative")),
-    "ddof": (0, 1, "0 or 1"),
-}
-"""What an option of a name can be, whichever method takes it; the others take any number."""
-
-_LARGEST: dict[type, float] = {int: 2**31 - 1, float: 3e38}  # of int32 and float32
-
-_WORDS: dict[type, str] = {type(None): "none", bool: "true or false", int: "an integer", float: "a number"}
+def keywords_of(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a method's keyword-only parameters: its evidence and its options."""
+    parameters = inspect.signature(fn).parameters
+    return tuple(name for name, parameter in parameters.items() if parameter.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-def _alternatives(hint: Any) -> tuple[list[Any], set[type]]:
-    """Literal choices, and types, of an annotation; an array counts as the number it may stand for."""
-    origin = typing.get_origin(hint)
-    if origin is typing.Literal:
-        return list(typing.get_args(hint)), set()
-    if origin in (typing.Union, types.UnionType):
-        parts = [_alternatives(part) for part in typing.get_args(hint)]
-        return [c for choices, _ in parts for c in choices], set().union(*(kinds for _, kinds in parts))
-    return [], {hint} if isinstance(hint, type) and hint is not Any else set()
+def _name(fn: Callable[..., Any]) -> str:
+    while hasattr(fn, "func"):
+        fn = fn.func
+    return getattr(fn, "__name__", type(fn).__name__)

@@ -2,7 +2,7 @@
 
 both = credit.compare(traces, {"rloo": credit.rloo(graph, reward), "dr_mas": credit.dr_mas(graph, reward)})
 both.correlation, both.by_role, both.by_kind, both.disagreements
-figure = credit.draw_comparison(both)
+figure = credit.plot.draw_comparison(both)
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def maac(
     event_reward: Array | None = None,
     kind: Literal["v", "q"] = "v",
     discount: float | Array = 1.0,
-    normalise: bool = True,
+    normalise: bool = False,
     eps: float | Array = 1e-6,
 ) -> Credit:
     """CoLLM-MAAC's advantage from a centralised critic: A = r + γ X(next turn) − X(this turn), the outcome on the last.
@@ -42,9 +42,9 @@ def maac(
     is V of the joint prompt ("v": `value`, V before the action) or Q of prompt and answer ("q": `q_value`; of a prefix
     critic that is V after the action, which has seen what the others wrote before it).
 
-    With `normalise`, as released: A is brought to mean 0 and spread 1 among the actions of one agent name and turn
-    number in the batch, (A − mean) / max(sd, eps) with ddof 0, where there are two or more; a single one stays as it
-    is.
+    With `normalise`, which the released trainer uses, A is brought to mean 0 and spread 1 among the actions of one
+    agent name and turn number in the batch, (A − mean) / max(sd, eps) with ddof 0, where there are two or more; a
+    single one stays as it is.
 
     Args:
       value, q_value: float [E]; NaN where there is none.

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 import credit
+import estimators
+import graphs
+from graphs.readers.raw import raw_record
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +67,21 @@ def test_a_batch_in_place_of_its_arrays(log: Path) -> None:
         (lambda g, r, rows: credit.dr_mas(g, r[:1]), "reward has shape"),
         (lambda g, r, rows: credit.choose(None), "traces is None, of type NoneType; expected what credit.read"),
         (lambda g, r, rows: credit.compare(None, {}), "traces is None, of type NoneType; expected what credit.read"),
-        (lambda g, r, rows: credit.channel(None, "team"), "traces is None, of type NoneType; expected what"),
+        (lambda g, r, rows: credit.ledger.channel(None, "team"), "traces is None, of type NoneType; expected what"),
         (lambda g, r, rows: credit.explain(None, 0, 0, {}), "traces is None, of type NoneType; expected what"),
-        (lambda g, r, rows: credit.weighted_sum(None, {}), "ledgers is None, of type NoneType; expected ledgers by"),
-        (lambda g, r, rows: credit.draw_trace(None), "traces is None, of type NoneType; expected what"),
-        (lambda g, r, rows: credit.draw_ledger(None, None), "traces is None, of type NoneType; expected what"),
-        (lambda g, r, rows: credit.draw_comparison(None), "comparison is None, of type NoneType; expected what"),
-        (lambda g, r, rows: credit.as_increment(g, None), "credit is None, of type NoneType; expected what a method"),
-        (lambda g, r, rows: credit.pad(None), "graph is None, of type NoneType; expected an EventGraph"),
-        (lambda g, r, rows: credit.unpad(None), "graph is None, of type NoneType; expected an EventGraph"),
+        (
+            lambda g, r, rows: credit.ledger.weighted_sum(None, {}),
+            "ledgers is None, of type NoneType; expected ledgers by",
+        ),
+        (lambda g, r, rows: credit.plot.draw_trace(None), "traces is None, of type NoneType; expected what"),
+        (lambda g, r, rows: credit.plot.draw_ledger(None, None), "traces is None, of type NoneType; expected what"),
+        (lambda g, r, rows: credit.plot.draw_comparison(None), "comparison is None, of type NoneType; expected what"),
+        (
+            lambda g, r, rows: estimators.as_increment(g, None),
+            "credit is None, of type NoneType; expected what a method",
+        ),
+        (lambda g, r, rows: graphs.pad(None), "graph is None, of type NoneType; expected an EventGraph"),
+        (lambda g, r, rows: graphs.unpad(None), "graph is None, of type NoneType; expected an EventGraph"),
         (lambda g, r, rows: credit.find_method(None), "name is None, of type NoneType; expected the name of a method"),
     ],
 )
@@ -113,4 +122,4 @@ def test_rows_of_a_batch(log: Path) -> None:
             traces.index(wrong)
     for wrong in (None, "e", 3, -1):
         with pytest.raises(credit.CreditError, match="event is"):
-            credit.raw_record(traces, wrong)
+            raw_record(traces, wrong)

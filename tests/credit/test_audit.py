@@ -18,10 +18,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import credit
+import estimators
 from credit.cli import cli
-from credit.cli.shared.composing import compose_claims
 from credit.ledger import compose
 from credit.ledger.auditing import Audit, audit
+from credit.ledger.from_methods import compose_claims
 from credit.ledger.receipt import explain
 from estimators.base import Estimand, Reason, finish
 from graphs.readers import read
@@ -262,7 +263,7 @@ def test_compose_writes_entries_that_sum_to_the_reward(tmp_path: Path) -> None:
 
 def test_a_discounted_return_is_refused_by_name(team: Made) -> None:
     traces, claims = team
-    how = credit.Recursion(discount=0.9, lambda_=0.95)
+    how = estimators.Recursion(discount=0.9, lambda_=0.95)
     discounted = dataclasses.replace(claims["critic"], estimand="return", source="gae", recursion=how)
     ledger = compose_claims(traces, {"MARFT": discounted, "rloo": claims["broadcast"]})
     assert "a return discounted by 0.9 do not add up" in ledger.refused["gae"] and not ledger.claims

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.cli.shared.composing import parse_channels
+from credit.cli.shared.channel_weights import parse_channels
 from credit.ledger import Ledger, compose
 from credit.ledger.channels import DERIVED, FAMILIES, annealed, channel, depart, kimi_parl, sharp
 from estimators.base import Reason, finish
@@ -143,7 +143,7 @@ WEIGHTS = {"team": 1.0, "format": 0.3, "finish_rate": -0.7}
 
 
 def test_a_weighted_sum_adds_up_exactly(traces: credit.Traces, ledgers: dict[str, Ledger]) -> None:
-    ledger = credit.weighted_sum(ledgers, WEIGHTS)
+    ledger = credit.ledger.weighted_sum(ledgers, WEIGHTS)
     graph, n = traces.graph, traces.sizes
     assert ledger.channels == tuple(WEIGHTS)
     assert np.asarray(ledger.scored)[: n.traces].tolist() == [True, True, False, True]  # one trace has no `format`
@@ -165,7 +165,7 @@ def test_a_weighted_sum_adds_up_exactly(traces: credit.Traces, ledgers: dict[str
 
 
 def test_claims_are_scaled_and_serve_as_control_variates(traces: credit.Traces, ledgers: dict[str, Ledger]) -> None:
-    ledger = credit.weighted_sum(ledgers, WEIGHTS)
+    ledger = credit.ledger.weighted_sum(ledgers, WEIGHTS)
     assert [c.source for c in ledger.claims] == ["team/critic", "format/critic", "finish_rate/critic"]
     third, whole = ledger.claims[2], ledgers["finish_rate"].claims[0]
     np.testing.assert_allclose(np.asarray(third.credit), -0.7 * np.asarray(whole.credit), rtol=1e-6)
@@ -175,8 +175,8 @@ def test_claims_are_scaled_and_serve_as_control_variates(traces: credit.Traces, 
 
 
 def test_a_channel_that_was_annealed_away_leaves_nothing(ledgers: dict[str, Ledger]) -> None:
-    ledger = credit.weighted_sum(ledgers, WEIGHTS | {"format": 0.0})
-    alone = credit.weighted_sum(
+    ledger = credit.ledger.weighted_sum(ledgers, WEIGHTS | {"format": 0.0})
+    alone = credit.ledger.weighted_sum(
         {name: ledgers[name] for name in ("team", "finish_rate")}, {"team": 1.0, "finish_rate": -0.7}
     )
     np.testing.assert_array_equal(ledger.scored, alone.scored)  # the trace without `format` is back
@@ -186,10 +186,10 @@ def test_a_channel_that_was_annealed_away_leaves_nothing(ledgers: dict[str, Ledg
 
 def test_wrong_sums_are_refused(traces: credit.Traces, ledgers: dict[str, Ledger]) -> None:
     with pytest.raises(credit.CreditError, match="weights are of"):
-        credit.weighted_sum(ledgers, {"team": 1.0})
+        credit.ledger.weighted_sum(ledgers, {"team": 1.0})
     other = dataclasses.replace(ledgers["team"], graph=dataclasses.replace(traces.graph))
     with pytest.raises(credit.CreditError, match="ledger of 'b' is of another batch"):
-        credit.weighted_sum({"a": ledgers["team"], "b": other}, {"a": 1.0, "b": 1.0})
+        credit.ledger.weighted_sum({"a": ledgers["team"], "b": other}, {"a": 1.0, "b": 1.0})
 
 
 def test_compose_by_channels_on_the_command_line(path: Path, tmp_path: Path) -> None:

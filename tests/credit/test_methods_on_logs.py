@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import credit
+from credit.methods.option_texts import parse_options
 from credit.methods.published import PUBLISHED
-from credit.methods.running import run_method
 from estimators.composition.increments import as_increment
 from graphs.errors import CreditError
 from graphs.readers import read
@@ -113,7 +113,7 @@ TRUTH: dict[str, tuple[tuple[str, ...], Callable[[credit.Traces, credit.Credit],
 )
 def test_numbers_are_the_worlds(traces: credit.Traces, name: str) -> None:
     options, number, truth = TRUTH[name]
-    result = run_method(traces, name, options)
+    result = credit.run(traces, name, **parse_options(name, options))
     found = number(traces, result)[: 3 * len(LEAVES)].reshape(len(LEAVES), 3)
     np.testing.assert_allclose(found, truth, atol=1e-6)
 
@@ -127,7 +127,7 @@ def test_increments_of_a_sampled_world_come_back_from_its_log(tmp_path: Path) ->
     native.write(world.traces(episodes, truth), tmp_path / "x.jsonl")
     logged = read(tmp_path / "x.jsonl")
     graph = logged.graph
-    claim = as_increment(graph, run_method(logged, "gae", ["lambda_=0.8"]))
+    claim = as_increment(graph, credit.run(logged, "gae", lambda_=0.8))
     expected = np.array(truth.flat(graph.num_events), np.float64)
     actions = np.flatnonzero(graph.action_mask)
     last = actions[np.searchsorted(graph.trace_ids[actions], np.arange(logged.sizes.traces), side="right") - 1]
@@ -138,7 +138,7 @@ def test_increments_of_a_sampled_world_come_back_from_its_log(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(credit.METHODS))
 def test_every_method_runs_on_logs_that_have_its_evidence(traces: credit.Traces, name: str) -> None:
-    result = run_method(traces, name)
+    result = credit.run(traces, name)
     there = np.asarray(result.valid)
     assert there[: 3 * len(LEAVES)].all() and not there[3 * len(LEAVES) :].any()
     assert np.isfinite(np.asarray(result.advantage)).all()
@@ -149,7 +149,7 @@ def test_what_is_missing_is_named(tmp_path: Path, name: str) -> None:
     for need in credit.METHODS[name].needs:
         poorer = read(write(tmp_path / f"{need}.jsonl", without=need))
         with pytest.raises(CreditError, match=f"needs evidence that the log does not have. '{need}'"):
-            run_method(poorer, name)
+            credit.run(poorer, name)
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_every_name_runs_on_real_logs_or_names_what_is_missing(shared_data: Path
     real = read(shared_data / folder)
     for name in [*credit.METHODS, *PUBLISHED]:
         try:
-            result = run_method(real, name)
+            result = credit.run(real, name)
         except CreditError as error:
             named = ("needs evidence that the log does not have", "not computable from logs", "a reward, not a method")
             assert any(reason in str(error) for reason in named), error

@@ -207,11 +207,11 @@ def test_the_largest_teams_are_thinned_out() -> None:
 
 def test_global_state_is_untouched() -> None:
     script = (
-        "import sys; sys.path.insert(0, '.'); import credit; credit.draw_trace\n"
+        "import sys; sys.path.insert(0, '.'); import credit; credit.plot.draw_trace\n"
         "assert 'matplotlib' not in sys.modules\n"
         "from graphs.traces.record import TraceRecord; from graphs.traces.batch import assemble\n"
         "record = TraceRecord('t', 'g', 'f'); record.event('e', 3, 'a', action=True)\n"
-        "credit.draw_trace(assemble([record])); assert 'matplotlib.pyplot' not in sys.modules\n"
+        "credit.plot.draw_trace(assemble([record])); assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 

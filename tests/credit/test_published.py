@@ -72,7 +72,7 @@ def test_the_piece_of_marsrl_compares_a_role_with_itself_by_its_own_checks(tmp_p
     path = tmp_path / "log.jsonl"
     path.write_text("\n".join(lines))
     traces = credit.read(path)
-    checks = credit.channel(traces, "event_reward", family="role")
+    checks = credit.ledger.channel(traces, "event_reward", family="role")
     found = credit.dr_mas(traces.graph, checks.outcome, event_reward=checks.event_reward, by="role_name")
 
     expected = []
@@ -83,4 +83,4 @@ def test_the_piece_of_marsrl_compares_a_role_with_itself_by_its_own_checks(tmp_p
     assert PUBLISHED["marsrl"].status == "reconstructed"
     (tmp_path / "bare.jsonl").write_text("\n".join(lines).replace('"event_reward"', '"remark"'))
     with pytest.raises(credit.CreditError, match="channel is 'event_reward', which the log does not have"):
-        credit.channel(credit.read(tmp_path / "bare.jsonl"), "event_reward", family="role")
+        credit.ledger.channel(credit.read(tmp_path / "bare.jsonl"), "event_reward", family="role")

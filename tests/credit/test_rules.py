@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import credit
+import estimators
 from credit.ledger.rules import by_increments, by_reconciling
 from estimators.composition.nesting import NestingError, prior_variance, subtree_levels
 from estimators.composition.votes import StatedZeroError
@@ -128,11 +129,11 @@ def test_exact_claims_that_exclude_each_other_are_an_error_that_names_both() -> 
     agreed = credit.compose(graph, total, [events, turns], tau=0, **both)
     assert np.asarray(agreed.unexplained).tolist() == [0.0] * 8
     wrong = dataclasses.replace(turns, credit=turns.credit * 2)
-    with pytest.raises(credit.ContradictionError, match=r"by 1\.5 at turn 0: that of 'turns' and that of 'a'"):
+    with pytest.raises(credit.ledger.ContradictionError, match=r"by 1\.5 at turn 0: that of 'turns' and that of 'a'"):
         credit.compose(graph, total, [events, wrong], **both)
-    with pytest.raises(credit.ContradictionError, match=r"at event 0: that of 'a' and that of 'b'"):
+    with pytest.raises(credit.ledger.ContradictionError, match=r"at event 0: that of 'a' and that of 'b'"):
         credit.compose(graph, total, [events, increments(graph, np.full(1280, 0.6), source="b", stderr=0.0)], **both)
-    with pytest.raises(credit.ContradictionError, match=r"at trace 0: that of '.*' and that of the total"):
+    with pytest.raises(credit.ledger.ContradictionError, match=r"at trace 0: that of '.*' and that of the total"):
         credit.compose(graph, total + 1, [events, turns], tau=0, **both)
 
 
@@ -277,7 +278,7 @@ def test_a_return_is_taken_apart_as_it_was_computed() -> None:
     assert "discounted by 0.9 do not add up" in credit.compose(graph, reward, [discounted]).refused["gae"]
     unsaid = increments(graph, np.zeros(1280), estimand="return", source="mine")
     assert "does not say with what λ" in credit.compose(graph, reward, [unsaid]).refused["mine"]
-    how = credit.Recursion(discount=1.0, lambda_=0.0)
+    how = estimators.Recursion(discount=1.0, lambda_=0.0)
     said = increments(graph, value, estimand="return", source="mine", recursion=how)
     assert credit.compose(graph, reward, [said]).refused == {}
 
@@ -303,7 +304,7 @@ def test_an_option_that_would_be_passed_over_is_refused(options: dict[str, objec
         ({"stderr": -0.1}, r"stderr of 'a' is -0.1\d* at event 0; expected 0 or more, inf for unknown"),
         ({"stderr": np.nan}, "stderr of 'a' is nan at event 0"),
         ({"unit": "team"}, "unit is 'team'; expected one of trace, role, subtree, agent, turn, event"),
-        ({"recursion": credit.Recursion(1.0, 1.0)}, "recursion is given for estimand 'increment'"),
+        ({"recursion": estimators.Recursion(1.0, 1.0)}, "recursion is given for estimand 'increment'"),
     ],
 )
 def test_a_claim_that_cannot_be_is_refused(options: dict[str, object], why: str) -> None:

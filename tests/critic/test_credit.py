@@ -127,7 +127,7 @@ def test_maac_is_one_step_and_normalised_by_agent_name_and_turn(episodes: Qualit
     graph, reward = episodes.graph, episodes.reward
     before, after = (x[0] for x in _true(episodes))
     plain = maac(graph, reward, value=before, normalise=False)
-    released = maac(graph, reward, value=before)
+    released = maac(graph, reward, value=before, normalise=True)
     agent, name = graph.agent_ids, graph.agent_name_ids[graph.agent_ids]
     expected, turn = np.zeros(N * T), np.full(N * T, -1)
     for a in range(graph.num_agents):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import credit
+from estimators import REASONS
 from estimators.baselines.anchors import gigpo
 
 
@@ -105,7 +106,7 @@ def test_what_is_missing_is_refused_and_harms_no_one_else() -> None:
     graph, reward, at = one_trace_each(env_reward=[0.0, None, 0.0, 1.0], env_step=[0, 1, 0, 1])
     result = gigpo(graph, reward, **at.evidence)
     assert np.asarray(at.gather(result.valid)).tolist() == [False, False, True, True]
-    assert credit.REASONS[int(at.gather(result.reason)[0])] == "the log lacks the evidence that the method needs here"
+    assert REASONS[int(at.gather(result.reason)[0])] == "the log lacks the evidence that the method needs here"
     assert np.asarray(at.gather(result.advantage)).tolist()[2:] == [-0.5, -0.5]  # their anchors have no one else
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import credit
 from credit.laws.trial_batches import SIZES, Batch, padded, ragged
+from estimators import REASONS
 from estimators.sequence.causal import walks
 
 GAMMA, LAMBDA = 0.9, 0.7
@@ -117,7 +118,7 @@ def test_a_trace_without_edges_is_refused_unless_it_is_one_event() -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 3, trace=[0, 0, 1], reward=[1.0, 1.0, 0.5])
     result = credit.discounted_return(graph, reward, along="causal")
     assert np.asarray(rows.gather(result.valid)).tolist() == [False, False, True]
-    assert credit.REASONS[int(rows.gather(result.reason)[0])].startswith("the log lacks the evidence")
+    assert REASONS[int(rows.gather(result.reason)[0])].startswith("the log lacks the evidence")
 
 
 def test_derivatives_are_those_of_differences() -> None:

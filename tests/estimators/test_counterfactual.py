@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import credit
+from estimators import REASONS
 from estimators.counterfactual.messages import c3
 from estimators.counterfactual.replays import subtree_values
 
@@ -137,7 +138,7 @@ def test_own_outcome_is_left_out_on_request() -> None:
     np.testing.assert_allclose(first_decision, [0.25, 0.75, 0.5, 0.625, 0.5, 0.125], atol=1e-6)
     valid = np.asarray(log.rows.gather(result.valid))
     assert valid[0::2].all() and not valid[1::2].any()
-    reason = credit.REASONS[int(log.rows.gather(result.reason)[1])]
+    reason = REASONS[int(log.rows.gather(result.reason)[1])]
     assert reason == "a single replay, which is this trace's own outcome"
     assert result.own_outcome is False
 
@@ -146,7 +147,7 @@ def test_refusals() -> None:
     log = Log([[("root", "a")], [("other", "b")]], [1.0, 0.0])
     result = log.credit()
     assert not np.asarray(result.valid).any()
-    assert credit.REASONS[int(log.rows.gather(result.reason)[0])] == "no sibling: one alternative under this context"
+    assert REASONS[int(log.rows.gather(result.reason)[0])] == "no sibling: one alternative under this context"
     with pytest.raises(ValueError, match="needs q_value"):
         log.credit(variant="value_only")
 

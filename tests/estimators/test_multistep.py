@@ -11,6 +11,7 @@ import pytest
 
 import credit
 from credit.laws.trial_batches import SIZES, padded, ragged
+from estimators import REASONS
 from estimators.sequence.chains import grouped_order
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "oracles.json"
@@ -114,7 +115,7 @@ def test_a_missing_value_invalidates_the_actions_that_lead_to_it_only() -> None:
     value = per_event(graph, rows, [0.5, np.nan, 0.5, 0.5, 0.5, 0.5])
     result = credit.gae(graph, reward, value=value)
     assert rows.gather(np.asarray(result.valid)).tolist() == [False, False, True, True, True, True]
-    assert credit.REASONS[int(result.reason[rows.event[0]])] == "the log lacks the evidence that the method needs here"
+    assert REASONS[int(result.reason[rows.event[0]])] == "the log lacks the evidence that the method needs here"
 
 
 def test_events_of_one_agent_stand_together_in_log_order() -> None:

@@ -44,10 +44,10 @@ def test_a_direct_call_refuses_what_an_option_cannot_be(method: str, option: str
 
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_every_method_with_a_bounded_option_checks_it(name: str) -> None:
-    from credit.methods.running import _keywords
+    from credit.methods.running import keywords_of
 
     fn = METHODS[name].fn
-    for option in BOUNDS.keys() & set(_keywords(METHODS[name])):
+    for option in BOUNDS.keys() & set(keywords_of(fn)):
         with pytest.raises(CreditError, match=rf": {option} is -3; expected"):
             fn(GRAPH, REWARD, **{option: -3})
 

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import credit
+import estimators
+from estimators import REASONS
 from estimators.tokens import rows as tokens
 
 SIZE = {"events": 128, "traces": 32, "agents": 64}
@@ -192,7 +194,7 @@ def test_rows_without_a_token_count_are_refused() -> None:
     counts[:2] = 3
     result = credit.reinforce_pp(graph, reward, tokens=counts)
     assert result.valid[:3].tolist() == [True, True, False]
-    assert credit.REASONS[int(result.reason[2])].startswith("the log lacks the evidence")
+    assert REASONS[int(result.reason[2])].startswith("the log lacks the evidence")
     close(result.advantage[:3], [-0.9128709, 0.9128709, 0.0], atol=1e-6)  # of 0, 0, 0, 1, 1, 1: 0.5 / sqrt(0.3)
 
 
@@ -206,7 +208,7 @@ def test_the_moving_average_goes_on_in_the_next_batch() -> None:
     graph, reward, rows = columns([1.0, 0.0])
     first, state = (
         rows.gather(credit.moving_average(graph, reward).advantage),
-        credit.moving_average_state(graph, reward),
+        estimators.moving_average_state(graph, reward),
     )
     graph, reward, rows = columns([0.5, 1.0, 1.0])
     rest = rows.gather(credit.moving_average(graph, reward, initial=state).advantage)
@@ -230,7 +232,7 @@ def test_rewards_whose_squares_overflow_are_refused_in_words(rewards: list[float
     graph, reward, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=rewards)
     result = credit.METHODS[method](graph, reward)
     assert not np.asarray(rows.gather(result.valid)).any()
-    assert "overflow" in credit.REASONS[int(rows.gather(result.reason)[0])]
+    assert "overflow" in REASONS[int(rows.gather(result.reason)[0])]
     assert np.isfinite(np.asarray(result.advantage)).all()
 
 
@@ -242,6 +244,6 @@ def test_a_spread_of_too_few_members_is_refused() -> None:
 
 def test_reasons_have_names_and_words() -> None:
     graph, reward, rows = credit.from_columns(group=["q", "q", "alone"], trace=["a", "b", "c"], reward=[1.0, 0.0, 1.0])
-    found = [credit.Reason(code) for code in rows.gather(credit.rloo(graph, reward).reason).tolist()]
-    assert found == [credit.Reason.VALID, credit.Reason.VALID, credit.Reason.SINGLETON]
-    assert sorted(credit.Reason) == list(range(len(credit.REASONS)))
+    found = [estimators.Reason(code) for code in rows.gather(credit.rloo(graph, reward).reason).tolist()]
+    assert found == [estimators.Reason.VALID, estimators.Reason.VALID, estimators.Reason.SINGLETON]
+    assert sorted(estimators.Reason) == list(range(len(REASONS)))

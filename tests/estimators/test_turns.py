@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import credit
+from estimators import REASONS
 from graphs import pad
 
 STEPS = 3  # turns at most: after each of the first two the policy stops or goes on
@@ -171,7 +172,7 @@ def test_against_a_loop(method: str, seed: int) -> None:
     np.testing.assert_allclose(at.gather(result.advantage), loop(rows, method), rtol=2e-5, atol=2e-5)
     alone = np.array(rows["group"]) == 2
     assert (np.asarray(at.gather(result.valid)) == ~alone).all()
-    assert {credit.REASONS[i] for i in np.asarray(at.gather(result.reason))[alone]} == {credit.REASONS[4]}
+    assert {REASONS[i] for i in np.asarray(at.gather(result.reason))[alone]} == {REASONS[4]}
 
 
 def test_stderr_is_the_spread_of_the_others_stopped_ones_included() -> None:

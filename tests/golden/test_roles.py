@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import credit
+import estimators
 from estimators.baselines import released
 from estimators.tokens import rows as tokens
 
@@ -79,7 +80,7 @@ def test_matpo_reward(batch: Batch, oracle: Oracle) -> None:
         evidence={"format_score": given["format_score"]},
     )
     options = {"accuracy_weight": given["w_acc"], "format_weight": given["w_fmt"]}
-    found = credit.matpo_reward(spawned_by_first(graph), reward, **evidence, **options)
+    found = estimators.matpo_reward(spawned_by_first(graph), reward, **evidence, **options)
     close(np.asarray(found)[np.asarray(graph.trace_ids)[row]], case["outputs"]["row_reward"])
 
 
@@ -142,8 +143,8 @@ def test_wideseek_r1(batch: Batch, oracle: Oracle, output: str, population: str)
 def test_wideseek_r1_weights(batch: Batch, oracle: Oracle) -> None:
     case = oracle("rlinf_wideseek")
     graph, _, _, evidence, row = wideseek_rows(batch, case["inputs"])
-    close(credit.wideseek_r1_weights(graph)[row], case["outputs"]["agent_scale"])
-    weights = np.asarray(credit.wideseek_r1_weights(graph, **evidence))
+    close(estimators.wideseek_r1_weights(graph)[row], case["outputs"]["agent_scale"])
+    weights = np.asarray(estimators.wideseek_r1_weights(graph, **evidence))
     close(weights[row], case["outputs"]["turn_scale"])
     close(np.bincount(np.asarray(graph.trace_ids)[row], weights[row]), 1.0)
     rows = len(case["inputs"]["idx_to_traj"])

@@ -326,6 +326,6 @@ def test_a_team_of_three_hundred_is_written_read_assigned_composed_and_drawn(tmp
     expected[:4] = truth.expected
     ledger = credit.compose(traces.graph, traces.reward, [total, claim], expected=expected)
     assert ledger.coverage > 0.999  # the critic is right, so nothing is left unexplained
-    figure = credit.draw_trace(traces, 0, np.asarray(ledger.increments))
+    figure = credit.plot.draw_trace(traces, 0, np.asarray(ledger.increments))
     figure.savefig(tmp_path / "team.png")
     assert (tmp_path / "team.png").stat().st_size > 10_000

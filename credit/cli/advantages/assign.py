@@ -77,12 +77,13 @@ def assign(
 ) -> None:
     """Write a table of credit and advantages, one row an event."""
     from credit.cli.advantages.summary import Summary
-    from credit.methods.running import parse_options, run_method
+    from credit.methods.option_texts import parse_options
+    from credit.methods.running import run
     from credit.tables.advantages import table
     from credit.tables.files import table_writer, write_csv, write_table
 
     # Whatever can be wrong with the call is found before the logs are read.
-    parse_options(method, given)
+    options = parse_options(method, given)
     if dense is not None and critic is None:
         raise click.UsageError("--dense is what a critic was fitted with; expected --critic, too")
     if output == "-":
@@ -97,8 +98,8 @@ def assign(
             raise click.UsageError("--critic values all traces at once; expected it without --chunk-events")
         _assign_in_chunks(ctx, paths, output, method, given, also, chunk_events, actions_only, allow_bad, reading)
     traces = read_traces(paths, **reading)
-    evidence = None if critic is None else _of_critic(traces, critic, dense)
-    credit = run_method(traces, method, given, also, evidence)
+    arrays = {} if critic is None else _of_critic(traces, method, critic, dense)
+    credit = run(traces, method, evidence=also, **arrays, **options)
     rows = table(traces, credit, actions_only=actions_only)
     if output == "-":
         write_csv(rows, sys.stdout.buffer)
@@ -115,13 +116,19 @@ def assign(
     leave(ctx, traces, allow_bad)
 
 
-def _of_critic(traces: Traces, folder: str, dense: str | None) -> dict[str, Any]:
-    """Evidence of a critic for what was read."""
+def _of_critic(traces: Traces, method: str, folder: str, dense: str | None) -> dict[str, Any]:
+    """The evidence that a method takes from a critic."""
     from credit.cli.advantages.fit import read_dense
     from credit.fitting import load_critic
+    from credit.methods.running import Request
+    from graphs.errors import CreditError
 
     own = None if dense is None else read_dense(dense, traces.sizes.events)
-    return load_critic(folder).evidence(traces, dense=own)
+    evidence = load_critic(folder).evidence(traces, dense=own)
+    taken = {name: values for name, values in evidence.items() if name in Request.of(method).takes}
+    if not taken:
+        raise CreditError(f"method {method!r} takes no evidence of a critic, which gives {', '.join(evidence)}")
+    return taken
 
 
 def _assign_in_chunks(

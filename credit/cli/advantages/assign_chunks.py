@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credit.cli.advantages.summary import Summary
+from credit.methods.option_texts import parse_options
 from credit.methods.published import find_method
-from credit.methods.running import parse_options, run_method
+from credit.methods.running import run
 from credit.tables.advantages import table
 from credit.tables.files import write_tables
 from graphs.errors import CreditError
@@ -48,9 +49,9 @@ def assign_in_chunks(
 
     Raises:
       CreditError: the method's numbers depend on the whole batch; a format other than the native one; evidence that no
-        chunk has; and as `graphs.readers.chunks.read_chunks` and `credit.methods.running.run_method`.
+        chunk has; and as `graphs.readers.chunks.read_chunks` and `credit.run`.
     """
-    parse_options(method, given)
+    options = parse_options(method, given)
     found = find_method(method)
     scope = found.scope
     if scope not in DIVISIBLE:
@@ -69,7 +70,8 @@ def assign_in_chunks(
         for traces in chunks:
             there = {name for name in wanted if name in traces.evidence and traces.evidence[name].mask.any()}
             met.update(there)
-            credit = run_method(traces, method, given, also, _absent(traces, wanted.keys() - there))
+            absent = _absent(traces, wanted.keys() - there)
+            credit = run(traces, method, evidence=there.intersection(also), **absent, **options)
             summary.add(traces, credit)
             yield table(traces, credit, actions_only=actions_only)
         lacking = [name for name in wanted if name not in met]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, leave, print_json
-from credit.cli.shared.claims import Asked, makes_ledger, takes_claims
+from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
 from graphs.text import counted
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from credit.ledger.auditing import Audit
+    from credit.methods.claims import ClaimRequest
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 
@@ -44,7 +45,7 @@ __all__ = ["audit"]
 def audit(
     ctx: click.Context,
     paths: tuple[str, ...],
-    asked: Asked,
+    asked: ClaimRequest,
     making: dict[str, Any],
     output: Path | None,
     level: str,
@@ -57,8 +58,8 @@ def audit(
     if output is None and ctx.get_parameter_source("level") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--level is of the rows of --output; expected --output FILE with it")
     asked.check()
-    from credit.cli.shared.composing import compose_claims, total_of
     from credit.ledger.auditing import audit as add_up
+    from credit.ledger.from_methods import compose_claims, total_of
 
     traces = read_traces(paths, **reading)
     traces, claims = asked.run(traces)

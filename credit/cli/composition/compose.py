@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import leave
-from credit.cli.shared.claims import Asked, makes_ledger, takes_claims
+from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table, table_path
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
 from graphs.text import counted
 
 if TYPE_CHECKING:
     from credit.ledger import Ledger
+    from credit.methods.claims import ClaimRequest
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 
@@ -61,7 +62,7 @@ __all__ = ["compose"]
 def compose(
     ctx: click.Context,
     paths: tuple[str, ...],
-    asked: Asked,
+    asked: ClaimRequest,
     making: dict[str, Any],
     output: Path,
     level: Any,
@@ -90,7 +91,8 @@ def compose(
     asked.check()
     if channels and (asked.files or making["expected"] == "value"):
         raise click.UsageError("--channel runs methods on each reward; --judgements and --expected value go without it")
-    from credit.cli.shared.composing import compose_channels, compose_claims, parse_channels
+    from credit.cli.shared.channel_weights import parse_channels
+    from credit.ledger.from_methods import compose_channels, compose_claims
 
     weights = parse_channels(channels, step)
     traces = read_traces(paths, **reading)
@@ -99,7 +101,7 @@ def compose(
     if weights:
         outcome = reading["reward_channel"]
         making.pop("expected")
-        ledger = compose_channels(traces, weights, asked, outcome=outcome, **making)
+        ledger = compose_channels(traces, weights, asked.names, asked.compute, outcome=outcome, **making)
     else:
         traces, claims = asked.run(traces)
         ledger = compose_claims(traces, claims, **making)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, leave, print_json
-from credit.cli.shared.claims import Asked, makes_ledger, takes_claims
+from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from credit.ledger.receipt import Receipt
+    from credit.methods.claims import ClaimRequest
 
 __all__ = ["explain"]
 
@@ -31,7 +32,7 @@ ROUNDING = 1e-5  # what the grid of exact arithmetic may move, and nobody needs 
 def explain(
     ctx: click.Context,
     paths: tuple[str, ...],
-    asked: Asked,
+    asked: ClaimRequest,
     making: dict[str, Any],
     allow_bad: bool,
     as_json: bool,
@@ -44,7 +45,7 @@ def explain(
     if len(paths) < 3:
         raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
     asked.check()
-    from credit.cli.shared.composing import compose_claims
+    from credit.ledger.from_methods import compose_claims
     from credit.ledger.receipt import event_index
     from credit.ledger.receipt import explain as write_receipt
 

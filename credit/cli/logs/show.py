@@ -41,16 +41,17 @@ def show(
     **reading: Any,
 ) -> None:
     """Show the events of one trace; with --plot, draw them with the advantages of a method."""
-    from credit.methods.running import parse_options, run_method
+    from credit.methods.option_texts import parse_options
+    from credit.methods.running import run
 
-    parse_options(method, given)
+    options = parse_options(method, given)
     traces = read_traces(paths, **reading)
     trace = 0 if name is None else traces.index(name)
     from credit.reports.trace_text import render
 
     stdout().print(render(traces, trace))
     if plot is not None:
-        _draw(traces, trace, plot, method, run_method(traces, method, given, also))
+        _draw(traces, trace, plot, method, run(traces, method, evidence=also, **options))
     leave(ctx, traces, allow_bad)
 
 

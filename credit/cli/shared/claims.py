@@ -1,102 +1,16 @@
-"""What commands that take several methods share: their names, options, evidence, judgement files, and running them."""
+"""The options of commands that take several methods, and of commands that compose them into a ledger."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from graphs.text import counted
-
-if TYPE_CHECKING:
-    from estimators.base import Credit
-    from graphs.errors import Problem
-    from graphs.traces.batch import Traces
-
-__all__ = ["Asked", "makes_ledger", "takes_claims"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Asked:
-    """The claims that a command line asks for.
-
-    Attributes:
-      names: of methods.
-      given: their options, METHOD.KEY=VALUE.
-      also: evidence that they can do without, METHOD.NAME.
-      files: of judgements.
-    """
-
-    names: tuple[str, ...]
-    given: tuple[str, ...]
-    also: tuple[str, ...]
-    files: tuple[str, ...]
-
-    def check(self, *, least: int = 1) -> None:
-        """Find what is wrong with the call before the logs are read; a judgement file counts as a method.
-
-        Raises:
-          CreditError: no method of a name, a method named twice, an option or evidence of none of them, a wrong value;
-            fewer methods than `least`.
-        """
-        from credit.methods.running import parse_options
-        from graphs.errors import CreditError
-
-        least = max(least - (1 if self.files else 0), 0)
-        if len(self.names) < least:
-            raise CreditError(
-                f"--methods names {counted(len(self.names), 'method')}; expected {least} or more, separated by commas"
-            )
-        for name in self.names:
-            if self.names.count(name) > 1:
-                raise CreditError(f"--methods names {name!r} twice")
-        for flag, texts in (("--option", self.given), ("--evidence", self.also)):
-            for text in texts:
-                if not any(text.startswith(f"{name}.") for name in self.names):
-                    form = "METHOD.KEY=VALUE" if flag == "--option" else "METHOD.NAME"
-                    raise CreditError(f"{flag} {text!r}; expected {form} with a METHOD of {', '.join(self.names)}")
-        for name in self.names:
-            parse_options(name, self.options(name))
-
-    def options(self, name: str) -> list[str]:
-        """What is given to a method, KEY=VALUE."""
-        return _of(name, self.given)
-
-    def compute(self, traces: Traces, names: Iterable[str]) -> dict[str, Credit]:
-        """Some of the methods, by name.
-
-        Raises:
-          CreditError: as `credit.methods.running.run_method`.
-        """
-        from credit.methods.running import run_method
-
-        return {name: run_method(traces, name, self.options(name), _of(name, self.also)) for name in names}
-
-    def run(self, traces: Traces) -> tuple[Traces, dict[str, Credit]]:
-        """The traces with what was wrong with the judgements among their problems, and the claims by name.
-
-        Raises:
-          CreditError: as `compute` and `credit.reports.judgements.read_judgements`; a judge has the name of a method
-            or of another file's judge.
-        """
-        from graphs.errors import CreditError
-
-        claims = self.compute(traces, self.names)
-        problems: list[Problem] = []
-        for file in self.files:
-            from credit.reports.judgements import read_judgements
-
-            found = read_judgements(traces, file)
-            for judge, claim in found.claims.items():
-                if judge in claims:
-                    raise CreditError(f"{file}: judge {judge!r} has the name of another claim; expected its own")
-                claims[judge] = claim
-            problems += found.problems
-        return dataclasses.replace(traces, problems=(*traces.problems, *problems)), claims
+__all__ = ["makes_ledger", "takes_claims"]
 
 
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,7 +48,9 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def gathered(*args: Any, **kwargs: Any) -> Any:
-        asked = Asked(**{field.name: kwargs.pop(field.name) for field in dataclasses.fields(Asked)})
+        from credit.methods.claims import ClaimRequest
+
+        asked = ClaimRequest(**{field.name: kwargs.pop(field.name) for field in dataclasses.fields(ClaimRequest)})
         return command(*args, asked=asked, **kwargs)
 
     made: Callable[..., Any] = gathered
@@ -144,7 +60,7 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of `credit.cli.shared.composing.compose_claims`, together as the keyword `making`."""
+    """Give a command the options of `credit.ledger.from_methods.compose_claims`, together as the keyword `making`."""
     options = (
         click.option(
             "--rule",
@@ -197,11 +113,6 @@ def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         made = option(made)
     return made
-
-
-def _of(name: str, texts: Iterable[str]) -> list[str]:
-    """Those of "METHOD.REST" that are of this method, as "REST"."""
-    return [text.removeprefix(f"{name}.") for text in texts if text.startswith(f"{name}.")]
 
 
 def _tau(context: click.Context, parameter: click.Parameter, given: str) -> float | str:

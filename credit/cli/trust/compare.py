@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, leave, print_json
-from credit.cli.shared.claims import Asked, takes_claims
+from credit.cli.shared.claims import takes_claims
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
 from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from credit.methods.claims import ClaimRequest
     from credit.reports.comparison import Comparison
 
 __all__ = ["compare"]
@@ -39,7 +40,7 @@ MOST = 7  # roles or kinds that have a column
 def compare(
     ctx: click.Context,
     paths: tuple[str, ...],
-    asked: Asked,
+    asked: ClaimRequest,
     output: Path | None,
     plot: Path | None,
     worst: int,

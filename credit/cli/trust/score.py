@@ -46,13 +46,14 @@ def blame(
     **reading: Any,
 ) -> None:
     """Rank the blamed agent and step of labelled runs by a method's credit, beside priors that know nothing."""
-    from credit.methods.running import parse_options, run_method
+    from credit.methods.option_texts import parse_options
+    from credit.methods.running import run
     from credit.reports.blame import blame_cases, method_scores, prior_scores
 
-    parse_options(method, given)
+    options = parse_options(method, given)
     traces = read_traces(paths, **reading)
     cases = blame_cases(traces)
-    credit = run_method(traces, method, given)
+    credit = run(traces, method, **options)
     scores = [*method_scores(cases, credit, method), *prior_scores(cases)]
     silence = _silence(traces, method, credit)
     if as_json:

@@ -53,16 +53,17 @@ def reliability(
 
     Tasks are split, and the traces of each task. The numbers compared are mean advantages of kinds of action.
     """
-    from credit.methods.running import parse_options, run_method
+    from credit.methods.option_texts import parse_options
+    from credit.methods.running import run
     from graphs.errors import CreditError
 
-    parse_options(method, given)
+    options = parse_options(method, given)
     traces = read_traces(paths, **reading)
 
-    def run(half: Traces) -> Credit:
-        return run_method(half, method, given, also)
+    def credit_of(half: Traces) -> Credit:
+        return run(half, method, evidence=also, **options)
 
-    found = {halves: _agreement(traces, run, by, halves, splits, seed) for halves in HALVES}
+    found = {halves: _agreement(traces, credit_of, by, halves, splits, seed) for halves in HALVES}
     if all(isinstance(r, str) for r in found.values()):
         raise CreditError("; ".join(f"halves of {halves}: {why}" for halves, why in found.items()))
     if as_json:

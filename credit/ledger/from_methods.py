@@ -1,0 +1,148 @@
+"""Ledgers of traces that were read: claims by the names of their methods, and one ledger for each reward channel."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from credit.ledger.channels import channel
+from credit.ledger.composition import compose
+from credit.ledger.sums import weighted_sum
+from credit.methods.published import find_method
+from credit.reports.corpus import returns
+from graphs.errors import CreditError
+from graphs.traces.batch import Traces
+from graphs.traces.evidence import Evidence
+from graphs.traces.schema import EVENT_EVIDENCE
+
+if TYPE_CHECKING:
+    from credit.ledger.account import Ledger
+    from credit.ledger.composition import Rule
+    from estimators.base import Credit
+
+__all__ = ["Expected", "compose_channels", "compose_claims", "total_of"]
+
+Expected = Literal["baseline", "value"]
+
+OF_THE_OUTCOME = frozenset({"value", "q_value", "target_value", "greedy_reward", "counterfactual_reward"})
+"""Evidence about the outcome of the log, which says nothing about another reward channel."""
+
+
+def compose_claims(
+    traces: Traces,
+    claims: Mapping[str, Credit],
+    *,
+    rule: Rule = "increments",
+    expected: Expected = "baseline",
+    tau: float | Literal["fit"] = float("inf"),
+    unclaimed: float | None = None,
+    exact: Iterable[str] = (),
+    total: np.ndarray | None = None,
+) -> Ledger:
+    """Compose claims on traces that were read; the propensities of the log convert effects into increments.
+
+    Args:
+      traces: what was read.
+      claims: results of methods on `traces.graph`, by name.
+      rule: as in `credit.compose`.
+      expected: the worth of each trace at its start: "baseline", that of the first broadcast among the claims, or else
+        the mean of the other traces of the group; "value", the log's value before the first action.
+      tau: rule "reconcile": prior standard deviation of what stays unexplained.
+      unclaimed: rule "reconcile": prior standard deviation of a trace's unclaimed events together; None gives them 0.
+      exact: names of claims whose standard errors of 0 are constraints.
+      total: float [T], what the ledger accounts for; by default `total_of(traces)`.
+
+    Returns:
+      The ledger of `traces.graph`.
+
+    Raises:
+      CreditError: as `credit.compose`; `exact` names no claim; `expected` is "value" and the log has no values.
+    """
+    propensity = traces.evidence.get("propensity")
+    for name in exact:
+        if name not in claims:
+            raise CreditError(f"exact names {name!r}; expected one of the claims, {', '.join(claims)}")
+    return compose(
+        traces.graph,
+        total_of(traces) if total is None else total,
+        tuple(claims.values()),
+        rule=rule,
+        propensity=None if propensity is None else propensity.array,
+        expected=None if expected == "baseline" else _value_at_start(traces),
+        tau=tau,
+        scale=unclaimed,
+        exact=tuple(claims[name].source for name in exact),
+    )
+
+
+def total_of(traces: Traces) -> np.ndarray:
+    """The return of each trace: its outcome and the rewards at its events, float32 [T]; NaN where it has no outcome."""
+    total = np.asarray(traces.reward, np.float32).copy()
+    total[: traces.sizes.traces] = returns(traces)
+    return total
+
+
+def compose_channels(
+    traces: Traces,
+    weights: Mapping[str, float],
+    methods: Iterable[str],
+    compute: Callable[[Traces, Iterable[str]], Mapping[str, Credit]],
+    *,
+    outcome: str = "team",
+    **composing: Any,
+) -> Ledger:
+    """One ledger a reward channel, each from the methods run on that channel's reward, and their weighted sum.
+
+    A method that needs values or re-runs of the outcome is refused, by name, on other channels.
+
+    Args:
+      traces: what was read.
+      weights: the weight of each channel, by name.
+      methods: names of methods.
+      compute: their results on traces whose reward is the channel's, by name.
+      outcome: the channel that is the outcome of the log.
+      **composing: arguments of `compose_claims`.
+
+    Raises:
+      CreditError: no channel of that name in the log; as `compose_claims`.
+    """
+    names = tuple(methods)
+    ledgers = {}
+    for name in weights:
+        part = channel(traces, name)
+        evidence = {key: value for key, value in traces.evidence.items() if key != "event_reward"}
+        if part.event_reward is not None:
+            evidence["event_reward"] = Evidence.of(part.event_reward, np.asarray(traces.graph.event_mask))
+        on_channel = dataclasses.replace(traces, reward=part.outcome, evidence=evidence)
+        foreign = {m: OF_THE_OUTCOME.intersection(find_method(m).needs) if name != outcome else () for m in names}
+        claims = compute(on_channel, [m for m in names if not foreign[m]])
+        exact = tuple(m for m in composing.get("exact", ()) if m not in names or m in claims)
+        ledger = compose_claims(on_channel, claims, total=part.total, **{**composing, "exact": exact})
+        refused = {
+            m: f"{m!r} needs {', '.join(sorted(keys))}, which says nothing about {name!r}"
+            for m, keys in foreign.items()
+            if keys
+        }
+        ledgers[name] = dataclasses.replace(ledger, refused={**ledger.refused, **refused})
+    return weighted_sum(ledgers, weights)
+
+
+def _value_at_start(traces: Traces) -> np.ndarray:
+    """V before the first action of each trace: [T]; 0 where it has no action."""
+    value = traces.evidence.get("value")
+    how = EVENT_EVIDENCE["value"].how_to_log
+    if value is None:
+        raise CreditError(f"expected is 'value', which the log does not have; {how}")
+    graph = traces.graph
+    actions = np.flatnonzero(np.asarray(graph.action_mask) & np.asarray(graph.event_mask))
+    trace, first = np.unique(np.asarray(graph.trace_ids)[actions], return_index=True)
+    without = np.flatnonzero(~value.mask[actions[first]])
+    if len(without):
+        name = traces.traces["trace"][int(trace[without[0]])].as_py()
+        raise CreditError(f"expected is 'value', which the first action of trace {name!r} does not have; {how}")
+    start = np.zeros(graph.num_traces, np.float32)
+    start[trace] = value.array[actions[first]]
+    return start

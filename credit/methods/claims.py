@@ -1,0 +1,99 @@
+"""Several methods on the same traces, and the judgement files beside them: their claims by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from credit.methods.option_texts import parse_options
+from credit.methods.running import run
+from graphs.errors import CreditError
+from graphs.text import counted
+
+if TYPE_CHECKING:
+    from estimators.base import Credit
+    from graphs.errors import Problem
+    from graphs.traces.batch import Traces
+
+__all__ = ["ClaimRequest"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ClaimRequest:
+    """The claims that are asked for: methods with their options and evidence, as texts, and files of judgements.
+
+    Attributes:
+      names: names of methods.
+      given: their options, METHOD.KEY=VALUE.
+      also: evidence that they can do without, METHOD.NAME.
+      files: judgement files.
+    """
+
+    names: tuple[str, ...]
+    given: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    def check(self, *, least: int = 1) -> None:
+        """Check the names and the options; no log is needed. A judgement file counts as a method.
+
+        Raises:
+          CreditError: no method of a name, a method named twice, an option or evidence of none of them, a wrong value;
+            fewer methods than `least`.
+        """
+        least = max(least - (1 if self.files else 0), 0)
+        if len(self.names) < least:
+            raise CreditError(
+                f"--methods names {counted(len(self.names), 'method')}; expected {least} or more, separated by commas"
+            )
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise CreditError(f"--methods names {name!r} twice")
+        for flag, texts in (("--option", self.given), ("--evidence", self.also)):
+            for text in texts:
+                if not any(text.startswith(f"{name}.") for name in self.names):
+                    form = "METHOD.KEY=VALUE" if flag == "--option" else "METHOD.NAME"
+                    raise CreditError(f"{flag} {text!r}; expected {form} with a METHOD of {', '.join(self.names)}")
+        for name in self.names:
+            parse_options(name, self.options(name))
+
+    def options(self, name: str) -> list[str]:
+        """The options of one method, KEY=VALUE."""
+        return _of(name, self.given)
+
+    def compute(self, traces: Traces, names: Iterable[str]) -> dict[str, Credit]:
+        """The results of some of the methods, by name.
+
+        Raises:
+          CreditError: as `credit.run`.
+        """
+        return {
+            name: run(traces, name, evidence=_of(name, self.also), **parse_options(name, self.options(name)))
+            for name in names
+        }
+
+    def run(self, traces: Traces) -> tuple[Traces, dict[str, Credit]]:
+        """All claims by name, and the traces with the problems of the judgement files added to theirs.
+
+        Raises:
+          CreditError: as `compute` and `credit.reports.judgements.read_judgements`; a judge has the name of a method
+            or of another file's judge.
+        """
+        claims = self.compute(traces, self.names)
+        problems: list[Problem] = []
+        for file in self.files:
+            from credit.reports.judgements import read_judgements
+
+            judged = read_judgements(traces, file)
+            for judge, claim in judged.claims.items():
+                if judge in claims:
+                    raise CreditError(f"{file}: judge {judge!r} has the name of another claim; expected its own")
+                claims[judge] = claim
+            problems += judged.problems
+        return dataclasses.replace(traces, problems=(*traces.problems, *problems)), claims
+
+
+def _of(name: str, texts: Iterable[str]) -> list[str]:
+    """The texts "METHOD.REST" of one method, as "REST"."""
+    return [text.removeprefix(f"{name}.") for text in texts if text.startswith(f"{name}.")]
