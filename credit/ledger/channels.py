@@ -36,7 +36,7 @@ __all__ = [
     "sharp",
 ]
 
-Family = Literal["shared", "individual", "role", "process", "tool", "debate", "verifier", "orchestration"]
+Family = Literal["shared", "individual", "role", "process", "tool", "debate", "verifier", "orchestration", "hybrid"]
 Weight = float | Callable[[int], float]
 
 FAMILIES: dict[Family, tuple[str, str]] = {
@@ -46,10 +46,11 @@ FAMILIES: dict[Family, tuple[str, str]] = {
     "process": ("R4", "of a turn or step, before the outcome is known"),
     "tool": ("R5", "of a tool call: it ran, its result was used"),
     "debate": ("R6", "of an exchange: who moved whom, and to what"),
-    "verifier": ("R7", "of a check of an answer against the truth or a rubric"),
-    "orchestration": ("R8", "of how the work was organised: parallelism, splitting, sub-tasks that were finished"),
+    "verifier": ("R6", "of a check of an answer against the truth or a rubric"),
+    "orchestration": ("R7", "of how the work was organised: parallelism, splitting, sub-tasks that were finished"),
+    "hybrid": ("R8", "a weighted sum of rewards of other families"),
 }
-"""The eight families of rewards by the survey's names, numbered in the order in which its artifact lists them."""
+"""The eight families of rewards, numbered as in the survey; "debate" and "verifier" are both its R6."""
 
 
 @dataclasses.dataclass(frozen=True)

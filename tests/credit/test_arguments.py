@@ -13,6 +13,7 @@ import pytest
 import credit
 import estimators
 import graphs
+from credit.methods.published import find_method
 from graphs.readers.raw import raw_record
 
 
@@ -82,7 +83,7 @@ def test_a_batch_in_place_of_its_arrays(log: Path) -> None:
         ),
         (lambda g, r, rows: graphs.pad(None), "graph is None, of type NoneType; expected an EventGraph"),
         (lambda g, r, rows: graphs.unpad(None), "graph is None, of type NoneType; expected an EventGraph"),
-        (lambda g, r, rows: credit.find_method(None), "name is None, of type NoneType; expected the name of a method"),
+        (lambda g, r, rows: find_method(None), "name is None, of type NoneType; expected the name of a method"),
     ],
 )
 def test_what_is_no_array_or_batch_is_named(call: Callable[..., Any], words: str) -> None:

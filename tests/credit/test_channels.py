@@ -86,7 +86,10 @@ def test_channels_hold_what_the_log_holds(traces: credit.Traces) -> None:
     assert totals(traces, "parallel_saving") == pytest.approx([1 - 3 / 4] * 4)  # plan, the longer of two workers, close
     assert totals(traces, "marginal") == pytest.approx([0, 0, 0, 0.7])
     assert {channel(traces, name).family for name in DERIVED} == {"orchestration", "individual"}
-    assert sorted(code for code, _ in FAMILIES.values()) == [f"R{i}" for i in range(1, 9)]
+    assert sorted({code for code, _ in FAMILIES.values()}) == [f"R{i}" for i in range(1, 9)]
+    codes = {name: code for name, (code, _) in FAMILIES.items()}
+    assert codes["debate"] == codes["verifier"] == "R6"
+    assert (codes["orchestration"], codes["hybrid"]) == ("R7", "R8")
     padding = channel(traces, "format").total[traces.sizes.traces :]
     assert not padding.any()
     with pytest.raises(credit.CreditError, match=r"channel is 'speed'.*it has: team, format, event_reward"):

@@ -57,7 +57,7 @@ def test_the_command_line_writes_the_same_numbers(tmp_path: Path) -> None:
 
 def test_arrays_replace_the_evidence_of_the_log(tmp_path: Path) -> None:
     traces = credit.read(write_log(tmp_path))
-    with pytest.raises(credit.CreditError, match="'gae' needs evidence that the log does not have. 'value': add"):
+    with pytest.raises(credit.CreditError, match=r"'gae' needs evidence that the log does not have\. 'value': add"):
         credit.run(traces, "gae")
     values = np.full(traces.graph.num_events, 0.5, np.float32)
     result = credit.run(traces, "gae", lambda_=0.0, value=values)
@@ -93,5 +93,5 @@ def test_own_functions_get_the_evidence_that_they_name(tmp_path: Path) -> None:
     np.testing.assert_array_equal(own.advantage, theirs.advantage)
     with pytest.raises(credit.CreditError, match="scaled: discount is 2; expected a number from 0 to 1"):
         credit.run(traces, scaled, discount=2)
-    with pytest.raises(credit.CreditError, match="'scaled' needs evidence that the log does not have. 'value'"):
+    with pytest.raises(credit.CreditError, match=r"'scaled' needs evidence that the log does not have\. 'value'"):
         credit.run(credit.read(write_log(tmp_path)), scaled)
