@@ -52,6 +52,8 @@ class Survey:
       equal: groups of several traces that all have the same return in single precision, each with that return;
         group-relative credit is exactly 0 there.
       singletons: groups of one trace: there is nothing to compare it with.
+      mixed: groups whose traces are of several models or systems, with those; none by default (`group_by`).
+      divided: tasks with several groups, since their traces are of several models or systems.
       unscored_groups: groups of several traces of which fewer than two have an outcome.
       unscored: traces without an outcome.
       reward_channels: for each reward channel of the log, how many traces have it.
@@ -72,6 +74,8 @@ class Survey:
     teaching: int
     equal: dict[str, float]
     singletons: tuple[str, ...]
+    mixed: dict[str, tuple[str, ...]]
+    divided: int
     unscored_groups: tuple[str, ...]
     unscored: tuple[str, ...]
     reward_channels: dict[str, int]
@@ -154,6 +158,8 @@ def survey(traces: Traces) -> Survey:
         teaching=int(np.sum(comparable & ~equal)),
         equal={str(names[i]): float(most[i]) for i in np.flatnonzero(equal)},
         singletons=tuple(map(str, names[size == 1])),
+        mixed=_mixed(traces),
+        divided=_divided(traces),
         unscored_groups=tuple(map(str, names[(size > 1) & ~comparable])),
         unscored=tuple(trace_names.take(np.flatnonzero(~scored)).to_pylist()),
         reward_channels={
@@ -169,6 +175,21 @@ def survey(traces: Traces) -> Survey:
         problems=traces.problems,
         ignored=traces.ignored,
     )
+
+
+def _mixed(traces: Traces) -> dict[str, tuple[str, ...]]:
+    """Groups whose traces are of several models or systems, with those."""
+    found: dict[str, dict[str, None]] = {}
+    table = traces.traces.select(["group", "model", "system"]).to_pydict()
+    for group, model, system in zip(table["group"], table["model"], table["system"], strict=True):
+        found.setdefault(group, {})[", ".join(filter(None, (model, system))) or "unknown"] = None
+    return {group: tuple(policies) for group, policies in found.items() if len(policies) > 1}
+
+
+def _divided(traces: Traces) -> int:
+    """How many tasks have several groups, because models or systems differ."""
+    pairs = set(zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True))
+    return sum(count > 1 for count in collections.Counter(task for task, _ in pairs).values())
 
 
 def _tokens(traces: Traces, trace: np.ndarray) -> Spread | None:

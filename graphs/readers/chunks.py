@@ -27,6 +27,7 @@ from graphs.readers.native.compiled.threads import compiles
 from graphs.readers.native.slim import SlimDecoder
 from graphs.readers.native.wire import NonEmpty
 from graphs.traces.batch import Traces, assemble
+from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
@@ -83,7 +84,9 @@ class Chunks:
         before: list[Problem],
         ignored: list[str],
         compiled: bool,
+        group_by: tuple[str, ...] = GROUP_KEYS,
     ) -> None:
+        self._group_by = group_by
         self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
         self._read_records = read_compiled if compiled else read_records
         self._before, self.problems, self.ignored = before, list(before), ignored
@@ -102,7 +105,13 @@ class Chunks:
         for rows in self._rows:
             try:
                 items = self._join.write(self._read(rows))
-                traces = assemble(items, reward=self._reward, ignored=self.ignored, limits=self._sources[0].limits)
+                traces = assemble(
+                    items,
+                    reward=self._reward,
+                    group_by=self._group_by,
+                    ignored=self.ignored,
+                    limits=self._sources[0].limits,
+                )
             except NothingReadError as error:
                 self.problems += error.problems
                 continue
@@ -143,6 +152,7 @@ def read_chunks(
     reward: str = "team",
     rewards: str | Path | Mapping[str, float] | None = None,
     groups: str | Path | Mapping[str, str] | None = None,
+    group_by: Iterable[str] = GROUP_KEYS,
     limits: Limits = DEFAULT,
     compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
@@ -155,9 +165,9 @@ def read_chunks(
 
     Args:
       events: how many events a batch may have; a group that has more makes a batch of its own.
-      paths, reward, rewards, groups, limits, compiled, progress: as in `graphs.readers.read`. Files are read once to
-        find the groups and once more for the batches, so standard input is refused; a packed file, and one that is not
-        a trace a line, is unpacked as a whole for each batch that needs it.
+      paths, reward, rewards, groups, group_by, limits, compiled, progress: as in `graphs.readers.read`. Files are
+        read once to find the groups and once more for the batches, so standard input is refused; a packed file, and one
+        that is not a trace a line, is unpacked as a whole for each batch that needs it.
 
     Returns:
       `Chunks`, an iterable of `Traces`.
@@ -184,7 +194,17 @@ def read_chunks(
     before = [*problems, *refused, *join.problems, *broken]
     if not len(index.source):
         raise NothingReadError("no trace could be read", tuple(before))
-    return Chunks(sources, index, _divide(index, events), join, reward, before, [*ignored, *results], by_loops)
+    return Chunks(
+        sources,
+        index,
+        _divide(index, events),
+        join,
+        reward,
+        before,
+        [*ignored, *results],
+        by_loops,
+        check_group_by(group_by),
+    )
 
 
 def _glance(sources: list[Source], join: Join) -> tuple[_Index, list[Problem]]:

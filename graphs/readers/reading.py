@@ -12,6 +12,7 @@ from graphs.readers.common.joins import Join
 from graphs.readers.common.source import Source, check_paths, find_sources
 from graphs.readers.formats import FORMATS, reader_of, sort_sources
 from graphs.text import counted, excerpt
+from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
@@ -30,6 +31,7 @@ def read(
     rewards: str | Path | Mapping[str, float] | None = None,
     groups: str | Path | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
+    group_by: Iterable[str] = GROUP_KEYS,
     to: Sizes | None = None,
     limits: Limits = DEFAULT,
     compiled: bool | None = None,
@@ -49,6 +51,8 @@ def read(
       groups: tasks kept outside the log, likewise, with columns `trace` and `group`; a trace whose row is bad is left
         out, since what it would be compared with is unknown.
       columns: for the table reader, which column is what: `{"trace": "traj_uid", "group": "uid", ...}`.
+      group_by: which traces are compared. By default traces of one task, one model and one system, where the log states
+        model and system; ("task",) compares all traces of a task.
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces; what passes one is a problem and is not read.
       compiled: whether native logs are read by compiled loops, twice as fast or more, which need the extra `fast`; what
@@ -68,11 +72,12 @@ def read(
     from graphs.traces.cache import is_cache, read_cache
 
     check_paths(paths)
+    check_group_by(group_by)
     expect("limits", limits, Limits, "graphs.traces.limits.Limits(...)")
     expect("to", to, (Sizes, type(None)), "graphs.Sizes(events=, edges=, agents=, traces=) or None")
     if len(paths) == 1 and os.path.isfile(paths[0]) and is_cache(paths[0]):  # opening a pipe would wait for a writer
-        if format or columns or rewards or groups:
-            given = "format, columns, rewards and groups belong to `credit convert`, which made it"
+        if format or columns or rewards or groups or check_group_by(group_by) != GROUP_KEYS:
+            given = "format, columns, rewards, groups and group_by belong to `credit convert`, which made it"
             raise CreditError(f"{str(paths[0])!r} is a cache of what was read; {given}")
         return read_cache(paths[0], reward=reward, to=to, limits=limits)
     items, ignored = read_records(
@@ -84,7 +89,7 @@ def read(
         progress=progress,
     )
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
-    return assemble(join.apply(items), reward=reward, to=to, ignored=ignored, limits=limits)
+    return assemble(join.apply(items), reward=reward, group_by=group_by, to=to, ignored=ignored, limits=limits)
 
 
 def read_records(

@@ -103,8 +103,8 @@ def from_networkx(graph: nx.DiGraph) -> TraceRecord:
     `ACTION_TYPES` says of its type), `turn`, `time` and every key of `graphs.traces.schema`. An edge may have `type`
     (a name of `EdgeType`, by default "causal"). Nodes come in order of `position` where all have one, else in the
     order in which they were added; `assemble` puts causes first and refuses cycles. The graph attribute `trace` names
-    the trace and is needed; `group` is by default the trace itself; `agents` describes instances, `rewards`, `costs`,
-    `metrics` and `evidence` are numbers by name.
+    the trace and is needed; `task` is by default `group`, and that the trace itself; `agents` describes instances,
+    `rewards`, `costs`, `metrics` and `evidence` are numbers by name.
 
     Raises:
       CreditError: an attribute is missing or of the wrong kind; it names the node and the attribute.
@@ -113,9 +113,11 @@ def from_networkx(graph: nx.DiGraph) -> TraceRecord:
     trace_id = about.get("trace")
     if not isinstance(trace_id, str) or not trace_id:
         _refuse("the graph", "trace", trace_id, "a non-empty string")
+    named = "task" if "task" in about else "group"
     record = TraceRecord(
         trace_id=trace_id,
-        group_id=_text("the graph", "group", about.get("group", trace_id)),
+        group_id=_text("the graph", named, about.get(named, trace_id)),
+        model=_text("the graph", "model", about.get("model", "")),
         file=_text("the graph", "file", about.get("file", "")),
         line=_whole("the graph", "line", about.get("line", 0)),
         offset=_whole("the graph", "offset", about.get("offset", 0)),

@@ -20,6 +20,7 @@ from graphs.event_graph import EventGraph
 from graphs.padding import Sizes, bucket, pad_array
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
+from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import EVENT_TEXT, Heading, Part, checked_part, first_of_each, present
 from graphs.traces.record import TraceRecord
@@ -39,7 +40,8 @@ class Traces:
       evidence: by name, as in `graphs.traces.schema`, and "rewards.CHANNEL", "costs.NAME", "metrics.NAME" per trace.
       events: Arrow table, a row for each real event: event (id), file, line, offset, time, and the text columns.
       agents: Arrow table, a row for each agent instance: agent (id), name, role, and the rows of its parent and trace.
-      traces: Arrow table, a row for each trace: trace (id), group (id), format, file, line, topology, system.
+      traces: Arrow table, a row for each trace: trace (id), group (name), task (id), model, format, file, line,
+        topology, system. Traces of one group have one task and, by default, one model and system.
       problems: what was refused or did not fit, and why. A refused trace is not in the batch; kinds such as
         "unmatched-row" and "foreign-key" concern something smaller than a trace.
       ignored: files of a folder that were passed over, because their names are not those of logs.
@@ -97,6 +99,7 @@ def assemble(
     items: Iterable[TraceRecord | Part | Problem],
     *,
     reward: str = "team",
+    group_by: Iterable[str] = GROUP_KEYS,
     to: Sizes | None = None,
     ignored: Iterable[str] = (),
     limits: Limits = DEFAULT,
@@ -106,6 +109,7 @@ def assemble(
     Args:
       items: records, parts, and the problems that readers met, in order.
       reward: the reward channel that is the outcome.
+      group_by: the key of groups, as `graphs.traces.grouping.group_names` takes it.
       to: sizes to pad to; by default `graphs.padding.bucket` of what was read.
       ignored: names of files that were passed over.
       limits: how many events and edges a trace may have.
@@ -137,7 +141,7 @@ def assemble(
             parts.append(part.slice(start, len(part.headings)))
     if not seen:
         raise NothingReadError("no trace could be read", tuple(problems))
-    return _join(parts, reward, to, tuple(problems), tuple(ignored))
+    return _join(parts, reward, check_group_by(group_by), to, tuple(problems), tuple(ignored))
 
 
 def _duplicate(heading: Heading, first: Heading) -> Problem:
@@ -182,7 +186,12 @@ def _starts(counts: Iterable[int]) -> list[int]:
 
 
 def _join(
-    parts: list[Part], channel: str, to: Sizes | None, problems: tuple[Problem, ...], ignored: tuple[str, ...]
+    parts: list[Part],
+    channel: str,
+    group_by: tuple[str, ...],
+    to: Sizes | None,
+    problems: tuple[Problem, ...],
+    ignored: tuple[str, ...],
 ) -> Traces:
     """One batch of all parts, which are taken apart."""
     lengths = [len(part.types) for part in parts]
@@ -203,7 +212,9 @@ def _join(
     trace_ids = pad_array(np.repeat(rows, event_counts), to.events)
     agent_trace = np.repeat(rows, columns.counts("agent_ends"))
     names, roles = columns.strings("agent_names"), columns.strings("agent_roles")
-    groups = pa.array([heading.group_id for heading in headings], pa.string())
+    tasks = [heading.group_id for heading in headings]
+    policies = [heading.model for heading in headings], [heading.system for heading in headings]
+    groups = pa.array(group_names(tasks, *policies, group_by), pa.string())
     times = columns.joined("times", n.events)
     parents = columns.joined("parents", to.agents, agent_starts)
     graph = EventGraph(
@@ -349,6 +360,8 @@ def _trace_table(headings: list[Heading], groups: pa.Array) -> pa.Table:
         {
             "trace": pa.array([heading.trace_id for heading in headings], string),
             "group": groups,
+            "task": pa.array([heading.group_id for heading in headings], string),
+            "model": pa.array([heading.model or None for heading in headings], string),
             "format": pa.array([heading.format for heading in headings], string),
             "file": pa.array([heading.file for heading in headings], string),
             "line": pa.array([heading.line for heading in headings], pa.int32()),

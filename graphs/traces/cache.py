@@ -31,7 +31,7 @@ from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
 __all__ = ["is_cache", "read_cache", "write_cache"]
 
 KEY = b"orchestration_credit.cache"
-VERSION = 2
+VERSION = 3
 _MAGIC = b"PAR1"
 _EVENTS_A_GROUP = 1 << 18  # rows of the file are written and compressed in groups of about so many events
 
@@ -258,7 +258,8 @@ _TABLES: dict[str, dict[str, pa.DataType]] = {
     },
     "agents": {"agent": pa.string(), "name": pa.string(), "role": pa.string()},
     "traces": {
-        "trace": pa.string(), "group": pa.string(), "format": pa.string(), "file": pa.string(), "line": pa.int32(),
+        "trace": pa.string(), "group": pa.string(), "task": pa.string(), "model": pa.string(),
+        "format": pa.string(), "file": pa.string(), "line": pa.int32(),
         "offset": pa.int64(), "topology": pa.string(), "system": pa.string(),
     },
 }  # fmt: skip
@@ -297,6 +298,7 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
         **arrays,
     )
     validate(graph)  # before padding, which is right by itself
+    _check_finite(columns)
     evidence = _evidence(columns, to)
     outcome = pad_array(_array(columns, "traces.reward", np.float32), to.traces)
     channel = evidence.get(f"rewards.{reward}")
@@ -318,6 +320,15 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
         problems=tuple(Problem(**msgspec.structs.asdict(p)) for p in about.problems),
         ignored=tuple(about.ignored),
     )
+
+
+def _check_finite(columns: dict[str, pa.Array]) -> None:
+    """No number is infinite, which no reader accepts; NaN and null stand for what the log does not state."""
+    for name, values in columns.items():
+        if isinstance(values, pa.Array) and pa.types.is_floating(values.type):
+            at = np.flatnonzero(np.isinf(values.to_numpy(zero_copy_only=False)))
+            if len(at):
+                raise _DamagedError(f"column {name!r} has {values[int(at[0])].as_py()} at position {int(at[0])}")
 
 
 def _evidence(columns: dict[str, pa.Array], to: Sizes) -> dict[str, Evidence]:

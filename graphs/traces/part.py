@@ -39,6 +39,7 @@ class Heading:
     format: str
     topology: str = ""
     system: str = ""
+    model: str = ""
     rewards: dict[str, float] = dataclasses.field(default_factory=dict)
     costs: dict[str, float] = dataclasses.field(default_factory=dict)
     metrics: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -175,6 +176,7 @@ def part_of(record: TraceRecord) -> Part:
                 record.format,
                 record.topology,
                 record.system,
+                record.model,
                 record.rewards,
                 record.costs,
                 record.metrics,

@@ -44,6 +44,8 @@ class TraceRecord:
 
     Attributes:
       trace_id, group_id: ids of the trace and of its task.
+      model, system: the policy that acted, as the log names it (the model, with its version where it is logged), and
+        the harness that ran the team; "" where the log states none. Both are part of the group's key by default.
       file, line, offset: where the trace starts (line 1-based, 0 where the format has none; offset in bytes of the
         decompressed file).
       ids, types, agents, actions, times, lines, offsets: per event; `agents` holds instance ids, unique within the
@@ -84,6 +86,7 @@ class TraceRecord:
     metrics: dict[str, float] = dataclasses.field(default_factory=dict)
     topology: str = ""
     system: str = ""
+    model: str = ""
 
     def event(
         self,

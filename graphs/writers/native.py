@@ -115,8 +115,8 @@ def _line(
     events = _events(traces, start, stop, owners, {agent["id"]: agent["role"] for agent in agents})
     senders, receivers = np.asarray(graph.senders)[edges] - start, np.asarray(graph.receivers)[edges] - start
     edge_type = np.asarray(graph.edge_type)[edges]
-    document: dict[str, Any] = {"trace_id": row["trace"], "task_id": row["group"]}
-    document |= {key: row[key] for key in ("system", "topology") if row[key]}
+    document: dict[str, Any] = {"trace_id": row["trace"], "task_id": row["task"]}
+    document |= {key: row[key] for key in ("system", "model", "topology") if row[key]}
     if document.get("topology", TOPOLOGIES[0]) not in TOPOLOGIES:
         expected = ", ".join(TOPOLOGIES)
         raise CreditError(f"trace {row['trace']!r}: topology is {excerpt(row['topology'])}; expected one of {expected}")
@@ -247,6 +247,6 @@ def _resolved(record: TraceRecord) -> list[dict[str, str]]:
 
 
 def _needs_extension(document: Mapping[str, Any]) -> bool:
-    if "agents" in document or "evidence" in document or not document["costs"].keys() >= _SURVEY_COSTS:
+    if not document.keys().isdisjoint(("agents", "evidence", "model")) or not document["costs"].keys() >= _SURVEY_COSTS:
         return True
     return any("t" not in e or e["type"] == "stop" or not EXTENSION_KEYS.isdisjoint(e) for e in document["events"])

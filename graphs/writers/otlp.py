@@ -123,9 +123,10 @@ def _traces_to_write(traces: Traces) -> Iterator[TraceToWrite]:
         }
         yield TraceToWrite(
             id=row["trace"],
-            group=row["group"],
+            group=row["task"],
             topology=row["topology"] or "",
             system=row["system"] or "",
+            model=row["model"] or "",
             instances=_instances(traces, agents_of[agent_starts[t] : agent_starts[t + 1]]),
             events=_events(traces, start, stop),
             edges=[

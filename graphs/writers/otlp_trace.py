@@ -48,6 +48,7 @@ class TraceToWrite:
     group: str
     topology: str
     system: str
+    model: str
     instances: dict[str, Agent]
     events: list[Event]
     edges: list[tuple[int, int, EdgeType]]
@@ -158,7 +159,8 @@ class _Writer:
             marks["trace.id"] = trace.id
         if trace.group != trace.id:
             marks["group"] = trace.group
-        marks |= {name: text for name, text in (("topology", trace.topology), ("system", trace.system)) if text}
+        stated = (("topology", trace.topology), ("system", trace.system), ("model", trace.model))
+        marks |= {name: text for name, text in stated if text}
         return marks | trace.numbers
 
     def _agents(self, root: Json) -> dict[str, Json]:

@@ -57,9 +57,9 @@ def assert_equal(a: Traces, b: Traces) -> None:
     np.testing.assert_array_equal(a.reward, b.reward)
     assert dict(a.evidence).keys() == dict(b.evidence).keys()
     for name in a.evidence:
-        for x, y in zip(a.evidence[name], b.evidence[name], strict=True):
-            assert x.dtype == y.dtype
-            np.testing.assert_array_equal(x, y, err_msg=name)
+        x, y = a.evidence[name].array, b.evidence[name].array
+        assert x.dtype == y.dtype
+        np.testing.assert_array_equal(x, y, err_msg=name)
     for table in ("events", "agents", "traces"):
         assert getattr(a, table).equals(getattr(b, table)), table
     assert (a.problems, a.ignored) == (b.problems, b.ignored)
@@ -176,6 +176,15 @@ DAMAGE = {
     "nulls": with_column("events.graph.turn_ids", lambda v: pa.array([None] * len(v), v.type)),
     "lists of other lengths": with_column("events.table.tool", lambda v: pa.array([[]] * len(v), v.type)),
     "no lists": with_column("events.table.tool", lambda v: pa.array(["x"] * len(v))),
+    "an infinite reward": with_column("traces.reward", lambda v: pa.array([np.inf] * len(v), v.type)),
+    "an infinite reward of a channel": with_column(
+        "traces.evidence.rewards.team", lambda v: pa.array([-np.inf] * len(v), v.type)
+    ),
+    "infinite times": with_column("events.table.time", flattened(lambda v: pa.array([np.inf] * len(v), v.type))),
+    "infinite times of the graph": with_column(
+        "events.graph.time", flattened(lambda v: pa.array([np.inf] * len(v), v.type))
+    ),
+    "infinite values": with_column("events.evidence.value", flattened(lambda v: pa.array([np.inf] * len(v), v.type))),
     "no metadata of problems": lambda table: table.replace_schema_metadata({KEY: b"{"}),
     "evidence of the other axis": lambda table: table.append_column("traces.evidence.value", table["traces.reward"]),
 }

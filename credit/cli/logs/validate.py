@@ -43,6 +43,9 @@ def validate(
             console.print(words(line), soft_wrap=True)
         _list_names(console, "Groups with equal outcomes", (f"{g} (all {r:g})" for g, r in found.equal.items()))
         _list_names(console, "Groups of one", found.singletons if found.singletons and found.groups > 1 else ())
+        _list_names(
+            console, "Groups of several models or systems", (f"{g} ({'; '.join(p)})" for g, p in found.mixed.items())
+        )
         _list_names(console, "Groups with fewer than two outcomes", found.unscored_groups)
         _list_names(console, "Traces without outcome", found.unscored if len(found.unscored) < found.traces else ())
         list_problems(found.problems, console, all_=all_)
@@ -67,6 +70,10 @@ def _table(found: Survey, channel: str) -> Table:
     row("  that teach", f"{found.teaching} of {found.groups}, with traces of different outcomes")
     row("  equal outcomes", len(found.equal))
     row("  of one trace", len(found.singletons))
+    if found.divided:
+        row("  of divided tasks", f"{found.divided} tasks have a group for each model or system")
+    if found.mixed:
+        row("  of several models", len(found.mixed))
     if found.unscored_groups:
         row("  too few outcomes", len(found.unscored_groups))
     row("outcomes", f"{found.traces - len(found.unscored)} of {found.traces} traces, from reward {channel!r}")

@@ -117,6 +117,7 @@ def _heading(decoded: Decoded) -> Heading:
         "native",
         wire.topology or "",
         wire.system or "",
+        wire.model or "",
         wire.rewards or {},
         wire.costs or {},
         wire.metrics or {},

@@ -76,7 +76,7 @@ def _check_document(trace: Trace, record: TraceRecord) -> None:
         record.refuse("unknown-version", "schema_version", trace.schema_version, expected)
     record.rewards, record.evidence = trace.rewards or {}, trace.evidence or {}
     record.costs, record.metrics = trace.costs or {}, trace.metrics or {}
-    record.topology, record.system = trace.topology or "", trace.system or ""
+    record.topology, record.system, record.model = trace.topology or "", trace.system or "", trace.model or ""
     for name in NEVER_NEGATIVE:
         if record.costs.get(name, 0.0) < 0:
             record.refuse("out-of-range", f"costs.{name}", record.costs[name], "a number, 0 or more")

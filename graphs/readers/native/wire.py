@@ -46,7 +46,7 @@ TOPOLOGIES = (
 )
 NEVER_NEGATIVE = ("tokens", "wall_clock_s", "tool_calls", "messages")
 """Costs that are 0 or more."""
-TOP_LEVEL_EXTENSION = ("schema_version", "group", "agents", "evidence")
+TOP_LEVEL_EXTENSION = ("schema_version", "group", "model", "agents", "evidence")
 
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0)]
@@ -140,6 +140,7 @@ class Trace(msgspec.Struct):
     topology: Topology | None = None
     schema_version: str | None = None
     group: NonEmpty | None = None
+    model: str | None = None
     agents: list[AgentEntry] | None = None
     evidence: dict[str, float] | None = None
 

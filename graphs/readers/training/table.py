@@ -29,6 +29,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "group": ("group", "group_id", "uid", "task_id", "data_id"),
     "agent": ("agent", "agent_id", "agent_name"),
     "role": ("role", "role_name"),
+    "model": ("model", "model_name"),
     "reward": ("reward", "score"),
     "turn": ("turn", "turn_id"),
     "type": ("type", "event_type"),
@@ -193,6 +194,10 @@ class _Table:
         if group is not None:
             constant("group", "", group)
             record.group_id = group
+        model = convert("model", _text, "text")
+        if model is not None:
+            constant("model", "", model)
+            record.model = model
         reward = convert("reward", number, "a number")
         if reward is not None:
             constant("reward", "", reward)

@@ -53,6 +53,7 @@ def build(trace: str, spans: list[Span], evaluations: list[Evaluation]) -> Trace
         rewards=rewards,
         topology=marks.get("topology", ""),
         system=marks.get("system", ""),
+        model=marks.get("model", ""),
         evidence=_numbers(marks, "evidence."),
         costs=_numbers(marks, "costs."),
         metrics=_numbers(marks, "metrics."),
@@ -87,7 +88,7 @@ def _trace_marks(trace: str, spans: list[Span]) -> dict[str, Any]:
 
 
 def _of_trace(name: str) -> bool:
-    whole = ("version", "trace.id", "topology", "system", "edges")
+    whole = ("version", "trace.id", "topology", "system", "model", "edges")
     return name in whole or name.startswith(("evidence.", "costs.", "metrics."))
 
 

@@ -28,6 +28,7 @@ SCALARS: dict[str, str] = {
     "trace.id": "text",
     "topology": "text",
     "system": "text",
+    "model": "text",
     "agent.id": "text",
     "agent.index": "count",
     "agent.role": "text",

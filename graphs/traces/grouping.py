@@ -1,0 +1,76 @@
+"""Groups of traces: which traces are compared with each other.
+
+A group is a task under one policy. Runs of one task by two models, or under two harnesses, are not samples of one
+policy: a baseline over both would credit the choice of the model to the agents' actions. So the key of a group is the
+task, the model and the system (the harness that ran the team), where the log states them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphs.errors import CreditError
+from graphs.text import excerpt
+
+__all__ = ["GROUP_KEYS", "check_group_by", "group_names"]
+
+GROUP_KEYS = ("task", "model", "system")
+"""What a group's key may consist of, and does by default."""
+
+
+def check_group_by(group_by: Iterable[str]) -> tuple[str, ...]:
+    """The key of groups, in the order of `GROUP_KEYS`.
+
+    Raises:
+      CreditError: not a sequence of names among `GROUP_KEYS`, each at most once, "task" among them.
+    """
+    names = [group_by] if isinstance(group_by, str) else list(group_by)
+    if "task" not in names or len(set(names)) < len(names) or not set(names) <= set(GROUP_KEYS):
+        expected = f"names among {', '.join(GROUP_KEYS)}, 'task' among them, each once"
+        raise CreditError(f"group_by is {excerpt(group_by)}; expected {expected}")
+    return tuple(name for name in GROUP_KEYS if name in names)
+
+
+def group_names(
+    tasks: Sequence[str], models: Sequence[str], systems: Sequence[str], group_by: Iterable[str] = GROUP_KEYS
+) -> list[str]:
+    """The name of each trace's group: equal names are one group.
+
+    A group is named after its task. Where the traces of a task fall into several groups, its model or system follows in
+    brackets.
+
+    Args:
+      tasks, models, systems: one entry for each trace; "" where the log states none.
+      group_by: names among `GROUP_KEYS`.
+
+    Raises:
+      CreditError: as `check_group_by`.
+
+    Example:
+      >>> group_names(["q1", "q1", "q2"], ["small", "large", "small"], ["", "", ""])
+      ['q1 [small]', 'q1 [large]', 'q2']
+      >>> group_names(["q1", "q1", "q2"], ["small", "large", "small"], ["", "", ""], ("task",))
+      ['q1', 'q1', 'q2']
+    """
+    chosen = check_group_by(group_by)
+    columns = (tasks, models if "model" in chosen else [""] * len(tasks), systems if "system" in chosen else None)
+    keys = list(zip(columns[0], columns[1], columns[2] or [""] * len(tasks), strict=True))
+    policies: dict[str, set[tuple[str, str]]] = {}
+    for task, model, system in keys:
+        policies.setdefault(task, set()).add((model, system))
+    names: dict[tuple[str, str, str], str] = {}
+    taken = {task for task, found in policies.items() if len(found) == 1}
+    for key in keys:
+        if key in names:
+            continue
+        task, model, system = key
+        name = task
+        if len(policies[task]) > 1:
+            differs = [len({policy[i] for policy in policies[task]}) > 1 for i in (0, 1)]
+            stated = [text or "unknown" for text, shown in zip((model, system), differs, strict=True) if shown]
+            name = f"{task} [{', '.join(stated)}]"
+            while name in taken:  # a task of another trace may bear this very name
+                name += "'"
+            taken.add(name)
+        names[key] = name
+    return [names[key] for key in keys]

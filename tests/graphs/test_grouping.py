@@ -1,0 +1,109 @@
+"""A group is a task under one policy: model and system are part of its key, in every form that a batch can take."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.reports.corpus import survey
+from graphs.errors import CreditError
+from graphs.readers import read
+from graphs.readers.chunks import read_chunks
+from graphs.structure.networkx_graphs import from_networkx, to_networkx
+from graphs.traces.batch import Traces, assemble
+from graphs.traces.cache import read_cache, write_cache
+from graphs.traces.grouping import group_names
+from graphs.writers import native, otlp
+
+
+def write(folder: Path, runs: list[tuple[str, str | None, str | None]]) -> Path:
+    lines = []
+    for i, (task, model, system) in enumerate(runs):
+        document: dict[str, Any] = {"trace_id": f"t{i}", "task_id": task, "rewards": {"team": float(i)}}
+        document["events"] = [{"id": "e", "type": "message", "agent": "a"}]
+        document |= {"model": model} if model else {}
+        document |= {"system": system} if system else {}
+        lines.append(json.dumps(document))
+    (folder / "runs.jsonl").write_text("\n".join(lines))
+    return folder / "runs.jsonl"
+
+
+RUNS: list[tuple[str, str | None, str | None]] = [
+    ("q1", "large", "h"), ("q1", "small", "h"), ("q1", "large", "h"), ("q1", "small", "h"), ("q2", "small", None),
+    ("q2", "small", None), ("q3", None, None), ("q3", "small", None), ("q4", "m", "one"), ("q4", "m", "two"),
+]  # fmt: skip
+NAMES = [
+    "q1 [large]", "q1 [small]", "q1 [large]", "q1 [small]", "q2", "q2", "q3 [unknown]", "q3 [small]", "q4 [one]",
+    "q4 [two]",
+]  # fmt: skip
+
+
+def same_groups(one: Traces, other: Traces) -> None:
+    for name in ("trace", "group", "task", "model", "system"):
+        assert one.traces[name].to_pylist() == other.traces[name].to_pylist(), name
+    np.testing.assert_array_equal(one.graph.group_ids, other.graph.group_ids)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_runs_of_several_models_are_not_compared(tmp_path: Path, compiled: bool) -> None:
+    traces = read(write(tmp_path, RUNS), compiled=compiled)
+    assert traces.traces["group"].to_pylist() == NAMES
+    assert traces.traces["task"].to_pylist() == [task for task, _, _ in RUNS]
+    assert traces.traces["model"].to_pylist() == [model for _, model, _ in RUNS]
+    assert len(set(traces.graph.group_ids[:10].tolist())) == len(set(NAMES))
+    advantage = credit.rloo(traces.graph, traces.reward).advantage[:4]
+    np.testing.assert_allclose(advantage, [-2, -2, 2, 2])  # 0 against 2, and 1 against 3
+    found = survey(traces)
+    assert found.mixed == {} and found.divided == 3
+
+
+def test_group_by_task_compares_all_and_validate_names_the_mixed(tmp_path: Path) -> None:
+    traces = read(write(tmp_path, RUNS), group_by=("task",))
+    assert traces.traces["group"].to_pylist() == [task for task, _, _ in RUNS]
+    assert survey(traces).mixed == {
+        "q1": ("large, h", "small, h"), "q3": ("unknown", "small"), "q4": ("m, one", "m, two")
+    }  # fmt: skip
+    by_model = read(tmp_path / "runs.jsonl", group_by=("model", "task"))
+    assert by_model.traces["group"].to_pylist()[-2:] == ["q4", "q4"]
+
+
+def test_groups_survive_every_form_of_a_batch(tmp_path: Path) -> None:
+    traces = read(write(tmp_path, RUNS))
+    native.write(traces, tmp_path / "again.jsonl")
+    same_groups(read(tmp_path / "again.jsonl"), traces)
+    otlp.write(traces, tmp_path / "otlp")
+    same_groups(read(tmp_path / "otlp"), traces)
+    write_cache(traces, tmp_path / "cache.parquet")
+    same_groups(read_cache(tmp_path / "cache.parquet"), traces)
+    graphs = [from_networkx(to_networkx(traces.graph, traces, trace)) for trace in range(10)]
+    same_groups(assemble(graphs), traces)
+    chunks = list(read_chunks(tmp_path / "runs.jsonl", events=2))
+    assert len(chunks) > 1
+    found = {
+        t: g for one in chunks for t, g in zip(*(one.traces[k].to_pylist() for k in ("trace", "group")), strict=True)
+    }
+    assert [found[f"t{i}"] for i in range(10)] == NAMES
+
+
+def test_a_table_has_a_column_for_the_model(tmp_path: Path) -> None:
+    rows = ["trace,group,model,reward", "a,q,small,1", "b,q,large,0", "c,q,small,0"]
+    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    assert read(tmp_path).traces["group"].to_pylist() == ["q [small]", "q [large]", "q [small]"]
+    (tmp_path / "rows.csv").write_text("\n".join([*rows, "a,q,large,1"]))
+    assert [p.kind for p in read(tmp_path).problems] == ["inconsistent-model"]
+
+
+def test_a_name_that_another_task_bears_is_another_group() -> None:
+    names = group_names(["q", "q", "q [a]"], ["a", "b", ""], ["", "", ""])
+    assert len(set(names)) == 3 and names[2] == "q [a]"
+
+
+@pytest.mark.parametrize("group_by", [("model",), ("task", "task"), ("task", "color"), "model", ()])
+def test_keys_that_are_none_are_refused(tmp_path: Path, group_by: Any) -> None:
+    with pytest.raises(CreditError, match="group_by"):
+        read(write(tmp_path, RUNS), group_by=group_by)
