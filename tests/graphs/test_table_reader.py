@@ -86,7 +86,8 @@ def test_a_trainer_s_rows_become_traces(form: Any, tmp_path: Path) -> None:
 
 def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
     row = {
-        "trace": 7, "group": 3, "model": "m", "agent": "a", "role": "R", "reward": 1, "turn": 4, "type": "tool_result", "id": "call",
+        "trace": 7, "group": 3, "model": "m", "agent": "a", "role": "R", "reward": 1, "turn": 4, "type": "tool_result",
+        "id": "call",
         "time": 2.5, "event_reward": -0.5, "value": 1, "log_prob": "-1.5", "propensity": 0.5, "context": 12,
         "sibling_parent": "n", "tokens": "5", "input_tokens": 6.0, "stage": 0,
         "node": "m", "q_value": 0.5, "anchor": 9, "env_step": 1, "env_reward": 0.25, "format_score": 1,
