@@ -1,21 +1,23 @@
 """Which methods some logs call for: a decision tree whose questions are answered by the logs' own evidence.
 
-The tree asks, for each unit that credit can attach to, whether the logs have such units, and then for the best number
-that their evidence allows, in this order: an increment that was measured (siblings, values), a return, a factor, a
-score. A question is answered with counts, an answer that needs more says how to log it. `docs/choosing.md` has the
-tree.
+For each unit that credit can attach to, the tree asks whether the logs have such units, and which method their evidence
+allows: an increment that was measured (siblings, values) before a return, a return before a factor, a factor before a
+score. Then it recommends a command. A recommended command trains on numbers that are not all zero, from methods whose
+policy gradient has no bias. `docs/choosing.md` has the tree.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from credit.methods.availability import Availability, availability
 from credit.methods.registry import METHODS
+from credit.methods.survey_questions import Question, answer_questions
 from credit.reports.corpus import survey
 from graphs.errors import expect
 from graphs.event_graph import KINDS
@@ -25,7 +27,7 @@ from graphs.traces.batch import Traces
 __all__ = ["Advice", "Branch", "choose"]
 
 BRANCHES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("team", ("rloo", "reinforce_batch", "moving_average")),
+    ("team", ("rloo", "reinforce_batch")),
     ("orchestrator", ("c3", "gae", "coma", "puppeteer")),
     ("message", ("c3", "gae", "coma", "maporl")),
     ("tool", ("c3", "gae", "gigpo", "mt_grpo")),
@@ -48,7 +50,8 @@ class Branch:
       unit: what credit would attach to.
       found: what the logs have of it, in words and counts.
       method: the first method that the logs allow; "" where they have no such unit, or allow none.
-      why: why that one; or why none.
+      why: what the method computes; or why there is none.
+      unbiased: whether that method's policy gradient has no bias (`credit.METHODS` states the conditions).
       needs: the methods before it, each with what it would need.
     """
 
@@ -56,6 +59,7 @@ class Branch:
     found: str
     method: str
     why: str
+    unbiased: bool
     needs: dict[str, str]
 
 
@@ -65,41 +69,69 @@ class Advice:
 
     Attributes:
       branches: one a unit.
-      baseline: the method that supplies the total, "" where none can.
-      compose: methods whose results are claims on increments: what `credit compose --methods` should be given after the
-        baseline.
-      scale: a method whose factor to apply last, "" for none.
-      warnings: what keeps these logs from teaching.
+      questions: those of the survey's decision figure, with answers.
+      baseline: the method that supplies the total, "" where none gives a number other than 0.
+      compose: methods whose results are claims on increments, for a ledger.
+      warnings: what keeps these logs from giving a training signal.
+      inputs: the paths and reading options of the commands.
     """
 
     branches: tuple[Branch, ...]
+    questions: tuple[Question, ...]
     baseline: str
     compose: tuple[str, ...]
-    scale: str
     warnings: tuple[str, ...]
+    inputs: tuple[str, ...] = ("PATH...",)
 
     @property
     def command(self) -> str:
-        """The call that follows from it, without paths; "" where nothing can be computed."""
+        """The command that writes advantages to train on; "" where no method gives an unbiased number other than 0."""
         if not self.baseline:
             return ""
-        if not self.compose:
-            return f"credit assign PATH... --method {self.scale or self.baseline} -o advantages.parquet"
-        scale = f" --scale {self.scale}" if self.scale else ""
-        kind = "control" if set(self.compose) & set(CENTRED) else "entry"
-        methods = ",".join(dict.fromkeys([self.baseline, *self.compose, *([self.scale] if self.scale else [])]))
+        centred = [name for name in self.compose if name in CENTRED]
+        if not centred:
+            return f"credit assign {self._logs} --method {self.baseline} -o advantages.parquet"
         return (
-            f"credit compose PATH... --methods {methods} -o ledger.parquet "
-            f"--advantage {kind} --advantages-to advantages.parquet{scale}"
+            f"credit compose {self._logs} --methods {','.join([self.baseline, *centred])} -o ledger.parquet "
+            "--advantage control --advantages-to advantages.parquet"
         )
+
+    @property
+    def report(self) -> str:
+        """The command that writes a ledger to read, with all claims; "" where there are none."""
+        if not (self.baseline and self.compose):
+            return ""
+        return f"credit compose {self._logs} --methods {','.join([self.baseline, *self.compose])} -o ledger.parquet"
+
+    @property
+    def _logs(self) -> str:
+        return " ".join(text if text == "PATH..." else shlex.quote(text) for text in self.inputs)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
-        return dataclasses.asdict(self) | {"command": self.command}
+        return dataclasses.asdict(self) | {"command": self.command, "report": self.report}
 
 
-def choose(traces: Traces) -> Advice:
-    """Go through the tree with the evidence of some logs; nothing is computed but counts."""
+def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
+    """Recommend methods for some logs by the evidence that they hold; no method runs.
+
+    Args:
+      traces: what was read.
+      inputs: the paths and reading options that the recommended commands get.
+
+    Raises:
+      CreditError: `traces` is something else.
+
+    >>> import credit, json, pathlib, tempfile
+    >>> event = {"id": "e", "type": "message", "agent": "solver"}
+    >>> logs = [{"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i}} for i in range(2)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = pathlib.Path(folder, "log.jsonl")
+    ...     _ = log.write_text("\n".join(map(json.dumps, logs)))
+    ...     traces = credit.read(log)
+    >>> credit.choose(traces, inputs=["log.jsonl"]).command
+    'credit assign log.jsonl --method rloo -o advantages.parquet'
+    """
     expect("traces", traces, Traces, "what credit.read returns")
     states = availability(traces)
     branches = tuple(_branch(traces, unit, methods, states) for unit, methods in BRANCHES)
@@ -109,32 +141,32 @@ def choose(traces: Traces) -> Advice:
     baseline = by_unit["team"].method
     return Advice(
         branches=branches,
+        questions=answer_questions(traces),
         baseline=baseline,
         compose=tuple(strong) if baseline else (),
-        scale=by_unit["agent"].method,
         warnings=tuple(_warnings(traces, strong)),
+        inputs=tuple(inputs),
     )
 
 
 def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[str, Availability]) -> Branch:
-    found, there = UNITS[unit](traces)
-    if not there:
-        return Branch(unit, found, "", "there is no such unit to tell apart", {})
+    found, has_units = UNITS[unit](traces)
+    if not has_units:
+        return Branch(unit, found, "", "the logs have no such units to compare", False, {})
     needs: dict[str, str] = {}
     for name in methods:
-        if name not in METHODS:
-            continue
         state = states[name]
         why = state.why if state.state != "computable" else _too_little(traces, name)
         if not why:
-            kind = METHODS[name].estimand
-            return Branch(unit, found, name, f"{METHODS[name].summary} ({kind})", needs)
+            method = METHODS[name]
+            bias = "no bias" if method.unbiased else "unbiased under control" if name in CENTRED else "biased"
+            return Branch(unit, found, name, f"{method.summary} ({method.estimand}; {bias})", method.unbiased, needs)
         needs[name] = why
-    return Branch(unit, found, "", "the logs allow none of its methods", needs)
+    return Branch(unit, found, "", "the logs allow none of its methods", False, needs)
 
 
 def _too_little(traces: Traces, name: str) -> str:
-    """Why evidence that is there is not enough."""
+    """Why logged evidence does not suffice."""
     if name == "c3" and not _siblings(traces):
         return "no context has two alternatives: sample siblings of an action from the same frozen prompt"
     if name == "mt_grpo" and "event_reward" not in traces.evidence:
@@ -222,20 +254,18 @@ def _warnings(traces: Traces, claims: list[str]) -> list[str]:
     if len(found.unscored) == found.traces:
         lines.append("no trace has an outcome: pass --rewards FILE or --reward-channel NAME")
     elif not found.teaching:
-        lines.append(
-            "no group has traces of different outcomes: what compares within groups is 0 or refused everywhere"
-        )
+        lines.append("no group has traces of different outcomes: group-relative advantages are 0 or refused everywhere")
     elif found.teaching < found.groups:
         silent = f"{found.groups - found.teaching} of {found.groups}"
-        lines.append(f"groups that teach nothing: {silent}; `credit validate` names them")
+        lines.append(f"groups without a training signal: {silent}; `credit validate` names them")
     if claims and not set(claims) & set(CENTRED):
         lines.append(
-            f"{', '.join(claims)}: not centred under the policy, so that `--advantage control` would leave it out and "
-            "give the baseline's numbers; `--advantage entry` has its information, and its bias where it is wrong"
+            f"{', '.join(claims)}: right only where the logged values are, so they are for reading; "
+            "advantages to train on come from the baseline"
         )
     if not claims:
         lines.append(
-            "no evidence tells the actions of a trace apart: every method here broadcasts the outcome, or splits it "
-            "by a rule that looks at no action. Splitting without new information gains nothing; log siblings or values"
+            "no evidence distinguishes the actions of a trace: every method here gives them the outcome, or splits it "
+            "by a rule that reads no action, which adds no information; log siblings or values"
         )
     return lines

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from credit.methods.published import PUBLISHED
+from credit.methods.published import PUBLISHED, Published
 from credit.methods.registry import METHODS, Method
 from credit.methods.running import missing_evidence
 from credit.reports.corpus import returns, told_apart
@@ -20,7 +20,7 @@ __all__ = ["Availability", "availability"]
 class Availability:
     """Whether a method says anything about some logs, and if not, why."""
 
-    state: Literal["computable", "degenerate", "missing", "not computable"]
+    state: Literal["computable", "degenerate", "missing", "not computable", "not fitted"]
     why: str = ""
 
 
@@ -33,9 +33,20 @@ def availability(traces: Traces) -> dict[str, Availability]:
     states = {name: _judge(traces, method) for name, method in METHODS.items()}
     for name, paper in PUBLISHED.items():
         if name not in states:
-            why = f"a reward: {paper.portable}" if paper.reward else paper.note
-            states[name] = states[paper.method] if paper.method else Availability("not computable", why)
+            states[name] = states[paper.method] if paper.method else _of_paper(traces, paper)
     return states
+
+
+def _of_paper(traces: Traces, paper: Published) -> Availability:
+    """The state of what is published without an advantage of its own."""
+    if not paper.function:
+        return Availability("not computable" if paper.fitted else "not fitted", paper.note)
+    lacking = missing_evidence(traces, paper.needs)
+    if lacking:
+        return Availability("missing", "; ".join(f"{need}: {how}" for need, how in lacking.items()))
+    if not np.isfinite(returns(traces)).any():
+        return Availability("missing", "no trace has an outcome: pass --rewards FILE or --reward-channel NAME")
+    return Availability("computable", f"{paper.kind}: {paper.portable}")
 
 
 def _judge(traces: Traces, method: Method) -> Availability:
@@ -48,7 +59,9 @@ def _judge(traces: Traces, method: Method) -> Availability:
     score = returns(traces)
     if not np.isfinite(score).any():
         return Availability("missing", "no trace has an outcome: pass --rewards FILE or --reward-channel NAME")
-    if method.scope not in ("group", "batch"):
+    if method.scope == "trace":
+        if not method.needs and not np.any(np.abs(score[np.isfinite(score)]) > 0):
+            return Availability("degenerate", "every return is 0: every advantage is 0")
         return Availability("computable")
     if method.unit == "event":
         rows = np.flatnonzero(traces.graph.action_mask[: n.events])

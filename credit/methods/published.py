@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PUBLISHED", "Published", "find_method", "key_of"]
 
-NOT_COMPUTABLE = "not computable"
+NOT_COMPUTABLE, NOT_FITTED = "not computable", "not fitted"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,10 @@ class Published:
       method: the entry of `METHODS` that computes it; None where no log allows it.
       note: with a method, how sure it is and what differs; without one, why logs do not allow it.
       portable: what of it can be used here, and where that is. Never empty without a method.
-      reward: the function of `credit` that gives its reward as channels, for what is published as a reward; "" else.
+      function: where its numbers are computed, for what is published as something else than advantages; "" else.
+      kind: what those numbers are.
+      needs: evidence of the log that `function` needs.
+      fitted: False for a method that needs a model which this library does not fit.
       options: keyword arguments that make the function of `METHODS` this method.
     """
 
@@ -39,17 +42,22 @@ class Published:
     method: str | None
     note: str
     portable: str = ""
-    reward: str = ""
+    function: str = ""
+    kind: str = "a reward"
+    needs: tuple[str, ...] = ()
+    fitted: bool = True
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def status(self) -> str:
-        """That of its entry in `METHODS`; "reconstructed" for a reward; else "not computable"."""
+        """That of its entry in `METHODS`, "reconstructed" for a `function`, "not fitted", or "not computable"."""
         from credit.methods.registry import METHODS
 
         if self.method is not None:
             return METHODS[self.method].status
-        return "reconstructed" if self.reward else NOT_COMPUTABLE
+        if self.function:
+            return "reconstructed"
+        return NOT_COMPUTABLE if self.fitted else NOT_FITTED
 
 
 def key_of(name: str) -> str:
@@ -73,15 +81,10 @@ def find_method(name: str) -> Method:
     key = key_of(name)
     if key in PUBLISHED:
         found = PUBLISHED[key]
-        if found.reward:
-            raise CreditError(
-                f"method {name!r} ({found.title}) is a reward, not a method: {found.note}; what can be used: "
-                f"{found.portable}"
-            )
         if found.method is None:
+            why = f"{found.kind}, not a method" if found.function else f"{found.status} from logs"
             raise CreditError(
-                f"method {name!r} ({found.title}) is not computable from logs: {found.note}; "
-                f"what can be used: {found.portable}"
+                f"method {name!r} ({found.title}) is {why}: {found.note}; what can be used: {found.portable}"
             )
         method = METHODS[found.method]
         return (
@@ -132,10 +135,13 @@ PUBLISHED: dict[str, Published] = {
     "malt": Published(
         "MALT",
         None,
-        "offline: it needs the whole tree of generations, verifications and refinements with a reward at every leaf, "
-        "and trains on pairs, without an advantage",
+        "offline: it labels the nodes of a tree of generations, verifications and refinements by the mean of their "
+        "leaves, and trains on pairs, without an advantage; the tree must be logged",
         "the mean of the leaves below a node, `estimators.counterfactual.replays.subtree_values` with `context` "
         "and `node`",
+        function="estimators.counterfactual.replays.subtree_values",
+        kind="a label of nodes",
+        needs=("context", "node"),
     ),
     "matpo": Published(
         "MATPO",
@@ -151,9 +157,10 @@ PUBLISHED: dict[str, Published] = {
     "agent_q_mix": Published(
         "Agent Q-Mix",
         None,
-        "it needs each agent's Q values and the weights of the mixer, which no log holds",
+        "it needs Q values of each agent and the weights of a mixer, which no log holds, and which is not fitted here",
         "its reward `estimators.counterfactual.factored.agent_qmix_reward` (golden), and `qmix`, `mixer_credit` "
         "on given values",
+        fitted=False,
     ),
     "m_grpo": Published(
         "M-GRPO",
@@ -170,7 +177,8 @@ PUBLISHED: dict[str, Published] = {
         "the checks as rewards at events, one at every action (an absent one counts as 0), in the channel "
         "`channel(traces, 'event_reward', family='role')`, which leaves the team's outcome out; then `dr_mas` on its "
         "outcome and event_reward with `by=role_name`: a role's stages on one task are one group, whatever they read",
-        reward="channel",
+        function="credit.ledger.channel",
+        needs=("event_reward",),
     ),
     "c3": Published(
         "C3",
@@ -185,7 +193,8 @@ PUBLISHED: dict[str, Published] = {
         "which its output is masked, and rewards of tools",
         "the channels of `credit.ledger.sharp` under any method (docs/channels.md); exact and sampled Shapley values"
         " in `estimators.shapley`",
-        reward="sharp",
+        function="credit.ledger.sharp",
+        needs=("counterfactual_reward",),
     ),
     "hera": Published(
         "HERA",
@@ -200,7 +209,7 @@ PUBLISHED: dict[str, Published] = {
         "that only the main agent's actions are trained",
         "the channels of `credit.ledger.kimi_parl` with the weights that you name (docs/channels.md), and critical "
         "steps, `graphs.structure.critical_path.critical_steps`",
-        reward="kimi_parl",
+        function="credit.ledger.kimi_parl",
     ),
     "wideseek_r1": Published(
         "WideSeek-R1",
@@ -226,7 +235,8 @@ PUBLISHED: dict[str, Published] = {
         "no public code, and the abstract states no formula but a sum of dense rewards of roles and a sparse "
         "one of the task",
         "the channels of `credit.ledger.depart`, each with a ledger of its own (docs/channels.md)",
-        reward="depart",
+        function="credit.ledger.depart",
+        needs=("event_reward",),
     ),
     "agent_lightning": Published(
         "Agent Lightning", "agent_lightning", "golden `agl_rollout_level`; before v1: `agent_lightning_rows`"
@@ -247,14 +257,17 @@ PUBLISHED: dict[str, Published] = {
     "qmix": Published(
         "QMIX",
         None,
-        "it needs each agent's Q values, the state and the weights of the mixer, which no log holds",
+        "it needs Q values of each agent, the state and the weights of a mixer, which no log holds; this library does "
+        "not fit them",
         "`estimators.counterfactual.factored.qmix` and the slopes of `mixer_credit` on given values (golden "
         "`pymarl_qmix`)",
+        fitted=False,
     ),
     "vdn": Published(
         "VDN",
         None,
-        "it needs each agent's Q values, which no log holds",
+        "it needs Q values of each agent; no log holds them, and this library does not fit them",
         "`estimators.counterfactual.factored.vdn`; its parts are the agents' values themselves",
+        fitted=False,
     ),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.methods.advice import BRANCHES, UNITS, Advice, choose
+from credit.methods.survey_questions import LONG, QUESTIONS
 from graphs.readers import read
 
 
@@ -48,17 +51,21 @@ def test_an_outcome_alone_is_broadcast_and_says_so(tmp_path: Path) -> None:
     expected = {"team": "rloo", "orchestrator": "", "message": "", "tool": "", "agent": "", "role": "", "token": ""}
     assert methods(found) | {"turn": ""} == expected | {"turn": ""}
     assert found.command == "credit assign PATH... --method rloo -o advantages.parquet"
-    assert "Splitting without new information gains nothing" in found.warnings[-1]
+    assert found.report == "" and "adds no information" in found.warnings[-1]
     by_unit = {branch.unit: branch for branch in found.branches}
-    assert '"context": STRING' in by_unit["message"].needs["c3"] and by_unit["tool"].why.startswith("there is no such")
+    assert '"context": STRING' in by_unit["message"].needs["c3"] and by_unit["tool"].why.startswith(
+        "the logs have no such"
+    )
 
 
-def test_values_and_agents_make_a_ledger_with_a_scale(tmp_path: Path) -> None:
+def test_values_make_a_ledger_to_read_and_nothing_biased_is_recommended_for_training(tmp_path: Path) -> None:
     found = advice(write(tmp_path / "x.jsonl", agents=2, value=0.5))
-    assert methods(found)["message"] == methods(found)["orchestrator"] == "gae" and found.scale == "dr_mas"
-    assert found.compose == ("gae",) and not any("Splitting" in line for line in found.warnings)
-    assert found.command.startswith("credit compose PATH... --methods rloo,gae,dr_mas -o ledger.parquet")
-    assert found.command.endswith("--scale dr_mas")
+    assert methods(found)["message"] == methods(found)["orchestrator"] == "gae"
+    assert found.compose == ("gae",) and not any("adds no information" in line for line in found.warnings)
+    assert found.command == "credit assign PATH... --method rloo -o advantages.parquet"
+    assert found.report == "credit compose PATH... --methods rloo,gae -o ledger.parquet"
+    agent = {branch.unit: branch for branch in found.branches}["agent"]
+    assert agent.method == "dr_mas" and not agent.unbiased and "biased" in agent.why
 
 
 @pytest.mark.parametrize("alternatives", [1, 2])
@@ -71,6 +78,7 @@ def test_siblings_count_only_where_a_context_has_two(tmp_path: Path, alternative
 
     found = advice(write(tmp_path / "x.jsonl", context=context, node=node))
     assert methods(found)["message"] == ("c3" if alternatives == 2 else "")
+    assert ("--methods rloo,c3 -o ledger.parquet --advantage control" in found.command) == (alternatives == 2)
     needs = {branch.unit: branch.needs for branch in found.branches}["message"]
     assert ("no context has two alternatives" in needs.get("c3", "")) == (alternatives == 1)
 
@@ -82,24 +90,68 @@ def test_groups_that_cannot_teach_fall_back_by_name(tmp_path: Path) -> None:
     assert found.baseline == "reinforce_batch" and "no group has traces of different outcomes" in found.warnings[0]
     assert "nothing to compare" in found.branches[0].needs["rloo"]
     equal = advice(write(tmp_path / "y.jsonl", rewards=(1.0, 1.0)))
-    assert equal.baseline == "moving_average"
+    assert equal.baseline == equal.command == equal.report == ""
 
 
 def test_the_command_follows_its_own_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.jsonl", agents=2, value=0.5)
     result = CliRunner().invoke(cli, ["choose", str(path), "--json"])
     assert result.exit_code == 0, result.output
-    command = json.loads(result.stdout)["command"]
-    assert command in CliRunner().invoke(cli, ["choose", str(path)]).stdout
+    plain = json.loads(result.stdout)
+    printed = CliRunner().invoke(cli, ["choose", str(path)]).stdout
     monkeypatch.chdir(tmp_path)
-    followed = CliRunner().invoke(cli, command.replace("PATH...", str(path)).split()[1:])
-    assert followed.exit_code == 0, followed.output
+    for command in (plain["command"], plain["report"]):
+        assert str(path) in command and command in printed
+        followed = CliRunner().invoke(cli, shlex.split(command)[1:])
+        assert followed.exit_code == 0, followed.output
     assert (tmp_path / "advantages.parquet").is_file() and (tmp_path / "ledger.parquet").is_file()
 
 
 def test_real_logs_get_honest_advice(shared_data: Path) -> None:
     tau = choose(read(shared_data / "tau_bench_airline"))
-    assert tau.baseline == "rloo" and tau.compose == () and tau.scale == ""
-    assert any("groups that teach nothing: 9 of 20" in line for line in tau.warnings)
+    assert tau.baseline == "rloo" and tau.compose == ()
+    assert any("groups without a training signal: 9 of 20" in line for line in tau.warnings)
     blamed = choose(read(shared_data / "who_and_when"))
     assert any("no group has traces of different outcomes" in line for line in blamed.warnings)
+    assert blamed.command == ""  # every outcome is 0, and so would be every advantage
+
+
+def test_commands_repeat_the_paths_and_options_of_the_call(tmp_path: Path) -> None:
+    folder = tmp_path / "my runs"
+    folder.mkdir()
+    log = write(folder / "x.jsonl")
+    result = CliRunner().invoke(cli, ["choose", str(log), "--format", "native", "--limit", "events=100", "--json"])
+    assert result.exit_code == 0, result.output
+    expected = f"credit assign '{log}' --format native --limit events=100 --method rloo -o advantages.parquet"
+    assert json.loads(result.stdout)["command"] == expected
+
+
+def test_the_questions_of_the_survey_are_answered_by_counts(tmp_path: Path) -> None:
+    def answers(path: Path) -> dict[str, bool | None]:
+        return {question.name: question.answer for question in advice(path).questions}
+
+    plain = answers(write(tmp_path / "x.jsonl"))
+    assert set(plain) == set(QUESTIONS) and not any(plain.values())
+    staged = answers(write(tmp_path / "y.jsonl", agents=3, value=0.5, role=lambda i, k: f"role{k}"))
+    assert [name for name, answer in staged.items() if answer] == [
+        "fine attribution",
+        "heterogeneous roles",
+        "pipeline",
+    ]
+
+
+def test_long_traces_are_found(tmp_path: Path) -> None:
+    events = [{"id": f"e{k}", "type": "message", "agent": "a"} for k in range(LONG)]
+    for length, expected in ((LONG - 1, False), (LONG, True)):
+        log = tmp_path / f"{length}.jsonl"
+        log.write_text(
+            json.dumps({"trace_id": "t", "task_id": "q", "events": events[:length], "rewards": {"team": 1.0}})
+        )
+        assert {q.name: q.answer for q in advice(log).questions}["long traces"] is expected
+
+
+def test_every_question_cites_a_page_that_exists() -> None:
+    docs = Path(__file__).resolve().parents[2]
+    for _, _, evidence in QUESTIONS.values():
+        pages = re.findall(r"docs/[\w-]+\.md", evidence)
+        assert pages and all((docs / page).is_file() for page in pages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 from pathlib import Path
@@ -23,9 +24,11 @@ def test_every_method_of_the_survey_is_found_by_its_name(title: str) -> None:
     paper = PUBLISHED[key_of(title)]
     assert paper.note
     if paper.method is None:
-        assert paper.status == ("reconstructed" if paper.reward else "not computable") and paper.portable
-        assert not paper.reward or callable(getattr(credit, paper.reward))
-        reason = "is a reward, not a method" if paper.reward else "not computable from logs"
+        absent = "not computable" if paper.fitted else "not fitted"
+        assert paper.status == ("reconstructed" if paper.function else absent) and paper.portable
+        module, _, function = paper.function.rpartition(".")
+        assert not paper.function or callable(getattr(importlib.import_module(module), function))
+        reason = f"is {paper.kind}, not a method" if paper.function else f"{absent} from logs"
         with pytest.raises(credit.CreditError, match=f"{reason}.*what can be used"):
             find_method(title)
     else:

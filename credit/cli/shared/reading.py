@@ -25,6 +25,7 @@ __all__ = [
     "REFUSED",
     "SHOWN",
     "exit_code",
+    "given_inputs",
     "keep_logs",
     "list_problems",
     "plain_table",
@@ -75,6 +76,23 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
         return checked
 
     return decorate
+
+
+READING = ("format_", "columns", "rewards", "groups", "reward_channel", "limits")
+
+
+def given_inputs(context: click.Context) -> list[str]:
+    """The paths and reading options of a call as they were written, for a command that is printed."""
+    texts = [str(path) for path in context.params["paths"]]
+    for option in context.command.params:
+        stated = context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
+        if option.name in READING and stated:
+            value = context.params[option.name]
+            if isinstance(value, dict):
+                value = ",".join(f"{name}={column}" for name, column in value.items())
+            for one in value if isinstance(value, tuple) else (value,):
+                texts += [option.opts[0], str(one)]
+    return texts
 
 
 def _keep_inputs(context: click.Context) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, leave, print_json
-from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+from credit.cli.shared.reading import allow_bad, given_inputs, plain_table, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +27,7 @@ def choose(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json:
     from credit.methods.advice import choose as go_through
 
     traces = read_traces(paths, **reading)
-    advice = go_through(traces)
+    advice = go_through(traces, inputs=given_inputs(ctx))
     if as_json:
         print_json(advice.as_json())
     else:
@@ -36,7 +36,7 @@ def choose(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json:
 
 
 def _print(console: Console, advice: Advice) -> None:
-    table = plain_table("unit", "in the logs", "method", "what it is, or why none")
+    table = plain_table("unit", "in the logs", "allowed", "what it computes, or why none")
     for branch in advice.branches:
         table.add_row(branch.unit, words(branch.found), branch.method or "–", words(branch.why))
     console.print(table)
@@ -51,6 +51,18 @@ def _print(console: Console, advice: Advice) -> None:
             needs.add_row(", ".join(units), method, words(need))
         console.print(needs)
     console.print()
+    questions = plain_table("question of the survey", "answer", "in the logs", "then", "measured here")
+    for question in advice.questions:
+        answer = "yes" if question.answer else "no"
+        then = (question.advice, question.evidence) if question.answer else ("–", "–")
+        questions.add_row(question.name, answer, *map(words, (question.found, *then)))
+    console.print(questions)
+    console.print()
     for line in advice.warnings:
         console.print(words(line), soft_wrap=True)
-    console.print(words(f"run: {advice.command}" if advice.command else "nothing can be computed"), soft_wrap=True)
+    if advice.command:
+        console.print(words(f"to train: {advice.command}"), soft_wrap=True)
+    else:
+        console.print(words("to train: nothing; no unbiased method gives a number other than 0 here"), soft_wrap=True)
+    if advice.report:
+        console.print(words(f"to read: {advice.report}"), soft_wrap=True)

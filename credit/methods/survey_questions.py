@@ -1,0 +1,166 @@
+"""The questions of the survey's decision figure, answered by logs, and whether this project's measurements agree."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from graphs.structure.topology import TOPOLOGIES, topology
+from graphs.text import counted
+from graphs.traces.batch import Traces
+
+__all__ = ["LONG", "QUESTIONS", "Question", "answer_questions"]
+
+LONG = 1000
+"""Actions of a trace from which the survey calls traces long."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """One question of the figure.
+
+    Attributes:
+      name: what it is about.
+      answer: whether the logs say yes; None where they cannot tell.
+      found: the counts that the answer rests on.
+      advice: which methods follow from a yes.
+      evidence: whether measurements of this project support that advice, over which worlds, and where they are.
+    """
+
+    name: str
+    answer: bool | None
+    found: str
+    advice: str
+    evidence: str
+
+
+def answer_questions(traces: Traces) -> tuple[Question, ...]:
+    """Answer every question by counts; no method runs.
+
+    Args:
+      traces: what was read.
+    """
+    return tuple(
+        Question(name, *find(traces), advice, evidence) for name, (find, advice, evidence) in QUESTIONS.items()
+    )
+
+
+def _actions(traces: Traces) -> np.ndarray:
+    return np.flatnonzero(np.asarray(traces.graph.action_mask) & np.asarray(traces.graph.event_mask))
+
+
+def _per_trace(traces: Traces, ids: np.ndarray) -> np.ndarray:
+    """How many different ids the actions of each trace have: int64, one for each trace with an action."""
+    actions = _actions(traces)
+    if not len(actions):
+        return np.zeros(1, np.int64)
+    pairs = np.unique(np.stack([np.asarray(traces.graph.trace_ids)[actions], ids[actions]]), axis=1)
+    counts = np.bincount(pairs[0])
+    return counts[counts > 0]
+
+
+def _team_size(traces: Traces) -> tuple[bool, str]:
+    sizes = _per_trace(traces, np.asarray(traces.graph.agent_ids))
+    return bool(sizes.min() < sizes.max()), f"agents that act in a trace: {sizes.min()} to {sizes.max()}"
+
+
+def _topology(traces: Traces, *names: str) -> tuple[int, int]:
+    """In how many traces of several agents the team has one of these topologies, and how many such traces there are."""
+    codes = topology(traces.graph, traces.agents["role"].to_pylist())[: traces.sizes.traces]
+    several = ~np.isin(codes, [TOPOLOGIES.index(name) for name in ("unknown", "single")])
+    return int(np.isin(codes, [TOPOLOGIES.index(name) for name in names]).sum()), int(several.sum())
+
+
+def _orchestrator(traces: Traces) -> tuple[bool, str]:
+    through, teams = _topology(traces, "centralized", "hierarchical", "swarm")
+    return 2 * through > teams, f"one agent delegates in {through} of {counted(teams, 'trace')} with several agents"
+
+
+def _long(traces: Traces) -> tuple[bool, str]:
+    most = int(np.bincount(np.asarray(traces.graph.trace_ids)[_actions(traces)], minlength=1).max())
+    return most >= LONG, f"the longest trace has {counted(most, 'action')}"
+
+
+def _fine(traces: Traces) -> tuple[bool, str]:
+    logged = [
+        name
+        for name in ("context", "value", "q_value", "counterfactual_reward", "event_reward")
+        if name in traces.evidence and traces.evidence[name].mask.any()
+    ]
+    return bool(logged), f"logged for single actions: {', '.join(logged) or 'nothing'}"
+
+
+def _roles(traces: Traces) -> tuple[bool, str]:
+    graph = traces.graph
+    most = int(_per_trace(traces, np.asarray(graph.agent_role_ids)[np.asarray(graph.agent_ids)]).max())
+    return most > 1, f"at most {counted(most, 'role')} in a trace"
+
+
+def _pipeline(traces: Traces) -> tuple[bool, str]:
+    """Traces in which every agent acts in one block, and whose order of names is that of the others."""
+    graph, actions = traces.graph, _actions(traces)
+    trace = np.asarray(graph.trace_ids)[actions]
+    agent = np.asarray(graph.agent_ids)[actions]
+    begins = np.ones(len(actions), bool)
+    begins[1:] = (trace[1:] != trace[:-1]) | (agent[1:] != agent[:-1])
+    orders: dict[int, list[int]] = {}
+    for t, name in zip(trace[begins].tolist(), np.asarray(graph.agent_name_ids)[agent[begins]].tolist(), strict=True):
+        orders.setdefault(t, []).append(name)
+    several = [tuple(order) for order in orders.values() if len(set(order)) > 1]
+    once = [order for order in several if len(set(order)) == len(order)]
+    same = max((once.count(order) for order in set(once)), default=0)
+    found = f"agents act once each, in one order, in {same} of {counted(len(several), 'trace')} with several agents"
+    return 2 * same > len(several), found
+
+
+def _debate(traces: Traces) -> tuple[bool, str]:
+    debates, teams = _topology(traces, "debate")
+    return (
+        2 * debates > teams,
+        f"agents answer each other in {debates} of {counted(teams, 'trace')} with several agents",
+    )
+
+
+QUESTIONS: dict[str, tuple[Callable[[Traces], tuple[bool, str]], str, str]] = {
+    "dynamic team size": (
+        _team_size,
+        "compare whole traces (rloo) or alternatives of one decision (c3), not agents by their place in the team",
+        "agrees: rloo and c3 have no bias in the worlds hire-additive and spawn-and, which spawn by choice; "
+        "dr_mas and mgrpo have (docs/bias.md)",
+    ),
+    "orchestrator bottleneck": (
+        _orchestrator,
+        "credit the decisions to delegate: c3 with siblings of the decision, or a critic's increments",
+        "agrees where siblings or true values are logged: no bias in delegate-luck (docs/bias.md); "
+        "a critic that is wrong is biased (docs/critic.md)",
+    ),
+    "long traces": (
+        _long,
+        f"from {LONG} actions on, credit increments of single actions instead of one number for the trace",
+        "agrees: over independent decisions the SNR of a broadcast falls as 1/sqrt(T) (docs/snr.md)",
+    ),
+    "fine attribution": (
+        _fine,
+        "with siblings c3, with values gae or critic, with re-runs difference_reward; else only the trace has credit",
+        "agrees: without such evidence no split of the outcome adds information (docs/snr.md)",
+    ),
+    "heterogeneous roles": (
+        _roles,
+        "normalise within a role (dr_mas, mgrpo), or give each role a reward of its own",
+        "disagrees on the first: splitting one outcome by role gains nothing (docs/snr.md) and is biased "
+        "(docs/bias.md); rewards of roles are channels (docs/channels.md)",
+    ),
+    "pipeline": (
+        _pipeline,
+        "credit each stage from its own turn on: turn_baseline",
+        "agrees: no bias in relay-and, three agents in a row (docs/bias.md); its variance is that of the outcome",
+    ),
+    "debate": (
+        _debate,
+        "reward verdicts on answers (R6, maporl), logged as rewards at events with their stage",
+        "not measured on debates; maporl is biased where answers earn rewards at once (stop-rewards, docs/bias.md)",
+    ),
+}
+"""By name: how logs answer it, what a yes suggests, and what this project measured."""
