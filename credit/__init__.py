@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from credit.fitting import fit_critic, load_critic
+    from credit.integrations.agent_lightning import read_store
     from credit.laws import check
     from credit.ledger import Ledger, compose, stack
     from credit.ledger.auditing import audit
@@ -88,6 +89,7 @@ __version__ = "0.1.0"
 
 _HOME: dict[str, str] = {
     **dict.fromkeys(("fit_critic", "load_critic"), "credit.fitting"),
+    "read_store": "credit.integrations.agent_lightning",
     "check": "credit.laws",
     **dict.fromkeys(("Ledger", "compose", "stack"), "credit.ledger"),
     "audit": "credit.ledger.auditing",

@@ -22,7 +22,7 @@ from credit.integrations.method_names import METHOD_NAMES
 from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options
 from graphs.errors import CreditError
 
-__all__ = ["FIELDS", "LEGACY", "compute_advantage", "register", "row_estimator"]
+__all__ = ["CREDIT_METRICS", "FIELDS", "LEGACY", "compute_advantage", "register", "row_estimator"]
 
 LEGACY = {
     "trace": ("traj_uid", "rollout_id_list", "trace"),
@@ -30,6 +30,9 @@ LEGACY = {
     "turn": ("turn_index_list", "turn"),
 }
 """Names in `non_tensor_batch` under which forks of the legacy trainer keep the ids of executions and agents."""
+
+CREDIT_METRICS = "credit_metrics"
+"""Key of `meta_info` under which `compute_advantage` leaves its metrics."""
 
 
 def register() -> None:
@@ -85,7 +88,7 @@ def compute_advantage(
     """verl's legacy `compute_advantage` with executions and agents told apart, in its place.
 
     Ids are read from `data.non_tensor_batch` under the names in `LEGACY`; without an id of executions, a row is one.
-    Estimators other than `credit_*` are verl's.
+    Metrics are left in `data.meta_info[CREDIT_METRICS]`. Estimators other than `credit_*` are verl's.
     """
     name = str(getattr(adv_estimator, "value", adv_estimator))
     if not name.startswith(PREFIX):
@@ -103,7 +106,7 @@ def compute_advantage(
         group=ids["uid"], reward=scores.sum(dim=-1), mask=batch["response_mask"], **columns
     )
     batch["advantages"] = batch["returns"] = result.advantages
-    data.meta_info.setdefault("metrics", {}).update(result.metrics)
+    data.meta_info[CREDIT_METRICS] = result.metrics
     return data
 
 

@@ -111,6 +111,28 @@ def test_rollouts_of_one_input_in_one_batch_are_a_group(tmp_path: Path) -> None:
     assert groups[0] == groups[1] and len(set(groups)) == 4 and groups[4] == "e"
 
 
+def test_rollouts_as_the_store_of_version_0_3_dumps_them(tmp_path: Path) -> None:
+    """`status` is a word there, `mode` stands for `is_train`, and attempts have records of their own."""
+
+    def dumped(name: str, task: str, resources: str = "rs-1") -> dict[str, Any]:
+        more = {"mode": "train", "resources_id": resources, "metadata": {"data_id": task}}
+        return {"rollout_id": name, "input": {"question": task}, "status": "succeeded", **more}
+
+    def attempted(name: str, number: int) -> dict[str, Any]:
+        return {"rollout_id": name, "attempt_id": f"at-{number}", "sequence_id": number, "status": "succeeded"}
+
+    records = [dumped("r1", "a"), dumped("r2", "a"), dumped("r3", "b"), dumped("r4", "a", "rs-2")]
+    for name in ("r1", "r2", "r3", "r4"):
+        records += [attempted(name, 2), attempted(name, 1)]
+        for attempt in ("at-2", "at-1"):
+            records.append({**call(1, "x"), "rollout_id": name, "attempt_id": attempt})
+    found = [item for item in items(write(tmp_path, records)) if isinstance(item, TraceRecord)]
+    groups = {item.trace_id: item.group_id for item in found}
+    assert groups["r1"] == groups["r2"] != groups["r3"]
+    assert groups["r4"] not in {groups["r1"], groups["r3"]}, "another version of the policy"
+    assert {item.trace_id: item.lines for item in found} == {f"r{k + 1}": [4 + 4 * k + 3] for k in range(4)}, "at-2"
+
+
 def test_a_failed_request_is_no_event(tmp_path: Path) -> None:
     record = only(tmp_path, [request(status="error"), request(response={"choices": []}), request()])
     assert record.ids == ["2"]

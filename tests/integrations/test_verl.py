@@ -248,7 +248,7 @@ def test_legacy_with_executions_and_agents() -> None:
     )
     result = compute_advantage(data, "credit_rloo")
     assert row_values(result) == pytest.approx([1, 1, 1, -1 / 3, -1 / 3, -1 / 3], abs=TOLERANCE)
-    assert result.meta_info["metrics"]["credit/traces"] == 4
+    assert result.meta_info["credit_metrics"]["credit/traces"] == 4
     rows = compute_advantage(legacy([1.0, 0.0], ["q", "q"]), "credit_rloo")
     assert row_values(rows) == pytest.approx([1, -1], abs=TOLERANCE)
 

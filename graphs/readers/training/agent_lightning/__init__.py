@@ -2,11 +2,14 @@
 
     {event_type: "model_request" | "reward" | ..., rollout_id, attempt_id, timestamp, data}                    (event)
     {rollout_id, attempt_id, sequence_id, span_id, parent_id, name, attributes, start_time, end_time, ...}      (span)
-    {rollout_id, input, is_train, metadata: {batch_idx, ...}, status: {last_attempt_id, ...}}                 (rollout)
+    {rollout_id, input, is_train, metadata: {batch_idx, ...}, status: {last_attempt_id, ...}}              (rollout, v1)
+    {rollout_id, input, mode, metadata: {data_id, ...}, status: "succeeded", resources_id, ...}          (rollout, v0.3)
+    {rollout_id, attempt_id, sequence_id, status, ...}                                                   (attempt, v0.3)
 
 one a line, or a list. A rollout is a trace; only its last attempt is read: the `last_attempt_id` of the rollout's
-record, or else the attempt whose record comes last in the log. Its group is the input of the rollout's record, within
-its `batch_idx`; without that record the rollout is a group of its own.
+record, or the attempt of the highest number, or else the attempt whose record comes last in the log. Its group is the
+`data_id` of the rollout's record, or its input within its `batch_idx`, under one `resources_id`, which names the
+policy's version; without that record the rollout is a group of its own.
 
 The last reward is the outcome; earlier ones, and those that are linked to a model call, are rewards at their calls. A
 reward that the system filled in (`source: "fallback"`) is none. `docs/formats/agent-lightning.md` has the whole
@@ -35,13 +38,14 @@ from graphs.traces.record import TraceRecord
 __all__ = ["read", "sniff"]
 
 _ROLLOUT = re.compile(rb'"rollout_id"\s*:\s*"')
-_MORE = re.compile(rb'"attempt_id"\s*:\s*"|"is_train"\s*:\s*(?:true|false)')
+_MORE = re.compile(rb'"attempt_id"\s*:\s*"|"is_train"\s*:\s*(?:true|false)|"mode"\s*:\s*"(?:train|val|test)"')
 
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class _Metadata(msgspec.Struct):
     batch_idx: int | None = None
+    data_id: str | None = None
 
 
 class _Status(msgspec.Struct):
@@ -57,10 +61,13 @@ class _Item(msgspec.Struct):
     input: msgspec.Raw = msgspec.Raw()
     metadata: _Metadata | None = None
     status: msgspec.Raw = msgspec.Raw(b"null")
+    mode: str | None = None
+    resources_id: str | None = None
+    sequence_id: int | None = None
 
 
 _ITEM = msgspec.json.Decoder(_Item)
-_STATUS = msgspec.json.Decoder(_Status | None)
+_STATUS = msgspec.json.Decoder(_Status | str | None)  # a word in v0.3
 
 
 def sniff(head: bytes) -> bool:
@@ -77,6 +84,7 @@ class _Rollout:
     spans: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
     latest: str = ""
     last_attempt: str = ""
+    last_number: int = 0
     group: str = ""
     problem: Problem | None = None
 
@@ -127,14 +135,28 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
     elif item.is_train is not None or bytes(item.input):
         file, line, trace = place.file, place.line, item.rollout_id
         status = decode(_STATUS, item.status, file=file, line=line, at="status", trace=trace)
-        rollout.last_attempt = (status.last_attempt_id if status else None) or rollout.last_attempt
-        batch = item.metadata.batch_idx if item.metadata else None
-        digest = hashlib.blake2b(bytes(item.input), digest_size=8).hexdigest()
-        rollout.group = f"input-{digest}" if batch is None else f"batch-{batch}/input-{digest}"
+        last = status.last_attempt_id if isinstance(status, _Status) else None
+        rollout.last_attempt = last or rollout.last_attempt
+        rollout.group = _group(item)
+    elif item.attempt_id is not None and item.sequence_id is not None:
+        if item.sequence_id > rollout.last_number:
+            rollout.last_attempt, rollout.last_number = item.attempt_id, item.sequence_id
     else:
-        expected = "an event with an event_type, a span with a span_id, or a rollout with an input"
+        expected = "an event with an event_type, a span with a span_id, an attempt, or a rollout with an input"
         found = excerpt(raw[:60])
         raise TraceError(Problem("unknown-item", place.file, place.line, "content", found, expected, item.rollout_id))
+
+
+def _group(item: _Item) -> str:
+    """The task of a rollout, under one version of the policy."""
+    metadata = item.metadata or _Metadata()
+    if metadata.data_id is not None:
+        task = f"data-{metadata.data_id}"
+    else:
+        task = f"input-{hashlib.blake2b(bytes(item.input), digest_size=8).hexdigest()}"
+    if metadata.batch_idx is not None:
+        task = f"batch-{metadata.batch_idx}/{task}"
+    return task if item.resources_id is None else f"resources-{item.resources_id}/{task}"
 
 
 def _record(name: str, rollout: _Rollout) -> TraceRecord:

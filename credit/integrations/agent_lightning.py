@@ -1,0 +1,80 @@
+"""Agent Lightning 0.3: the rollouts of a store as traces, and advantages in its verl trainer.
+
+    traces = credit.read_store(store)
+    Trainer(algorithm=VERL(config, trainer_cls=CreditAgentLightningTrainer), ...)     # and adv_estimator: credit_rloo
+
+The trainer is in `credit.integrations.agent_lightning_verl`, since it needs verl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphs.errors import CreditError
+
+if TYPE_CHECKING:
+    from graphs.traces.batch import Traces
+
+__all__ = ["read_store", "read_store_async"]
+
+
+def read_store(store: Any, *, path: str | Path | None = None, mode: str | None = None, **options: Any) -> Traces:
+    """The rollouts of a `LightningStore` as traces, each by its latest attempt.
+
+    A rollout is a trace, its task the `data_id` that the trainer gave it or else its input, its outcome the last reward
+    (`docs/formats/agent-lightning.md`).
+
+    Args:
+      store: a `LightningStore` of Agent Lightning 0.3: in memory, a server's, or a client of one.
+      path: a file to keep the log in, JSON lines, which `credit.read` reads again. Default: none is kept.
+      mode: only rollouts of this mode: "train", "val" or "test".
+      options: of `credit.read`.
+
+    Raises:
+      CreditError: the store has no such rollout; or the call comes from a running event loop: await `read_store_async`.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(read_store_async(store, path=path, mode=mode, **options))
+    raise CreditError(
+        "read_store was called in a running event loop; "
+        "expected `await credit.integrations.agent_lightning.read_store_async(store)` there"
+    )
+
+
+async def read_store_async(
+    store: Any, *, path: str | Path | None = None, mode: str | None = None, **options: Any
+) -> Traces:
+    """`read_store` inside a running event loop, as that of an algorithm.
+
+    Args, raises: as in `read_store`.
+    """
+    from graphs.atomic import atomic_write
+    from graphs.readers import read
+
+    lines: list[str] = []
+    for rollout in await store.query_rollouts():
+        if mode is not None and rollout.mode != mode:
+            continue
+        lines.append(rollout.model_dump_json())
+        latest = await store.get_latest_attempt(rollout.rollout_id)
+        if latest is None:
+            continue
+        lines.append(latest.model_dump_json())
+        spans = await store.query_spans(rollout.rollout_id, attempt_id=latest.attempt_id)
+        lines += [span.model_dump_json() for span in spans]
+    if not lines:
+        raise CreditError(f"the store has no rollouts{'' if mode is None else f' of mode {mode!r}'}")
+    content = ("\n".join(lines) + "\n").encode()
+    if path is not None:
+        with atomic_write(path) as file:
+            file.write(content)
+        return read(path, format="agent-lightning", **options)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder) / "store.jsonl"
+        kept.write_bytes(content)
+        return read(kept, format="agent-lightning", **options)
