@@ -111,7 +111,7 @@ _HOME: dict[str, str] = {
 }
 """The module of each name that is not a method's; methods are those of `METHODS`."""
 
-_SUBMODULES = ("bench", "laws", "ledger", "methods", "plot", "reports", "tables")
+_SUBMODULES = ("bench", "integrations", "laws", "ledger", "methods", "plot", "reports", "tables")
 """Packages that `import credit` alone makes available as attributes."""
 
 

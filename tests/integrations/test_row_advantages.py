@@ -14,6 +14,7 @@ import credit
 from credit.integrations import RowAdvantages, rows_advantage
 from credit.integrations.method_names import METHOD_NAMES
 from credit.tables.column_values import ColumnError
+from estimators.group import group_relative
 
 TEAM: dict[str, Any] = {
     "group": ["q"] * 5,
@@ -162,7 +163,7 @@ def test_evidence_reaches_the_method() -> None:
 
 def test_a_method_of_ones_own() -> None:
     def centred(graph: Any, reward: Any, *, event_reward: Any = None) -> Any:
-        return credit.group_relative(graph, reward, event_reward=event_reward, source="centred")
+        return group_relative(graph, reward, event_reward=event_reward, source="centred")
 
     got = RowAdvantages(centred)(group=["q", "q"], reward=np.array([1.0, 0.0]))
     assert got.advantages == pytest.approx([0.5, -0.5]) and "credit/condition/unbiased" not in got.metrics
