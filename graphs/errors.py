@@ -17,8 +17,9 @@ __all__ = [
 ]
 
 
-_INFORMATION = frozenset({"no-events"})
-"""Kinds of problems that refuse nothing: a trace in which no agent did anything."""
+_INFORMATION = frozenset({"no-events", "several-rewards"})
+"""Kinds of problems at which no input is at fault: a trace in which no agent did anything, and agents with rewards of
+their own, of which none is the team's."""
 
 
 class CreditError(ValueError):

@@ -10,6 +10,7 @@ from graphs.errors import Problem
 from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.results import is_result
 from graphs.readers.common.source import Source, unreadable
+from graphs.readers.near_misses import resemblance
 from graphs.text import excerpt
 
 __all__ = ["FORMATS", "MODULES", "detect", "reader_of", "sort_sources"]
@@ -24,6 +25,7 @@ FORMATS: dict[str, str] = {
     "langsmith": "run trees of LangSmith",
     "atif": "ATIF trajectories, sub-agents nested or in files of their own",
     "who-and-when": "runs of Who&When with the blamed agent and step, for evaluation only",
+    "verifiers": "rollouts of verifiers and prime-rl: episodes of v1, older results.jsonl",
     "otlp": "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs",
     "table": "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)",
 }
@@ -39,6 +41,7 @@ MODULES: dict[str, str] = {
     "langsmith": "graphs.readers.tracing.langsmith",
     "atif": "graphs.readers.evaluation.atif",
     "who-and-when": "graphs.readers.evaluation.who_and_when",
+    "verifiers": "graphs.readers.training.verifiers",
     "otlp": "graphs.readers.tracing.otlp",
     "table": "graphs.readers.training.table",
 }
@@ -90,8 +93,17 @@ def sort_sources(
         if name is None and not head.strip():
             problems.append(Problem("empty-file", source.name, 0, "content", "empty", "at least one trace"))
         elif name is None:
-            kinds = "a supported format: " + ", ".join(FORMATS)
-            problems.append(Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds))
+            problems.append(_unknown(source, head))
         else:
             members[name].append(source)
     return members, problems, results
+
+
+def _unknown(source: Source, head: bytes) -> Problem:
+    """The problem of a file of no known format: what it resembles, if anything, and what was expected."""
+    close = resemblance(head)
+    if close is None:
+        kinds = "a supported format: " + ", ".join(FORMATS)
+        return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds)
+    found, expected = close
+    return Problem("unknown-format", source.name, 0, "content", found, expected)

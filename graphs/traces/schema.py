@@ -133,6 +133,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "tokens that the model call read",
         'add "input_tokens": COUNT to the model call',
     ),
+    "trainable": EvidenceKey(
+        "float",
+        "1 where the policy that acted is being trained, 0 for a frozen agent, such as a judge or a fixed sub-agent",
+        'add "trainable": 1 or 0 to every action',
+    ),
     "stage": EvidenceKey(
         "count",
         "stage of a staged execution (one main step and the sub-agents it runs in parallel)",
@@ -155,6 +160,11 @@ TRACE_EVIDENCE: dict[str, EvidenceKey] = {
         "float",
         "reward of a separate greedy run on the same task (ReMax)",
         'add "greedy_reward": NUMBER to the trace\'s "evidence" object',
+    ),
+    "policy_version": EvidenceKey(
+        "count",
+        "version of the policy that generated the trace, or began to; asynchronous trainers mix versions in a batch",
+        'add "policy_version": COUNT to the trace\'s "evidence" object',
     ),
 }
 

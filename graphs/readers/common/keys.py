@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ class Opening(NamedTuple):
     complete: bool
 
 
+@functools.lru_cache(maxsize=2)  # every reader asks of the same head
 def opening(head: bytes) -> Opening:
     """The top-level keys of the object that `head` begins with; nothing where it begins with something else.
 

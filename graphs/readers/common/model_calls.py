@@ -27,6 +27,7 @@ class _Part(enum.Enum):
     RESULT = "result"
     RETURN = "return"
     NEWS = "news"  # from outside the team, to an agent: a human's text
+    INPUT = "input"  # a message to an agent from somebody outside the team, who is an instance of its own
     NOTE = "note"  # without consequences: a guardrail that was triggered
 
 
@@ -46,9 +47,12 @@ class Team:
         self._parts: list[_Part] = []
         self._links: list[int | None] = []  # the call of an effect, the tool call of a result
         self._fixed: set[int] = set()  # calls whose type the log says
+        self._outside: set[str] = set()  # instances that are not of the team: nothing they do is an action
 
-    def agent(self, instance: str, name: str, role: str = "", parent: str = "") -> None:
-        """Make an agent instance known, once."""
+    def agent(self, instance: str, name: str, role: str = "", parent: str = "", *, outside: bool = False) -> None:
+        """Make an agent instance known, once; `outside`: a simulated user or another part of the environment."""
+        if outside:
+            self._outside.add(instance)
         self.record.instances.setdefault(instance, Agent(name=name, role=role or name, parent=parent))
 
     def call(
@@ -87,6 +91,10 @@ class Team:
         """What a human wrote to, or decided for, an agent."""
         return self._append(_Part.NEWS, agent, event_id, EventType.HUMAN_INTERVENTION, place, None, columns)
 
+    def input(self, author: str, event_id: str, to: str, place: Place, **columns: Any) -> int:
+        """A message of `author`, who is not of the team, to an agent."""
+        return self._append(_Part.INPUT, author, event_id, EventType.MESSAGE, place, None, columns | {"to": to})
+
     def safety(self, agent: str, event_id: str, place: Place, **columns: Any) -> int:
         """A guardrail, or a policy, that stepped in."""
         return self._append(_Part.NOTE, agent, event_id, EventType.SAFETY_EVENT, place, None, columns)
@@ -124,7 +132,8 @@ class Team:
             to = (ends[i] if i < len(ends) else None) or ""
             for spawn in begun.pop(agent, ()):
                 record.edge(spawn, i, EdgeType.SPAWN)
-            if part is _Part.CALL or (part in _EFFECTS and agent not in with_calls):
+            acts_by_effects = agent not in with_calls and agent not in self._outside
+            if part is _Part.CALL or (part in _EFFECTS and acts_by_effects):
                 for cause, edge_type in news.pop(agent, ()):
                     record.edge(cause, i, edge_type)
                 if agent in last:
@@ -149,6 +158,10 @@ class Team:
                 if agent in last:
                     record.edge(last[agent], i, EdgeType.CAUSAL)
                 news.setdefault(to, []).append((i, EdgeType.RETURN))
+            elif part is _Part.INPUT:
+                if to in last:
+                    record.edge(last[to], i, EdgeType.MESSAGE)
+                news.setdefault(to, []).append((i, EdgeType.MESSAGE))
             elif part is _Part.NEWS:
                 news.setdefault(agent, []).append((i, EdgeType.CAUSAL))
         if set(record.files) <= {record.file}:

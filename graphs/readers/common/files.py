@@ -1,0 +1,69 @@
+"""What readers do alike with their files: short names for them, one record a JSON value, and groups of equal tasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.places import Document, documents, stem
+from graphs.readers.common.source import Source
+from graphs.traces.record import TraceRecord
+
+__all__ = ["Tasks", "read_each", "short_names"]
+
+Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
+
+
+def short_names(sources: Iterable[Source], *suffixes: str) -> dict[str, str]:
+    """For each source's name, the file's name without suffixes, with as many folders before it as tell it apart.
+
+    `runs/a/results.jsonl` and `runs/b/results.jsonl` become `a/results` and `b/results`.
+    """
+    names = [source.name for source in sources]
+    parts = {name: [*re.split(r"[\\/]+", name)[:-1], stem(name, *suffixes)] for name in names}
+    short: dict[str, str] = {}
+    waiting, depth = list(parts), 1
+    while waiting:
+        shown = {name: "/".join(part for part in parts[name][-depth:] if part) for name in waiting}
+        count: dict[str, int] = {}
+        for text in shown.values():
+            count[text] = count.get(text, 0) + 1
+        final = [name for name in waiting if count[shown[name]] == 1 or depth > len(parts[name])]
+        short |= {name: shown[name] for name in final}
+        waiting = [name for name in waiting if name not in short]
+        depth += 1
+    return short
+
+
+def read_each(sources: Iterable[Source], read: Read, *suffixes: str) -> Iterator[TraceRecord | Problem]:
+    """What `read` makes of each JSON value of each file; a `TraceError` is the problem of that value alone.
+
+    Args:
+      sources: the files; JSON lines, one value, or a list of values.
+      read: takes a value and the short name of its file.
+      suffixes: further suffixes that a short name drops.
+    """
+    sources = list(sources)
+    names = short_names(sources, *suffixes)
+    for source in sources:
+        for document in documents(source):
+            if isinstance(document, Problem):
+                yield document
+                continue
+            try:
+                yield from read(document, names[source.name])
+            except TraceError as error:
+                yield error.problem
+        source.release()
+
+
+class Tasks:
+    """Groups of traces whose files name a task by an id that another benchmark may use too."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, bytes] = {}
+
+    def group(self, task: str, content: bytes, file: str) -> str:
+        """`task`, or `FILE/task` where a file before gave this task another content: other tasks are never compared."""
+        return task if self._first.setdefault(task, content) == content else f"{file}/{task}"

@@ -1,0 +1,88 @@
+"""What a file of no known format probably is: a supported format with something changed, or a product not read here.
+
+Only for files that are refused. The keys that a format cannot do without are looked for anywhere in the first bytes, so
+that a renamed key or a wrapper does not hide them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+__all__ = ["resemblance"]
+
+_KEY = re.compile(rb'"([A-Za-z_][\w.\- ]{0,60})"[ \t\r\n]{0,8}:')
+_LEAST = 0.5  # share of a format's keys that must be there
+
+KEYS: dict[str, frozenset[str]] = {
+    "native": frozenset({"trace_id", "task_id", "events", "edges", "rewards", "costs"}),
+    "tau-bench": frozenset({"task_id", "trial", "traj", "reward", "info"}),
+    "claude-code": frozenset({"parentUuid", "isSidechain", "sessionId", "uuid", "userType"}),
+    "openai-agents": frozenset({"workflow_name", "span_data", "started_at", "ended_at"}),
+    "inspect-ai": frozenset({"version", "status", "eval", "plan", "samples"}),
+    "agent-lightning": frozenset({"event_type", "rollout_id", "attempt_id"}),
+    "langsmith": frozenset({"run_type", "dotted_order", "parent_run_id", "trace_id"}),
+    "atif": frozenset({"schema_version", "steps", "step_id", "agent", "source"}),
+    "who-and-when": frozenset({"history", "mistake_agent", "mistake_step", "question_ID"}),
+    "verifiers": frozenset({"env", "traces", "agent", "nodes", "sampled", "rewards"}),
+    "verifiers results.jsonl": frozenset({"example_id", "prompt", "completion", "reward"}),
+    "otlp": frozenset({"resourceSpans", "scopeSpans", "spans", "traceId", "spanId"}),
+}
+"""Keys that files of a format have; a name's first word is the format."""
+
+
+class Product(NamedTuple):
+    """A kind of log that no reader reads."""
+
+    name: str
+    keys: frozenset[str]
+    advice: str
+
+
+PRODUCTS = (
+    Product("an ATOF event stream (NVIDIA NeMo Relay)", frozenset({"atof_version", "scope_category"}),
+            "the run exported as ATIF, which NeMo Relay writes from the same events"),
+    Product("chats for fine-tuning (OpenAI, ShareGPT)", frozenset({"messages"}),
+            "rollouts with rewards; a table with a row an action and --columns, or the native format"),
+    Product("chats for fine-tuning (ShareGPT)", frozenset({"conversations"}),
+            "rollouts with rewards; a table with a row an action and --columns, or the native format"),
+    Product("a Jaeger export", frozenset({"data", "traceID", "spanID", "operationName"}),
+            "the same spans as OTLP JSON, as the OpenTelemetry Collector's file exporter writes them"),
+    Product("a Zipkin export", frozenset({"traceId", "localEndpoint", "annotations"}),
+            "the same spans as OTLP JSON, as the OpenTelemetry Collector's file exporter writes them"),
+    Product("a notebook", frozenset({"cells", "nbformat"}), "logs of agents"),
+)  # fmt: skip
+"""Products by name, the keys that show them, and what would be read instead."""
+
+_MAGIC = (
+    (b"PAR1", "a Parquet file", "a cache, or a table of a trainer, with its columns named by --columns"),
+    (b"ARROW1", "an Arrow file", "Parquet, CSV or JSON lines with a column map, --columns"),
+    (b"PK\x03\x04", "a zip archive", "its members unpacked; of archives only Inspect's .eval is read"),
+    (b"SQLite format 3", "an SQLite database", "an export of it as JSON"),
+    (b"\x80\x04", "a Python pickle", "JSON; pickles run code when they are loaded, and are never read"),
+    (b"\x80\x05", "a Python pickle", "JSON; pickles run code when they are loaded, and are never read"),
+    (b"OBJ\x01", "an Avro file", "JSON lines"),
+)
+
+
+def resemblance(head: bytes) -> tuple[str, str] | None:
+    """What the content that begins with `head` resembles, and what was expected instead; None for nothing known."""
+    for magic, name, advice in _MAGIC:
+        if head.startswith(magic):
+            return name, advice
+    keys = {key.decode() for key in _KEY.findall(head)}
+    if not keys:
+        return None
+    share = {name: len(keys & wanted) / len(wanted) for name, wanted in KEYS.items()}
+    best = max(share, key=lambda name: share[name])
+    products = [product for product in PRODUCTS if product.keys <= keys]
+    if products and share[best] < 1:
+        product = max(products, key=lambda product: len(product.keys))
+        if len(product.keys) > 1 or share[best] < _LEAST:
+            return product.name, product.advice
+    if share[best] < _LEAST or len(keys & KEYS[best]) < 2:
+        return None
+    missing = sorted(KEYS[best] - keys)
+    format_name = best.split()[0]
+    lacks = f"the keys {', '.join(missing)}" if missing else "its records at the top of the file, or one a line"
+    return f"like {best}", f"in the format {format_name} {lacks}; --format {format_name} reads it as such"

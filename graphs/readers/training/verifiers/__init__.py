@@ -1,0 +1,54 @@
+"""Rollouts of verifiers and prime-rl: episodes of v1 (`traces.jsonl`), and the older `results.jsonl`.
+
+    {id, env: {id, name}, task: {key, hash, data}, group: {id}, run: {work: {step, policy: {start, end}}}, ok,
+     traces: [{id, agent: {name, trainable, config}, nodes: [{parent, message, sampled, token_ids, mask, logprobs}],
+               calls: [{node, model, usage}], rewards: {NAME: {score, weight} | null}, metrics}]}
+
+An episode is a trace. Each of its agents' traces is an agent instance. A sampled node is a model call, and an action.
+The other nodes are what the environment did. `docs/formats/verifiers.md` has the whole mapping.
+
+`episodes` reads v1, `results` the older rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from graphs.errors import Problem
+from graphs.readers.common.files import Tasks, read_each
+from graphs.readers.common.keys import opening
+from graphs.readers.common.places import Document
+from graphs.readers.common.source import Source
+from graphs.readers.training.verifiers.episodes import read_episode
+from graphs.readers.training.verifiers.results import read_result
+from graphs.traces.record import TraceRecord
+
+__all__ = ["read", "sniff"]
+
+_RESULT = {"example_id", "prompt", "completion", "reward"}
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as an episode or a trace of v1, or as a row of `results.jsonl`."""
+    shown = opening(head)
+    keys = set(shown.keys)
+    if shown.keys[:3] == ("id", "env", "task") or {"task", "traces", "ok"} <= keys:
+        return True
+    return {"agent", "nodes", "rewards"} <= keys or keys >= _RESULT
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each episode, or for each row of `results.jsonl`.
+
+    Problem kinds, the trace refused: those of `graphs.readers.common.json_problems`, "bad-parent", "unknown-tool-call",
+    "bad-value". Named, though nothing is wrong with the log: "several-rewards", the agents have different rewards, so
+    that none is the team's; "no-events", an episode in which no agent was run.
+    """
+    tasks = Tasks()
+
+    def read_one(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
+        raw = document.raw  # quotes within a text are escaped there, so that these bytes are keys
+        is_result = b'"example_id"' in raw and b'"completion"' in raw and b'"nodes"' not in raw
+        return read_result(document, file, tasks) if is_result else read_episode(document)
+
+    return read_each(sources, read_one)

@@ -1,0 +1,49 @@
+"""Rows of `results.jsonl`, which verifiers wrote before episodes: one rollout a row, as a chat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from graphs.errors import Problem
+from graphs.readers.common.chat import Chat, add_messages, decode_messages
+from graphs.readers.common.files import Tasks
+from graphs.readers.common.places import Document
+from graphs.readers.common.typed import decode
+from graphs.traces.record import TraceRecord
+
+__all__ = ["read_result"]
+
+
+class _Result(msgspec.Struct):
+    example_id: int | str
+    prompt: msgspec.Raw
+    completion: msgspec.Raw
+    reward: float | None = None
+    metrics: dict[str, float | None] | None = None
+
+
+_RESULT = msgspec.json.Decoder(_Result)
+
+
+def read_result(document: Document, file: str, tasks: Tasks) -> Iterator[TraceRecord | Problem]:
+    """The record of a row: the messages of its completion, which follow the prompt.
+
+    Raises:
+      TraceError: kinds of `graphs.readers.common.typed.decode`, "unknown-tool-call", "bad-value".
+    """
+    raw, place = document
+    row = decode(_RESULT, raw, file=place.file, line=place.line)
+    trace = f"{file}/{row.example_id}/{place.line}"
+    group = tasks.group(f"example-{row.example_id}", bytes(row.prompt), file)
+    record = TraceRecord(trace, group, place.file, place.line, place.offset, format="verifiers")
+    if row.reward is not None:
+        record.rewards["team"] = row.reward
+    record.metrics = {name: value for name, value in (row.metrics or {}).items() if value is not None}
+    chat = Chat(record)
+    if bytes(row.completion).startswith(b'"'):  # a completion of a base model: one text
+        chat.reply("0", place)
+    else:
+        add_messages(chat, decode_messages(row.completion, place, "completion", trace), "completion")
+    yield chat.finish()

@@ -1,0 +1,140 @@
+"""What every format of another project must pass: told by its content, round trip, faults, near misses."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs.errors import NothingReadError, Problem, TraceError
+from graphs.readers import detect, read, reader_of
+from graphs.readers.common.source import Source
+from graphs.traces.batch import Traces
+from graphs.traces.record import TraceRecord, check
+from graphs.writers import native
+
+from .samples import SAMPLES, Sample
+
+EACH = pytest.mark.parametrize("name", SAMPLES)
+VALUES = (None, True, -1, 0, 3, 10**30, 2.5, "", "x", [], [None], {}, {"x": 1})
+
+
+def content(traces: Traces) -> dict[str, Any]:
+    """All that a batch holds but the places in files."""
+    graph = {
+        name: np.asarray(value).tolist()
+        for name, value in vars(traces.graph).items()
+        if value is not None and hasattr(value, "shape") and name != "time"
+    }
+    evidence = {name: (e.values[e.mask].tolist(), e.mask.tolist()) for name, e in traces.evidence.items()}
+    tables = (traces.events.select(["event", "tool"]), traces.agents.select(["agent", "name", "role", "parent"]))
+    return {"graph": graph, "evidence": evidence, "tables": [table.to_pylist() for table in tables],
+            "reward": np.asarray(traces.reward).tolist()}  # fmt: skip
+
+
+@EACH
+def test_it_is_told_by_its_content_and_reads(tmp_path: Path, name: str) -> None:
+    sample = SAMPLES[name]
+    path = sample.write(tmp_path)
+    assert detect(path.read_bytes()[: 1 << 16]) == sample.format
+    traces = read(path)
+    assert [problem for problem in traces.problems if problem.is_failure] == []
+    assert set(traces.traces["format"].to_pylist()) == {sample.format}
+    assert traces.graph.action_mask.any()
+
+
+@EACH
+def test_round_trip_to_native(tmp_path: Path, name: str) -> None:
+    traces = read(SAMPLES[name].write(tmp_path / "log"))
+    native.write(traces, tmp_path / "native.jsonl")
+    again = read(tmp_path / "native.jsonl")
+    assert again.problems == ()
+    assert content(again) == content(traces)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, part in inner for place in places(part, (*path, key)))]
+
+
+def changed(value: Any, place: tuple[Any, ...], new: Any) -> Any:
+    """A copy of a value with another one at a place; `...` deletes it."""
+    copied = copy.deepcopy(value)
+    target = copied
+    for step in place[:-1]:
+        target = target[step]
+    if new is ...:
+        del target[place[-1]]
+    else:
+        target[place[-1]] = new
+    return copied
+
+
+def outcomes(sample: Sample, folder: Path, values: list[Any]) -> list[TraceRecord | Problem]:
+    path = sample._replace(values=values).write(folder)
+    found = []
+    for item in reader_of(sample.format).read([Source(str(path), path)]):
+        try:
+            found.append(check(item) if isinstance(item, TraceRecord) else item)
+        except TraceError as error:
+            found.append(error.problem)
+    return found
+
+
+@EACH
+def test_any_change_reads_or_is_named(tmp_path: Path, name: str) -> None:
+    """No traceback, and no reward that the changed file does not state."""
+    sample, draw = SAMPLES[name], random.Random(name)
+    everywhere = [place for place in places(sample.values) if len(place) > 1]
+    for _ in range(150):
+        values = changed(sample.values, draw.choice(everywhere), draw.choice((..., *VALUES)))
+        stated = {float(number) for number in _numbers(values)} | {0.0}
+        sums = stated | {a + b for a in stated for b in stated} | {a * b for a in stated for b in stated}
+        for item in outcomes(sample, tmp_path, values):
+            if isinstance(item, TraceRecord):
+                assert all(any(abs(r - s) < 1e-9 for s in sums) for r in item.rewards.values()), item.rewards
+            else:
+                assert item.kind and item.expected
+
+
+def _numbers(value: Any) -> list[float]:
+    if isinstance(value, bool):
+        return [float(value)]
+    if isinstance(value, int | float):
+        return [float(value)] if abs(value) < 1e300 else []
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [number for part in inner for number in _numbers(part)]
+
+
+@EACH
+def test_a_bad_line_leaves_the_others(tmp_path: Path, name: str) -> None:
+    sample = SAMPLES[name]
+    if not sample.lines or len(sample.values) < 2:
+        pytest.skip("one value a file")
+    path = sample.write(tmp_path)
+    good = read(path).sizes.traces
+    path.write_text(path.read_text() + '{"broken": \n')
+    traces = read(path)
+    assert traces.sizes.traces == good
+    assert "bad-json" in [problem.kind for problem in traces.problems]
+
+
+@EACH
+def test_near_misses_are_refused_by_the_name_of_the_format(tmp_path: Path, name: str) -> None:
+    """Wrapped, nested in a list of lists, or with a key that tells the format renamed."""
+    sample = SAMPLES[name]
+    values: Any = sample.values
+    for number, wrapped in enumerate(({"wrapped": values}, [[values]], {"version": 3, "payload": {"items": values}})):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(wrapped))
+        if detect(path.read_bytes()[: 1 << 16]) is not None:
+            continue  # it reads, or is refused by its own reader
+        with pytest.raises(NothingReadError) as caught:
+            read(path)
+        (problem,) = caught.value.problems
+        assert problem.kind == "unknown-format" and sample.format in f"{problem.value} {problem.expected}", problem

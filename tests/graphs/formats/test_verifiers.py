@@ -1,0 +1,126 @@
+"""Episodes of verifiers: message graphs, rewards of agents, and advantages written back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphs.errors import CreditError
+from graphs.readers import read
+from graphs.traces.batch import Traces
+from graphs.writers import verifiers
+
+from .samples import SAMPLES
+
+SAMPLE = SAMPLES["verifiers"]
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Traces:
+    return read(SAMPLE.write(tmp_path))
+
+
+def edges(traces: Traces, kind: int) -> set[tuple[str, str]]:
+    names = traces.events["event"].to_pylist()
+    graph = traces.graph
+    rows = zip(graph.senders, graph.receivers, graph.edge_type, graph.edge_mask, strict=True)
+    return {(names[s], names[r]) for s, r, edge_type, real in rows if real and edge_type == kind}
+
+
+def test_a_branch_does_not_follow_from_another_branch(traces: Traces) -> None:
+    from graphs.event_types import EdgeType
+
+    temporal = edges(traces, EdgeType.TEMPORAL)
+    assert temporal == {("trace-1/2", "trace-1/4"), ("trace-3/1", "trace-3/3")}
+    messages = {(s, r) for s, r in edges(traces, EdgeType.MESSAGE) if s.startswith("trace-3")}
+    assert messages == {
+        ("trace-3/0", "trace-3/1"), ("trace-3/1", "trace-3/2"), ("trace-3/2", "trace-3/3"), ("trace-3/4", "trace-3/5"),
+    }  # fmt: skip
+    assert ("trace-1/2/call-0", "trace-1/3") in edges(traces, EdgeType.RETURN)
+    assert ("trace-1/3", "trace-1/4") in edges(traces, EdgeType.CAUSAL)
+
+
+def test_rewards_and_evidence(traces: Traces) -> None:
+    assert np.asarray(traces.reward)[:2].tolist() == [1.5, 0.5]
+    assert traces.traces["group"].to_pylist() == ["group-1", "group-1"]
+    events = traces.events["event"].to_pylist()
+
+    def known(name: str) -> dict[str, float]:
+        found = traces.evidence[name]
+        return {events[i]: float(found.values[i]) for i in np.flatnonzero(found.mask)}
+
+    assert known("tokens") == {
+        "trace-1/2": 3, "trace-1/4": 2, "trace-2/1": 1, "trace-3/1": 2, "trace-3/3": 1, "trace-3/5": 1,
+    }  # fmt: skip
+    assert known("input_tokens")["trace-1/2"] == 15
+    assert known("log_prob")["trace-1/2"] == -1.5
+    assert {name for name, value in known("trainable").items() if value == 0} == {"trace-2/1"}
+    assert traces.evidence["policy_version"].values[:2].tolist() == [6, 6]
+
+
+def test_agents_with_different_rewards_have_no_team_reward(tmp_path: Path) -> None:
+    first = json.loads(json.dumps(SAMPLE.values[0]))
+    first["traces"][1]["rewards"] = {"right": {"score": 0.25, "weight": 2.0}}
+    path = SAMPLE._replace(values=[first, SAMPLE.values[1]]).write(tmp_path)
+    traces = read(path)
+    assert np.isnan(traces.reward[0])
+    (problem,) = traces.problems
+    assert problem.kind == "several-rewards" and not problem.is_failure
+    assert float(read(path, reward="judge.reward").reward[0]) == 0.5
+
+
+def test_advantages_go_into_the_slots_of_sampled_tokens(tmp_path: Path, traces: Traces) -> None:
+    count = traces.sizes.events
+    advantage = np.arange(1.0, count + 1)
+    valid = np.ones(count, bool)
+    events = traces.events["event"].to_pylist()
+    valid[events.index("trace-3/5")] = False
+    filled = verifiers.write(traces, advantage, valid, tmp_path / "out.jsonl")
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    slots = {
+        f"{trace['id']}/{i}": node.pop("advantages", None)
+        for episode in written
+        for trace in episode["traces"]
+        for i, node in enumerate(trace["nodes"])
+    }
+    number = {name: advantage[events.index(name)] for name in ("trace-1/2", "trace-1/4", "trace-3/1", "trace-3/3")}
+    tokens = {"trace-1/2": 3, "trace-1/4": 2, "trace-3/1": 2, "trace-3/3": 1}
+    assert {name: slot for name, slot in slots.items() if slot is not None} == {
+        name: [number[name]] * tokens[name] for name in number
+    }
+    assert filled == 4
+    assert written == SAMPLE.values
+
+
+def test_other_traces_and_numbers_are_not_written(tmp_path: Path, traces: Traces) -> None:
+    count = traces.sizes.events
+    good = np.ones(count)
+    with pytest.raises(CreditError, match="finite"):
+        verifiers.write(traces, good * np.nan, good > 0, tmp_path / "out.jsonl")
+    with pytest.raises(CreditError, match="expected 13 events"):
+        verifiers.write(traces, good[:3], good[:3] > 0, tmp_path / "out.jsonl")
+    SAMPLE._replace(values=SAMPLE.values[:1]).write(tmp_path)
+    with pytest.raises(CreditError, match="episode-2"):
+        verifiers.write(traces, good, good > 0, tmp_path / "out.jsonl")
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("VERIFIERS_PYTHON" not in os.environ, reason="VERIFIERS_PYTHON names no Python with verifiers")
+def test_verifiers_itself_loads_what_was_written(tmp_path: Path, traces: Traces) -> None:
+    count = traces.sizes.events
+    verifiers.write(traces, np.full(count, 0.5), np.ones(count, bool), tmp_path / "out.jsonl")
+    program = (
+        "import sys; from verifiers.v1.episode import WireEpisode\n"
+        "for line in open(sys.argv[1]):\n"
+        "    for trace in WireEpisode.model_validate_json(line).traces:\n"
+        "        print(trace.id, [sum(branch.advantages or []) for branch in trace.branches])"
+    )
+    command = [os.environ["VERIFIERS_PYTHON"], "-c", program, str(tmp_path / "out.jsonl")]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines() == ["trace-1 [2.5]", "trace-2 [0]", "trace-3 [1.5, 0.5]"]
