@@ -38,6 +38,7 @@ class Reason(enum.IntEnum):
     LOW_ESS = 12
     CONTEXTS_DIFFER = 13
     CONTRADICTION = 14
+    SHARED_PREFIX = 15
 
 
 REASONS: tuple[str, ...] = (
@@ -56,6 +57,7 @@ REASONS: tuple[str, ...] = (
     "too few effective samples: a few large weights carry the estimate",
     "the contexts differ: one choice is logged under several, so its alternatives were not drawn in one situation",
     "logged probabilities contradict each other: those of the alternatives sum to more than 1",
+    "no independent trace: every other trace that it is compared with shares a choice with it (replays of one prefix)",
 )
 """The reason for each code, in words; the empty string is the code of a valid event."""
 

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.clusters import Clusters, clusters_of
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, key_ids, unit_ids
@@ -53,14 +54,21 @@ class Members(NamedTuple):
     Attributes:
       score: float [M].
       key: int32 [M] in [0, M): members with one key are compared with each other.
-      there: bool [M].
+      member_mask: bool [M].
       of_event: int32 [E] in [0, M): the member that an event belongs to.
+      clusters: which members share choices; None where the batch has no replays.
     """
 
     score: jax.Array
     key: jax.Array
-    there: jax.Array
+    member_mask: jax.Array
     of_event: jax.Array
+    clusters: Clusters | None = None
+
+    @property
+    def shared_mask(self) -> jax.Array:
+        """bool [M]: members that are compared with replays of their own trace only."""
+        return jnp.zeros_like(self.member_mask) if self.clusters is None else self.clusters.shared_mask
 
 
 def row_scores(graph: EventGraph, reward: Array, event_reward: Array | None) -> tuple[jax.Array, jax.Array]:
@@ -94,59 +102,126 @@ def members(
     """
     outcome, _ = check_reward(graph, reward)
     score, rows = row_scores(graph, reward, event_reward)
+    trace_ids = jnp.asarray(graph.trace_ids)
+    place = jnp.arange(graph.num_events, dtype=jnp.int32)
     if population == "row" and by is not None and over == "group":
         # Keys lie below the number of agents; a fixed-size array of rows must not be shorter than that.
         key_of_agent = key_ids(graph, by, dense=False)
         row_key = _fit(key_of_agent[jnp.asarray(graph.agent_ids)], graph.num_events, graph.num_agents)
-        return Members(score, row_key, rows, jnp.arange(graph.num_events, dtype=jnp.int32))
+        shared = clusters_of(graph, trace_ids, row_key, rows, several=True, dtype=score.dtype)
+        return Members(score, row_key, rows, place, shared)
     if by is None:
-        unit, num = jnp.asarray(graph.trace_ids), graph.num_traces
+        unit, num = trace_ids, graph.num_traces
         key, unit_reward = jnp.asarray(graph.group_ids), outcome
+        unit_trace = jnp.arange(num, dtype=jnp.int32)
     else:
         agents = jnp.asarray(graph.agent_ids)
         unit_of_agent, num = unit_ids(graph, by), graph.num_agents
         unit = unit_of_agent[agents]
         first = segment_first(unit_of_agent, num, jnp.asarray(graph.agent_mask))
         key = key_ids(graph, by)[first]
-        unit_reward = outcome[jnp.asarray(graph.agent_trace)[first]]
-    there = segment_count(unit, num, rows) > 0
+        unit_trace = jnp.asarray(graph.agent_trace)[first]
+        unit_reward = outcome[unit_trace]
     if over == "batch":
         key = jnp.zeros_like(key)
     if population == "row":
         # Keys lie below the number of agents or traces; a fixed-size array of rows must not be shorter than that.
-        row_key = key[unit]
-        return Members(score, _fit(row_key, graph.num_events, num), rows, jnp.arange(graph.num_events, dtype=jnp.int32))
+        row_key = _fit(key[unit], graph.num_events, num)
+        shared = clusters_of(graph, trace_ids, row_key, rows, several=True, dtype=score.dtype)
+        return Members(score, row_key, rows, place, shared)
     if population != "trace":
         raise ValueError(f"population is {population!r}; expected 'trace' or 'row'")
-    if event_reward is None:
-        unit_score = unit_reward
-    elif aggregate == "sum":
-        step, real = check_event_array(graph, "event_reward", event_reward)
-        unit_score = unit_reward + segment_sum(step, unit, num, real)
-    elif aggregate == "mean":
-        first_score = score[segment_first(unit, num, rows)]  # relative to it, so that equal rows average to themselves
-        unit_score = first_score + segment_mean(score - first_score[unit], unit, num, rows)
-    elif aggregate == "first":
-        unit_score = score[segment_first(unit, num, rows)]
-    else:
+    member_mask = segment_count(unit, num, rows) > 0
+    unit_score = _unit_scores(graph, unit_reward, score, event_reward, unit, rows, aggregate)
+    # Over the batch, one trace has several samples where it has several names.
+    several = by is not None and over == "batch"
+    shared = clusters_of(graph, unit_trace, key, member_mask, several=several, dtype=unit_score.dtype)
+    return Members(jnp.where(member_mask, unit_score, jnp.zeros_like(unit_score)), key, member_mask, unit, shared)
+
+
+def _unit_scores(
+    graph: EventGraph,
+    unit_reward: jax.Array,
+    score: jax.Array,
+    event_reward: Array | None,
+    unit: jax.Array,
+    rows: jax.Array,
+    aggregate: Aggregate,
+) -> jax.Array:
+    """The score of each unit of several rows, float [M]: see `members`."""
+    num = unit_reward.shape[0]
+    if aggregate not in ("sum", "mean", "first"):
         raise ValueError(f"aggregate is {aggregate!r}; expected 'sum', 'mean' or 'first'")
-    return Members(jnp.where(there, unit_score, jnp.zeros_like(unit_score)), key, there, unit)
+    if event_reward is None:
+        return unit_reward
+    if aggregate == "sum":
+        step, real = check_event_array(graph, "event_reward", event_reward)
+        return unit_reward + segment_sum(step, unit, num, real)
+    first_score = score[segment_first(unit, num, rows)]
+    if aggregate == "first":
+        return first_score
+    # Relative to the first, so that equal rows average to themselves.
+    return first_score + segment_mean(score - first_score[unit], unit, num, rows)
 
 
 def statistics(m: Members) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Number n of members of each key, their mean, and the sum of squared deviations from it: float [M] each.
 
     Scores are taken relative to the key's first member, so that members with equal scores deviate by exactly 0. A plain
-    float mean of three rewards of 0.1 is not 0.1, and dividing that rounding by a spread of its own size would hand out
-    advantages where there is nothing to learn.
+    float mean of three rewards of 0.1 is not 0.1, and dividing that rounding by a spread of its own size would give
+    advantages to traces with equal rewards.
+
+    With replays, members are weighted so that the traces of a cluster count as one, and n is the sum of the weights.
     """
     num = m.score.shape[0]
-    n = segment_count(m.key, num, m.there, m.score.dtype)
-    reference = m.score[segment_first(m.key, num, m.there)]
-    relative = jnp.where(m.there, m.score - reference[m.key], jnp.zeros_like(m.score))
-    mean = segment_mean(relative, m.key, num, m.there)
-    squares = segment_sum_squares(relative, mean, m.key, num, m.there)
-    return n, reference + mean, squares
+    reference, relative = _relative(m)
+    if m.clusters is None:
+        n = segment_count(m.key, num, m.member_mask, m.score.dtype)
+        mean = segment_mean(relative, m.key, num, m.member_mask)
+        return n, reference + mean, segment_sum_squares(relative, mean, m.key, num, m.member_mask)
+    weight = m.clusters.weight.astype(m.score.dtype)
+    n = segment_sum(weight, m.key, num)
+    whole = jnp.round(n)  # thirds do not sum to 1 in floats
+    n = jnp.where(jnp.abs(n - whole) < 1e-3, whole, n)
+    mean = safe_divide(segment_sum(weight * relative, m.key, num), n)
+    deviation = jnp.where(m.member_mask, relative - mean[m.key], jnp.zeros_like(relative))
+    return n, reference + mean, segment_sum(weight * deviation**2, m.key, num)
+
+
+def _relative(m: Members) -> tuple[jax.Array, jax.Array]:
+    """The score of the first member of each key, and each member's score less that of its key's: float [M] each."""
+    reference = m.score[segment_first(m.key, m.score.shape[0], m.member_mask)]
+    return reference, jnp.where(m.member_mask, m.score - reference[m.key], jnp.zeros_like(m.score))
+
+
+def _mean_of_independent(m: Members, shared: Clusters, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The mean over the samples that an event's own may be compared with, and its squared error: float [E] each.
+
+    Left out are the other traces of the event's cluster and, of its own trace, the sample itself, with score `x` [E].
+    """
+    num, weight = m.score.shape[0], shared.weight.astype(m.score.dtype)
+    reference, relative = _relative(m)
+
+    def left(values: jax.Array) -> jax.Array:
+        """Sums over the key without those left out, at events: [E]."""
+        total = segment_sum(values, m.key, num)[m.key] - segment_sum(values, shared.pair, num)[shared.pair]
+        if shared.own is not None:
+            total = total + segment_sum(values, shared.own, num)[shared.own] - values
+        return total[m.of_event]
+
+    # What leaves is the event's own score, which may be another than its sample's.
+    correction = (weight * m.score)[m.of_event] - weight[m.of_event] * x
+    mean = safe_divide(left(weight * relative) + correction, left(weight))
+    own_mean = segment_mean(relative, shared.pair, num, m.member_mask)
+    clusters = shared.independent[m.of_event].astype(m.score.dtype)
+    centre = segment_mean(own_mean[shared.pair], m.key, num, shared.lead_mask)
+    squares = segment_sum_squares(own_mean[shared.pair], centre, m.key, num, shared.lead_mask)[m.key][m.of_event]
+    apart = (own_mean[shared.pair] - centre[m.key])[m.of_event]
+    others = squares - safe_divide(apart**2 * clusters, clusters - 1)
+    rounding = 8 * jnp.finfo(m.score.dtype).eps * squares
+    others = jnp.where(others > rounding, others, 0)
+    error = jnp.where(clusters > 2, safe_divide(others, (clusters - 1) * (clusters - 2)), jnp.inf)
+    return reference[m.key][m.of_event] + mean, error
 
 
 def _fit(ids: jax.Array, room: int, num: int) -> jax.Array:
@@ -240,6 +315,9 @@ def group_relative(
         subtracted = mean_e
         error = safe_divide(squares_e, n_e * (n_e - 1))
         identified = n_e >= 2
+    elif baseline == "leave_one_out" and m.clusters is not None:
+        subtracted, error = _mean_of_independent(m, m.clusters, x)
+        identified = jnp.isfinite(error)
     elif baseline == "leave_one_out":
         subtracted = mean_e - safe_divide(x - mean_e, n_e - 1)
         others = squares_e - safe_divide((m.score[m.of_event] - mean_e) ** 2 * n_e, n_e - 1)
@@ -264,6 +342,7 @@ def group_relative(
     if scale == "std":
         reason = jnp.where(rows & ~alone & (n_e - ddof <= 0), Reason.TOO_FEW, reason)
         divisor = jnp.where(alone, one + eps, divisor)
+    reason = jnp.where(rows & m.shared_mask[m.of_event], Reason.SHARED_PREFIX, reason)
     return finish(
         graph,
         credit=x,

@@ -63,6 +63,8 @@ class EventGraph:
       agent_mask: bool [A].
       group_ids: int32 [T], in [0, T): the task; traces of one task form a group.
       trace_mask: bool [T].
+      cluster_ids: int32 [T], in [0, T): traces that share a choice, as replays of one trace do, share an id; None where
+        every trace was sampled on its own. See `graphs.replay_clusters`.
     """
 
     event_type: Array
@@ -83,6 +85,7 @@ class EventGraph:
     agent_mask: Array
     group_ids: Array
     trace_mask: Array
+    cluster_ids: Array | None = None
 
     @property
     def num_events(self) -> int:

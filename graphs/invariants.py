@@ -53,6 +53,7 @@ LABELS = {
     "agent_name_ids": "agent_mask",
     "agent_role_ids": "agent_mask",
     "group_ids": "trace_mask",
+    "cluster_ids": "trace_mask",
 }
 """Fields whose ids are labels, no greater than their own axis is long."""
 
@@ -76,7 +77,7 @@ def validate(graph: EventGraph, *, packed: bool = True) -> None:
     Raises:
       InvariantError: names the invariant, the field and the first offending row.
     """
-    arrays = {name: np.asarray(value) for name, value in vars(graph).items()}
+    arrays = {name: np.asarray(value) for name, value in vars(graph).items() if value is not None}
     _check_arrays(arrays)
     _check_ids(arrays)
     _check_padding(arrays, packed)
@@ -94,6 +95,12 @@ def _fail(invariant: str, field: str, broken: np.ndarray, values: np.ndarray) ->
     raise InvariantError(invariant, field, row, str(values[row]))
 
 
+def _present(fields: tuple[str, ...], arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """The fields of an axis, with the optional one of traces where the graph has it."""
+    optional = ("cluster_ids",) if "group_ids" in fields and "cluster_ids" in arrays else ()
+    return (*fields, *optional)
+
+
 def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
     axes = {
         "event_mask": EVENT_FIELDS,
@@ -102,7 +109,7 @@ def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
         "trace_mask": TRACE_FIELDS,
     }
     for mask, fields in axes.items():
-        for name in (mask, *fields):
+        for name in (mask, *_present(fields, arrays)):
             shape = arrays[name].shape
             if len(shape) != 1 or shape != arrays[mask].shape:
                 raise InvariantError("shape", name, None, f"of shape {shape}, with {mask} {arrays[mask].shape}")
@@ -114,7 +121,7 @@ def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
 
 def _check_ids(arrays: dict[str, np.ndarray]) -> None:
     rooms = {name: len(arrays[target]) for name, (_, target) in POINTERS.items()}
-    rooms |= {name: len(arrays[axis]) for name, axis in LABELS.items()}
+    rooms |= {name: len(arrays[axis]) for name, axis in LABELS.items() if name in arrays}
     for name, room in rooms.items():
         outside = (arrays[name] < 0) | (arrays[name] >= room)
         if outside.any():
@@ -136,7 +143,7 @@ def _check_padding(arrays: dict[str, np.ndarray], packed: bool) -> None:
         real = arrays[mask]
         if packed and (real[1:] & ~real[:-1]).any():
             _fail("packed", mask, np.concatenate([[False], real[1:] & ~real[:-1]]), real)
-        for name in fields:
+        for name in _present(fields, arrays):
             if name != "time":  # information, never used by a kernel; NaN in padding
                 left = ~real & (arrays[name] != 0)
                 if left.any():

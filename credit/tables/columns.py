@@ -21,6 +21,7 @@ from credit.tables.column_values import ColumnError, as_ids, begins, factorise, 
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.padding import Sizes, bucket, pad, pad_array
+from graphs.replay_clusters import with_clusters
 from graphs.text import excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -113,7 +114,8 @@ def from_columns(
         columns do not say what activated it anew (`docs/data-model.md`).
       tokens: tokens that the row generated.
       evidence: further columns by the names in `graphs.traces.schema`; null or NaN where a row has none. Evidence of
-        traces (`greedy_reward`) must be constant within a trace.
+        traces (`greedy_reward`) must be constant within a trace. `context`, `node` and `sibling_parent` say which
+        traces are replays that share a choice (`graphs.replay_clusters`); group-relative methods heed it.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given.
 
@@ -206,6 +208,8 @@ def from_columns(
     position = np.empty(n, np.int32)
     position[order] = np.arange(n, dtype=np.int32)
     arrays = {name: _evidence(name, column, n, by_trace, to) for name, column in columns.items()}
+    tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent")}
+    graph = with_clusters(graph, **tree)
     return graph, pad_array(outcome.astype(np.float32), to.traces), Rows(position, to.events, arrays)
 
 

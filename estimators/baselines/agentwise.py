@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Estimand, Reason, finish
+from estimators.clusters import clusters_of
 from estimators.group import Population, Singleton, group_relative, members, row_scores, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
@@ -162,7 +163,10 @@ def reinforce_pp_baseline(
     key = m.key[m.of_event]
     subtracted = jnp.where(n[key] > 1, mean[key], jnp.zeros_like(score))
     estimand: Estimand = "total" if by is None else "scale"
-    return _whiten(graph, score, subtracted, rows, tokens, eps, estimand=estimand, source="reinforce_pp_baseline")
+    shared = m.shared_mask[m.of_event]
+    return _whiten(
+        graph, score, subtracted, rows, tokens, eps, estimand=estimand, source="reinforce_pp_baseline", shared=shared
+    )
 
 
 def _whiten(
@@ -175,12 +179,18 @@ def _whiten(
     *,
     estimand: Estimand,
     source: str,
+    shared: jax.Array | None = None,
 ) -> Credit:
     """Shift and scale `score - subtracted` to mean 0 and variance 1 over the batch, rows weighted by their tokens."""
     ones = jnp.ones_like(score)
     weight = ones if tokens is None else jnp.asarray(tokens).astype(score.dtype)
     known = jnp.isfinite(weight) & (weight >= 0)
     weight = jnp.where(rows & known, weight, jnp.zeros_like(score))
+    key = jnp.zeros(graph.num_events, jnp.int32)
+    together = clusters_of(graph, jnp.asarray(graph.trace_ids), key, rows & known, several=True, dtype=score.dtype)
+    if together is not None:
+        weight = weight * together.weight
+        shared = together.shared_mask if shared is None else shared | together.shared_mask
     total = jnp.sum(weight)
     x = score - subtracted
     # Relative to one of them: a float mean of equal values is not that value, and 1 / sqrt(eps) would enlarge the rest.
@@ -191,6 +201,8 @@ def _whiten(
     enough = total > 1
     variance = squares / jnp.where(enough, total - 1, 1)
     reason = jnp.where(known, jnp.where(enough, Reason.VALID, Reason.TOO_FEW), Reason.NO_EVIDENCE)
+    if shared is not None:
+        reason = jnp.where(known & shared, Reason.SHARED_PREFIX, reason)
     return finish(
         graph,
         credit=score,

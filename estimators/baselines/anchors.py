@@ -13,20 +13,14 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.clusters import clusters_of
 from estimators.counterfactual.replays import event_ids
-from estimators.group import Population, Singleton, members, row_scores, statistics
+from estimators.group import Members, Population, Singleton, members, row_scores, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, pair_ids
-from graphs.segment import (
-    safe_divide,
-    safe_sqrt,
-    segment_count,
-    segment_first,
-    segment_mean,
-    segment_sum_squares,
-)
+from graphs.segment import safe_divide, safe_sqrt
 
 __all__ = ["gigpo", "step_returns"]
 
@@ -145,6 +139,7 @@ def gigpo(
         subtracted = jnp.where(alone, jnp.zeros_like(score), subtracted)
     else:
         raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
+    reason = jnp.where(row & m.shared_mask[m.of_event], Reason.SHARED_PREFIX, reason)
     deviation = jnp.where(alone, jnp.ones_like(deviation) + eps, deviation)
 
     to_go, known = step_returns(
@@ -156,13 +151,12 @@ def gigpo(
     reason = jnp.where((reason == Reason.VALID) & ~known, Reason.NO_EVIDENCE, reason)
     num = graph.num_events
     meeting = pair_ids(jnp.maximum(observed, 0), key, known, num)
-    # Relative to one of them, so that equal returns differ by exactly 0.
-    reference = to_go[segment_first(meeting, num, known)]
-    relative = jnp.where(known, to_go - reference[meeting], jnp.zeros_like(to_go))
-    centre = segment_mean(relative, meeting, num, known)
-    met = segment_count(meeting, num, known, to_go.dtype)
-    spread = safe_sqrt(safe_divide(segment_sum_squares(relative, centre, meeting, num, known), met - ddof))
-    expected = jnp.where(met > 1, reference + centre, reference)[meeting]
+    trace = jnp.asarray(graph.trace_ids)
+    shared = clusters_of(graph, trace, meeting, known, several=True, dtype=to_go.dtype)
+    place = jnp.arange(num, dtype=jnp.int32)
+    met, centre, squares = statistics(Members(to_go, meeting, known, place, shared))
+    spread = safe_sqrt(safe_divide(squares, met - ddof))
+    expected = jnp.where(met[meeting] > 1, centre[meeting], to_go)
     if scale == "std":
         # A mean over a spread is no baseline in units of reward: the amount is the advantage itself.
         apart = safe_divide(score - subtracted, deviation) + weight * safe_divide(

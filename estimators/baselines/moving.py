@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, finish
+from estimators.clusters import first_of_cluster
 from estimators.group import members
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
@@ -39,7 +40,10 @@ def moving_average(
       `Credit` at level "trace", estimand "total"; `stderr` is infinite, since the baseline is no mean of a group.
     """
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
-    before, _ = running_averages(m.score, m.there, jnp.zeros_like(m.key), decay, initial)
+    key = jnp.zeros_like(m.key)
+    before, _ = running_averages(m.score, m.member_mask, key, decay, initial)
+    # Replays of one trace share choices: none of them may be in another one's average.
+    before = before[first_of_cluster(graph, jnp.arange(graph.num_traces, dtype=jnp.int32), key, m.member_mask)]
     x, b = m.score[m.of_event], before[m.of_event]
     return finish(
         graph,
@@ -47,7 +51,7 @@ def moving_average(
         baseline=b,
         scale=jnp.ones_like(x),
         stderr=jnp.full_like(x, jnp.inf),
-        reason=jnp.where(m.there[m.of_event], Reason.VALID, Reason.NO_REWARD),
+        reason=jnp.where(m.member_mask[m.of_event], Reason.VALID, Reason.NO_REWARD),
         unit="trace",
         estimand="total",
         source="moving_average",
@@ -68,7 +72,7 @@ def moving_average_state(
 ) -> jax.Array:
     """The moving average after the last trace of the batch: `initial` for the next one."""
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
-    return running_averages(m.score, m.there, jnp.zeros_like(m.key), decay, initial)[1][0]
+    return running_averages(m.score, m.member_mask, jnp.zeros_like(m.key), decay, initial)[1][0]
 
 
 def running_averages(

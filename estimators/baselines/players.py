@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.baselines.moving import running_averages
+from estimators.clusters import clusters_of, first_of_cluster
 from estimators.group import Members, Over, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains, grouped_order
@@ -73,7 +74,9 @@ def marshal(
     player = _names(graph, by)[graph.agent_ids]
     group = jnp.asarray(graph.group_ids)[trace]
     other = group if over == "group" else jnp.zeros_like(group)
-    m = Members(to_go, pair_ids(player, other, leads, graph.num_agents), leads, lead_of)
+    key_of_turn = pair_ids(player, other, leads, graph.num_agents)
+    shared = clusters_of(graph, trace, key_of_turn, leads, several=True, dtype=to_go.dtype)
+    m = Members(to_go, key_of_turn, leads, lead_of, shared)
     n, mean, squares = statistics(m)
     key, x = m.key[lead_of], to_go[lead_of]
     if scale == "std":
@@ -83,13 +86,15 @@ def marshal(
     else:
         raise ValueError(f"scale is {scale!r}; expected 'none' or 'std'")
     alone = n[key] < 2
+    reason = jnp.where(alone, Reason.SINGLETON, Reason.VALID)
+    reason = jnp.where(m.shared_mask[lead_of], Reason.SHARED_PREFIX, reason)
     return finish(
         graph,
         credit=x,
         baseline=mean[key],
         scale=jnp.where(divisor > 0, divisor, jnp.ones_like(x)),
         stderr=jnp.where(alone, jnp.inf, safe_sqrt(safe_divide(squares, n * (n - 1)))[key]),
-        reason=jnp.where(row, jnp.where(alone, Reason.SINGLETON, Reason.VALID), Reason.NO_REWARD),
+        reason=jnp.where(row, reason, Reason.NO_REWARD),
         unit="turn",
         estimand="scale",
         source="marshal",
@@ -131,6 +136,8 @@ def spiral_rae(
     """
     unit, rewards, there, name = _player_rewards(graph, reward, event_reward, by)
     before, _ = running_averages(rewards, there, name, decay, initial)
+    first = segment_first(unit, graph.num_agents, jnp.asarray(graph.agent_mask))
+    before = before[first_of_cluster(graph, jnp.asarray(graph.agent_trace)[first], name, there)]
     scored = check_reward(graph, reward)[1]
     row, leads, lead_of = _turns(graph, scored)
     mine = unit[graph.agent_ids]

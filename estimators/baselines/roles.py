@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.clusters import clusters_of
 from estimators.group import Members, Singleton, group_relative, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
@@ -52,7 +53,9 @@ def instances_normalised(
     there = segment_count(agent, graph.num_agents, row) > 0
     if known is not None:
         there = there & known
-    m = Members(jnp.where(there, score, jnp.zeros_like(score)), jnp.where(there, key, 0), there, agent)
+    key = jnp.where(there, key, 0)
+    shared = clusters_of(graph, jnp.asarray(graph.agent_trace), key, there, several=True, dtype=score.dtype)
+    m = Members(jnp.where(there, score, jnp.zeros_like(score)), key, there, agent, shared)
     n, mean, squares = statistics(m)
     deviation = safe_sqrt(safe_divide(squares, n - ddof)) + eps
     k, x = m.key[agent], m.score[agent]
@@ -68,6 +71,7 @@ def instances_normalised(
         raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
     if known is not None:
         reason = jnp.where(row & ~jnp.asarray(known)[agent], Reason.NO_EVIDENCE, reason)
+    reason = jnp.where((reason != Reason.NO_REWARD) & m.shared_mask[agent], Reason.SHARED_PREFIX, reason)
     divisor = jnp.where(alone, jnp.ones_like(x) + eps, deviation[k])
     error = safe_sqrt(safe_divide(squares, n * (n - 1)))[k]
     return finish(

@@ -130,7 +130,7 @@ def remax(graph: EventGraph, reward: Array, *, greedy_reward: Array, event_rewar
         baseline=b,
         scale=jnp.ones_like(x),
         stderr=jnp.full_like(x, jnp.inf),
-        reason=jnp.where(m.there[m.of_event], reason, Reason.NO_REWARD),
+        reason=jnp.where(m.member_mask[m.of_event], reason, Reason.NO_REWARD),
         unit="trace",
         estimand="total",
         source="remax",
@@ -182,9 +182,9 @@ def pass_at_k(
     n, _, squares = statistics(m)
     deviation = safe_sqrt(safe_divide(squares, n - ddof)) + eps
 
-    order = jnp.lexsort((-m.score, m.key, ~m.there))  # members by group, the best first
+    order = jnp.lexsort((-m.score, m.key, ~m.member_mask))  # members by group, the best first
     group, ranked = m.key[order], m.score[order]
-    leads = jnp.concatenate([jnp.ones(1, bool), group[1:] != group[:-1]]) & m.there[order]
+    leads = jnp.concatenate([jnp.ones(1, bool), group[1:] != group[:-1]]) & m.member_mask[order]
     second = jnp.concatenate([ranked[1:], ranked[:1]])
     best = jnp.zeros(num, bool).at[order].set(leads)
     runner_up = jnp.zeros_like(m.score).at[order].set(jnp.where(leads & (n[group] > 1), second, ranked))
@@ -192,14 +192,15 @@ def pass_at_k(
     key, mine = m.key[m.of_event], m.of_event
     x = m.score[mine]
     alone = n[key] < 2
-    reason = jnp.where(m.there[mine], Reason.VALID, Reason.NO_REWARD)
+    reason = jnp.where(m.member_mask[mine], Reason.VALID, Reason.NO_REWARD)
     subtracted = jnp.where(best[mine], runner_up[mine], x)
     if singleton == "refuse":
-        reason = jnp.where(m.there[mine] & alone, Reason.SINGLETON, reason)
+        reason = jnp.where(m.member_mask[mine] & alone, Reason.SINGLETON, reason)
     elif singleton == "raw":
         subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
     elif singleton != "zero":
         raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
+    reason = jnp.where(m.member_mask[mine] & m.shared_mask[mine], Reason.SHARED_PREFIX, reason)
     scale = jnp.where(alone | (deviation[key] <= 0), jnp.ones_like(x), deviation[key])
     return finish(
         graph,

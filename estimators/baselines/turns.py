@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
+from estimators.clusters import clusters_of
 from estimators.options import checked_options
 from estimators.sequence.chains import Chains, chains
 from graphs.event_graph import Array, EventGraph
@@ -26,7 +27,6 @@ from graphs.segment import (
     segment_first,
     segment_mean,
     segment_sum,
-    segment_sum_squares,
 )
 
 __all__ = ["Turns", "mt_grpo", "turn_baseline", "turns"]
@@ -43,7 +43,10 @@ class Turns(NamedTuple):
       number: int32, at first actions, how many turns of the trace came before.
       key: int32 in [0, E), at first actions, one id for each pair of a group and a number.
       earned: float, at first actions, what arrived from there to before the next turn began; the outcome in the last.
-      rivals: float, at every event, how many traces its group has.
+      rivals: float, at every event, how many traces its group has; replays of one trace are one.
+      weight: float, at every event, one over the number of replays in its trace's cluster; 1 without replays.
+      cluster: int32 in [0, E), at first actions, one id for each pair of a key and a cluster; None without replays.
+      shared_mask: bool, whether all other traces of the group share a choice with the event's.
     """
 
     chain: Chains
@@ -54,6 +57,9 @@ class Turns(NamedTuple):
     key: jax.Array
     earned: jax.Array
     rivals: jax.Array
+    weight: jax.Array
+    cluster: jax.Array | None
+    shared_mask: jax.Array
 
     def to_go(self, values: jax.Array) -> jax.Array:
         """At first actions, the sum of `values` over this turn and the later ones of the trace; 0 elsewhere."""
@@ -82,8 +88,15 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
         step, real = check_event_array(graph, "event_reward", event_reward)
         earned = earned + chain.gathered(step.astype(earned.dtype), real)
     acted = segment_count(trace, graph.num_traces, row) > 0
-    rivals = segment_count(group, graph.num_traces, acted, outcome.dtype)[group][trace]
-    return Turns(chain, row, leads, lead_of, number, key, earned, rivals)
+    places = jnp.arange(graph.num_traces, dtype=jnp.int32)
+    shared = clusters_of(graph, places, group, acted, several=False, dtype=outcome.dtype)
+    if shared is None:
+        rivals = segment_count(group, graph.num_traces, acted, outcome.dtype)[group][trace]
+        none_mask = jnp.zeros_like(row)
+        return Turns(chain, row, leads, lead_of, number, key, earned, rivals, jnp.ones_like(rivals), None, none_mask)
+    cluster = pair_ids(key, jnp.asarray(graph.cluster_ids)[trace], leads)
+    rivals, weight = shared.independent[trace], shared.weight[trace]
+    return Turns(chain, row, leads, lead_of, number, key, earned, rivals, weight, cluster, shared.shared_mask[trace])
 
 
 @jax.jit
@@ -117,13 +130,21 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     # Relative to one of them, so that equal returns differ by exactly 0.
     reference = to_go[segment_first(t.key, num, t.leads)][t.key]
     relative = jnp.where(t.leads, to_go - reference, jnp.zeros_like(to_go))
+    own, sample_mask = relative, t.leads  # of each sample; with replays, of each cluster, at one of its turns
     stopped = t.rivals - segment_count(t.key, num, t.leads, to_go.dtype)[t.key]
-    total = segment_sum(relative, t.key, num, t.leads)[t.key] - stopped * reference
-    baseline = reference + safe_divide(total - relative, t.rivals - 1)
+    if t.cluster is not None:
+        place = jnp.arange(num, dtype=jnp.int32)
+        sample_mask = t.leads & (segment_first(t.cluster, num, t.leads)[t.cluster] == place)
+        going = segment_sum(t.weight, t.cluster, num, t.leads)[t.cluster]
+        own = segment_sum(t.weight * relative, t.cluster, num, t.leads)[t.cluster] - (1 - going) * reference
+        stopped = t.rivals - segment_count(t.key, num, sample_mask, to_go.dtype)[t.key]
+    total = segment_sum(own, t.key, num, sample_mask)[t.key] - stopped * reference
+    baseline = reference + safe_divide(total - own, t.rivals - 1)
 
     mean = reference + safe_divide(total, t.rivals)
-    squares = segment_sum((to_go - mean) ** 2, t.key, num, t.leads)[t.key] + stopped * mean**2
-    others = squares - safe_divide((to_go - mean) ** 2 * t.rivals, t.rivals - 1)
+    apart = (reference + own - mean) ** 2
+    squares = segment_sum(apart, t.key, num, sample_mask)[t.key] + stopped * mean**2
+    others = squares - safe_divide(apart * t.rivals, t.rivals - 1)
     rounding = 8 * jnp.finfo(to_go.dtype).eps * squares  # of that difference: what is below it is 0, or less
     others = jnp.where(others > rounding, others, 0)
     error = safe_sqrt(safe_divide(others, (t.rivals - 1) * (t.rivals - 2)))
@@ -180,15 +201,19 @@ def mt_grpo(
     earned = t.earned
     reference = earned[segment_first(t.key, num, t.leads)]
     relative = jnp.where(t.leads, earned - reference[t.key], jnp.zeros_like(earned))
-    mean = segment_mean(relative, t.key, num, t.leads)
+    n = segment_count(t.key, num, t.leads, earned.dtype)
+    if t.cluster is None:
+        mean = segment_mean(relative, t.key, num, t.leads)
+    else:
+        n = segment_sum(t.weight, t.key, num, t.leads)
+        mean = safe_divide(segment_sum(t.weight * relative, t.key, num, t.leads), n)
     infinite = jnp.full_like(earned, jnp.inf)
     if scale == "none":
         subtracted = jnp.where(t.leads, (reference + mean)[t.key], jnp.zeros_like(earned))
         return _finish(graph, t, t.to_go(earned), t.to_go(subtracted), infinite, source="mt_grpo")
     if scale != "std":
         raise ValueError(f"scale is {scale!r}; expected 'std' or 'none'")
-    n = segment_count(t.key, num, t.leads, earned.dtype)
-    squares = segment_sum_squares(relative, mean, t.key, num, t.leads)
+    squares = segment_sum(t.weight * (relative - mean[t.key]) ** 2, t.key, num, t.leads)
     deviation = (safe_sqrt(safe_divide(squares, n - ddof)) + eps)[t.key]
     score = t.to_go(jnp.where(t.leads, safe_divide(relative - mean[t.key], deviation), jnp.zeros_like(earned)))
     return _finish(graph, t, score, jnp.zeros_like(score), infinite, source="mt_grpo", score=True)
@@ -205,7 +230,8 @@ def _finish(
     score: bool = False,
 ) -> Credit:
     """From first actions to all actions of their turns."""
-    reason = jnp.where(t.row, jnp.where(t.rivals < 2, Reason.SINGLETON, Reason.VALID), Reason.NO_REWARD)
+    alone = jnp.where(t.shared_mask, Reason.SHARED_PREFIX, Reason.SINGLETON)
+    reason = jnp.where(t.row, jnp.where(t.rivals < 2, alone, Reason.VALID), Reason.NO_REWARD)
     return finish(
         graph,
         credit=credit[t.lead_of],

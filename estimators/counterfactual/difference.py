@@ -44,7 +44,9 @@ def difference_reward(
         baseline=other.astype(x.dtype),
         scale=jnp.ones_like(x),
         stderr=jnp.full_like(x, jnp.inf),
-        reason=jnp.where(m.there[m.of_event], jnp.where(there, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_REWARD),
+        reason=jnp.where(
+            m.member_mask[m.of_event], jnp.where(there, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_REWARD
+        ),
         unit="event",
         estimand="effect",
         source="difference_reward",

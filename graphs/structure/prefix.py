@@ -106,7 +106,7 @@ def pack(graph: EventGraph) -> EventGraph:
         ("event_mask", EVENT_FIELDS),
         ("edge_mask", EDGE_FIELDS),
         ("agent_mask", AGENT_FIELDS),
-        ("trace_mask", ("group_ids", "trace_mask")),
+        ("trace_mask", ("group_ids", "trace_mask", *(() if graph.cluster_ids is None else ("cluster_ids",)))),
     )
     arrays = {}
     for mask_name, fields in axes:
@@ -116,7 +116,7 @@ def pack(graph: EventGraph) -> EventGraph:
             kept = values[mask]
             if field in points_at:
                 kept = place[points_at[field]][kept]
-            elif field == "turn_ids":
+            elif field in ("turn_ids", "cluster_ids"):
                 kept = _dense(kept)
             moved = np.full(len(values), np.nan if field == "time" else 0, values.dtype)
             moved[: len(kept)] = kept

@@ -18,6 +18,7 @@ import pyarrow as pa
 from graphs.errors import CapacityError, CreditError, NothingReadError, Problem, TraceError, expect
 from graphs.event_graph import EventGraph
 from graphs.padding import Sizes, bucket, pad_array
+from graphs.replay_clusters import with_clusters
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
@@ -26,7 +27,7 @@ from graphs.traces.part import EVENT_TEXT, Heading, Part, checked_part, first_of
 from graphs.traces.record import TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 
-__all__ = ["Evidence", "Traces", "assemble"]
+__all__ = ["Evidence", "Traces", "assemble", "clustered"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,6 +239,7 @@ def _join(
         trace_mask=_mask(n.traces, to.traces),
     )
     evidence = _event_evidence(columns.pop("evidence"), lengths, to) | _trace_evidence(headings, to)
+    graph = clustered(graph, evidence)
     outcome = evidence.get(f"rewards.{channel}")
     reward = np.full(n.traces, np.nan, np.float32)
     if outcome is not None:
@@ -266,6 +268,15 @@ def _join(
         problems=problems,
         ignored=ignored,
     )
+
+
+def clustered(graph: EventGraph, evidence: Mapping[str, Evidence]) -> EventGraph:
+    """The graph with `cluster_ids`, from the evidence that the log has of replays."""
+
+    def ids(name: str) -> np.ndarray | None:
+        return evidence[name].array if name in evidence else None
+
+    return with_clusters(graph, context=ids("context"), node=ids("node"), sibling_parent=ids("sibling_parent"))
 
 
 def _mask(real: int, length: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, EventGra
 from graphs.invariants import InvariantError, validate
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.text import counted, excerpt
-from graphs.traces.batch import Traces
+from graphs.traces.batch import Traces, clustered
 from graphs.traces.evidence import Evidence
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
@@ -309,7 +309,7 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
             outcome[:traces] = channel.array[:traces].astype(np.float32)
     tables = {axis: _table(columns, axis) for axis in _TABLES}
     return Traces(
-        graph=pad(graph, to),
+        graph=clustered(pad(graph, to), evidence),
         reward=outcome,
         evidence=evidence,
         events=pa.table(tables["events"]),

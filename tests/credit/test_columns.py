@@ -106,7 +106,7 @@ def test_columns_and_a_table_on_disk_give_the_same_graph(tmp_path: Path) -> None
                 field.name == "turn_ids" and not also
             ):
                 continue  # a table states the order of an instance's rows as edges; columns have none
-            ours, theirs = (getattr(graphs.unpad(g), field.name) for g in (graph, read.graph))
+            ours, theirs = (np.asarray(getattr(graphs.unpad(g), field.name)) for g in (graph, read.graph))
             assert np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"), field.name
         assert np.array_equal(reward[:4], read.reward[:4])
         assert rows.tokens is not None and np.array_equal(rows.tokens[:8], read.evidence["tokens"].array[:8])

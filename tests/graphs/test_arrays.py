@@ -201,7 +201,7 @@ def test_pad_and_unpad_are_inverse() -> None:
     assert (padded.num_events, padded.num_edges, padded.num_agents, padded.num_traces) == bucket(sizes(graph))
     back = unpad(padded)
     for field in dataclasses.fields(EventGraph):
-        before, after = getattr(graph, field.name), getattr(back, field.name)
+        before, after = np.asarray(getattr(graph, field.name)), np.asarray(getattr(back, field.name))
         assert after.dtype == before.dtype
         np.testing.assert_array_equal(after, before)
     np.testing.assert_array_equal(unpad(pad(padded, Sizes(31, 21, 13, 6))).trace_ids, graph.trace_ids)

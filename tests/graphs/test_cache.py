@@ -50,7 +50,7 @@ def logs(folder: Path, traces: int = 9) -> Path:
 
 def assert_equal(a: Traces, b: Traces) -> None:
     for name, array in vars(a.graph).items():
-        other = getattr(b.graph, name)
+        array, other = np.asarray(array), np.asarray(getattr(b.graph, name))
         assert (array.dtype, array.shape) == (other.dtype, other.shape), name
         np.testing.assert_array_equal(array, other, err_msg=name)
     assert a.reward.dtype == b.reward.dtype

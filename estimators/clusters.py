@@ -1,0 +1,93 @@
+"""Samples that share choices: replays and siblings of one trace count as one sample of what they share.
+
+Outcomes of traces that branch from one prefix all depend on the choices of that prefix (`EventGraph.cluster_ids`). So
+in a batch with replays
+
+    weights     the samples of a cluster together weigh as much as one independent trace
+    baselines   a leave-one-out mean leaves out the other traces of the cluster, too
+    refusal     a sample that is compared with its own cluster only has no baseline: `Reason.SHARED_PREFIX`
+
+Without `cluster_ids` every trace is a cluster of its own, and nothing here is computed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from graphs.event_graph import EventGraph
+from graphs.levels import pair_ids
+from graphs.segment import safe_divide, segment_count, segment_first
+
+__all__ = ["Clusters", "clusters_of", "first_of_cluster"]
+
+
+class Clusters(NamedTuple):
+    """How M samples, each of one trace and one key, share choices.
+
+    Attributes:
+      pair: int32 [M] in [0, M), the sample's key and cluster.
+      own: int32 [M] in [0, M), the sample's key and trace; None where no trace has two samples of one key.
+      size: float [M], how many traces the sample's cluster has among the samples of its key.
+      lead_mask: bool [M], one sample of each pair of key and cluster.
+      independent: float [M], how many clusters the sample's key has.
+    """
+
+    pair: jax.Array
+    own: jax.Array | None
+    size: jax.Array
+    lead_mask: jax.Array
+    independent: jax.Array
+
+    @property
+    def weight(self) -> jax.Array:
+        """float [M]: one over the size, 0 at what is no sample."""
+        return safe_divide(jnp.ones_like(self.size), self.size)
+
+    @property
+    def shared_mask(self) -> jax.Array:
+        """bool [M]: samples that share a choice with every other trace of their key, and there is another one."""
+        return (self.size > 1) & (self.independent < 2)
+
+
+def clusters_of(
+    graph: EventGraph,
+    trace: jax.Array,
+    key: jax.Array,
+    member_mask: jax.Array,
+    *,
+    several: bool,
+    dtype: jax.typing.DTypeLike = jnp.float32,
+) -> Clusters | None:
+    """The clusters of M samples; None where the batch has no replays.
+
+    Args:
+      graph: for `cluster_ids`.
+      trace, key: int [M], of each sample; keys lie in [0, M).
+      member_mask: bool [M], which samples there are.
+      several: whether a trace may have several samples of one key.
+      dtype: of counts.
+    """
+    if graph.cluster_ids is None:
+        return None
+    num = member_mask.shape[0]
+    place = jnp.arange(num, dtype=jnp.int32)
+    cluster = jnp.asarray(graph.cluster_ids)[trace]
+    pair = pair_ids(key, cluster, member_mask)
+    own = pair_ids(key, trace, member_mask) if several else None
+    once_mask = member_mask if own is None else member_mask & (segment_first(own, num, member_mask)[own] == place)
+    lead_mask = member_mask & (segment_first(pair, num, member_mask)[pair] == place)
+    size = jnp.where(member_mask, segment_count(pair, num, once_mask, dtype)[pair], 0)
+    return Clusters(pair, own, size, lead_mask, segment_count(key, num, lead_mask, dtype)[key])
+
+
+def first_of_cluster(graph: EventGraph, trace: jax.Array, key: jax.Array, member_mask: jax.Array) -> jax.Array:
+    """For each of M samples the first one of its key and cluster, itself where there are no replays: int32 [M]."""
+    num = member_mask.shape[0]
+    place = jnp.arange(num, dtype=jnp.int32)
+    if graph.cluster_ids is None:
+        return place
+    pair = pair_ids(key, jnp.asarray(graph.cluster_ids)[trace], member_mask)
+    return jnp.where(member_mask, segment_first(pair, num, member_mask)[pair], place)

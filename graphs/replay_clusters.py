@@ -1,0 +1,102 @@
+"""Which traces of a batch share a choice: replays of one trace, and siblings that branch from one prefix.
+
+A team that is re-run from a frozen context gives several traces with one beginning. Their outcomes all depend on the
+choices of that beginning, so none of them is an independent sample for another one's baseline. `with_clusters` finds
+such traces from the ids that the log has (`graphs.traces.schema`) and stores them in `EventGraph.cluster_ids`, where
+every group-relative method looks.
+
+Two traces share a choice if
+
+    node              an action of each has the same `node` id, or
+    context           an action of each has the same `context` id, and in one of them an earlier action precedes it, or
+    sibling_parent    the same, with the `sibling_parent` id.
+
+Siblings at the first action of their traces share nothing but the task. Sharing is transitive: a cluster is a connected
+component of these links. A `node` id must be given once for each draw: independent traces that happened to choose
+alike and are logged with one `node` id are indistinguishable from replays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from graphs.errors import CreditError, expect
+from graphs.event_graph import Array, EventGraph
+
+__all__ = ["with_clusters"]
+
+
+def with_clusters(
+    graph: EventGraph,
+    *,
+    context: Array | None = None,
+    node: Array | None = None,
+    sibling_parent: Array | None = None,
+) -> EventGraph:
+    """The graph with `cluster_ids` from the ids of a replay tree; on the host, O(E log T).
+
+    Args:
+      graph: the batch, padded or not.
+      context, node, sibling_parent: int [E], ids of any range, -1 where the log has none; None where no event has one.
+
+    Returns:
+      The graph with `cluster_ids` int32 [T], the row of the first trace of each trace's cluster, 0 in padding; None
+      where no two traces share a choice.
+
+    Raises:
+      CreditError: ids are no integers [E].
+
+    Example: three siblings that branch after their first action, and one trace of its own.
+      >>> import credit, numpy as np
+      >>> columns = {"context": [None, "c", None, "c", None, "c", None, None],
+      ...            "node": [None, "x", None, "y", None, "z", None, None]}
+      >>> graph, _, _ = credit.from_columns(group=[0] * 8, trace=list("aabbccdd"), reward=[1.0] * 8, evidence=columns)
+      >>> np.asarray(graph.cluster_ids)[:4].tolist()
+      [0, 0, 0, 3]
+    """
+    expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
+    trace = np.asarray(graph.trace_ids)
+    action_mask = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
+    begun = np.cumsum(action_mask)
+    before = np.zeros(graph.num_traces, begun.dtype)  # actions before each trace
+    first = np.flatnonzero(np.asarray(graph.event_mask))
+    first = first[np.r_[True, trace[first][1:] != trace[first][:-1]]] if len(first) else first
+    before[trace[first]] = begun[first] - action_mask[first]
+    later_mask = action_mask & (begun - 1 > before[trace])  # an action of the trace precedes it
+
+    links: list[tuple[np.ndarray, np.ndarray]] = []
+    for name, ids in (("node", node), ("context", context), ("sibling_parent", sibling_parent)):
+        if ids is None:
+            continue
+        ids = np.asarray(ids)
+        if not np.issubdtype(ids.dtype, np.integer) or ids.shape != (graph.num_events,):
+            found = f"{ids.dtype} {ids.shape}"
+            raise CreditError(f"{name} is {found}; expected integers ({graph.num_events},), -1 where the log has none")
+        row_mask = action_mask & (ids >= 0)
+        if name != "node":
+            row_mask &= np.isin(ids, ids[row_mask & later_mask])
+        _, dense = np.unique(ids[row_mask], return_inverse=True)
+        links.append((trace[row_mask], dense))
+    cluster = _components(graph.num_traces, links)
+    trace_mask = np.asarray(graph.trace_mask)
+    alone = bool((cluster[trace_mask] == np.flatnonzero(trace_mask)).all())
+    cluster_ids = None if alone else np.where(trace_mask, cluster, 0).astype(np.int32)
+    return dataclasses.replace(graph, cluster_ids=cluster_ids)
+
+
+def _components(num: int, links: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """The least member of each trace's component, int [T]: every link joins all traces that it is met in."""
+    label = np.arange(num)
+    while True:
+        least = label.copy()
+        for trace, link in links:
+            if len(link):
+                of_link = np.full(int(link.max()) + 1, num)
+                np.minimum.at(of_link, link, least[trace])
+                np.minimum.at(least, trace, of_link[link])
+        least = least[least]
+        if (least == label).all():
+            return label
+        label = least
