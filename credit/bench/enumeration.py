@@ -1,7 +1,8 @@
 """Every batch that a way of sampling can give in a micro-orchestration, with its probability and its evidence.
 
 Ways of sampling: K independent traces; one trace beside which something else was run (a greedy run, a re-run of each
-decision); a trace with alternatives sampled at each of its decisions, which makes a replay tree.
+decision); a trace with alternatives sampled at each of its decisions, which makes a replay tree; several traces of one
+group, each with siblings from one of its decisions on.
 
 Legend: D batches, T traces of a batch, M decisions of a trace.
 """
@@ -17,7 +18,7 @@ import numpy as np
 
 from graphs.worlds.micro.orchestration import History, Lottery, Micro
 
-__all__ = ["DECISIONS", "Draws", "alone", "independent", "replays"]
+__all__ = ["DECISIONS", "Draws", "alone", "fan_outs", "independent", "replays"]
 
 DECISIONS = 4
 """M, one size for all worlds, so that a method compiles once for all of them."""
@@ -34,6 +35,7 @@ class Draws:
       weight: float64 [D, T, M], of each decision in the batch's estimate of the gradient.
       evidence: what only this way of sampling gives: by name, [D, T, M] or [D, T].
       beside: int [D] or 0, runs that give evidence and are no traces of the batch.
+      cluster_ids: int32 [D, T], as in `EventGraph`; None where all traces of a batch are independent.
     """
 
     world: Micro
@@ -42,13 +44,16 @@ class Draws:
     weight: np.ndarray
     evidence: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     beside: np.ndarray | int = 0
+    cluster_ids: np.ndarray | None = None
 
     def part(self, start: int, stop: int) -> Draws:
         """Some of the batches, whose chances then sum to less than 1."""
         beside = self.beside if isinstance(self.beside, int) else self.beside[start:stop]
         evidence = {name: values[start:stop] for name, values in self.evidence.items()}
         arrays = (self.chance[start:stop], self.members[start:stop], self.weight[start:stop])
-        return Draws(self.world, *arrays, evidence, beside)
+        return Draws(
+            self.world, *arrays, evidence, beside, None if self.cluster_ids is None else self.cluster_ids[start:stop]
+        )
 
     @property
     def runs(self) -> float:
@@ -115,6 +120,56 @@ def replays(world: Micro, alternatives: int, nested: bool = False) -> Draws:
                 node[d, t, m] = nodes.setdefault((*place, slot), len(nodes))
                 weight[d, t, m] = share
     return Draws(world, np.array(chance), members, weight, {"context": context, "node": node})
+
+
+def fan_outs(world: Micro, fans: int, at: int, siblings: int, ordered: bool = False) -> Draws:
+    """Traces of one group, of each of which `siblings` are continued on their own from decision `at` on.
+
+    The siblings share their first `at` choices; a trace that ends earlier stands alone. Fan-outs are independent, and
+    so, given the shared choices, are siblings. Each fan-out has the same weight, and within it each trace. Batches that
+    differ in the order of their traces only are one, unless `ordered`, which methods of scope "sequence" need.
+    """
+    chance, fan = zip(*_siblings(world, at, siblings, ordered), strict=True)
+    several = itertools.product(range(len(fan)), repeat=fans)
+    rows = list(several if ordered else itertools.combinations_with_replacement(range(len(fan)), fans))
+    shape = (len(rows), fans * siblings)
+    members, cluster_ids = np.full(shape, -1), np.zeros(shape, np.int32)
+    weight = np.zeros((*shape, DECISIONS))
+    context, node = np.full(weight.shape, -1, np.int32), np.full(weight.shape, -1, np.int32)
+    mass = np.zeros(len(rows))
+    for d, row in enumerate(rows):
+        mass[d] = (1 if ordered else _orders(row)) * math.prod(chance[i] for i in row)
+        t = 0
+        for number, i in enumerate(row):
+            first = t
+            for trace in fan[i]:
+                members[d, t], weight[d, t], cluster_ids[d, t] = trace, 1 / fans / len(fan[i]), first if at else t
+                if len(fan[i]) > 1:
+                    context[d, t, at], node[d, t, at] = number, t
+                t += 1
+    evidence = {"context": context, "node": node}
+    return Draws(world, mass, members, weight, evidence, cluster_ids=cluster_ids)
+
+
+def _orders(picked: Sequence[int]) -> int:
+    """In how many orders the same numbers may stand."""
+    return math.factorial(len(picked)) // math.prod(math.factorial(picked.count(i)) for i in set(picked))
+
+
+def _siblings(world: Micro, at: int, siblings: int, ordered: bool) -> Iterator[tuple[float, list[int]]]:
+    """Every fan-out: its probability and the traces in it; unless `ordered`, in one of their orders."""
+    chance = world.probabilities()
+    prefixes = dict.fromkeys(end[:at] for end, _, _ in world.ends)
+    for prefix in prefixes:
+        leaves = [i for i, (end, _, _) in enumerate(world.ends) if end[:at] == prefix]
+        mass = sum(float(chance[i]) for i in leaves)
+        if prefix not in world.states:
+            yield from ((float(chance[i]), [i]) for i in leaves)
+            continue
+        several = itertools.product(leaves, repeat=siblings)
+        for picked in several if ordered else itertools.combinations_with_replacement(leaves, siblings):
+            times = 1 if ordered else _orders(picked)
+            yield mass * times * math.prod(float(chance[i]) / mass for i in picked), list(picked)
 
 
 def _fan_outs(

@@ -92,7 +92,12 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
     fields = {name: packer(own[name] + shift.get(name, 0) if name in shift else own[name])
               for name, packer in packers.items()}  # fmt: skip
     fields = {name: values.astype(templates[name].dtype) for name, values in fields.items()}
-    graph = EventGraph(**fields, group_ids=np.zeros((d, t), np.int32), trace_mask=draws.members >= 0)
+    graph = EventGraph(
+        **fields,
+        group_ids=np.zeros((d, t), np.int32),
+        trace_mask=draws.members >= 0,
+        cluster_ids=draws.cluster_ids,
+    )
 
     row = packers["event_mask"]
     state = row(_padded(world.state)[members], -1)

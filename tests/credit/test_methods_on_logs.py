@@ -101,7 +101,12 @@ TRUTH: dict[str, tuple[tuple[str, ...], Callable[[credit.Traces, credit.Credit],
     "c3": ((), difference, 2 * (Q - V)),  # against the other of two alternatives: (Q − V) / (1 − π)
     "magrpo": (("discount=1.0",), difference, Q - V),  # against the mean of both
     "dr_grpo": ((), difference, R - V[0, 0]),  # the mean of the eight is V at the start
-    "rloo": ((), difference, (R - V[0, 0]) * 8 / 7),
+    # The four traces of one first choice are replays of it, so the others' mean is that of the other four.
+    "rloo": (
+        (),
+        difference,
+        R - np.array([[np.mean([all(other) for other in LEAVES if other[0] != leaf[0]])] * 3 for leaf in LEAVES]),
+    ),
     "remax": ((), difference, R - 1.0),  # the greedy run earns 1
     "discounted_return": ((), difference, R),
     "difference_reward": ((), difference, R),

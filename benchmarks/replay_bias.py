@@ -1,0 +1,70 @@
+"""Bias of group-relative methods in groups with replays: `results/replay_bias.json` and a table of docs/bias.md.
+
+python benchmarks/replay_bias.py             # measure everything, then write both
+python benchmarks/replay_bias.py --table     # write the table from the stored numbers
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+import sys
+from pathlib import Path
+
+from credit.bench.replay_bias import ReplayBias, replay_bias, replay_methods
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "replay_bias.json"
+PAGE = ROOT / "docs" / "bias.md"
+WORLDS, FANS, AT = ("relay-and", "stop-rewards"), (1, 2, 3), 1
+
+
+def measured() -> list[ReplayBias]:
+    rows = []
+    for name in replay_methods():
+        for world in WORLDS:
+            for fans in FANS:
+                rows.append(replay_bias(name, world, fans=fans, at=AT))
+        print(name, file=sys.stderr, flush=True)
+    return rows
+
+
+def stored() -> list[ReplayBias]:
+    rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
+    return [ReplayBias(**{name: math.nan if value is None else value for name, value in row.items()}) for row in rows]
+
+
+def table(rows: list[ReplayBias]) -> str:
+    """One line a method: bias by number of fan-outs, where the tree is known and where it is not, in each world."""
+    head = ["method", *(f"{world}, {how}" for world in WORLDS for how in ("tree known", "tree not logged"))]
+    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
+    for name in dict.fromkeys(row.method for row in rows):
+        cells = [name]
+        for world in WORLDS:
+            mine = sorted((r for r in rows if (r.method, r.world) == (name, world)), key=lambda r: r.fans)
+            for how in ("told", "untold"):
+                cells.append(" / ".join(_number(getattr(row, how)) for row in mine))
+        lines.append(cells)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _number(bias: float) -> str:
+    return "refused" if math.isnan(bias) else f"{0.0 if bias < 1e-9 else bias:.4g}"
+
+
+def main() -> None:
+    if "--table" not in sys.argv:
+        rows = [
+            {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in dataclasses.asdict(row).items()}
+            for row in measured()
+        ]
+        RESULTS.write_text(json.dumps({"rows": rows}, indent=0) + "\n", encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    marked = re.compile(r"(<!-- replay table -->).*?(<!-- end -->)", re.DOTALL)
+    PAGE.write_text(marked.sub(lambda m: f"{m[1]}\n\n{table(stored())}\n\n{m[2]}", page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
