@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= test,lint
 
-.PHONY: demo test test-slow lint docs notebooks bench clean
+.PHONY: demo test coverage test-slow lint docs notebooks bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -15,8 +15,13 @@ $(VENV)/installed: pyproject.toml
 demo: $(VENV)/installed
 	$(BIN)/credit demo --output demo
 
+# Coverage is cheap from Python 3.12 on: `make coverage PYTHON=python3.12 VENV=.venv-coverage`.
+coverage: $(VENV)/installed
+	COVERAGE_CORE=sysmon $(BIN)/python -m pytest -n auto --dist loadgroup \
+	  --cov=credit --cov=estimators --cov=graphs --cov-report=term:skip-covered
+
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_ARGS)
 
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow or optimised"
