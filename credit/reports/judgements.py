@@ -18,7 +18,7 @@ import numpy as np
 
 from estimators.base import Credit, Reason, finish
 from graphs.errors import CreditError, Problem
-from graphs.readers.common.rows import read_rows
+from graphs.readers.common.rows import LostRow, read_rows
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
 
@@ -56,8 +56,8 @@ def read_judgements(traces: Traces, path: str | Path) -> Judgements:
     """
     found = _Verdicts(traces, str(path))
     for line, row in read_rows(path):
-        if isinstance(row, Problem):
-            found.problems.append(row)
+        if isinstance(row, LostRow):
+            found.problems.append(row.problem)
         else:
             found.add(line, row)
     if not found.scores:

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from graphs.errors import CreditError, NothingReadError, Problem, TraceError
+from graphs.errors import CreditError, NothingReadError, TraceError
 from graphs.readers import read
-from graphs.readers.common.rows import column_names, number, read_rows
+from graphs.readers.common.rows import LostRow, column_names, number, read_rows
 from graphs.readers.common.source import Source
 
 
@@ -30,23 +30,22 @@ def parquet(**columns: Any) -> bytes:
 def rows_of(content: bytes, folder: Path, name: str = "table") -> list[tuple[int, Any]]:
     file = folder / name
     file.write_bytes(content)
-    return [(line, row.kind if isinstance(row, Problem) else row) for line, row in read_rows(file)]
+    return [(line, row.problem.kind if isinstance(row, LostRow) else row) for line, row in read_rows(file)]
 
 
 def test_csv_cells_stay_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
-    content = b'trace,reward,note\r\n007,1.5,"a, ""b""\nc"\r\n\r\nx,,"" \n'
+    content = b'trace,reward,note\r\n007,1.5,"a, ""b""\nc"\r\n\r\nx,,""\n'
     assert rows_of(content, tmp_path)[0] == (3, {"trace": "007", "reward": "1.5", "note": 'a, "b"\nc'})
     assert rows_of(b"a,b\n1,\n", tmp_path) == [(2, {"a": "1", "b": None})]
 
 
 def test_a_bad_row_of_csv_stands_alone(tmp_path: Path) -> None:
-    content = b'a,b\n1,2\n1\n1,2,3\n3,"x"y\n5,6\n'
+    content = b"a,b\n1,2\n1\n1,2,3\n5,6\n"
     assert rows_of(content, tmp_path) == [
         (2, {"a": "1", "b": "2"}),
         (3, "bad-row"),
         (4, "bad-row"),
-        (5, "bad-row"),
-        (6, {"a": "5", "b": "6"}),
+        (5, {"a": "5", "b": "6"}),
     ]
 
 
@@ -80,7 +79,9 @@ def test_compressed_tables(pack: Callable[[bytes], bytes], content: bytes, tmp_p
         (b"", "empty-file", 0),
         (b"\n \n", "empty-file", 0),
         (b"a,a\n1,2\n", "bad-header", 1),
-        (b'"a\n1,2\n', "bad-header", 2),
+        (b'"a\n1,2\n', "bad-csv", 1),
+        (b'a,b\n1,2\n3,"x"y\n5,6\n', "bad-csv", 3),
+        (b'a,b\n1,2\n3,"x\n5,6\n', "bad-csv", 3),
         (b"a\n\xff\n", "not-utf-8", 2),
         (b"PAR1 and no more", "bad-parquet", 0),
         (parquet(a=list(range(1000)))[:-9], "bad-parquet", 0),
@@ -169,7 +170,7 @@ def test_groups_from_a_file_and_mappings(log: Path, tmp_path: Path) -> None:
         ("b,١\n", [("non-finite-reward", 2)], np.nan),
         ("b,True\n", [("non-finite-reward", 2)], np.nan),
         ("b,high\nb,1\n", [("non-finite-reward", 2), ("ambiguous-row", 3)], np.nan),
-        ("b,1,1\n", [("bad-row", 2)], np.nan),
+        ("b,1,1\n", [("bad-row", 2), ("lost-row", 2)], np.nan),
         ("zzz,1\nb,2\n", [("unmatched-row", 2)], 2.0),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.errors import Problem, TraceError, expect
-from graphs.readers.common.rows import number, read_rows
+from graphs.readers.common.rows import LostRow, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
@@ -23,7 +23,8 @@ class Join:
     """What to write into records as they pass: outcomes (into reward channel `channel`) and groups, by trace id.
 
     A row that is meant for a trace and says nothing usable is a problem, and the log's own word does not stand in for
-    it: without a reward the trace has no outcome, without a group it is left out.
+    it: without a reward the trace has no outcome, without a group it is left out. A row that cannot be read at all
+    (`lost`) counts as one about every trace that it mentions.
     """
 
     channel: str
@@ -32,6 +33,7 @@ class Join:
     problems: list[Problem]
     places: dict[str, tuple[str, int]]  # "reward\0trace" -> file and line, for rows that match nothing
     spoilt: dict[str, set[str]] = dataclasses.field(default_factory=lambda: {"reward": set(), "group": set()})
+    lost: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
 
     @classmethod
@@ -57,7 +59,7 @@ class Join:
         if given is None:
             return
         expect(f"{field}s", given, (Mapping, str, os.PathLike), f"a mapping of trace id to {field}, or a file's name")
-        rows: Iterable[tuple[int, dict[str, Any] | Problem]]
+        rows: Iterable[tuple[int, dict[str, Any] | LostRow]]
         if isinstance(given, Mapping):
             rows = enumerate(({"trace": trace, field: value} for trace, value in given.items()), start=1)
             name = f"<{field}s>"
@@ -67,8 +69,9 @@ class Join:
         spoilt = self.spoilt[field]
         columns: dict[str, None] = {}  # an ordered set
         for line, row in rows:
-            if isinstance(row, Problem):
-                self.problems.append(row)
+            if isinstance(row, LostRow):
+                self.problems.append(row.problem)
+                self.lost[field] |= dict.fromkeys(row.mentions, row.problem)
                 continue
             columns |= dict.fromkeys(row)
             trace: Any = row.get("trace", row.get("trace_id"))
@@ -121,15 +124,20 @@ class Join:
         """Write what the tables say of a trace; False if they say what group it is in, and nothing usable."""
         name = trace.trace_id
         self.met.add(name)
-        if name in self.spoilt["reward"]:
+        if name in self.spoilt["reward"] or name in self.lost["reward"]:
             trace.rewards.pop(self.channel, None)
         elif name in self.rewards:
             trace.rewards[self.channel] = self.rewards[name]
         trace.group_id = self.groups.get(name, trace.group_id)
-        return name not in self.spoilt["group"]
+        return name not in self.spoilt["group"] and name not in self.lost["group"]
 
     def unmatched(self) -> Iterator[Problem]:
-        """The rows that have met no trace."""
+        """The rows that have met no trace, and the traces that an unreadable row may have been about."""
+        for field, mentions in self.lost.items():
+            for trace_id, problem in mentions.items():
+                if trace_id in self.met and trace_id not in self.spoilt[field]:
+                    expected = f"a readable row: without it the {field} of the trace is unknown"
+                    yield dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace_id)
         for field, table in (("reward", self.rewards), ("group", self.groups)):
             for trace_id in table:
                 if trace_id not in self.met:

@@ -5,43 +5,56 @@ CSV cells are strings, whatever they look like (a trace named 007 is not the num
 
 from __future__ import annotations
 
-import csv
-import io
+import collections
+import json
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.csv_rows import csv_header, csv_rows
 from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.common.source import Source, unreadable
 from graphs.text import counted, excerpt
 
-__all__ = ["PARQUET", "Row", "column_names", "number", "read_rows"]
+__all__ = ["PARQUET", "LostRow", "Row", "column_names", "number", "read_rows"]
 
 Row = dict[str, Any]
 PARQUET = b"PAR1"
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+|(?=[ni]))(e[+-]?\d+|nan|inf|infinity)?\s*", re.ASCII | re.IGNORECASE)
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
+_TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"?|([-+.\w]++)', re.DOTALL)
+_LONGEST_ID = 1000  # bytes of a text that may be the id of a lost row
+
+
+class LostRow(NamedTuple):
+    """A row that cannot be read, and the texts in it, one of which may be the id of its trace.
+
+    A trace that lost a row is not what the log states: whoever reads a table refuses the traces that `mentions` names.
+    """
+
+    problem: Problem
+    mentions: frozenset[str]
 
 
 def read_rows(
     table: str | Path | Source, columns: Collection[str] | None = None
-) -> Iterator[tuple[int, Row | Problem]]:
-    """(line, row) of each row of a table; a row that is malformed is a `Problem` in its place.
+) -> Iterator[tuple[int, Row | LostRow]]:
+    """(line, row) of each row of a table; a row that is malformed is a `LostRow` in its place.
 
     The line is where the row ends in a CSV file, and the number of the row, from 1, in a Parquet file. `columns` names
     the ones that are wanted, which spares a Parquet file the others; rows may have more.
 
     Raises:
       TraceError: the table as a whole cannot be read: "unreadable", "empty-file", "not-utf-8", "bad-header",
-        "bad-parquet".
+        "bad-csv", "bad-parquet", "too-large".
     """
     source = table if isinstance(table, Source) else Source(str(table), Path(table))
     try:
@@ -66,83 +79,85 @@ def column_names(table: Source) -> list[str]:
     """
     if table.data.startswith(PARQUET):
         return list(_open_parquet(table).schema_arrow.names)
+    if table.data.strip() and not table.data.lstrip().startswith(b"{") and wide_text(table.name, table.data) is None:
+        return csv_header(table)
     names: dict[str, None] = {}
     first: Problem | None = None
     for _, row in read_rows(table):
-        if isinstance(row, Problem):
-            first = first or row
+        if isinstance(row, LostRow):
+            first = first or row.problem
         else:
             names |= dict.fromkeys(row)
-            if not table.data.lstrip().startswith(b"{"):
-                break
     if first is not None and not names:
         raise TraceError(first)  # no row can be read: why the first cannot says more than that columns are missing
     return list(names)
 
 
-def _json_lines(source: Source) -> Iterator[tuple[int, Row | Problem]]:
+def _json_lines(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
     for line, _, text in source.unchecked_lines():
         refused = source.limits.refuse_record(text, source.name, line)
-        if refused is not None:
-            yield line, refused
-            continue
-        try:
-            yield line, _OBJECT.decode(text)
-        except JSON_ERRORS as error:
-            yield line, json_problem(error, text, source.name, line)
+        row: Row = {}
+        if refused is None:
+            try:
+                row = _OBJECT.decode(text)
+            except JSON_ERRORS as error:
+                refused = json_problem(error, text, source.name, line)
+            else:
+                refused = _repeated_key(row, text, source.name, line)
+        yield line, row if refused is None else LostRow(refused, _mentions(text))
 
 
-def _csv(source: Source) -> Iterator[tuple[int, Row | Problem]]:
-    try:
-        text = source.data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = 1 + source.data.count(b"\n", 0, error.start)
-        value = excerpt(source.data[error.start : error.start + 20])
-        raise TraceError(Problem("not-utf-8", source.name, line, "content", value, "text in UTF-8")) from error
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    header: list[str] | None = None
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            if header is None:
-                raise TraceError(_bad_header(source.name, reader.line_num, str(error))) from error
-            yield (
-                reader.line_num,
-                Problem("bad-row", source.name, reader.line_num, "row", excerpt(str(error)), "a row of CSV"),
-            )
-            continue
-        if not cells:
-            continue
-        if header is None:
-            header = cells
-            if len(set(header)) < len(header):
-                raise TraceError(_bad_header(source.name, reader.line_num, header))
-        elif len(cells) != len(header):
-            expected = f"{counted(len(header), 'cell')}, as in the header"
-            yield reader.line_num, Problem("bad-row", source.name, reader.line_num, "row", excerpt(cells), expected)
-        else:
-            yield (
-                reader.line_num,
-                {name: cell if cell != "" else None for name, cell in zip(header, cells, strict=True)},
-            )
+def _repeated_key(row: Row, text: bytes, file: str, line: int) -> Problem | None:
+    """The problem of an object that states one key twice, of which a decoder keeps the last."""
+    if b"\\u" not in text and not any(text.count(b'"' + key.encode() + b'"') > 1 for key in row):
+        return None  # for speed: a repeated key is written twice
+    keys = json.loads(text, object_pairs_hook=lambda pairs: [key for key, _ in pairs])
+    twice = next((key for key, times in collections.Counter(keys).items() if times > 1), None)
+    if twice is None:
+        return None
+    return Problem("repeated-key", file, line, excerpt(twice), "stated twice", "each key once in a row")
 
 
-def _bad_header(file: str, line: int, value: object) -> Problem:
-    return Problem("bad-header", file, line, "header", excerpt(value), "a name for each column, none twice")
+def _mentions(text: bytes) -> frozenset[str]:
+    """Strings and numbers of a line that is not JSON, short enough to be ids."""
+    found = set()
+    for match in _TOKEN.finditer(text):
+        token = match.group(1) if match.group(1) is not None else match.group(2)
+        if len(token) <= _LONGEST_ID:
+            found.add(token.decode("utf-8", "replace"))
+    return frozenset(found)
+
+
+def _csv(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
+    for line, row, cells in csv_rows(source):
+        yield line, LostRow(row, frozenset(cells)) if isinstance(row, Problem) else row
 
 
 def _open_parquet(source: Source) -> Any:
     try:
-        return pq.ParquetFile(pa.BufferReader(source.data))
+        file = pq.ParquetFile(pa.BufferReader(source.data))
+        names = file.schema_arrow.names
+        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     except (pa.ArrowException, OSError) as error:
         problem = Problem("bad-parquet", source.name, 0, "content", excerpt(str(error)), "a Parquet file")
         raise TraceError(problem) from error
+    if len(set(names)) < len(names):
+        expected = "a name for each column, none twice"
+        raise TraceError(Problem("bad-header", source.name, 0, "columns", excerpt(names), expected))
+    most = source.limits.file_bytes
+    unpacked = max(  # as the file states it, and as rows of 8 bytes a value: runs of one value take no room in a file
+        sum(group.total_byte_size for group in groups),
+        8 * sum(group.column(i).num_values for group in groups for i in range(group.num_columns)),
+    )
+    if unpacked > most:
+        expected = f"at most {counted(most, 'byte')}"
+        raise TraceError(
+            Problem("too-large", source.name, 0, "file", f"{counted(unpacked, 'byte')} unpacked", expected)
+        )
+    return file
 
 
-def _parquet(source: Source, columns: Collection[str] | None) -> Iterator[tuple[int, Row | Problem]]:
+def _parquet(source: Source, columns: Collection[str] | None) -> Iterator[tuple[int, Row | LostRow]]:
     file = _open_parquet(source)
     names = file.schema_arrow.names
     wanted = names if columns is None else [name for name in names if name in columns]

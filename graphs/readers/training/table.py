@@ -15,7 +15,7 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.readers import native
 from graphs.readers.common.keys import opening
-from graphs.readers.common.rows import PARQUET, Row, column_names, number, read_rows
+from graphs.readers.common.rows import PARQUET, LostRow, Row, column_names, number, read_rows
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.native.wire import EVENT_CODES
 from graphs.text import excerpt
@@ -40,6 +40,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
 """Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
 
 _NEEDED_TO_TELL = ("reward", "event_reward")
+_LONGEST_ID = 200
 _HEAD = 1 << 16  # bytes that tell a native log
 SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
@@ -83,19 +84,30 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
 def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
     for source in sources:
         table = _Table(source.name)
+        lost: dict[str, Problem] = {}  # texts of rows that cannot be read
         try:
             _refuse_traces(source)
             found = _find_columns(source, columns)
             for line, row in read_rows(source, set(found.values())):
-                if isinstance(row, Problem):
-                    yield row
+                if isinstance(row, LostRow):
+                    yield row.problem
+                    lost |= dict.fromkeys(row.mentions, row.problem)
                 else:
                     table.add(line, row, found)
         except TraceError as error:  # traces that a broken table shows may lack rows
             yield error.problem
         else:
-            yield from table.traces.values()
+            yield from (_unless_lost(trace, lost) for trace in table.traces.values())
         source.release()
+
+
+def _unless_lost(trace: TraceRecord | Problem, lost: Mapping[str, Problem]) -> TraceRecord | Problem:
+    """The trace, or a problem if one of its rows may be among those that cannot be read."""
+    problem = None if isinstance(trace, Problem) else lost.get(trace.trace_id)
+    if problem is None or isinstance(trace, Problem):
+        return trace
+    expected = "a readable row: without it this trace may lack events or rewards"
+    return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace.trace_id)
 
 
 def _refuse_traces(source: Source) -> None:
@@ -149,6 +161,7 @@ class _Table:
     traces: dict[str, TraceRecord | Problem] = dataclasses.field(default_factory=dict)
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+    is_text: dict[str, bool] = dataclasses.field(default_factory=dict)
 
     def add(self, line: int, row: Row, found: Mapping[str, str]) -> None:
         """Append the action of one row to its trace."""
@@ -161,12 +174,31 @@ class _Table:
         record = self.traces.get(trace_id)
         if isinstance(record, Problem):
             return
+        problem = self._ambiguous_id(value["trace"], record is not None)
+        if problem is not None:
+            kind, expected = problem
+            self.traces[trace_id] = Problem(
+                kind, self.file, line, found["trace"], excerpt(value["trace"]), expected, trace_id
+            )
+            return
         if record is None:
             record = self.traces[trace_id] = TraceRecord(trace_id, trace_id, self.file, line, format="table")
         try:
             self._append(record, line, value, found)
         except TraceError as error:
             self.traces[trace_id] = error.problem
+
+    def _ambiguous_id(self, given: Any, known: bool) -> tuple[str, str] | None:
+        """Why rows with this id may not be of one trace, as the kind and what was expected of a `Problem`."""
+        if isinstance(given, bool | list | dict):
+            return "bad-type", "a text or a number: the id of a trace"
+        text = _text(given)
+        if self.is_text.setdefault(text, isinstance(given, str)) is not isinstance(given, str):
+            return "ambiguous-id", "an id that is written alike in all rows: here it is a number, there a text"
+        if known and (len(text) > _LONGEST_ID or "\n" in text):
+            expected = f"an id: this is a text of more than {_LONGEST_ID} characters or several lines, and two runs may"
+            return "text-as-id", f"{expected} have written the same"
+        return None
 
     def _append(self, record: TraceRecord, line: int, value: Row, found: Mapping[str, str]) -> None:
         def convert(ours: str, to: Callable[[Any], Any], expected: str) -> Any:

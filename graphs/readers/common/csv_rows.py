@@ -1,0 +1,154 @@
+"""CSV as rows with their lines: RFC 4180, strict about quotes, so that no text within a cell can become a row.
+
+Arrow parses the cells. Beside it a scan of the quotes finds where each row ends, which gives the lines and refuses what
+parsers repair in different ways. The two must agree on the number of rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.csv
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.source import Source
+from graphs.text import counted, excerpt
+
+__all__ = ["csv_header", "csv_rows"]
+
+_CELL = rb'(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n][^,\r\n]*+|)'
+_RECORD = re.compile(_CELL + rb"(?:," + _CELL + rb")*+(?:\r\n|\n|\r|\Z)")
+_CELLS = re.compile(rb"(" + _CELL + rb")(?:,|\Z)")
+_BLOCK = 1 << 20
+_MOST = (1 << 31) - 1 - _BLOCK  # of Arrow, whose positions within a block are 32 bits wide
+
+
+def csv_header(source: Source) -> list[str]:
+    """The names of the columns.
+
+    Raises:
+      TraceError: as `csv_rows`.
+    """
+    return _header(source, next(_records(source), None))
+
+
+def csv_rows(source: Source) -> Iterator[tuple[int, dict[str, str | None] | Problem, tuple[str, ...]]]:
+    """(line where it ends, row or problem, cells of a row with a problem) of each row.
+
+    A row with more or fewer cells than the header is a problem and harms no other row. After a fault in the quotes it
+    is not known which of the following text is rows, so the table is refused.
+
+    Raises:
+      TraceError: "not-utf-8"; "bad-header"; "bad-csv" for faulty quotes; "too-large" for a row beyond the limits.
+    """
+    _check_text(source)
+    records = _records(source)
+    first = next(records, None)
+    header = _header(source, first)
+    longest = max((stop - start for _, start, stop in _records(source)), default=0)
+    if longest > min(source.limits.record_bytes, _MOST):
+        expected = f"rows of at most {counted(min(source.limits.record_bytes, _MOST), 'byte')}"
+        raise TraceError(Problem("too-large", source.name, 0, "row", counted(longest, "byte"), expected))
+    parsed = _parsed(source, header, longest)
+    for line, start, stop in records:
+        cells = _split(source.data[start:stop])
+        if len(cells) != len(header):
+            expected = f"{counted(len(header), 'cell')}, as in the header"
+            problem = Problem("bad-row", source.name, line, "row", excerpt([_text(c) for c in cells]), expected)
+            yield line, problem, tuple(map(_text, cells))
+            continue
+        row = next(parsed, None)
+        if row is None:
+            raise _disagreement(source, line)
+        yield line, row, ()
+    if next(parsed, None) is not None:
+        raise _disagreement(source, 0)
+
+
+def _check_text(source: Source) -> None:
+    try:
+        if not source.data.isascii():
+            source.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = 1 + source.data.count(b"\n", 0, error.start)
+        value = excerpt(source.data[error.start : error.start + 20])
+        raise TraceError(Problem("not-utf-8", source.name, line, "content", value, "text in UTF-8")) from error
+
+
+def _records(source: Source) -> Iterator[tuple[int, int, int]]:
+    """(line where it ends, start, stop without the line break) of each row that is not blank."""
+    data, at, line = source.data, 0, 0
+    while at < len(data):
+        match = _RECORD.match(data, at)
+        if match is None:
+            expected = "quotes that close, with a comma or a line break behind, and doubled within"
+            found = excerpt(_text(data[at : at + 40]))
+            raise TraceError(Problem("bad-csv", source.name, line + 1, "row", found, expected))
+        text = data[at : match.end()]
+        line += text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+        content = text.rstrip(b"\r\n")
+        ended = line if len(content) < len(text) else line + 1
+        if content:
+            yield ended, at, at + len(content)
+        at = match.end()
+
+
+def _split(record: bytes) -> list[bytes]:
+    """The cells of a row, as they are written."""
+    if b'"' not in record:
+        return record.split(b",")
+    cells = [match.group(1) for match in _CELLS.finditer(record)]
+    return cells if record.endswith(b",") else cells[:-1]  # the last match is the empty one at the end
+
+
+def _text(cell: bytes) -> str:
+    text = cell.decode("utf-8", "replace")
+    return text[1:-1].replace('""', '"') if len(text) > 1 and text.startswith('"') and text.endswith('"') else text
+
+
+def _header(source: Source, record: tuple[int, int, int] | None) -> list[str]:
+    if record is None:
+        raise TraceError(Problem("empty-file", source.name, 0, "content", "empty", "a table"))
+    line, start, stop = record
+    names = [_text(cell) for cell in _split(source.data[start:stop])]
+    if len(set(names)) < len(names):
+        problem = Problem(
+            "bad-header", source.name, line, "header", excerpt(names), "a name for each column, none twice"
+        )
+        raise TraceError(problem)
+    return names
+
+
+def _parsed(source: Source, header: list[str], longest: int) -> Iterator[dict[str, str | None]]:
+    """The rows with as many cells as the header, as Arrow parses them; an empty cell is None."""
+    names = [str(i) for i in range(len(header))]
+    try:
+        reader = pyarrow.csv.open_csv(
+            pa.BufferReader(source.data),
+            read_options=pyarrow.csv.ReadOptions(
+                use_threads=False, block_size=max(_BLOCK, 2 * longest), column_names=names
+            ),
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda row: "skip"),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        )
+        behind_header = False
+        for batch in reader:
+            columns = [column.to_pylist() for column in batch.columns]
+            for cells in zip(*columns, strict=True):
+                if behind_header:
+                    yield dict(zip(header, cells, strict=True))
+                behind_header = True
+    except pa.ArrowException as error:
+        raise TraceError(Problem("bad-csv", source.name, 0, "content", excerpt(str(error)), "a CSV table")) from error
+
+
+def _disagreement(source: Source, line: int) -> TraceError:
+    expected = "a CSV table that is read in one way only"
+    return TraceError(Problem("bad-csv", source.name, line, "content", "rows that end in two ways", expected))

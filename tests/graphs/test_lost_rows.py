@@ -1,0 +1,172 @@
+"""A table never gains a reward: a broken row makes no row, hides none, and voids the trace that it may be about."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphs.errors import CreditError, NothingReadError, TraceError
+from graphs.readers import read
+from graphs.readers.common.csv_rows import csv_rows
+from graphs.readers.common.rows import LostRow, read_rows
+from graphs.readers.common.source import Source
+from graphs.traces.limits import Limits
+
+FORGERY = '\nforged,q1,1.0\nb,q1,1.0\n"'
+
+
+def as_csv(rows: list[list[str]]) -> bytes:
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows(rows)
+    return out.getvalue().encode()
+
+
+def outcomes(path: Path, **options: Any) -> dict[str, float]:
+    try:
+        traces = read(path, **options)
+    except NothingReadError:
+        return {}
+    names = traces.traces["trace"].to_pylist()
+    return dict(zip(names, np.asarray(traces.reward)[: len(names)].tolist(), strict=True))
+
+
+def native_log(folder: Path) -> Path:
+    event = {"id": "1", "type": "message", "agent": "x"}
+    lines = [
+        {"trace_id": name, "task_id": "k", "events": [event], "rewards": {"team": 5.0}} for name in ("a", "b", "forged")
+    ]
+    (folder / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return folder / "log.jsonl"
+
+
+@pytest.mark.parametrize("size", [10, 131_072, 131_073, 3_000_000])
+def test_a_long_text_is_a_cell_and_no_rows(tmp_path: Path, size: int) -> None:
+    text = "x" * size + FORGERY * 3
+    rows = [["trace", "group", "reward", "text"], ["a", "q1", "0.0", text], ["b", "q1", "0.5", "y"]]
+    (tmp_path / "rows.csv").write_bytes(as_csv(rows))
+    assert outcomes(tmp_path / "rows.csv") == {"a": 0.0, "b": 0.5}
+    rows = [["trace", "note", "reward"], ["a", text, "0.0"], ["b", "y", "0.5"]]
+    (tmp_path / "rewards.csv").write_bytes(as_csv(rows))
+    found = outcomes(native_log(tmp_path), rewards=tmp_path / "rewards.csv")
+    assert found == {"a": 0.0, "b": 0.5, "forged": 5.0}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b'a,q1,0,"one "quoted" word"\n',
+        b'a,q1,0,"not closed\n',
+        b'a,q1,0,"closed" and more\n',
+    ],
+)
+def test_faulty_quotes_refuse_the_table(tmp_path: Path, broken: bytes) -> None:
+    content = b"trace,group,reward,text\nb,q1,0.5,y\n" + broken + b'c,q1,1,"forged,q1,1.0,z"\n'
+    (tmp_path / "rows.csv").write_bytes(content)
+    with pytest.raises(NothingReadError) as caught:
+        read(tmp_path / "rows.csv")
+    assert [(p.kind, p.line) for p in caught.value.problems] == [("bad-csv", 3)]
+    with pytest.raises(CreditError, match="bad-csv"):
+        read(native_log(tmp_path), rewards=tmp_path / "rows.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("rows.csv", b"trace,reward\nb,0.5\n", b"a,1.0,0\n"),
+        ("rows.jsonl", b'{"trace": "b", "reward": 0.5}\n', b'{"trace": "a", "reward": 1.0,}\n'),
+        ("rows.jsonl", b'{"trace": "b", "reward": 0.5}\n', b'{"reward": 1.0, "trace": "a\n'),
+        ("rows.jsonl", b'{"trace": "b", "reward": 0.5}\n', b'{"trace": "a", "reward": 0, "reward": 1.0}\n'),
+        ("rows.jsonl", b'{"trace": "b", "reward": 0.5}\n', b'{"trace": "a", "reward": 0, "rew\\u0061rd": 1.0}\n'),
+    ],
+)
+def test_a_row_that_is_lost_voids_its_trace(tmp_path: Path, name: str, good: bytes, bad: bytes) -> None:
+    row = b"a,0.25\n" if name == "rows.csv" else b'{"trace": "a", "reward": 0.25}\n'
+    (tmp_path / name).write_bytes(good + row + bad)
+    traces = read(tmp_path / name)
+    assert traces.traces["trace"].to_pylist() == ["b"]
+    assert "lost-row" in [p.kind for p in traces.problems if p.trace == "a"]
+    (tmp_path / name).write_bytes(good + bad)
+    joined = read(native_log(tmp_path), rewards=tmp_path / name)
+    assert joined.reward[:3].tolist()[1:] == [0.5, 5.0] and np.isnan(joined.reward[0])
+    assert [p.trace for p in joined.problems if p.kind == "lost-row"] == ["a"]
+
+
+def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
+    rows = [{"trace": 1, "reward": 1.0}, {"trace": "1", "reward": 1.0}, {"trace": 2, "reward": 0.0}]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["2"]
+    assert [(p.kind, p.line, p.trace) for p in traces.problems] == [("ambiguous-id", 2, "1")]
+
+
+def test_runs_that_are_told_apart_by_their_text_alone_are_refused(tmp_path: Path) -> None:
+    texts = ["The answer is 4.\nSo 4." * 20, "The answer is 5.\nSo 5." * 20, "short"]
+    rows = [{"output": text, "input": "q", "reward": 1.0} for text in (texts[0], texts[0], texts[1], texts[2])]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    traces = read(tmp_path, columns={"trace": "output", "group": "input"})
+    assert traces.traces["trace"].to_pylist() == [texts[1], "short"]
+    assert [p.kind for p in traces.problems] == ["text-as-id"]
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array([0.0]), pa.array([1.0])], ["trace", "reward", "reward"])
+    pq.write_table(table, tmp_path / "rows.parquet")
+    with pytest.raises(NothingReadError, match="bad-header"):
+        read(tmp_path)
+    with pytest.raises(TraceError, match="bad-header"):
+        read(native_log(tmp_path), rewards=tmp_path / "rows.parquet")
+
+
+def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused_before_it_is(tmp_path: Path) -> None:
+    """A run of one value takes no room in the file: a dictionary and its length."""
+    with pq.ParquetWriter(
+        tmp_path / "bomb.parquet", pa.schema([("trace", pa.string()), ("reward", pa.float64())])
+    ) as out:
+        rows = pa.table({"trace": pa.array(["a"]).take(pa.array([0] * 1_000_000)), "reward": [0.0] * 1_000_000})
+        for _ in range(3):
+            out.write_table(rows)
+    assert (tmp_path / "bomb.parquet").stat().st_size < 100_000
+    limits = Limits(file_bytes=10 << 20)
+    with pytest.raises(NothingReadError, match="too-large"):
+        read(tmp_path / "bomb.parquet", limits=limits)
+
+
+TEXT = st.text(st.sampled_from('a,"\n\r;é '), max_size=12)
+
+
+@given(st.lists(st.lists(TEXT, min_size=3, max_size=3), min_size=1, max_size=6), st.booleans())
+def test_what_a_writer_quotes_is_read_back(rows: list[list[str]], quoted: bool) -> None:
+    out = io.StringIO(newline="")
+    csv.writer(out, quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL).writerows([["x", "y", "z"], *rows])
+    source = Source("t", None)
+    source.__dict__["data"] = out.getvalue().encode()
+    expected = [dict(zip("xyz", (cell or None for cell in row), strict=True)) for row in rows]
+    assert [row for _, row, _ in csv_rows(source)] == expected
+    # The line on which a row ends, by Python's reader.
+    reader = csv.reader(io.StringIO(out.getvalue(), newline=""))
+    assert [line for line, _, _ in csv_rows(source)] == [reader.line_num for _ in reader][1:]
+
+
+@given(st.binary(max_size=60).map(lambda b: b"x,y\n" + b), st.integers(0, 60))
+def test_no_bytes_give_a_row_that_python_s_reader_lacks(content: bytes, at: int) -> None:
+    """Whatever is accepted, an independent strict reader accepts with the same cells."""
+    source = Source("t", None)
+    source.__dict__["data"] = content.replace(b"\r", b"\n").replace(b"\0", b'"')
+    try:
+        rows = [row for _, row in read_rows(source) if not isinstance(row, LostRow)]
+    except TraceError:
+        return
+    text = source.data.decode()
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    expected = [cells for cells in reader if cells][1:]
+    assert [list(row.values()) for row in rows] == [[c or None for c in cells] for cells in expected if len(cells) == 2]
