@@ -201,11 +201,11 @@ def _player_rewards(
     outcome, scored = check_reward(graph, reward)
     num, agent = graph.num_agents, jnp.asarray(graph.agent_ids)
     unit = unit_ids(graph, by)
-    row, _, _ = _turns(graph, scored)
+    # A player who has an event in a game but no turn still updates its average, as in the released code.
+    present_mask = segment_count(unit[agent], num, jnp.asarray(graph.event_mask) & scored[graph.trace_ids]) > 0
     first = segment_first(unit, num, jnp.asarray(graph.agent_mask))
-    there = segment_count(unit[agent], num, row) > 0
     rewards = outcome[jnp.asarray(graph.agent_trace)[first]]
     if event_reward is not None:
         step, real = check_event_array(graph, "event_reward", event_reward)
         rewards = rewards + segment_sum(step.astype(rewards.dtype), unit[agent], num, real)
-    return unit, jnp.where(there, rewards, jnp.zeros_like(rewards)), there, _names(graph, by)[first]
+    return unit, jnp.where(present_mask, rewards, jnp.zeros_like(rewards)), present_mask, _names(graph, by)[first]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ __all__ = ["puppeteer"]
 
 
 @checked_options
-@functools.partial(jax.jit, static_argnames=("max_steps",))
+@functools.partial(jax.jit, static_argnames=("max_steps", "stop"))
 def puppeteer(
     graph: EventGraph,
     reward: Array,
@@ -30,6 +31,7 @@ def puppeteer(
     factor: float | Array = -1.0,
     terminator: float | Array = 0.5,
     discount: float | Array = 0.99,
+    stop: Literal["chosen", "appended"] = "chosen",
 ) -> Credit:
     """Discounted return of each choice of the orchestrator, with a price on steps and on the work it ordered.
 
@@ -37,8 +39,11 @@ def puppeteer(
 
         c(s) = scale · ln(1 + growth (s + 1) / (S + 1)) / ln(1 + growth)
         r_s  = factor · c(s) · cost_per_token · tokens_s          before the last choice
-        r_s  = R + terminator · c(s) if R > 0, else R − terminator · c(s)          at the last one, which stops
+        r_s  = R + terminator · c(z) if R > 0, else R − terminator · c(z)          at the last one, which stops
         G_s  = r_s + discount · G_{s+1}
+
+    with z = s + 1 if the orchestrator chose to stop, and z = s if the run ended otherwise and the stop was appended:
+    the released code takes the length of the trajectory before it looks whether the stop is in it.
 
     Plain REINFORCE: unbiased for the priced, discounted return, not for R. The cost of a step *adds* to a success, so
     that a later success earns more at the last choice.
@@ -50,7 +55,13 @@ def puppeteer(
         choice without, and those before it, are invalid; the last one needs none.
       event_reward: not used.
       cost_per_token: 2 · parameters · 1e-5 reproduces the authors' cost, floating-point operations over 100,000.
+      max_steps: S, the most steps that a run may have.
+      scale, growth: of c.
       factor: −1 by default there; −1.5 for web search.
+      terminator: the factor of the price at the stop.
+      discount: from one choice to the next.
+      stop: "chosen", the last choice of a trace is the orchestrator's own decision to stop; "appended", it is the stop
+        that the code adds where a run ended without one.
 
     Returns:
       `Credit` at level "event", estimand "return"; `stderr` infinite.
@@ -70,9 +81,13 @@ def puppeteer(
     counted = jnp.cumsum(steps.row.astype(jnp.int32))
     first = jax.ops.segment_min(jnp.where(steps.row, counted, counted.shape[0] + 1), steps.chain, graph.num_traces)
     number = jnp.where(steps.row, counted - first[steps.chain], 0).astype(outcome.dtype)
-    price = scale * jnp.log1p(growth * (number + 1) / (max_steps + 1)) / jnp.log1p(growth)
-    final = outcome[trace]
-    end = jnp.where(final > 0, final + terminator * price, final - terminator * price)
+
+    def price_of(step: jax.Array) -> jax.Array:
+        return scale * jnp.log1p(growth * (step + 1) / (max_steps + 1)) / jnp.log1p(growth)
+
+    price, final = price_of(number), outcome[trace]
+    at_end = terminator * (price_of(number + 1) if stop == "chosen" else price)
+    end = jnp.where(final > 0, final + at_end, final - at_end)
     paid = factor * price * cost_per_token * steps.take(amount).astype(outcome.dtype)
     earned = jnp.where(steps.last, end, paid).astype(outcome.dtype)
     total = steps.backward(jnp.full_like(earned, 1) * discount, earned)

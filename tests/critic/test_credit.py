@@ -161,6 +161,15 @@ def test_a_contrast_answers_with_overlap_and_refuses_without(episodes: QualityEp
         decision_contrast(y, np.arange(n), propensity=p, fitted_on=np.array([3, 9, 1000]), **given)
 
 
+def test_puppeteer_prices_a_chosen_stop_by_the_whole_trajectory() -> None:
+    graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["t"] * 2, reward=[1.0, 1.0], tokens=[100, 0])
+    last = [
+        float(rows.gather(puppeteer(graph, reward, tokens=rows.tokens, max_steps=4, discount=0.0, **also).credit)[1])
+        for also in ({}, {"stop": "appended"})
+    ]
+    np.testing.assert_allclose(last, [1.03390, 1.02427], atol=5e-6)
+
+
 @pytest.mark.parametrize("outcome", [1, -1])
 def test_puppeteer_against_the_released_code(oracle: Callable[[str], dict], outcome: int) -> None:
     case = oracle("puppeteer_reinforce")
@@ -170,9 +179,15 @@ def test_puppeteer_against_the_released_code(oracle: Callable[[str], dict], outc
         tokens=[int(c) for c in given["action_costs"]] + [0],
     )  # fmt: skip
     options = {"scale": given["scale"], "growth": given["growth"], "discount": given["gamma"]}
-    options |= {"factor": given["factors"]["default"], "terminator": given["factors"]["terminator"]}
+    options |= {"factor": given["factors"]["default"], "terminator": given["factors"]["terminator"], "stop": "appended"}
     found = puppeteer(graph, reward, tokens=rows.tokens, max_steps=given["max_step_num"], **options)
     expected = case["outputs"][f"outcome={outcome}"]["returns"]
     np.testing.assert_allclose(rows.gather(np.asarray(found.credit)), expected, rtol=0, atol=2e-6)
+    # The case has two actions, to which finalize_task appends the stop; it prices a chosen stop one step later.
+    chosen = puppeteer(
+        graph, reward, tokens=rows.tokens, max_steps=given["max_step_num"], **options | {"stop": "chosen"}
+    )
+    price = case["outputs"]["step_cost_s0..5"][3]
+    assert float(chosen.credit[2]) == pytest.approx(outcome + outcome * 0.5 * price, abs=1e-6)
     missing = puppeteer(graph, reward, tokens=np.where(np.arange(graph.num_events) == 1, -1, 1))
     assert [int(r) for r in missing.reason[:3]] == [Reason.NO_EVIDENCE, Reason.NO_EVIDENCE, Reason.VALID]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -69,6 +70,16 @@ def test_spiral_rae_discounts_earlier_turns(batch: Batch, oracle: Oracle) -> Non
     graph, reward, event_reward, row = play(batch, [{"rewards": {"0": 1, "1": -1}, "n_turns": [3, 1]}])
     found = credit.spiral_rae(graph, reward, event_reward=event_reward, discount=0.9).advantage[row]
     close(found, case["outputs"]["gamma0.9_first_game_3turns"])
+
+
+def test_spiral_rae_updates_a_player_who_had_no_turn(batch: Batch) -> None:
+    """Games (1, -1), the second player without a turn, then (1, -1): the original gives it -0.95, not -1."""
+    graph, reward, event_reward, row = play(batch, [{"rewards": {"0": 1, "1": -1}, "n_turns": [1, 1]}] * 2)
+    action_mask = np.asarray(graph.action_mask).copy()
+    action_mask[row[1]] = False  # the game ended before it could move
+    graph = dataclasses.replace(graph, action_mask=action_mask)
+    found = credit.spiral_rae(graph, reward, event_reward=event_reward).advantage[row]
+    close(found, [1.0, 0.0, 0.95, -0.95])
 
 
 CONFIGURATIONS = {

@@ -55,7 +55,7 @@ def spiral_rae(traces: list[Trace], by: str = "name", discount: float = 1.0, dec
     for t in traces:
         for player, events in sorted(grouped(t.events, lambda e: getattr(e, by)).items()):
             turns = list(grouped([e for e in events if e in t.rows], lambda e: e.turn).values())
-            if not turns:
+            if t.outcome is None:
                 continue
             earned = t.outcome + sum(e.reward for e in events)
             advantage = earned - average.get(player, 0.0)

@@ -81,8 +81,9 @@ def puppeteer(
     for t in traces:
         total = 0.0
         for s, e in reversed(list(enumerate(t.rows))):
-            price = 0.1 * math.log(1 + (s + 1) / (most + 1)) / math.log(2)
+            price, later = (0.1 * math.log(1 + (step + 1) / (most + 1)) / math.log(2) for step in (s, s + 1))
             if e is t.rows[-1]:
+                price = later
                 total = t.outcome + 0.5 * price if t.outcome > 0 else t.outcome - 0.5 * price
             elif e.given["tokens"] is None:
                 break
