@@ -32,6 +32,7 @@ import numpy as np  # noqa: E402
 
 import credit  # noqa: E402
 import estimators  # noqa: E402
+from credit.ledger import Reconcile  # noqa: E402
 from estimators.composition.exact import exact_partition  # noqa: E402
 from estimators.composition.least_squares import Claims, reconcile  # noqa: E402
 from graphs.event_graph import EventGraph, EventType  # noqa: E402
@@ -134,9 +135,9 @@ def rows_of(world: Drawn, faults: Faults, rng: np.random.Generator) -> dict[str,
     out: dict[str, Any] = {}
     for name, options in (
         ("increments", {}),
-        ("reconcile, tau inf", {"rule": "reconcile"}),
-        ("reconcile, tau fitted", {"rule": "reconcile", "tau": "fit"}),
-        ("reconcile, tau 0", {"rule": "reconcile", "tau": 0.0}),
+        ("reconcile, tau inf", {"rule": Reconcile()}),
+        ("reconcile, tau fitted", {"rule": Reconcile(tau="fit")}),
+        ("reconcile, tau 0", {"rule": Reconcile(tau=0.0)}),
     ):
         out[name], ledger = composed(**options)
         if name == "reconcile, tau fitted":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,18 @@ from graphs.errors import ArrayTypeError, CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.text import excerpt
 
-__all__ = ["REASONS", "Credit", "Estimand", "Reason", "Recursion", "check_event_array", "check_reward", "finish"]
+__all__ = [
+    "REASONS",
+    "Credit",
+    "Estimand",
+    "Reason",
+    "Recursion",
+    "StateValues",
+    "batch_fingerprint",
+    "check_event_array",
+    "check_reward",
+    "finish",
+]
 
 Estimand = Literal["increment", "return", "total", "effect", "share", "score", "scale"]
 """What an amount estimates; composition adds only like to like (`docs/data-model.md`)."""
@@ -62,6 +73,20 @@ REASONS: tuple[str, ...] = (
 """The reason for each code, in words; the empty string is the code of a valid event."""
 
 
+class StateValues(NamedTuple):
+    """Expected returns from actions on, estimated from other traces; [E], NaN where nothing says what they are.
+
+    Attributes:
+      value: the expected return.
+      stderr: its standard error.
+      spread: the standard deviation of a single return around it.
+    """
+
+    value: Array
+    stderr: Array
+    spread: Array
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Recursion:
@@ -70,11 +95,14 @@ class Recursion:
     Attributes:
       discount, lambda_: γ and λ, numbers.
       along: "trace", "agent" or "causal": whose actions a chain goes through; "causal" has means over several.
+      values: of a return with λ = 1 whose baseline is no value of a state: the values whose differences are increments.
+        None where the baseline is the value.
     """
 
     discount: Array | float
     lambda_: Array | float
     along: Literal["trace", "agent", "causal"] = dataclasses.field(default="trace", metadata={"static": True})
+    values: StateValues | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -99,6 +127,7 @@ class Credit:
       own_outcome: whether this trace's own reward went into it.
       recursion: of a return, how it holds what came after, so that it can be taken apart into increments; None of
         everything else.
+      batch: uint32, `batch_fingerprint` of the graph that it was computed on; None where nothing states it.
     """
 
     credit: Array
@@ -112,6 +141,7 @@ class Credit:
     centred: bool = dataclasses.field(metadata={"static": True})
     own_outcome: bool = dataclasses.field(metadata={"static": True})
     recursion: Recursion | None = None
+    batch: Array | None = None
 
     @property
     def advantage(self) -> Array:
@@ -204,4 +234,35 @@ def finish(
         centred=centred,
         own_outcome=own_outcome,
         recursion=recursion,
+        batch=batch_fingerprint(graph),
     )
+
+
+def batch_fingerprint(graph: EventGraph) -> jax.Array:
+    """A hash of who acted when in a batch, uint32: results of another batch have another one; padding changes nothing.
+
+    It holds the type, trace, agent, turn and position of every real event and the names and groups of agents and
+    traces, and no rewards: batches of one fixed pipeline have the same.
+
+    >>> import credit
+    >>> one, _, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
+    >>> other, _, _ = credit.from_columns(group=[0, 1], trace=[0, 1], reward=[1.0, 0.0])
+    >>> bool(batch_fingerprint(one) == batch_fingerprint(other))
+    False
+    """
+    events = (graph.event_type, graph.trace_ids, graph.agent_ids, graph.turn_ids)
+    agents = (graph.agent_name_ids, graph.agent_role_ids, graph.agent_trace)
+    parts = ((events, graph.event_mask), (agents, graph.agent_mask), ((graph.group_ids,), graph.trace_mask))
+    total = jnp.uint32(0)
+    for columns, mask in parts:
+        total = total * jnp.uint32(0x85EBCA77) + _hash(columns, mask)
+    return total
+
+
+def _hash(columns: tuple[Array, ...], mask: Array) -> jax.Array:
+    """The sum over masked rows of a mixture of their columns and position, modulo 2**32."""
+    mixed = jnp.arange(jnp.shape(mask)[0], dtype=jnp.uint32)
+    for column in columns:
+        mixed = (mixed ^ jnp.asarray(column).astype(jnp.uint32)) * jnp.uint32(0x9E3779B1)
+        mixed = mixed ^ (mixed >> jnp.uint32(15))
+    return jnp.sum(jnp.where(mask, mixed, jnp.uint32(0)), dtype=jnp.uint32)

@@ -7,28 +7,35 @@ after the last action where a claim states it, `unexplained` what no claim accou
 of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for bit, in any order:
 `estimators.composition.exact`.
 
-    composition   from methods' results to a ledger
-    rules         increments, reconcile, shares; and who is refused
-    entries       the ledger: totals, tables, tensors
-    signal        from a ledger to advantages to train on, with the conditions under which they are unbiased
-    stack         message advantages and orchestrator increments, agent-wise scale last
+    compose        claims → ledger: the results of several methods as one exact partition of the reward
+    weighted_sum   ledgers → ledger: those of several reward channels as one, with the same exactness
+    Ledger.advantage   ledger → signal: advantages to train on, with the conditions under which they are unbiased
+    stack          two claims → ledger and signal: `compose`, then `advantage("control", scale="agent_name")`
+    combine        the averaging inside rule `Increments`, in `estimators.composition.increments`
 """
 
 from credit.ledger.account import Ledger
 from credit.ledger.channels import Channel, annealed, channel, depart, kimi_parl, sharp
 from credit.ledger.composition import compose
 from credit.ledger.entries import Entries, Totals
-from credit.ledger.rules import ContradictionError
+from credit.ledger.reconciling import ContradictionError
+from credit.ledger.rules import Increments, Reconcile, Rule, Shares
 from credit.ledger.signal import Condition, Signal
 from credit.ledger.stacking import Stack, stack
 from credit.ledger.sums import weighted_sum
+from estimators.composition.votes import Errors
 
 __all__ = [
     "Channel",
     "Condition",
     "ContradictionError",
     "Entries",
+    "Errors",
+    "Increments",
     "Ledger",
+    "Reconcile",
+    "Rule",
+    "Shares",
     "Signal",
     "Stack",
     "Totals",

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from credit.ledger import Ledger, compose
+from credit.ledger.composition import check_claim
 from credit.tables.advantages import event_columns
 from estimators.base import Credit
 from estimators.composition.increments import NotComposableError, as_increment
@@ -107,6 +108,7 @@ class Audit:
             "events_paid": int(np.sum(self.times[:n] > 0)),
             "events_paid_twice": int(np.sum(self.twice[:n])),
             "coverage": self.ledger.coverage if math.isfinite(self.ledger.coverage) else None,
+            "explained": self.ledger.explained if math.isfinite(self.ledger.explained) else None,
             "traces": self.trace_table(traces).to_pylist(),
         }
 
@@ -126,9 +128,7 @@ def audit(graph: EventGraph, reward: Array, claims: Mapping[str, Credit], *, led
     if not claims:
         raise CreditError("audit has no claims; expected one or more")
     for name, claim in claims.items():
-        if claim.credit.shape != (graph.num_events,):
-            expected = f"({graph.num_events},), one entry for each event"
-            raise CreditError(f"claim {name!r} has shape {claim.credit.shape}; expected {expected}")
+        check_claim(graph, f"claim {name!r}", claim)
     if ledger is None:
         ledger = compose(graph, reward, list(claims.values()))
     trace, total = np.asarray(graph.trace_ids), np.asarray(reward, np.float64)

@@ -1,27 +1,28 @@
-"""From the results of several methods to one ledger: who is refused, and the exact entries."""
+"""From the results of several methods to one ledger: which claims take part, and the exact entries."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from credit.ledger.account import Ledger
-from credit.ledger.rules import Composed, by_increments, by_reconciling, by_shares
-from estimators.base import Credit
+from credit.ledger.reconciling import by_reconciling
+from credit.ledger.rules import Composed, Increments, Reconcile, Rule, Shares, by_increments, by_shares
+from estimators.base import Credit, batch_fingerprint
 from estimators.baselines.shared import rloo
 from estimators.composition.exact import exact_partition
+from estimators.composition.explained import explained
 from estimators.composition.increments import NotComposableError, as_increment
+from estimators.composition.nesting import unit_of_event
+from estimators.composition.votes import Errors
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["RULES", "Rule", "compose"]
-
-Rule = Literal["increments", "reconcile", "shares"]
-RULES: tuple[Rule, ...] = ("increments", "reconcile", "shares")
+__all__ = ["Balance", "check_claim", "compose", "partitioned"]
 
 
 def compose(
@@ -29,175 +30,251 @@ def compose(
     reward: Array,
     claims: Sequence[Credit],
     *,
-    rule: Rule = "increments",
+    rule: Rule | None = None,
     expected: Array | None = None,
     outcome: Array | None = None,
     propensity: Array | None = None,
-    tau: float | Literal["fit"] = float("inf"),
-    scale: float | None = None,
-    exact: Collection[str] = (),
-    replays: Mapping[str, Array] | None = None,
-    span: float = 1.0,
 ) -> Ledger:
     """Compose the results of several methods into one exact partition of the reward of each trace.
 
-        increments   claims on events are averaged, one vote a source, never added
-        reconcile    claims on sums of increments at any nested level are made to agree by least squares
-        shares       the total is split from the top down, by shares, scores or budgets; evenly where there are none
+        R = expected + Σ increments + outcome + unexplained + remainder
 
-    By the first two, every claim is converted to increments (`estimators.composition.increments.as_increment`), and
-    what the claims leave of the reward is `unexplained`, an entry of its own, and in nobody's credit. Whoever cannot
-    take part is refused by name, in `Ledger.refused`. No rule is best in every world; docs/ledger.md shows where each
-    loses.
+    bit for bit. By the rules `Increments` and `Reconcile` every claim is converted to increments
+    (`estimators.composition.increments.as_increment`), and what the claims leave of the reward is `unexplained`, an
+    entry of no event. `Ledger.refused` lists rejected claims and why. No rule is best in every world; docs/ledger.md
+    shows where each loses.
 
     Args:
-      graph, reward: the batch; traces without reward have empty entries.
+      graph: the batch.
+      reward: float [T], the total of each trace, in any unit; NaN where it has none, and its entries are empty.
       claims: results of methods on this graph, or of `estimators.claim`. One of estimand "total" is no claim; its
         baseline is `expected`. One of estimand "scale" is a factor, kept for `Ledger.advantage`.
-      rule: as above.
+      rule: `credit.ledger.Increments()` (the default), `Reconcile(...)` or `Shares()`.
       expected: float [T], what each trace was worth at its start; by default the baseline of the first "total" among
         the claims, else the mean of the other traces of its group, and 0 where there are none. Under rule "shares" with
         shares of a game, v(∅), by default 0.
       outcome: float [T], R − V at the end, where a critic states it; 0 by default.
       propensity: float [E], π of the chosen actions, by which effects become increments.
-      tau: under "reconcile", prior standard deviation of a trace's unexplained: infinite, the total moves no claim; 0,
-        it is met wherever an event may move; "fit", estimated from the batch.
-      scale: under "reconcile", prior standard deviation of what the unclaimed events of a trace add up to, divided
-        equally among siblings from the top down, so that splitting one's work does not pay. Without it they get 0.
-      exact: sources whose stated errors of 0 are constraints.
-      replays: for a source, int [E], the number of replays behind an error that was estimated; an estimated 0 is raised
-        to what that many agreeing replays leave open.
-      span: largest minus smallest outcome that a replay can have.
+
+    Returns:
+      `Ledger`. Traces whose entries are outside the range of exact arithmetic are left out, `Ledger.refused_traces`.
 
     Raises:
-      CreditError: an unknown rule; an option that the rule does not have (`tau` and `scale` are of "reconcile", `exact`
-        and `replays` of all but "shares"); entries outside the range of exact arithmetic;
-        under "reconcile", `NestingError` for levels that do not nest, `ContradictionError` for exact claims that
-        exclude each other, `StatedZeroError`.
+      CreditError: an argument of another type or shape; a claim of another batch; under rule "reconcile",
+        `NestingError` for levels that do not nest, `ContradictionError` for exact claims that exclude each other,
+        `StatedZeroError`.
 
-    Source: docs/ledger.md; composition is by increments because these are what adds up: a contrast, a removal or a
-    share summed over a trace does not give the reward.
+    Source: docs/ledger.md; composition is by increments because these add up: a contrast, a removal or a share summed
+    over a trace does not give the reward.
+
+    >>> import credit, numpy as np
+    >>> graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
+    >>> amount = np.zeros(graph.num_events, np.float32)
+    >>> amount[rows.event] = [0.5, 0.25, -0.5, 0.0]
+    >>> ledger = credit.compose(graph, reward, [credit.claim(graph, amount, estimand="increment", source="critic")])
+    >>> print(ledger.expected[:2], ledger.increments[:4], ledger.unexplained[:2])
+    [0. 1.] [ 0.5   0.25 -0.5   0.  ] [ 0.25 -0.5 ]
     """
-    if rule not in RULES:
-        raise CreditError(f"rule is {rule!r}; expected one of {', '.join(map(repr, RULES))}")
-    _check_options(rule, tau, scale, exact, replays or {})
+    rule = Increments() if rule is None else rule
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
+    expect("rule", rule, (Increments, Reconcile, Shares), "credit.ledger.Increments(), Reconcile() or Shares()")
     expect("claims", claims, Sequence, "a list of Credits, each the result of a method")
     for place, claim in enumerate(claims):
-        expect(f"claims[{place}]", claim, Credit, "a Credit, the result of a method")
-    reward = jnp.asarray(reward)
+        check_claim(graph, f"claims[{place}]", claim)
+    reward = _by_trace(graph, "reward", reward)
+    reward = reward.astype(jnp.promote_types(reward.dtype, jnp.float32))
     scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
     total = jnp.where(scored, reward, 0)
-    scales = {claim.source: claim for claim in claims if claim.estimand == "scale"}
-    totals = [claim for claim in claims if claim.estimand == "total"]
     offered = [claim for claim in claims if claim.estimand != "total"]
-    if expected is not None:
-        start = jnp.asarray(expected, total.dtype)
-    elif rule == "shares" and any(claim.estimand == "share" for claim in claims):
-        start = jnp.zeros_like(total)
-    else:
-        start = _at_start(graph, totals[0] if totals else rloo(graph, reward))
-    start = jnp.where(scored, start, 0).astype(total.dtype)
-    end = jnp.zeros_like(total) if outcome is None else jnp.where(scored, jnp.asarray(outcome, total.dtype), 0)
+    start = jnp.where(scored, _start(graph, reward, claims, rule, expected), 0).astype(total.dtype)
+    end = jnp.zeros_like(total)
+    if outcome is not None:
+        end = jnp.where(scored, _by_trace(graph, "outcome", outcome).astype(total.dtype), 0)
 
-    refused: dict[str, str] = {}
-    if rule == "shares":
-        made = by_shares(graph, total - start - end, scored, offered, refused)
+    left, refused, known_before = total - start - end, dict[str, str](), None
+    if isinstance(rule, Shares):
+        composed = by_shares(graph, left, scored, offered)
     else:
-        kept: list[Credit] = []
+        pairs = []  # a claim as offered and as converted
         for claim in offered:
             try:
-                kept.append(as_increment(graph, claim, propensity=propensity))
+                pairs.append((claim, as_increment(graph, claim, propensity=propensity)))
             except NotComposableError as error:
                 refused[claim.source] = str(error)
-        if rule == "increments":
-            made = by_increments(graph, total, scored, kept, refused, exact, replays, span)
+        converted = [claim for _, claim in pairs]
+        if isinstance(rule, Increments):
+            composed = by_increments(graph, scored, converted, rule)
         else:
-            left = total - start - end
-            made = by_reconciling(graph, left, scored, kept, refused, exact, replays, span, tau, scale)
-    errors = {"exact": tuple(exact), "replays": replays, "span": span}
-    return _partitioned(graph, rule, total, scored, start, end, made, scales, refused, errors)
-
-
-def _check_options(
-    rule: Rule, tau: float | Literal["fit"], scale: float | None, exact: Collection[str], replays: Collection[str]
-) -> None:
-    """Refuse what would be passed over in silence."""
-    for name, used, rules in (
-        ("tau", tau != float("inf"), ("reconcile",)),
-        ("scale", scale is not None, ("reconcile",)),
-        ("exact", bool(exact), ("increments", "reconcile")),
-        ("replays", bool(replays), ("increments", "reconcile")),
-    ):
-        if used and rule not in rules:
-            raise CreditError(f"{name} is given, which rule {rule!r} does not have; expected {' or '.join(rules)}")
-
-
-def _partitioned(
-    graph: EventGraph,
-    rule: Rule,
-    total: jax.Array,
-    scored: jax.Array,
-    start: jax.Array,
-    end: jax.Array,
-    made: Composed,
-    scales: Mapping[str, Credit],
-    refused: Mapping[str, str],
-    errors: Mapping[str, Any],
-) -> Ledger:
-    trace, width = jnp.asarray(graph.trace_ids), len(made.channels)
-    partition = exact_partition(
-        made.cells.reshape(-1),
-        jnp.repeat(trace, width),
-        jnp.repeat(made.claimed, width),
-        total,
-        trace_cells=jnp.stack([start, end], axis=1),
+            composed = by_reconciling(graph, left, scored, converted, rule)
+        known_before = _known_before_outcome(graph, pairs, composed)
+    return partitioned(
+        graph,
+        rule.name,
+        Balance(total, scored, start, end),
+        composed,
+        scales={claim.source: claim for claim in claims if claim.estimand == "scale"},
+        refused=refused | composed.refused,
+        errors=Errors() if isinstance(rule, Shares) else rule.errors,
+        known_before=known_before,
     )
-    if not bool(jnp.all(partition.exact)):
-        worst = int(jnp.argmin(partition.exact))
-        largest = float(jnp.max(jnp.abs(jnp.where((trace == worst)[:, None], made.cells, 0))))
+
+
+def check_claim(graph: EventGraph, name: str, claim: Credit) -> None:
+    """Refuse what is no result of a method on this batch.
+
+    Raises:
+      CreditError: no `Credit`; another number of events; the fingerprint of another batch.
+    """
+    expect(name, claim, Credit, "a Credit, the result of a method")
+    if jnp.shape(claim.credit) != (graph.num_events,):
+        wanted = f"({graph.num_events},), one entry for each event of this batch"
+        raise CreditError(f"{name}, of {claim.source!r}, has shape {jnp.shape(claim.credit)}; expected {wanted}")
+    if claim.batch is not None and bool(np.any(np.asarray(claim.batch) != np.asarray(batch_fingerprint(graph)))):
         raise CreditError(
-            f"trace {worst} has entries outside the range of exact arithmetic: reward {float(total[worst])!r}, "
-            f"largest claim {largest!r}"
+            f"{name}, of {claim.source!r}, is the result of another batch: its fingerprint is not that of this graph; "
+            "expected results of methods run on the same graph"
         )
-    cells = partition.amounts(jnp.repeat(trace, width)).reshape(graph.num_events, width)
-    ends = partition.trace_amounts
-    return Ledger(
-        graph=graph,
-        rule=rule,
-        channels=made.channels,
-        reward=total,
-        scored=scored,
-        expected=ends[:, 0],
-        outcome=ends[:, 1],
-        unexplained=partition.residual,
-        remainder=partition.remainder,
-        cells=cells,
-        increments=jnp.sum(cells, axis=1),  # exact: sums on the grid do not round
-        stderr=jnp.where(made.claimed, made.stderr, 0),
-        claimed=made.claimed,
-        partition=partition,
-        claims=made.claims,
-        scales=scales,
-        refused=refused,
-        chi_squared=made.chi_squared,
-        coverage=_coverage(
-            np.asarray(partition.residual, np.float64)[scored], np.asarray(total - start, np.float64)[scored]
-        ),
-        unexplained_variance=made.unexplained_variance,
-        errors=errors,
-    )
 
 
-def _at_start(graph: EventGraph, credit: Credit) -> jax.Array:
-    """The baseline of each trace, 0 where it has none: [T]."""
-    valid = np.flatnonzero(np.asarray(credit.valid))
-    baseline = np.asarray(credit.baseline)
+def _by_trace(graph: EventGraph, name: str, values: Array) -> jax.Array:
+    values = jnp.asarray(values)
+    if values.shape != (graph.num_traces,):
+        raise CreditError(f"{name} has shape {values.shape}; expected ({graph.num_traces},), one entry for each trace")
+    return values
+
+
+def _start(
+    graph: EventGraph, reward: jax.Array, claims: Sequence[Credit], rule: Rule, given: Array | None
+) -> jax.Array:
+    """What each trace was worth at its start: [T]."""
+    if given is not None:
+        return _by_trace(graph, "expected", given)
+    if isinstance(rule, Shares) and any(claim.estimand == "share" for claim in claims):
+        return jnp.zeros_like(reward)
+    totals = [claim for claim in claims if claim.estimand == "total"]
+    credit = totals[0] if totals else rloo(graph, reward)
+    valid, baseline = np.flatnonzero(np.asarray(credit.valid)), np.asarray(credit.baseline)
     out = np.zeros(graph.num_traces, baseline.dtype)
     out[np.asarray(graph.trace_ids)[valid]] = baseline[valid]
     return jnp.asarray(out)
 
 
+def _known_before_outcome(graph: EventGraph, claims: Sequence[tuple[Credit, Credit]], composed: Composed) -> np.ndarray:
+    """Cells that hold nothing of their own trace's outcome, bool [E, C], from claims as offered and as converted.
+
+    A return as increments holds it at the last action of each trace only: the others are differences of values. Where
+    several claims share a channel, all of them must be free of it.
+    """
+    free = np.zeros((graph.num_events, len(composed.channels)), bool)
+    free[:, [c for c, name in enumerate(composed.channels) if name != "total"]] = True
+    actions = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
+    last = np.zeros(graph.num_events, bool)
+    last[actions[np.diff(np.asarray(graph.trace_ids)[actions], append=-1) != 0]] = True
+    for offered, converted in claims:
+        if converted.own_outcome and converted.source in composed.channels:
+            held = np.asarray(converted.valid) & (last if offered.estimand == "return" else True)
+            if converted.unit != "event":
+                ids = unit_of_event(graph, converted.unit)
+                held = np.isin(ids, ids[held])
+            free[held, composed.channels.index(converted.source)] = False
+    return free
+
+
+class Balance(NamedTuple):
+    """What the entries of each trace must come to.
+
+    Attributes:
+      total: float [T], 0 where there is none.
+      scored: bool [T], traces that have a total.
+      start, end: float [T], what was expected at the start, and what comes after the last action.
+    """
+
+    total: jax.Array
+    scored: jax.Array
+    start: jax.Array
+    end: jax.Array
+
+    def only(self, where: jax.Array) -> Balance:
+        """The balance of some traces, bool [T]; the others have none."""
+        total, start, end = (jnp.where(where, values, 0) for values in (self.total, self.start, self.end))
+        return Balance(total, self.scored & where, start, end)
+
+
+def partitioned(
+    graph: EventGraph,
+    rule: str,
+    balance: Balance,
+    composed: Composed,
+    *,
+    scales: Mapping[str, Credit],
+    refused: Mapping[str, str],
+    errors: Errors,
+    known_before: Array | None = None,
+) -> Ledger:
+    """Put cells on the exact grid, and make the ledger.
+
+    Args:
+      known_before: bool [E, C], cells that hold nothing of their own trace's outcome; None where that says nothing.
+    """
+    trace, width = jnp.asarray(graph.trace_ids), len(composed.channels)
+    cells = composed.cells.astype(balance.total.dtype)
+    refused_traces: dict[int, str] = {}
+    claimed = composed.claimed
+    while True:
+        partition = exact_partition(
+            jnp.where(claimed[:, None], cells, 0).reshape(-1),
+            jnp.repeat(trace, width),
+            jnp.repeat(claimed, width),
+            balance.total,
+            trace_cells=jnp.stack([balance.start, balance.end], axis=1),
+        )
+        beyond = np.flatnonzero(~np.asarray(partition.exact))
+        if not len(beyond):
+            break
+        sizes = np.asarray(jax.ops.segment_max(jnp.max(jnp.abs(cells), axis=1), trace, num_segments=graph.num_traces))
+        for t in map(int, beyond):
+            refused_traces[t] = (
+                f"entries outside the range of exact arithmetic: reward {float(balance.total[t])!r}, largest claim "
+                f"{max(float(sizes[t]), 0.0)!r}"
+            )
+        kept = jnp.asarray(partition.exact)
+        balance, claimed = balance.only(kept), claimed & kept[trace]
+    on_grid = partition.amounts(jnp.repeat(trace, width)).reshape(graph.num_events, width)
+    ends = partition.trace_amounts
+    scored = np.asarray(balance.scored)
+    difference = np.asarray(balance.total, np.float64) - np.asarray(ends[:, 0], np.float64)
+    measured = explained(graph, on_grid, known_before, difference, scored)
+    return Ledger(
+        graph=graph,
+        rule=rule,
+        channels=composed.channels,
+        reward=balance.total,
+        scored=balance.scored,
+        expected=ends[:, 0],
+        outcome=ends[:, 1],
+        unexplained=partition.residual,
+        remainder=partition.remainder,
+        cells=on_grid,
+        increments=jnp.sum(on_grid, axis=1),  # exact: sums on the grid do not round
+        stderr=jnp.where(claimed, composed.stderr, 0),
+        claimed=claimed,
+        partition=partition,
+        claims=composed.claims,
+        scales=scales,
+        refused=refused,
+        refused_traces=refused_traces,
+        chi_squared=composed.chi_squared,
+        coverage=_coverage(np.asarray(partition.residual, np.float64)[scored], difference[scored]),
+        explained=measured.share,
+        explained_stderr=measured.stderr,
+        unexplained_variance=composed.unexplained_variance,
+        errors=errors,
+    )
+
+
 def _coverage(unexplained: np.ndarray, difference: np.ndarray) -> float:
-    spread = float(np.var(difference))
-    return 1 - float(np.var(unexplained)) / spread if spread > 0 else float("nan")
+    if not len(difference):
+        return float("nan")
+    size = max(float(np.abs(difference).max()), float(np.abs(unexplained).max()))
+    spread = float(np.var(difference / size)) if size > 0 else 0.0
+    return 1 - float(np.var(unexplained / size)) / spread if spread > 0 else float("nan")

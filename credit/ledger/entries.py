@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,8 @@ import numpy as np
 
 from estimators.base import Credit
 from estimators.composition.exact import Partition
+from estimators.composition.nesting import level_size
+from estimators.composition.votes import Errors
 from graphs.event_graph import EventGraph
 from graphs.levels import Level, level_ids
 from graphs.text import counted
@@ -26,13 +28,13 @@ class Totals(NamedTuple):
       units: int64 [N, C], by channel; sums of integers, so exact in any order.
       exponent: int32 [N], of the unit's trace.
       amount: float [N], over all channels.
-      there: bool [N], units that have an event; ids without one are padding.
+      unit_mask: bool [N], units that have an event; ids without one are padding.
     """
 
     units: np.ndarray
     exponent: np.ndarray
     amount: np.ndarray
-    there: np.ndarray
+    unit_mask: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,12 +58,17 @@ class Entries:
       claims: the claims that took part, in the form in which they did.
       scales: results of estimand "scale", by source: no claims, but factors that `advantage` can apply last.
       refused: claims that took no part, or not everywhere, by source, and why.
+      refused_traces: traces whose entries are outside the range of exact arithmetic, by row, and why; not `scored`.
       chi_squared: for pairs of sources, mean of (c_s − c_t)² / (s_s² + s_t²) where both claim with stated errors: near
         1 where errors are honest and independent, above 2 where they are too small or the claims mean different things,
         below 0.5 where the sources share rollouts.
-      coverage: 1 − Var(unexplained) / Var(R − expected) over traces; NaN where the latter does not vary.
+      coverage: 1 − Var(unexplained) / Var(R − expected) over traces, what the entries account for: 1 by construction
+        where they hold the trace's own outcome. NaN where R − expected does not vary.
+      explained: the same of what was known before the outcome, out of sample (`estimators.composition.explained`); NaN
+        where nothing can be said.
+      explained_stderr: its standard error over groups.
       unexplained_variance: τ², the prior variance of `unexplained` under rule "reconcile"; NaN under other rules.
-      errors: how errors of 0 were taken: `exact`, `replays` and `span` of `compose`.
+      errors: how errors of 0 were taken.
     """
 
     graph: EventGraph
@@ -81,10 +88,13 @@ class Entries:
     claims: tuple[Credit, ...]
     scales: Mapping[str, Credit]
     refused: Mapping[str, str]
+    refused_traces: Mapping[int, str]
     chi_squared: Mapping[tuple[str, str], float]
     coverage: float
+    explained: float = float("nan")
+    explained_stderr: float = float("nan")
     unexplained_variance: float = float("nan")
-    errors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    errors: Errors = dataclasses.field(default_factory=Errors)
 
     def __repr__(self) -> str:
         traces, entries = int(np.asarray(self.scored).sum()), int(np.asarray(self.claimed).sum())
@@ -101,33 +111,56 @@ class Entries:
         return jnp.where(self.scored, self.reward, jnp.nan)
 
     @property
+    def noise(self) -> np.ndarray:
+        """bool [E], entries that are no more than two of their standard errors from 0.
+
+        An entry without a stated error (`stderr` infinite) is not called noise, and nothing says that it is none.
+        """
+        stderr = np.asarray(self.stderr, np.float64)
+        size = np.abs(np.asarray(self.increments, np.float64))
+        return np.asarray(self.claimed) & np.isfinite(stderr) & (size <= 2 * stderr)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What to look at before the entries are believed.
 
-        No claim at all; entries that explain less than nothing; pairs of sources whose χ² is above 2 or below 0.5.
+        No claim at all; entries that explain nothing out of sample, or less than nothing; entries that are mostly
+        noise; traces that were left out; pairs of sources whose χ² is above 2 or below 0.5.
         """
-        said = []
-        if not np.asarray(self.claimed).any():
-            said.append(
+        words = []
+        claimed = np.asarray(self.claimed)
+        if not claimed.any():
+            words.append(
                 "no claim says what any action changed, so nothing is explained: offer increments, or returns with "
                 "values (`gae`, `critic`)"
             )
         elif self.coverage < 0:
-            said.append(
+            words.append(
                 f"the entries explain less than nothing (coverage {self.coverage:.3g}): they vary more than the reward"
             )
+        if self.explained - 2 * self.explained_stderr <= 0:
+            words.append(
+                f"out of sample the entries explain {self.explained:.3g} ± {self.explained_stderr:.2g} of the variance "
+                "of the reward: not more than nothing"
+            )
+        noise = int(self.noise.sum())
+        if claimed.any() and noise > claimed.sum() / 2:
+            words.append(f"{noise} of {int(claimed.sum())} entries are within two standard errors of 0")
+        if self.refused_traces:
+            row, why = next(iter(self.refused_traces.items()))
+            words.append(f"{counted(len(self.refused_traces), 'trace')} left out; trace {row}: {why}")
         for (one, other), value in self.chi_squared.items():
             if value > 2:
-                said.append(
+                words.append(
                     f"{one!r} and {other!r} differ more than their errors allow (χ² {value:.2f}): errors stated too "
                     "small, or claims on different things"
                 )
             elif value < 0.5:
-                said.append(
+                words.append(
                     f"{one!r} and {other!r} agree better than independent errors would (χ² {value:.2f}): do they share "
                     "rollouts? Then they are one source"
                 )
-        return tuple(said)
+        return tuple(words)
 
     @property
     def units(self) -> np.ndarray:
@@ -143,14 +176,13 @@ class Entries:
         """
         ids = np.asarray(level_ids(self.graph, level))
         real = np.asarray(self.graph.event_mask)
-        num = {"trace": self.graph.num_traces, "role": self.graph.num_agents, "agent": self.graph.num_agents}
-        count = num.get(level, self.graph.num_events)
+        count = level_size(self.graph, level)
         units = np.zeros((count, len(self.channels)), np.int64)
         np.add.at(units, ids[real], self.units[real])
         exponent = np.zeros(count, np.int32)
         exponent[ids[real]] = np.asarray(self.partition.exponent)[np.asarray(self.graph.trace_ids)[real]]
-        there = np.zeros(count, bool)
-        there[ids[real]] = True
+        unit_mask = np.zeros(count, bool)
+        unit_mask[ids[real]] = True
         dtype = np.asarray(self.reward).dtype
         amount = np.ldexp(units.sum(axis=1).astype(dtype), exponent).astype(dtype)
-        return Totals(units, exponent, amount, there)
+        return Totals(units, exponent, amount, unit_mask)

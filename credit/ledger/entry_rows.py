@@ -61,15 +61,17 @@ def ledger_table(ledger: Entries, traces: Traces, level: Level) -> pa.Table:
         "group": traces.traces["group"].take(pa.array(trace)),
         "entry": pa.DictionaryArray.from_arrays(pa.array(kind, pa.int32()), pa.array(ENTRIES)),
         **{name: located[name] for name in names},
-        "amount": np.where(other, floats[kind, trace], totals.amount[unit]),
+        "amount": np.where(other, floats[kind, trace], totals.amount[unit]).astype(np.float64),
     }
     if level == "event":
         columns["stderr"] = pa.array(np.asarray(ledger.stderr)[event], mask=other)
         columns["claimed"] = pa.array(np.asarray(ledger.claimed)[event], mask=other)
+        stated = np.isfinite(np.asarray(ledger.stderr)) & np.asarray(ledger.claimed)
+        columns["noise"] = pa.array(ledger.noise[event], mask=other | ~stated[event])
     whole = np.where(other, integers[np.minimum(kind, 3), trace], totals.units.sum(axis=1)[unit])
     columns["units"] = pa.array(whole, mask=last)
     columns["exponent"] = pa.array(np.asarray(part.exponent)[trace], mask=last)
     for c, name in enumerate(ledger.channels):
-        cell = np.ldexp(totals.units[:, c].astype(totals.amount.dtype), totals.exponent)
+        cell = np.ldexp(totals.units[:, c].astype(np.float64), totals.exponent)
         columns[f"channel:{name}"] = pa.array(cell[unit], mask=other)
     return pa.table(columns)

@@ -10,9 +10,11 @@ import numpy as np
 
 from credit.ledger.channels import channel
 from credit.ledger.composition import compose
+from credit.ledger.rules import Increments, Reconcile, Rule, Shares
 from credit.ledger.sums import weighted_sum
 from credit.methods.published import find_method
 from credit.reports.corpus import returns
+from estimators.composition.votes import Errors
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
@@ -20,12 +22,12 @@ from graphs.traces.schema import EVENT_EVIDENCE
 
 if TYPE_CHECKING:
     from credit.ledger.account import Ledger
-    from credit.ledger.composition import Rule
     from estimators.base import Credit
 
 __all__ = ["Expected", "compose_channels", "compose_claims", "total_of"]
 
 Expected = Literal["baseline", "value"]
+RuleName = Literal["increments", "reconcile", "shares"]
 
 OF_THE_OUTCOME = frozenset({"value", "q_value", "target_value", "greedy_reward", "counterfactual_reward"})
 """Evidence about the outcome of the log, which says nothing about another reward channel."""
@@ -35,7 +37,7 @@ def compose_claims(
     traces: Traces,
     claims: Mapping[str, Credit],
     *,
-    rule: Rule = "increments",
+    rule: RuleName = "increments",
     expected: Expected = "baseline",
     tau: float | Literal["fit"] = float("inf"),
     unclaimed: float | None = None,
@@ -47,7 +49,7 @@ def compose_claims(
     Args:
       traces: what was read.
       claims: results of methods on `traces.graph`, by name.
-      rule: as in `credit.compose`.
+      rule: the name of a rule of `credit.ledger`: "increments", "reconcile" or "shares".
       expected: the worth of each trace at its start: "baseline", that of the first broadcast among the claims, or else
         the mean of the other traces of the group; "value", the log's value before the first action.
       tau: rule "reconcile": prior standard deviation of what stays unexplained.
@@ -69,13 +71,21 @@ def compose_claims(
         traces.graph,
         total_of(traces) if total is None else total,
         tuple(claims.values()),
-        rule=rule,
+        rule=_rule(rule, tau, unclaimed, tuple(claims[name].source for name in exact)),
         propensity=None if propensity is None else propensity.array,
         expected=None if expected == "baseline" else _value_at_start(traces),
-        tau=tau,
-        scale=unclaimed,
-        exact=tuple(claims[name].source for name in exact),
     )
+
+
+def _rule(name: RuleName, tau: float | Literal["fit"], scale: float | None, exact: tuple[str, ...]) -> Rule:
+    """The rule of a name, with those of the settings that it has."""
+    if name == "increments":
+        return Increments(Errors(exact))
+    if name == "reconcile":
+        return Reconcile(tau, scale, Errors(exact))
+    if name == "shares":
+        return Shares()
+    raise CreditError(f"rule is {name!r}; expected 'increments', 'reconcile' or 'shares'")
 
 
 def total_of(traces: Traces) -> np.ndarray:

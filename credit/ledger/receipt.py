@@ -60,6 +60,7 @@ class Receipt:
         under rule "reconcile", and rounding to the grid of exact arithmetic.
       naive: what adding the claims up would have paid here.
       entry, stderr: the event's entry in the ledger, and its standard error (None where no source stated one).
+      noise: whether the entry is within two standard errors of 0; None where it states no error.
       others: Σ of the entries of the trace's other events.
       reward, expected, outcome, unexplained, remainder: of the trace: reward = expected + entry + others + outcome +
         unexplained + remainder. `reward` is None where the trace has none.
@@ -79,6 +80,7 @@ class Receipt:
     naive: float
     entry: float
     stderr: float | None
+    noise: bool | None
     others: float
     reward: float | None
     expected: float
@@ -137,6 +139,7 @@ def explain(
         naive=sum((line.wanted for line in lines if line.wanted is not None), 0.0),
         entry=entry,
         stderr=stderr if np.isfinite(stderr) and bool(ledger.claimed[at]) else None,
+        noise=bool(ledger.noise[at]) if np.isfinite(stderr) and bool(ledger.claimed[at]) else None,
         others=float(increments[(np.asarray(graph.trace_ids) == row) & np.asarray(graph.event_mask)].sum()) - entry,
         reward=float(ledger.reward[row]) if bool(ledger.scored[row]) else None,
         expected=float(ledger.expected[row]),
@@ -181,7 +184,7 @@ def _lines(ledger: Ledger, claims: Mapping[str, Credit], at: int) -> tuple[Line,
     here = {name: form for name, form in taken.items() if bool(form.valid[at])}
     shares: dict[str, float] = {}
     if ledger.rule == "increments" and here:
-        combined = combine(list(ledger.claims), **ledger.errors)
+        combined = combine(list(ledger.claims), ledger.errors)
         shares = {source: float(combined.weight[s, at]) for s, source in enumerate(combined.sources)}
     rows = []
     for name, claim in claims.items():

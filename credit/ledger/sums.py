@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from credit.ledger.account import Ledger
+from credit.ledger.composition import Balance, partitioned
+from credit.ledger.rules import Composed
 from estimators.base import Credit
-from estimators.composition.exact import exact_partition
+from estimators.composition.votes import Errors
 from graphs.errors import CreditError, expect
 
 __all__ = ["weighted_sum"]
@@ -21,11 +24,20 @@ def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) ->
 
     Its columns are the reward channels; its claims are theirs, scaled, with the channel before their source. A trace
     has an entry where every channel of non-zero weight has a reward. Standard errors add as if channels' errors were
-    independent.
+    independent. `explained` is NaN: a sum of channels says nothing about it.
+
+    Args:
+      ledgers: of one batch, by the names of their channels.
+      weights: one finite number for each of them.
 
     Raises:
-      CreditError: no ledgers, ledgers of different batches, a weight missing or too many, entries outside the range of
-        exact arithmetic.
+      CreditError: no ledgers, ledgers of different batches, a weight missing, too many or not finite.
+
+    >>> import credit
+    >>> graph, reward, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
+    >>> one, two = credit.compose(graph, reward, []), credit.compose(graph, 3 * reward, [])
+    >>> print(credit.weighted_sum({"team": one, "bonus": two}, {"team": 1.0, "bonus": 0.5}).reward[:2])
+    [2.5 0. ]
     """
     expect("ledgers", ledgers, Mapping, "ledgers by the names of their channels")
     expect("weights", weights, Mapping, "numbers by the names of the channels")
@@ -36,61 +48,56 @@ def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) ->
     for name, ledger in ledgers.items():
         if ledger.graph is not graph:
             raise CreditError(f"the ledger of {name!r} is of another batch; expected one graph for all")
+        if not np.isfinite(weights[name]):
+            raise CreditError(f"the weight of {name!r} is {weights[name]}; expected a finite number")
     used = {name: ledger for name, ledger in ledgers.items() if abs(weights[name]) > 0} or dict(ledgers)
     scored = jnp.all(jnp.stack([ledger.scored for ledger in used.values()]), axis=0)
-    trace = jnp.asarray(graph.trace_ids)
 
-    def summed(field: str) -> jnp.ndarray:
+    def summed(field: str) -> jax.Array:
         parts = [weights[name] * jnp.asarray(getattr(ledger, field)) for name, ledger in ledgers.items()]
         return jnp.where(scored, sum(parts), 0).astype(first.reward.dtype)
 
-    total, start, end = summed("reward"), summed("expected"), summed("outcome")
-    claimed = scored[trace] & jnp.any(jnp.stack([ledger.claimed for ledger in ledgers.values()]), axis=0)
-    cells = jnp.stack([weights[name] * ledger.increments for name, ledger in ledgers.items()], axis=1)
-    cells = jnp.where(claimed[:, None], cells, 0).astype(total.dtype)
-    width = len(ledgers)
-    partition = exact_partition(
-        cells.reshape(-1),
-        jnp.repeat(trace, width),
-        jnp.repeat(claimed, width),
-        total,
-        trace_cells=jnp.stack([start, end], axis=1),
+    refused = {f"{name}/{source}": why for name, ledger in ledgers.items() for source, why in ledger.refused.items()}
+    return partitioned(
+        graph,
+        first.rule,
+        Balance(summed("reward"), scored, summed("expected"), summed("outcome")),
+        _composed(ledgers, used, weights, scored[jnp.asarray(graph.trace_ids)], refused),
+        scales={},
+        refused=refused,
+        errors=Errors(),
     )
-    if not bool(jnp.all(partition.exact)):
-        worst = int(jnp.argmin(partition.exact))
-        raise CreditError(f"trace {worst} has weighted entries outside the range of exact arithmetic")
-    on_grid = partition.amounts(jnp.repeat(trace, width)).reshape(graph.num_events, width)
+
+
+def _composed(
+    ledgers: Mapping[str, Ledger],
+    used: Mapping[str, Ledger],
+    weights: Mapping[str, float],
+    in_scored: jax.Array,
+    refused: dict[str, str],
+) -> Composed:
+    """The increments of each ledger as cells, times its weight."""
+    claimed = in_scored & jnp.any(jnp.stack([ledger.claimed for ledger in ledgers.values()]), axis=0)
+    cells = jnp.stack([weights[name] * ledger.increments for name, ledger in ledgers.items()], axis=1)
     variance = sum(
         (weights[name] * jnp.where(ledger.claimed, ledger.stderr, 0)) ** 2
-        for name, ledger in ledgers.items()
+        for name, ledger in used.items()
         if abs(weights[name]) > 0
     )
-    left, spread = np.asarray(partition.residual)[scored], float(np.var(np.asarray(total - start)[scored]))
-    return dataclasses.replace(
-        first,
+    stderr = jnp.sqrt(jnp.asarray(variance, cells.dtype)) * jnp.ones(claimed.shape, cells.dtype)
+    return Composed(
         channels=tuple(ledgers),
-        reward=total,
-        scored=scored,
-        expected=partition.trace_amounts[:, 0],
-        outcome=partition.trace_amounts[:, 1],
-        unexplained=partition.residual,
-        remainder=partition.remainder,
-        cells=on_grid,
-        increments=jnp.sum(on_grid, axis=1),
-        stderr=jnp.where(claimed, jnp.sqrt(jnp.asarray(variance, total.dtype)), 0),
+        cells=jnp.where(claimed[:, None], cells, 0),
+        stderr=stderr,
         claimed=claimed,
-        partition=partition,
         claims=tuple(
             _scaled(claim, name, weights[name])
             for name, ledger in used.items()
             for claim in ledger.claims
             if abs(weights[name]) > 0
         ),
-        scales={},
-        refused={f"{name}/{source}": why for name, ledger in ledgers.items() for source, why in ledger.refused.items()},
+        refused=refused,
         chi_squared={},
-        coverage=1 - float(np.var(left)) / spread if spread > 0 else float("nan"),
-        unexplained_variance=float("nan"),
     )
 
 

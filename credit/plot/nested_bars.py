@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -27,13 +28,32 @@ ALONE = 1e-6  # entries smaller than this share of the largest are what rounding
 
 @dataclasses.dataclass(frozen=True)
 class _Bar:
-    """A row of the picture: from `start` to `end` along the axis of reward."""
+    """A row of the picture: from `start` to `end` along the axis of reward; `error` is NaN or infinite if unknown."""
 
     label: str
     start: float
     end: float
     error: float
     kind: Literal["part", "agent", "event", "open", "total"]
+
+    @property
+    def noise(self) -> bool:
+        """Whether an entry is no more than two of its standard errors from 0."""
+        return (
+            self.kind in ("agent", "event")
+            and 0 < self.error < math.inf
+            and abs(self.end - self.start) <= 2 * self.error
+        )
+
+    @property
+    def amount(self) -> str:
+        """The number beside the bar, in brackets if it is noise."""
+        gain = self.end - self.start
+        text = f"{gain:z.3f}" if self.kind == "total" else f"{gain:+z.3f}"
+        if 0 < self.error < math.inf:
+            text += f" ± {self.error:.3f}"
+        text = text.replace("-", "\N{MINUS SIGN}")
+        return f"({text})" if self.noise else text
 
 
 def draw_ledger(
@@ -42,9 +62,10 @@ def draw_ledger(
     """Draw R = expected + Σ increments + outcome + unexplained of one trace, increments nested by agent and event.
 
     Read from top to bottom: each bar begins where the one above it ended, an agent's bar spans those of its events, and
-    the last bar is the reward. Blue adds, orange takes away; grey is what no action of the log accounts for, hatched
-    what no claim explains. Thin lines are ± one standard error, where the ledger states one; those of an agent take the
-    errors of its events for independent. Numbers are at the right.
+    the last bar is the reward. Blue adds, orange takes away; grey is what no action of the log accounts for. What no
+    claim explains is hatched in grey. Noise is hatched in colour, with its number in brackets: an entry no more than
+    two standard errors from 0. Thin lines are ± one standard error, where the ledger states one; those of an agent take
+    the errors of its events for independent. Numbers are at the right.
 
     Agents stand in the order of the spawn forest. Where events do not fit, agents are drawn without them; where agents
     do not fit, those of the largest entries are drawn and the others are one bar.
@@ -105,9 +126,9 @@ def _bars(traces: Traces, ledger: Ledger, index: int, most: int) -> list[_Bar]:
     at = expected
     ids = traces.events["event"]
     for agent in kept:
-        mine = members[agent]
-        bars.append(_Bar(name[agent].strip(), at, at + sums[agent], _together(error[mine]), "agent"))
-        for row in mine if with_events else ():
+        own = members[agent]
+        bars.append(_Bar(name[agent].strip(), at, at + sums[agent], _together(error[own]), "agent"))
+        for row in own if with_events else ():
             kind = EventType(int(graph.event_type[row])).name.lower().replace("_", " ")
             label = f"{kind} {printable(ids[int(row)].as_py(), 18)}"
             bars.append(_Bar(label, at, at + amount[row], float(error[row]), "event"))
@@ -133,32 +154,24 @@ def _together(errors: np.ndarray) -> float:
     return float(np.sqrt(np.sum(np.where(np.isfinite(errors), errors, np.inf) ** 2)))
 
 
+_HEIGHT = {"part": 0.62, "agent": 0.74, "event": 0.42, "open": 0.62, "total": 0.62}
+
+
 def _draw(axes: Axes, bars: list[_Bar]) -> None:
-    height = {"part": 0.62, "agent": 0.74, "event": 0.42, "open": 0.62, "total": 0.62}
     last = len(bars) - 1
     for y, bar in enumerate(bars):
-        gain = bar.end - bar.start
-        colour = {"part": "0.72", "open": "white", "total": INK}.get(bar.kind, BLUE if gain >= 0 else ORANGE)
         light = bar.kind == "agent" and y < last and bars[y + 1].kind == "event"
-        open_ = bar.kind == "open"
-        axes.barh(
-            y, gain, height[bar.kind], left=bar.start, color=colour, alpha=0.3 if light else 1.0, linewidth=0.8,
-            edgecolor="0.45" if open_ else "none", hatch="////" if open_ else None,
-        )  # fmt: skip
+        _draw_bar(axes, y, bar, light)
         if np.isfinite(bar.error) and bar.error > 0 and not light:
             axes.plot([bar.end - bar.error, bar.end + bar.error], [y, y], color=INK, linewidth=1, zorder=4)
         if bar.kind != "total":  # where the next bar of the same level begins
             below = next((j for j in range(y + 1, last) if bar.kind != "agent" or bars[j].kind != "event"), last)
             axes.plot([bar.end, bar.end], [y, below - 0.3], color="0.75", linewidth=0.6, zorder=1)
-        amount = f"{gain:+z.3f}" if bar.kind != "total" else f"{gain:z.3f}"
-        if np.isfinite(bar.error) and bar.error > 0:
-            amount += f" ± {bar.error:.3f}"
-        amount = amount.replace("-", "\N{MINUS SIGN}")
         size, ink = (7, "0.4") if bar.kind == "event" else (8, "0.1")
         weight = "bold" if bar.kind == "total" else "normal"
         place = axes.get_yaxis_transform()
         axes.text(
-            1.015, y, amount, transform=place, va="center", ha="left", fontweight=weight, fontsize=size, color=ink
+            1.015, y, bar.amount, transform=place, va="center", ha="left", fontweight=weight, fontsize=size, color=ink
         )
     axes.axvline(0, color="0.35", linewidth=0.8, zorder=0)
     axes.set_yticks(range(len(bars)), [bar.label for bar in bars], parse_math=False, usetex=False)
@@ -170,3 +183,17 @@ def _draw(axes: Axes, bars: list[_Bar]) -> None:
     axes.set_ylim(last + 0.6, -0.6)
     axes.use_sticky_edges = False  # bars that begin at the far end would touch the frame
     axes.margins(x=0.03)
+
+
+def _draw_bar(axes: Axes, y: int, bar: _Bar, light: bool) -> None:
+    gain = bar.end - bar.start
+    colour = {"part": "0.72", "open": "white", "total": INK}.get(bar.kind, BLUE if gain >= 0 else ORANGE)
+    edge, hatch = "none", None
+    if bar.kind == "open":
+        edge, hatch = "0.45", "////"
+    elif bar.noise and not light:
+        colour, edge, hatch = "white", colour, "////"
+    axes.barh(
+        y, gain, _HEIGHT[bar.kind], left=bar.start, color=colour, alpha=0.3 if light else 1.0, linewidth=0.8,
+        edgecolor=edge, hatch=hatch,
+    )  # fmt: skip

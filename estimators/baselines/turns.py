@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
+from estimators.base import Credit, Reason, Recursion, StateValues, check_event_array, check_reward, finish
+from estimators.baselines.turn_values import turn_values
 from estimators.clusters import clusters_of
 from estimators.options import checked_options
 from estimators.sequence.chains import Chains, chains
@@ -120,7 +121,8 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
 
     Returns:
       `Credit` at level "turn", estimand "return". A group of one is refused. `stderr` is that of b_ik, from the spread
-      of the others' numbers, stopped traces included; infinite where there are fewer than two.
+      of the others' numbers, stopped traces included; infinite where there are fewer than two. b_ik is no value of a
+      state; `recursion.values` has those that increments are made of (`estimators.baselines.turn_values`).
 
     Reference: none; the leave-one-out baseline of Kool et al. 2019, at each turn.
     """
@@ -149,7 +151,7 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     others = jnp.where(others > rounding, others, 0)
     error = safe_sqrt(safe_divide(others, (t.rivals - 1) * (t.rivals - 2)))
     stderr = jnp.where(t.rivals > 2, error, jnp.inf)
-    return _finish(graph, t, to_go, baseline, stderr, source="turn_baseline")
+    return _finish(graph, t, to_go, baseline, stderr, source="turn_baseline", values=_values(graph, t, to_go))
 
 
 @checked_options
@@ -228,6 +230,7 @@ def _finish(
     *,
     source: str,
     score: bool = False,
+    values: StateValues | None = None,
 ) -> Credit:
     """From first actions to all actions of their turns."""
     alone = jnp.where(t.shared_mask, Reason.SHARED_PREFIX, Reason.SINGLETON)
@@ -244,5 +247,17 @@ def _finish(
         source=source,
         centred=False,
         own_outcome=True,
-        recursion=None if score else Recursion(1.0, 1.0),
+        recursion=None if score else Recursion(1.0, 1.0, values=values),
     )
+
+
+def _values(graph: EventGraph, t: Turns, to_go: jax.Array) -> StateValues:
+    """What each turn was worth before it was played, at every event."""
+    trace = jnp.asarray(graph.trace_ids)
+    group = jnp.asarray(graph.group_ids)[trace]
+    starts = t.leads & (segment_first(trace, graph.num_traces, t.leads)[trace] == jnp.arange(graph.num_events))
+    sample = t.cluster  # a trace has one turn of a number, and is a sample if it has no replays
+    if sample is None:
+        sample = jnp.arange(graph.num_events, dtype=jnp.int32)
+    found = turn_values(to_go, t.leads, t.key, sample, to_go, group, starts)
+    return StateValues(*(each[t.lead_of] for each in found))

@@ -39,7 +39,7 @@ class Partition(NamedTuple):
       exponent: int32 [T]; a unit of trace t is worth 2**exponent[t].
       remainder: float [T], at most half a unit: what the grid cannot hold of the total.
       exact: bool [T]: True where all of the above holds. False for totals or cells that are not finite, and for
-        magnitudes outside the range of normal floats.
+        magnitudes outside the range of normal floats: below 2e-31 in float32, where hardware may flush to 0.
     """
 
     units: jax.Array
@@ -92,7 +92,7 @@ def exact_partition(
     wide = jnp.zeros((num, 0), total.dtype) if trace_cells is None else jnp.asarray(trace_cells)
     cells = jnp.where(where, cells, jnp.zeros_like(cells))
     # Both sums in one scatter: on CPU a sum waits for the one before it, and the second comes nearly free.
-    both = segment_sum(jnp.stack([cells, jnp.abs(cells)], axis=1), trace_ids, num)
+    both = segment_sum(jnp.stack([cells, _size(cells)], axis=1), trace_ids, num)
     size = both[:, 1]
     finite = jnp.isfinite(total) & jnp.all(jnp.isfinite(wide), axis=1) & jnp.isfinite(size)
     safe = jnp.where(finite, total, jnp.zeros_like(total))
@@ -100,7 +100,7 @@ def exact_partition(
     cells = jnp.where(jnp.isfinite(cells), cells, jnp.zeros_like(cells))
 
     left = safe - jnp.where(finite, both[:, 0], 0) - jnp.sum(wide, axis=1)
-    magnitude = jnp.where(finite, size + jnp.sum(jnp.abs(wide), axis=1) + jnp.abs(left), 0)
+    magnitude = jnp.where(finite, size + jnp.sum(_size(wide), axis=1) + jnp.abs(left), 0)
     magnitude = jnp.maximum(magnitude, jnp.abs(safe))
     coarse = _ceil_log2(magnitude) - bits
     integer = jnp.int64 if cells.dtype == jnp.float64 else jnp.int32
@@ -121,6 +121,7 @@ def exact_partition(
     grid = _searched(usual, unsettled, cells, wide, trace_ids, where, safe, members)
     exponent = jnp.where(finite, grid.exponent, 0)
     normal = ((exponent >= info.minexp) | (magnitude <= 0)) & jnp.isfinite(magnitude)
+    normal = normal & ~_subnormal(total)  # which counts as 0 above where the backend flushes it
     return Partition(
         units=grid.units,
         trace_units=grid.rows,
@@ -129,6 +130,18 @@ def exact_partition(
         remainder=jnp.where(finite, safe - _scale(jnp.rint(_scale(safe, -exponent)), exponent), total),
         exact=grid.fits & normal,
     )
+
+
+def _subnormal(x: jax.Array) -> jax.Array:
+    """Where a float is neither 0 nor a normal number, from its bits."""
+    info, integer = jnp.finfo(x.dtype), jnp.uint64 if x.dtype == jnp.float64 else jnp.uint32
+    magnitude = jax.lax.bitcast_convert_type(x, integer) << integer(1)
+    return (magnitude > 0) & (magnitude < integer(1) << integer(info.nmant + 1))
+
+
+def _size(x: jax.Array) -> jax.Array:
+    """|x|, and the smallest normal float for subnormal numbers, which a backend may flush to 0."""
+    return jnp.where(_subnormal(x), jnp.finfo(x.dtype).tiny, jnp.abs(x))
 
 
 class _Grid(NamedTuple):

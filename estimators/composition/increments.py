@@ -16,7 +16,7 @@ other estimand is converted exactly or refused by name:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, finish
-from estimators.composition.votes import votes
+from estimators.composition.votes import NO_ERRORS, Errors, votes
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
@@ -96,25 +96,39 @@ def _lambda(credit: Credit) -> Array | float:
 
 @jax.jit
 def _from_return(graph: EventGraph, credit: Credit, lambda_: float | Array) -> Credit:
-    """δ_t = A_t − λ A_{t+1}; invalid where the next action's A is."""
+    """δ_t = A_t − λ A_{t+1}; invalid where the next action's A is.
+
+    Where the return states the values that it rests on, these take the place of its baseline, and the error of δ_t is
+    sqrt(s_t² + s_{t+1}²), at the last action sqrt(s_t² + spread_t²), since the outcome is one draw. Values of one group
+    share their samples, which makes their difference more certain than that.
+    """
     actions = chains(graph, jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask))
-    amount = jnp.asarray(credit.credit) - jnp.asarray(credit.baseline)
+    amount, valid = jnp.asarray(credit.credit) - jnp.asarray(credit.baseline), credit.valid
+    stderr = jnp.full_like(amount, jnp.inf)
+    values = None if credit.recursion is None else credit.recursion.values
+    if values is not None:
+        known = jnp.isfinite(values.value)
+        valid = valid & known
+        amount = jnp.where(valid, credit.credit - jnp.where(known, values.value, 0), 0)
+        own = jnp.where(known, values.stderr, 0) ** 2
+        after = jnp.where(actions.last, jnp.where(known, values.spread, 0) ** 2, actions.following(own))
+        stderr = safe_sqrt(own + after)
     following = actions.following(amount)
-    broken = actions.following(~credit.valid)
+    broken = actions.following(~valid)
     return _increment(
         graph,
         credit,
         amount - lambda_ * following,
-        jnp.full_like(amount, jnp.inf),
-        jnp.where(credit.valid & broken, Reason.NO_EVIDENCE, credit.reason),
+        stderr,
+        jnp.where(credit.valid & (~valid | broken), Reason.NO_EVIDENCE, credit.reason),
     )
 
 
 @jax.jit
 def _from_effect(graph: EventGraph, credit: Credit, propensity: Array) -> Credit:
     """(1 − π) (Q(a) − Q(others)) = Q(a) − V, on the deciding event."""
-    pi, there = check_event_array(graph, "propensity", propensity)
-    overlap = there & (pi > 0) & (pi < 1)
+    pi, given = check_event_array(graph, "propensity", propensity)
+    overlap = given & (pi > 0) & (pi < 1)
     amount = (1 - pi) * (jnp.asarray(credit.credit) - jnp.asarray(credit.baseline))
     reason = jnp.where(credit.valid & ~overlap, Reason.NO_OVERLAP, credit.reason)
     return _increment(graph, credit, amount, (1 - pi) * credit.stderr, reason)
@@ -143,7 +157,7 @@ class Combined(NamedTuple):
       amount: float [E], the average claim; 0 where nobody claims.
       parts: float [S, E], what each source brought to it: weight times claim.
       stderr: float [E]; infinite where no source states an error.
-      there: bool [E], events with at least one valid claim.
+      claim_mask: bool [E], events with at least one valid claim.
       weight: float [S, E], the weight of each source in the average; sums to 1 over the sources that claim.
       chi_squared: float [S, S], mean of (c_s − c_t)² / (s_s² + s_t²) over events that both claim with stated errors: 1
         where errors are honest and independent, above 2 where they are too small or the claims mean different things,
@@ -154,20 +168,14 @@ class Combined(NamedTuple):
     amount: jax.Array
     parts: jax.Array
     stderr: jax.Array
-    there: jax.Array
+    claim_mask: jax.Array
     weight: jax.Array
     chi_squared: jax.Array
     sources: tuple[str, ...]
 
 
-def combine(
-    claims: Sequence[Credit],
-    *,
-    exact: Collection[str] = (),
-    replays: Mapping[str, Array] | None = None,
-    span: float = 1.0,
-) -> Combined:
-    """Average the claims on each event, one vote a source; never add them.
+def combine(claims: Sequence[Credit], errors: Errors = NO_ERRORS) -> Combined:
+    """Average the claims on each event, one vote a source; never add them. The first step of rule "increments".
 
     Two claims of one event's increment estimate the same number: adding them would pay it twice. Claims of one source
     share their errors, so they are averaged first and count once. Sources are weighted by 1/stderr² on events where all
@@ -176,44 +184,53 @@ def combine(
     from held-out traces.
 
     Args:
-      claims: increments of events.
-      exact, replays, span: what errors of 0 mean; see `estimators.composition.votes.votes`. Without either they are
-      unknown errors.
+      claims: increments of events, one or more.
+      errors: what errors of 0 mean; without it they are unknown errors.
 
     Raises:
       NotComposableError: a claim is no increment; see `as_increment`.
+
+    >>> import credit, numpy as np
+    >>> graph, _, rows = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
+    >>> def said(source, amount, stderr):
+    ...     flat = np.full(graph.num_events, amount, np.float32)
+    ...     return credit.claim(graph, flat, estimand="increment", source=source, stderr=stderr)
+    >>> print(rows.gather(combine([said("a", 1.0, 0.1), said("b", 0.0, 0.2)]).amount))
+    [0.8 0.8]
     """
     for claim in claims:
         if claim.estimand != "increment":
             raise NotComposableError(claim.source, claim.estimand, "convert it with `as_increment` first")
-    found = votes(claims, exact=exact, replays=replays, span=span, zeros=True)
-    parts, stderr, any_claim, weight, chi_squared = _average(found.amount, found.variance, found.there)
-    return Combined(jnp.sum(parts, axis=0), parts, stderr, any_claim, weight, chi_squared, found.sources)
+    by_source = votes(claims, errors, zeros=True)
+    parts, stderr, claim_mask, weight, chi_squared = _average(
+        by_source.amount, by_source.variance, by_source.claim_mask
+    )
+    return Combined(jnp.sum(parts, axis=0), parts, stderr, claim_mask, weight, chi_squared, by_source.sources)
 
 
 @jax.jit
 def _average(
-    amount: jax.Array, variance: jax.Array, there: jax.Array
+    amount: jax.Array, variance: jax.Array, claim_mask: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
-    stated = there & jnp.isfinite(variance)
+    stated = claim_mask & jnp.isfinite(variance)
     exact = stated & (variance <= 0)
     settled = jnp.any(exact, axis=0)[None]
-    all_stated = jnp.all(stated | ~there, axis=0)[None]
+    all_stated = jnp.all(stated | ~claim_mask, axis=0)[None]
     precision = jnp.where(stated & ~exact, 1 / jnp.where(stated & ~exact, variance, 1), 0)
-    equal = jnp.where(there, 1, 0).astype(variance.dtype)
+    equal = jnp.where(claim_mask, 1, 0).astype(variance.dtype)
     weight = jnp.where(settled, jnp.where(exact, equal, 0), jnp.where(all_stated, precision, equal))
     weight = safe_divide(weight, jnp.sum(weight, axis=0)[None])
-    parts = weight * jnp.where(there, amount, 0)
+    parts = weight * jnp.where(claim_mask, amount, 0)
     spread = safe_sqrt(jnp.sum(weight**2 * jnp.where(stated, variance, 0), axis=0))
-    any_claim = jnp.any(there, axis=0)
+    any_claim = jnp.any(claim_mask, axis=0)
     known = (settled | all_stated)[0]
     stderr = jnp.where(any_claim & known, spread, jnp.where(any_claim, jnp.inf, 0))
-    return parts, stderr, any_claim, weight, agreement(amount, variance, there)
+    return parts, stderr, any_claim, weight, agreement(amount, variance, claim_mask)
 
 
-def agreement(amount: jax.Array, variance: jax.Array, there: jax.Array) -> jax.Array:
+def agreement(amount: jax.Array, variance: jax.Array, claim_mask: jax.Array) -> jax.Array:
     """χ² of each pair of sources, [S, S]: mean of (c_s − c_t)² / (s_s² + s_t²) where both claim; NaN where none."""
-    stated = there & jnp.isfinite(variance)
+    stated = claim_mask & jnp.isfinite(variance)
     rows = []
     for s in range(amount.shape[0]):  # a pair at a time: [S, S, E] would be the largest array of the ledger
         for t in range(amount.shape[0]):

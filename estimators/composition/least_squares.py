@@ -167,13 +167,13 @@ def reconcile(
 def _claimed(claims: Claims, columns: tuple[int, ...], width: int) -> tuple[Columns, jax.Array]:
     """The sources of one level as one claim: its mean by channel, its variance [N], infinite where there is none."""
     amount, variance = jnp.asarray(claims.amount), jnp.asarray(claims.variance)
-    there, exact = jnp.isfinite(variance), variance <= 0
+    claim_mask, exact = jnp.isfinite(variance), variance <= 0
     exactly = jnp.any(exact, axis=0)
-    weight = jnp.where(there, 1 / jnp.where(exact, 1, variance), 0)
+    weight = jnp.where(claim_mask, 1 / jnp.where(exact, 1, variance), 0)
     weight = jnp.where(exactly[None], jnp.where(exact, 1, 0).astype(variance.dtype), weight)
     whole = jnp.sum(weight, axis=0)
     some = whole > 0
-    parts = jnp.where(there, amount, 0) * weight / jnp.where(some, whole, 1)[None]
+    parts = jnp.where(claim_mask, amount, 0) * weight / jnp.where(some, whole, 1)[None]
     spread = jnp.where(some, 1 / jnp.where(some, whole, 1), jnp.inf)
     of = [[parts[s] for s, c in enumerate(columns) if c == column] for column in range(width)]
     return tuple(_total(tuple(each), whole) if each else None for each in of), jnp.where(exactly, 0, spread)

@@ -16,7 +16,15 @@ from graphs.errors import CreditError
 from graphs.event_graph import EventGraph
 from graphs.levels import level_ids
 
-__all__ = ["COARSE_TO_FINE", "NestingError", "parents", "prior_variance", "subtree_levels", "unit_of_event"]
+__all__ = [
+    "COARSE_TO_FINE",
+    "NestingError",
+    "level_size",
+    "parents",
+    "prior_variance",
+    "subtree_levels",
+    "unit_of_event",
+]
 
 COARSE_TO_FINE = ("trace", "role", "subtree", "agent", "turn", "event")
 """Levels that a claim can be about; "subtree" is an agent and everything it spawned, directly or not."""
@@ -41,6 +49,17 @@ def unit_of_event(graph: EventGraph, level: str) -> np.ndarray:
     return np.asarray(level_ids(graph, "agent" if level == "subtree" else level))  # type: ignore[arg-type]
 
 
+def level_size(graph: EventGraph, level: str) -> int:
+    """How many units a level has room for: ids of its units are below that."""
+    sizes = {
+        "trace": graph.num_traces,
+        "role": graph.num_agents,
+        "subtree": graph.num_agents,
+        "agent": graph.num_agents,
+    }
+    return sizes.get(level, graph.num_events)
+
+
 def parents(
     graph: EventGraph, names: Sequence[str], ids: Sequence[np.ndarray], sizes: Sequence[int]
 ) -> list[np.ndarray]:
@@ -53,7 +72,7 @@ def parents(
       NestingError: a unit lies in two; it names the pair.
     """
     real = np.flatnonzero(np.asarray(graph.event_mask))
-    found = []
+    above = []
     for i in range(len(ids) - 1):
         fine, coarse = ids[i][real], ids[i + 1][real]
         parent = np.zeros(sizes[i], np.int32)
@@ -63,8 +82,8 @@ def parents(
             unit = int(fine[astray[0]])
             both = sorted({int(u) for u in coarse[fine == unit]})
             raise NestingError(names[i], names[i + 1], f"{names[i]} {unit} has events in {names[i + 1]}s {both[:3]}")
-        found.append(parent)
-    return found
+        above.append(parent)
+    return above
 
 
 def subtree_levels(graph: EventGraph) -> tuple[np.ndarray, list[np.ndarray]]:

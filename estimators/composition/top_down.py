@@ -29,18 +29,18 @@ class Weights(NamedTuple):
 
     Attributes:
       weight: float [N]; not negative, unless they are shares.
-      there: bool [N], the units among which to divide.
+      unit_mask: bool [N], the units among which to divide.
       parent: int [N], the unit of the level above, or the trace.
     """
 
     weight: Array
-    there: Array
+    unit_mask: Array
     parent: Array
 
 
 @functools.partial(jax.jit, static_argnames=("additive",))
 def split_down(levels: tuple[Weights, ...], total: Array, additive: tuple[bool, ...]) -> jax.Array:
-    """What each unit of the last level gets of the totals, float [N]; units that are not there get exactly 0.
+    """What each unit of the last level gets of the totals, float [N]; units outside `unit_mask` get exactly 0.
 
     Args:
       levels: coarsest first; the parents of the first are traces.
@@ -49,16 +49,16 @@ def split_down(levels: tuple[Weights, ...], total: Array, additive: tuple[bool, 
         taken as they are, so that what they leave of the total stays with nobody.
     """
     amount, first = jnp.asarray(total), True
-    for (weight, there, parent), shares in zip(levels, additive, strict=True):
+    for (weight, unit_mask, parent), shares in zip(levels, additive, strict=True):
         num = amount.shape[0]
-        weight = jnp.where(there, jnp.asarray(weight, amount.dtype), 0)
+        weight = jnp.where(unit_mask, jnp.asarray(weight, amount.dtype), 0)
         whole = segment_sum(weight, parent, num)
         if shares and first:
             amount = weight
         elif shares:
-            count = segment_count(parent, num, jnp.asarray(there), amount.dtype)
+            count = segment_count(parent, num, jnp.asarray(unit_mask), amount.dtype)
             amount = weight + safe_divide(amount - whole, count)[parent]
         else:
             amount = weight * safe_divide(amount, whole)[parent]
-        amount, first = jnp.where(there, amount, 0), False
+        amount, first = jnp.where(unit_mask, amount, 0), False
     return amount

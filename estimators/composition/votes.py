@@ -10,8 +10,9 @@ that happens two times in three. It is raised to what a uniform prior leaves aft
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -25,9 +26,29 @@ from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide
 from graphs.text import counted
 
-__all__ = ["StatedZeroError", "Votes", "claim", "floor_variance", "votes"]
+__all__ = ["NO_ERRORS", "Errors", "StatedZeroError", "Votes", "claim", "floor_variance", "votes"]
 
 ESTIMANDS = ("increment", "return", "total", "effect", "share", "score", "scale")
+
+
+@dataclasses.dataclass(frozen=True)
+class Errors:
+    """What standard errors of 0 mean. Without any of these they are unknown errors, or refused (rule "reconcile").
+
+    Attributes:
+      exact: sources whose errors of 0 are constraints.
+      replays: for a source, int [E], the number of replays behind an error that was estimated. An error of 0 from n
+        replays is raised to span² (n + 1) / ((n + 2)² (n + 3)): that many agreeing replays leave it open.
+      span: largest minus smallest outcome that a replay can have, in units of reward.
+    """
+
+    exact: tuple[str, ...] = ()
+    replays: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+    span: float = 1.0
+
+
+NO_ERRORS = Errors()
+"""Nothing is known about errors of 0."""
 
 
 class StatedZeroError(CreditError):
@@ -46,15 +67,15 @@ class Votes(NamedTuple):
 
     Attributes:
       sources: S names.
-      amount: float, 0 where not `there`.
+      amount: float, 0 outside `claim_mask`.
       variance: float; infinite where the source states no error, 0 only where it is declared exact.
-      there: bool, where the source claims.
+      claim_mask: bool, where the source claims.
     """
 
     sources: tuple[str, ...]
     amount: jax.Array
     variance: jax.Array
-    there: jax.Array
+    claim_mask: jax.Array
 
 
 def claim(
@@ -122,43 +143,35 @@ def floor_variance(successes: Array, replays: Array) -> jax.Array:
     return (k + 1) * (n - k + 1) / ((n + 2) ** 2 * (n + 3))
 
 
-def votes(
-    claims: Sequence[Credit],
-    *,
-    exact: Collection[str] = (),
-    replays: Mapping[str, Array] | None = None,
-    span: float = 1.0,
-    zeros: bool = False,
-) -> Votes:
+def votes(claims: Sequence[Credit], errors: Errors = NO_ERRORS, *, zeros: bool = False) -> Votes:
     """The claims of each source as one vote on each event; at least one claim, all of one level.
 
     Args:
-      exact: sources whose errors of 0 are constraints.
-      replays: for a source, int [E]: how many replays an estimated error rests on; an error of 0 becomes the floor.
-      span: largest minus smallest outcome that a replay can have.
-      zeros: accept errors of 0 that are neither, as unknown errors.
+      errors: what errors of 0 mean.
+      zeros: accept errors of 0 that `errors` does not name, as unknown errors.
 
     Raises:
       StatedZeroError: errors of 0 that are neither declared exact nor have a number of replays, unless `zeros`.
     """
     sources = tuple(dict.fromkeys(claim.source for claim in claims))
-    replays = {} if replays is None else replays
-    made = []
-    for source in sources:
-        mine = [claim for claim in claims if claim.source == source]
-        floor = jnp.zeros(())
-        if source in replays:
-            n = jnp.asarray(replays[source])
-            floor = jnp.where(n > 0, span**2 * floor_variance(n, n), 0)
-        elif source not in exact and not zeros:
-            for each in mine:
-                nothing = int(np.sum(np.asarray(each.valid) & (np.asarray(each.stderr) <= 0)))
-                if nothing:
-                    raise StatedZeroError(source, nothing)
-        parts = [(jnp.asarray(c.credit - c.baseline), jnp.asarray(c.stderr), c.valid) for c in mine]
-        made.append(_one_vote(parts, floor, source in exact))
-    amount, variance, there = (jnp.stack(part) for part in zip(*made, strict=True))
-    return Votes(sources, amount, variance, there)
+    each = [_vote_of([claim for claim in claims if claim.source == source], errors, zeros) for source in sources]
+    amount, variance, claim_mask = (jnp.stack(part) for part in zip(*each, strict=True))
+    return Votes(sources, amount, variance, claim_mask)
+
+
+def _vote_of(claims: list[Credit], errors: Errors, zeros: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The vote of one source."""
+    source, floor = claims[0].source, jnp.zeros(())
+    if source in errors.replays:
+        n = jnp.asarray(errors.replays[source])
+        floor = jnp.where(n > 0, errors.span**2 * floor_variance(n, n), 0)
+    elif source not in errors.exact and not zeros:
+        for claim in claims:
+            nothing = int(np.sum(np.asarray(claim.valid) & (np.asarray(claim.stderr) <= 0)))
+            if nothing:
+                raise StatedZeroError(source, nothing)
+    parts = [(jnp.asarray(c.credit - c.baseline), jnp.asarray(c.stderr), c.valid) for c in claims]
+    return _one_vote(parts, floor, source in errors.exact)
 
 
 @functools.partial(jax.jit, static_argnames=("exact",))

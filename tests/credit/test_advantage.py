@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.ledger import Ledger, Signal
+from credit.ledger import Errors, Ledger, Reconcile, Shares, Signal
 from graphs.event_graph import KINDS
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Micro
@@ -139,7 +139,7 @@ def test_what_cannot_be_a_control_variate_is_left_out_by_name(worlds: dict[str, 
     world = worlds["spawn-and"]
     off = world.claim(np.ones(world.n), source="critic", centred=False)
     coarse = world.claim(np.ones(world.n), source="agents", unit="trace", stderr=1.0)
-    signal = world.compose([off, coarse], rule="reconcile").advantage("control")
+    signal = world.compose([off, coarse], rule=Reconcile()).advantage("control")
     assert signal.used == () and set(signal.refused) == {"critic", "agents"}
     assert "not centred" in signal.refused["critic"] and "sums over traces" in signal.refused["agents"]
     rloo = credit.rloo(world.graph, world.reward)
@@ -174,14 +174,12 @@ def test_an_exact_removal_claim_under_the_whole_total_teaches_one_decision_only(
     world = decisions(2)
     second = world.position == 1
     removal = np.where(second, world.world.total[world.trace], np.nan)
-    honest = world.compose([world.claim(removal, estimand="effect", source="removal")], rule="reconcile", tau=0)
+    honest = world.compose([world.claim(removal, estimand="effect", source="removal")], rule=Reconcile(tau=0))
     assert "propensity" in honest.refused["removal"]
     zero = np.zeros(world.graph.num_traces)
     lying = world.compose(
         [world.claim(removal, source="removal", centred=False, stderr=0.0)],
-        rule="reconcile",
-        tau=0,
-        exact=["removal"],
+        rule=Reconcile(tau=0, errors=Errors(exact=("removal",))),
         expected=zero,
     )
     signal = lying.advantage("entry")
@@ -198,14 +196,15 @@ def test_an_even_residual_beside_an_exact_claim_halves_the_other_gradient() -> N
     first = world.position == 0
     claim = world.claim(np.where(first, world.world.increments[tuple(world.path.T)], np.nan), stderr=0.0)
     start = np.full(world.graph.num_traces, 0.25)
-    options = {"rule": "reconcile", "exact": ["made up"], "expected": start}
-    spread = world.compose([claim], tau=0, scale=1.0, **options)
+    errors = Errors(exact=("made up",))
+    spread = world.compose([claim], rule=Reconcile(tau=0, scale=1.0, errors=errors), expected=start)
     signal = spread.advantage("entry")
     np.testing.assert_allclose(by_decision(world, signal.credit.advantage), [0.125, 0.0625, 0], atol=1e-12)
     assert signal.unbiased is False
     control = spread.advantage("control", baseline=start, beta=1.0)
     np.testing.assert_allclose(by_decision(world, control.credit.advantage), [0.125, 0.125, 0], atol=1e-12)
-    assert not np.asarray(world.compose([claim], **options).increments)[: world.n][~first].any()  # without a scale: 0
+    alone = np.asarray(world.compose([claim], rule=Reconcile(errors=errors), expected=start).increments)
+    assert not alone[: world.n][~first].any()  # without a scale: 0
 
 
 def test_three_removal_claims_under_the_whole_total_turn_a_gradient_round() -> None:
@@ -216,7 +215,7 @@ def test_three_removal_claims_under_the_whole_total_turn_a_gradient_round() -> N
     stderr[: world.n] = np.array([1.0, 0.1, 0.1])[world.position]
     zero = np.zeros(world.graph.num_traces)
     lying = world.compose(
-        [world.claim(removal, source="removal", stderr=stderr, centred=False)], rule="reconcile", tau=0, expected=zero
+        [world.claim(removal, source="removal", stderr=stderr, centred=False)], rule=Reconcile(tau=0), expected=zero
     )
     won = np.flatnonzero(world.world.total[world.trace] > 0)
     np.testing.assert_allclose(np.asarray(lying.increments)[won], [-0.961, 0.980, 0.980], atol=5e-4)
@@ -247,7 +246,7 @@ def test_a_scale_is_applied_last_and_said_to_bias(worlds: dict[str, Enumerated])
 
 def test_even_is_the_baseline_subtracted_reward_and_nothing_else_may_claim_it(worlds: dict[str, Enumerated]) -> None:
     world = worlds["hire-additive"]
-    signal = world.compose([], rule="shares").advantage("even")
+    signal = world.compose([], rule=Shares()).advantage("even")
     wanted = credit.rloo(world.graph, world.reward).advantage
     np.testing.assert_allclose(signal.credit.advantage, wanted, atol=1e-12)
     with pytest.raises(credit.CreditError, match="even split"):

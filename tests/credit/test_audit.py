@@ -274,7 +274,7 @@ def test_what_compose_says_names_who_is_refused_and_claims_nothing_for_a_split(t
     split = run("compose", path, "-m", "gae,rloo", "--rule", "shares", "-o", out)
     assert split.exit_code == 0, split.output
     assert "refused: 'gae': its estimand is 'return'; rule 'shares' divides by shares" in split.stderr
-    assert "explained: not asked" in split.stderr and "1.000" not in split.stderr
+    assert "explained: not measured" in split.stderr and "1.000" not in split.stderr
 
 
 def test_explain_prints_the_receipt(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import json
 from fractions import Fraction
 
 import jax
@@ -113,8 +115,6 @@ def test_what_is_no_increment_is_refused_by_name(world) -> None:
     ledger = compose(traces.graph, traces.reward, [removal, normalised, claim(traces.graph, truth)])
     assert set(ledger.refused) == {"removal", "dr_mas"}
     assert "propensity" in ledger.refused["removal"]
-    with pytest.raises(credit.CreditError, match="'spread'; expected one of 'increments'"):
-        compose(traces.graph, traces.reward, [], rule="spread")
 
 
 def test_a_trace_without_reward_has_empty_entries_and_infinities_are_refused(world) -> None:
@@ -124,5 +124,73 @@ def test_a_trace_without_reward_has_empty_entries_and_infinities_are_refused(wor
     ledger = compose(traces.graph, reward, [claim(traces.graph, truth)])
     assert not any(entries(ledger, traces.graph, 0))
     broken = dataclasses.replace(claim(traces.graph, truth), credit=np.where(truth != 0, np.float32(3e38), 0))
-    with pytest.raises(credit.CreditError, match="outside the range"):
-        compose(traces.graph, traces.reward, [broken])
+    beyond = compose(traces.graph, traces.reward, [broken])
+    assert not np.asarray(beyond.scored).any() and len(beyond.refused_traces) == traces.sizes.traces
+    assert "outside the range" in beyond.refused_traces[0] and "left out" in beyond.warnings[-1]
+
+
+def test_one_trace_outside_the_range_is_left_out_and_no_other(world) -> None:
+    traces, truth, _ = world
+    trace = np.asarray(traces.graph.trace_ids)
+    plain = compose(traces.graph, traces.reward, [claim(traces.graph, truth)])
+    wrong = truth.copy()
+    wrong[np.flatnonzero((trace == 3) & (truth != 0))[0]] = 3e38
+    wrong[np.flatnonzero((trace == 3) & (truth != 0))[1]] = 3e38
+    ledger = compose(traces.graph, traces.reward, [claim(traces.graph, wrong)])
+    assert list(ledger.refused_traces) == [3] and not any(entries(ledger, traces.graph, 3))
+    assert not ledger.scored[3] and np.isnan(ledger.reward_or_nan[3])
+    kept = np.asarray(traces.graph.event_mask) & (trace != 3)
+    np.testing.assert_array_equal(np.asarray(ledger.increments)[kept], np.asarray(plain.increments)[kept])
+
+
+def test_rewards_that_hardware_flushes_to_zero_are_refused() -> None:
+    """They gave entries that sum to 0 with `exact` True."""
+    graph, reward, _ = credit.from_columns(group=[0, 0, 0], trace=[0, 1, 2], reward=[1.0, 0.0, 0.5])
+    reward[0] = 1e-40
+    ledger = compose(graph, reward, [])
+    assert list(ledger.refused_traces) == [0] and "1e-40" in ledger.refused_traces[0].replace(
+        "9.99994610111476e-41", "1e-40"
+    )
+
+
+def test_coverage_does_not_overflow(world) -> None:
+    traces, truth, _ = world
+    size = np.float32(1e25)
+    one = compose(traces.graph, traces.reward, [claim(traces.graph, truth)])
+    large = compose(traces.graph, traces.reward * size, [claim(traces.graph, truth * size)])
+    assert large.coverage == pytest.approx(one.coverage, abs=1e-4)
+    assert large.explained == pytest.approx(one.explained, abs=1e-4)
+
+
+def test_a_result_of_another_batch_is_refused(world) -> None:
+    """Other lengths broadcast, and results of another batch of the same shape were taken."""
+    traces, _, _ = world
+    graph, reward, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
+    with pytest.raises(credit.CreditError, match=r"claims\[0\], of 'rloo', has shape .* expected \(\d+,\)"):
+        compose(traces.graph, traces.reward, [credit.rloo(graph, reward)])
+    again, same, _ = credit.from_columns(group=[0, 1], trace=[0, 1], reward=[1.0, 0.0])
+    with pytest.raises(credit.CreditError, match="result of another batch: its fingerprint"):
+        compose(again, same, [credit.rloo(graph, reward)])
+    for name in ("expected", "outcome"):
+        with pytest.raises(credit.CreditError, match=f"{name} has shape"):
+            compose(graph, reward, [], **{name: np.zeros(3, np.float32)})
+    with pytest.raises(credit.CreditError, match="reward has shape"):
+        compose(graph, reward[:1], [])
+
+
+def test_text_files_of_a_ledger_sum_as_float64(world, tmp_path) -> None:
+    """In CSV 56 of 80 traces did not, in JSONL 17, since float32 amounts were written with their own few digits."""
+    traces, truth, _ = world
+    ledger = compose(traces.graph, traces.reward, [claim(traces.graph, truth + np.float32(0.1))])
+    ids = traces.traces["trace"].to_pylist()
+    for suffix in ("csv", "jsonl"):
+        ledger.write(traces, tmp_path / f"ledger.{suffix}")
+        if suffix == "csv":
+            with (tmp_path / "ledger.csv").open() as file:
+                rows = list(csv.DictReader(file))
+        else:
+            rows = [json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text().splitlines()]
+        for number, name in enumerate(ids):
+            amounts = [float(row["amount"]) for row in rows if row["trace"] == name]
+            assert sum(amounts) == float(traces.reward[number])
+            assert sum(amounts[-2::-1]) + amounts[-1] == float(traces.reward[number])

@@ -13,7 +13,9 @@ import pytest
 
 import credit
 import estimators
-from credit.ledger.rules import by_increments, by_reconciling
+from credit.ledger import Errors, Increments, Reconcile, Shares
+from credit.ledger.reconciling import by_reconciling
+from credit.ledger.rules import by_increments
 from estimators.composition.nesting import NestingError, prior_variance, subtree_levels
 from estimators.composition.votes import StatedZeroError
 from graphs.padding import Sizes, pad
@@ -55,14 +57,15 @@ def increments(graph: credit.EventGraph, values: np.ndarray, **changes: object) 
     return credit.claim(graph, values, **options)
 
 
-def reconciled(graph: credit.EventGraph, claims: list[credit.Credit], **changes: object):
-    options = {"exact": (), "replays": None, "span": 1.0, "tau": 0.5, "scale": None} | changes
-    total = jnp.asarray(np.arange(8.0))
-    return by_reconciling(graph, total, jnp.asarray(graph.trace_mask), claims, {}, **options)
+def reconciled(
+    graph: credit.EventGraph, claims: list[credit.Credit], *, tau: float | str = 0.5, errors: Errors | None = None
+):
+    rule = Reconcile(tau, None, errors or Errors())
+    return by_reconciling(graph, jnp.asarray(np.arange(8.0)), jnp.asarray(graph.trace_mask), claims, rule)
 
 
 def averaged(graph: credit.EventGraph, claims: list[credit.Credit]):
-    return by_increments(graph, jnp.zeros(8), jnp.asarray(graph.trace_mask), claims, {}, (), None, 1.0)
+    return by_increments(graph, jnp.asarray(graph.trace_mask), claims, Increments())
 
 
 def test_a_thousand_events_that_nobody_claims_change_no_bit_of_the_others() -> None:
@@ -111,10 +114,10 @@ def test_errors_of_zero_are_constraints_floored_or_refused() -> None:
     with pytest.raises(StatedZeroError, match="'a' states an error of 0 on 240 events"):
         reconciled(graph, [zero, other])
     real = np.asarray(graph.event_mask)
-    exact = reconciled(graph, [zero, other], exact=("a",), tau=np.inf)
+    exact = reconciled(graph, [zero, other], errors=Errors(exact=("a",)), tau=np.inf)
     np.testing.assert_allclose(np.asarray(exact.cells).sum(axis=1)[real], 0.4)
     assert not np.asarray(exact.stderr).any()
-    floored = reconciled(graph, [zero, other], replays={"a": np.full(1280, 4)}, tau=np.inf)
+    floored = reconciled(graph, [zero, other], errors=Errors(replays={"a": np.full(1280, 4)}), tau=np.inf)
     floor = 5 / (36 * 7)
     wanted = (0.4 / floor + 0.1 / 0.04) / (1 / floor + 1 / 0.04)
     np.testing.assert_allclose(np.asarray(floored.cells).sum(axis=1)[real], wanted)
@@ -125,8 +128,10 @@ def test_exact_claims_that_exclude_each_other_are_an_error_that_names_both() -> 
     events = increments(graph, np.full(1280, 0.5), stderr=0.0)
     turns = increments(graph, np.full(1280, 1.5), source="turns", unit="turn", stderr=0.0)
     total = np.full(8, 30.0)
-    both = {"rule": "reconcile", "exact": ("a", "turns", "b"), "expected": np.zeros(8)}
-    agreed = credit.compose(graph, total, [events, turns], tau=0, **both)
+    errors, start = Errors(exact=("a", "turns", "b")), np.zeros(8)
+    both = {"rule": Reconcile(errors=errors), "expected": start}
+    met = {"rule": Reconcile(tau=0, errors=errors), "expected": start}
+    agreed = credit.compose(graph, total, [events, turns], **met)
     assert np.asarray(agreed.unexplained).tolist() == [0.0] * 8
     wrong = dataclasses.replace(turns, credit=turns.credit * 2)
     with pytest.raises(credit.ledger.ContradictionError, match=r"by 1\.5 at turn 0: that of 'turns' and that of 'a'"):
@@ -134,7 +139,7 @@ def test_exact_claims_that_exclude_each_other_are_an_error_that_names_both() -> 
     with pytest.raises(credit.ledger.ContradictionError, match=r"at event 0: that of 'a' and that of 'b'"):
         credit.compose(graph, total, [events, increments(graph, np.full(1280, 0.6), source="b", stderr=0.0)], **both)
     with pytest.raises(credit.ledger.ContradictionError, match=r"at trace 0: that of '.*' and that of the total"):
-        credit.compose(graph, total + 1, [events, turns], tau=0, **both)
+        credit.compose(graph, total + 1, [events, turns], **met)
 
 
 def test_levels_that_do_not_nest_and_claims_that_differ_within_a_unit_are_refused() -> None:
@@ -155,14 +160,14 @@ def test_levels_that_do_not_nest_and_claims_that_differ_within_a_unit_are_refuse
 def test_coarse_claims_need_somewhere_to_go_and_a_source_has_one_level() -> None:
     graph, _ = batch()
     agents = increments(graph, np.asarray(graph.agent_ids) * 1.0, unit="agent")
-    alone = credit.compose(graph, np.zeros(8), [agents], rule="reconcile")
+    alone = credit.compose(graph, np.zeros(8), [agents], rule=Reconcile())
     assert "12 without an event that may carry credit" in alone.refused["a"] and not np.asarray(alone.increments).any()
     averaged_only = credit.compose(graph, np.zeros(8), [agents])
     assert "only rule 'reconcile' can place" in averaged_only.refused["a"]
-    named = credit.compose(graph, np.zeros(8), [agents], rule="reconcile", scale=1e4)
-    wanted = np.where(named.totals("agent").there, np.arange(32), 0)
+    named = credit.compose(graph, np.zeros(8), [agents], rule=Reconcile(scale=1e4))
+    wanted = np.where(named.totals("agent").unit_mask, np.arange(32), 0)
     np.testing.assert_allclose(named.totals("agent").amount, wanted, atol=1e-6)
-    two = credit.compose(graph, np.zeros(8), [agents, increments(graph, np.zeros(1280))], rule="reconcile")
+    two = credit.compose(graph, np.zeros(8), [agents, increments(graph, np.zeros(1280))], rule=Reconcile())
     assert "one source has one vote" in two.refused["a"]
 
 
@@ -215,15 +220,15 @@ def test_shares_split_from_the_top_and_scores_below_them() -> None:
     phi = rng.normal(size=32)
     shares = credit.claim(graph, phi[graph.agent_ids], estimand="share", source="owen", unit="agent")
     judge = credit.claim(graph, rng.uniform(0, 1, 1280), estimand="score", source="judge")
-    ledger = credit.compose(graph, np.ones(8), [shares, judge], rule="shares")
+    ledger = credit.compose(graph, np.ones(8), [shares, judge], rule=Shares())
     agents = ledger.totals("agent")
-    np.testing.assert_allclose(agents.amount[agents.there], phi[agents.there], atol=1e-12)
+    np.testing.assert_allclose(agents.amount[agents.unit_mask], phi[agents.unit_mask], atol=1e-12)
     mine = np.flatnonzero(np.asarray(graph.agent_ids) == 1)[:5]
     ratio = np.asarray(ledger.increments)[mine] / np.asarray(judge.credit)[mine]
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
     negative = credit.claim(graph, np.full(1280, -1.0), estimand="score", source="harsh")
     worth = credit.claim(graph, np.full(1280, 1.0), estimand="increment", source="critic")
-    refused = credit.compose(graph, np.ones(8), [negative, worth], rule="shares").refused
+    refused = credit.compose(graph, np.ones(8), [negative, worth], rule=Shares()).refused
     assert "negative scores" in refused["harsh"] and "divides by shares" in refused["critic"]
 
 
@@ -236,7 +241,7 @@ def test_totals_and_tables_are_exact_sums_at_every_level() -> None:
     for level in ("trace", "role", "agent", "turn"):
         totals = ledger.totals(level)
         assert totals.units.sum() == events.units.sum()
-        for unit in np.flatnonzero(totals.there)[:5]:
+        for unit in np.flatnonzero(totals.unit_mask)[:5]:
             exact = int(totals.units[unit].sum()) * Fraction(2) ** int(totals.exponent[unit])
             assert exact == Fraction(float(totals.amount[unit]))
     for trace in range(4):
@@ -283,19 +288,19 @@ def test_a_return_is_taken_apart_as_it_was_computed() -> None:
     assert credit.compose(graph, reward, [said]).refused == {}
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"tau": 0.5}, "tau is given, which rule 'increments' does not have"),
-        ({"scale": 0.5}, "scale is given, which rule 'increments' does not have"),
-        ({"rule": "shares", "exact": ["a"]}, "exact is given, which rule 'shares' does not have"),
-        ({"rule": "shares", "replays": {"a": np.ones(1280)}}, "replays is given, which rule 'shares' does not have"),
-    ],
-)
-def test_an_option_that_would_be_passed_over_is_refused(options: dict[str, object], why: str) -> None:
+def test_a_rule_has_no_option_of_another_and_refuses_what_cannot_be() -> None:
     graph, _ = batch()
-    with pytest.raises(credit.CreditError, match=why):
-        credit.compose(graph, np.zeros(8), [increments(graph, np.zeros(1280), source="a")], **options)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        Increments(tau=0.5)  # type: ignore[call-arg]
+    for options, why in (
+        ({"tau": -1.0}, "tau is -1.0; expected a number of 0 or more"),
+        ({"tau": "best"}, "tau is 'best'"),
+        ({"scale": 0.0}, "scale is 0.0; expected a positive number"),
+    ):
+        with pytest.raises(credit.CreditError, match=why):
+            Reconcile(**options)  # type: ignore[arg-type]
+    with pytest.raises(credit.CreditError, match=r"rule is 'reconcile', of type str; expected credit"):
+        credit.compose(graph, np.zeros(8), [], rule="reconcile")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from credit.cli.shared.composing import compose_claims
 
 import credit
 from credit.bench.bias import x64
 from credit.bench.enumeration import independent
 from credit.bench.stacked_batches import Batches, stack
+from credit.ledger.from_methods import compose_claims
 from estimators.base import Reason
 from estimators.composition.control import control_advantage
 from estimators.composition.scaling import LARGEST, PRIOR_TRACES, agent_scale

@@ -229,4 +229,4 @@ def test_claims_on_one_event_are_averaged_one_vote_a_source() -> None:
     np.testing.assert_array_equal(again.amount, both.amount)
     np.testing.assert_array_equal(again.stderr, both.stderr)
     assert 0.5 < float(both.chi_squared[0, 1]) < 2
-    assert np.all(np.asarray(both.amount)[~np.asarray(both.there)] == 0)
+    assert np.all(np.asarray(both.amount)[~np.asarray(both.claim_mask)] == 0)

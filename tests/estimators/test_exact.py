@@ -142,3 +142,11 @@ def test_non_finite_totals_and_cells_are_flagged() -> None:
     )
     assert part.exact.tolist() == [False, False, True]
     assert jnp.isfinite(part.amounts(jnp.array([0, 0, 1, 2]))).all()
+
+
+@pytest.mark.parametrize(("total", "cell"), [(1e-40, 0.0), (1.0, 1e-40), (0.0, 1e-40), (1e-40, 1.0), (1e-40, 1e-40)])
+def test_numbers_that_a_backend_may_flush_to_zero_are_never_called_exact(total: float, cell: float) -> None:
+    """Rewards of 1e-40 gave entries that sum to 0 with `exact` True."""
+    cells = jnp.array([cell, 0.0], jnp.float32)
+    part = exact_partition(cells, jnp.zeros(2, jnp.int32), jnp.ones(2, bool), jnp.array([total], jnp.float32))
+    assert bool(part.exact[0]) is (total >= 1)  # beside a normal total a subnormal cell is less than a unit

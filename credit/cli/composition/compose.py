@@ -53,7 +53,7 @@ __all__ = ["compose"]
     "before",
     multiple=True,
     metavar="METHOD",
-    help="You vouch that which events carry its claim was decided before they chose; may be repeated.",
+    help="Assert that which events carry its claim was fixed before they acted; may be repeated.",
 )
 @picture_option
 @click.option("--trace", "drawn", metavar="ID", help="The trace to draw; by default the first that has a reward.")
@@ -152,7 +152,7 @@ def _sources(name: str, claims: dict[str, Credit], ledger: Ledger, weights: dict
 
 
 def summary(traces: Traces, ledger: Ledger) -> list[str]:
-    """What a ledger rests on: who took part, who was refused and why, what nobody explains, which claims disagree."""
+    """What a ledger rests on: which claims took part, which were refused, what it explains, how much of it is noise."""
     import numpy as np
 
     n = traces.sizes
@@ -168,9 +168,20 @@ def summary(traces: Traces, ledger: Ledger) -> list[str]:
     for source, why in ledger.refused.items():
         lines.append(f"  refused: {why}" if repr(source) in why else f"  refused: {source!r}: {why}")
     if ledger.rule == "shares":
-        lines.append("  explained: not asked, since a split from the top down always comes to the whole reward")
+        lines.append("  explained: not measured, since a split from the top down always comes to the whole reward")
     elif np.isfinite(ledger.coverage):
-        lines.append(f"  explained: {ledger.coverage:.3f} of the variance of reward less what was expected")
+        if np.isfinite(ledger.explained):
+            error = f" ± {ledger.explained_stderr:.3f}" if np.isfinite(ledger.explained_stderr) else ""
+            lines.append(
+                f"  explained out of sample: {ledger.explained:.3f}{error} of the variance of reward less expected"
+            )
+        lines.append(f"  accounted for, each trace's own outcome included: {ledger.coverage:.3f} of that variance")
+    if claimed.any():
+        stated = int((np.isfinite(np.asarray(ledger.stderr)[: n.events]) & claimed).sum())
+        noise = int(ledger.noise.sum())
+        lines.append(
+            f"  noise: {noise} of the {stated} entries with a stated error are within two standard errors of 0"
+        )
     for (a, b), chi in ledger.chi_squared.items():
         if np.isfinite(chi):
             lines.append(f"  chi squared of {a} and {b}: {chi:.2f}")

@@ -79,11 +79,16 @@ def _print(console: Console, receipt: Receipt) -> None:
     console.print()
     if abs(receipt.rest) > ROUNDING * max(1.0, abs(receipt.entry)):
         console.print(words(f"by rule {receipt.rule!r} and nobody's claim: {_number(receipt.rest)}"))
-    console.print(f"added up, the claims would pay {_number(receipt.naive)}; the ledger pays {_number(receipt.entry)}")
+    entry = _number(receipt.entry)
+    if receipt.noise:
+        entry = f"({entry} ± {_number(receipt.stderr)}), which is noise: within two standard errors of 0"
+    elif receipt.stderr is not None:
+        entry = f"{entry} ± {_number(receipt.stderr)}"
+    console.print(words(f"added up, the claims would pay {_number(receipt.naive)}; the ledger pays {entry}"))
     account = plain_table("account of the trace", "#amount")
     for name, amount in (
         ("expected at the start", receipt.expected),
-        ("this event", receipt.entry),
+        ("this event (noise)" if receipt.noise else "this event", receipt.entry),
         ("its other events", receipt.others),
         ("outcome, after the last action", receipt.outcome),
         ("unexplained", receipt.unexplained),

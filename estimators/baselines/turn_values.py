@@ -1,0 +1,71 @@
+"""The value of each turn before it is played, from the other traces that play a turn of that number, and its error.
+
+`estimators.turn_baseline` counts a trace that has stopped as 0. That makes an unbiased baseline and no state value: its
+differences charge the actions of a long trace with the stopping of the others. The ledger takes these values instead.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from estimators.base import StateValues
+from graphs.event_graph import Array
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
+
+__all__ = ["PRIOR_TRACES", "turn_values"]
+
+PRIOR_TRACES = 2.0
+"""How many traces the variance of the whole group counts for in the variance at one turn."""
+
+
+def turn_values(
+    to_go: Array, leads: Array, key: Array, sample: Array, whole: Array, group: Array, starts: Array
+) -> StateValues:
+    """The value of each turn from the other samples of its group that play a turn of its number.
+
+    With m such samples and G_j what sample j earned from that turn on (a mean over the traces of a sample),
+
+        V = Σ_j G_j / m     v = ((m − 1) var G_j + ν S²) / (m − 1 + ν)     stderr = sqrt(v / m)     spread = sqrt(v)
+
+    where S² is the variance of the returns of the whole group, own trace included, and ν = `PRIOR_TRACES`: two equal
+    outcomes are no proof that a third would be the same. NaN where m = 0.
+
+    Args:
+      to_go: float [E], at first actions of turns, what was earned from there on.
+      leads: bool [E], the first actions of turns.
+      key: int [E] in [0, E), at first actions, one id for each pair of a group and a number of turn.
+      sample: int [E] in [0, E), at first actions, one id for each pair of a key and an independent sample: the trace,
+        or the traces that share a choice with it.
+      whole: float [E], at first actions, the return of the trace.
+      group: int [E] in [0, E), the group of each event.
+      starts: bool [E], the first action of each trace.
+
+    Returns:
+      `StateValues`, at first actions; NaN elsewhere.
+    """
+    num = to_go.shape[0]
+    place = jnp.arange(num, dtype=jnp.int32)
+    heads = leads & (segment_first(sample, num, leads)[sample] == place)
+    count = segment_count(sample, num, leads, to_go.dtype)
+    reference = to_go[segment_first(key, num, leads)][key]
+    own = safe_divide(segment_sum(to_go - reference, sample, num, leads), count)[sample]
+    several = segment_count(key, num, heads, to_go.dtype)[key]
+    others = several - 1
+    mean = safe_divide(segment_sum(own, key, num, heads)[key], several)
+    value = mean - safe_divide(own - mean, others)
+    squares = segment_sum((own - mean) ** 2, key, num, heads)[key] - safe_divide((own - mean) ** 2 * several, others)
+
+    outcome = jnp.where(starts, whole, 0)
+    first = outcome[segment_first(group, num, starts)][group]
+    traces = segment_count(group, num, starts, to_go.dtype)[group]
+    centre = safe_divide(segment_sum(outcome - first, group, num, starts)[group], traces)
+    spread = segment_sum((outcome - first - centre) ** 2, group, num, starts)[group]
+    group_variance = safe_divide(spread, traces - 1)
+
+    variance = safe_divide(jnp.maximum(squares, 0) + PRIOR_TRACES * group_variance, others - 1 + PRIOR_TRACES)
+    known = leads & (others > 0)
+    return StateValues(
+        value=jnp.where(known, reference + value, jnp.nan),
+        stderr=jnp.where(known, safe_sqrt(safe_divide(variance, others)), jnp.nan),
+        spread=jnp.where(known, safe_sqrt(variance), jnp.nan),
+    )

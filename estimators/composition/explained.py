@@ -1,0 +1,70 @@
+"""How much of the reward a ledger explains, out of sample: from what was known before the outcome, with its error.
+
+`coverage` counts everything that the entries account for, a trace's own outcome included: the last entry of a return
+is R less the value before it, so a chain of returns accounts for everything, whatever its values are. Here only cells
+that hold nothing of their own trace's outcome count, and what was expected at the start comes from other traces:
+
+    explained = 1 − Var(R − expected − Σ known cells) / Var(R − expected)
+
+which is below 0 where the entries are worse than none. Its error is that of leaving out one group at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from graphs.event_graph import Array, EventGraph
+
+__all__ = ["Explained", "explained"]
+
+
+class Explained(NamedTuple):
+    """A share of variance and its standard error; NaN where there is none."""
+
+    share: float
+    stderr: float
+
+
+def explained(
+    graph: EventGraph, cells: Array, known_before: Array | None, difference: np.ndarray, scored: np.ndarray
+) -> Explained:
+    """The share of the variance of R − expected that was known before the outcome.
+
+    Args:
+      graph: uses trace and group ids.
+      cells: float [E, C], the entries.
+      known_before: bool [E, C], cells that hold nothing of their own trace's outcome; None: nothing can be said.
+      difference: float64 [T], R − expected.
+      scored: bool [T], the traces that count.
+
+    Returns:
+      `Explained`; `stderr` is the jackknife's over groups, NaN with fewer than two.
+    """
+    if known_before is None or not scored.any():
+        return Explained(math.nan, math.nan)
+    known = np.where(np.asarray(known_before), np.asarray(cells, np.float64), 0).sum(axis=1)
+    by_trace = np.bincount(np.asarray(graph.trace_ids), known, graph.num_traces)
+    target, left = difference[scored], (difference - by_trace)[scored]
+    size = max(float(np.abs(target).max()), float(np.abs(left).max()))
+    if not size > 0:
+        return Explained(math.nan, math.nan)
+    group = np.unique(np.asarray(graph.group_ids)[scored], return_inverse=True)[1]
+    target, left = (target - target.mean()) / size, (left - left.mean()) / size
+    sums = np.stack([np.bincount(group, x) for x in (np.ones_like(target), target, target**2, left, left**2)])
+    whole = _share(sums.sum(axis=1)[:, None])[0]
+    others = _share(sums.sum(axis=1)[:, None] - sums)
+    count = len(others)
+    if count < 2 or not np.isfinite(others).all():
+        return Explained(float(whole), math.nan)
+    return Explained(float(whole), float(np.sqrt((count - 1) / count * np.sum((others - others.mean()) ** 2))))
+
+
+def _share(sums: np.ndarray) -> np.ndarray:
+    """1 − Var(left) / Var(target) from counts, sums and sums of squares [5, N]."""
+    n = np.maximum(sums[0], 1)
+    variance = sums[2] / n - (sums[1] / n) ** 2
+    rest = sums[4] / n - (sums[3] / n) ** 2
+    return np.where(variance > 1e-12, 1 - rest / np.where(variance > 1e-12, variance, 1), np.nan)
