@@ -1,7 +1,8 @@
 """The spread of one agent name's advantages, from whole traces, with a floor: what advantages may be divided by.
 
 A standard deviation over actions is no scale. An agent that acts twice in one trace of its group has two numbers that
-differ by nothing, and dividing by that hands out millions. Here a trace is one sample, whatever it holds of the agent:
+differ by nothing, and dividing by that hands out millions. Here a trace is one sample, whatever it holds of the agent,
+and traces that share a choice (replays) are one sample together:
 
     q_tk   mean of A² over the actions of key k (one name in one group) in trace t
     S²_g   mean over the traces of group g of the mean of A² over all their actions
@@ -20,8 +21,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import By, key_ids, unit_ids
+from graphs.levels import By, key_ids, pair_ids, unit_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
 
 __all__ = ["LARGEST", "PRIOR_TRACES", "AgentScale", "agent_scale", "group_spread"]
@@ -73,7 +75,7 @@ def agent_scale(graph: EventGraph, advantage: Array, where: Array, *, by: By = "
     [0.5 0.5 0.5 0.5 0.5] [2 2 2 2 2]
     """
     agents, num = jnp.asarray(graph.agent_ids), graph.num_agents
-    unit_of_agent = unit_ids(graph, by)
+    unit_of_agent = _sample_units(graph, by)
     key_of_unit = key_ids(graph, by)[segment_first(unit_of_agent, num, jnp.asarray(graph.agent_mask))]
     unit = unit_of_agent[agents]
     key = key_of_unit[unit]
@@ -92,14 +94,33 @@ def agent_scale(graph: EventGraph, advantage: Array, where: Array, *, by: By = "
     return AgentScale(jnp.where(scale > 0, scale, 1), traces.astype(jnp.int32))
 
 
+def _samples(graph: EventGraph) -> jax.Array:
+    """The independent sample that each trace is part of, int32 [T]: replays of one trace are one."""
+    if graph.cluster_ids is None:
+        return jnp.arange(graph.num_traces, dtype=jnp.int32)
+    return jnp.asarray(graph.cluster_ids)
+
+
+def _sample_units(graph: EventGraph, by: By) -> jax.Array:
+    """Agent instance to the pair (sample, name) that it is part of: int32 [A]."""
+    if graph.cluster_ids is None:
+        return unit_ids(graph, by)
+    if by not in ("agent_name", "role_name"):
+        raise CreditError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
+    names = graph.agent_name_ids if by == "agent_name" else graph.agent_role_ids
+    return pair_ids(_samples(graph)[graph.agent_trace], jnp.asarray(names), jnp.asarray(graph.agent_mask))
+
+
 def group_spread(graph: EventGraph, advantage: Array, where: Array) -> tuple[jax.Array, jax.Array]:
     """S, the root mean square advantage of the group of each event, and the largest |advantage| there: [E], [E]."""
     trace, group, num = jnp.asarray(graph.trace_ids), jnp.asarray(graph.group_ids), graph.num_traces
     size = jnp.where(where, jnp.abs(jnp.asarray(advantage)), 0)
     largest = jax.ops.segment_max(jax.ops.segment_max(size, trace, num_segments=num), group, num_segments=num)
     largest = jnp.maximum(largest, 0)[group][trace]  # an empty segment has -inf
-    by_trace = segment_mean(safe_divide(size, largest) ** 2, trace, num, where)
-    acted = segment_count(trace, num, where, size.dtype) > 0
-    count = segment_count(group, num, acted, size.dtype)
-    spread = safe_sqrt(safe_divide(segment_sum(by_trace, group, num, acted), count))
+    sample = _samples(graph)
+    group_of_sample = group[segment_first(sample, num, jnp.asarray(graph.trace_mask))]
+    by_sample = segment_mean(safe_divide(size, largest) ** 2, sample[trace], num, where)
+    acted = segment_count(sample[trace], num, where, size.dtype) > 0
+    count = segment_count(group_of_sample, num, acted, size.dtype)
+    spread = safe_sqrt(safe_divide(segment_sum(by_sample, group_of_sample, num, acted), count))
     return spread[group][trace] * largest, largest
