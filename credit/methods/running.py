@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from credit.methods.published import find_method
 from estimators.options import checked_options
 from graphs.errors import CreditError, expect
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from credit.methods.registry import Method
     from estimators.base import Credit
 
-__all__ = ["EVIDENCE", "Request", "keywords_of", "missing_evidence", "run"]
+__all__ = ["EVIDENCE", "Request", "has_outcomes", "keywords_of", "missing_evidence", "run", "run_part"]
 
 EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
 """Every key of evidence that a log can hold, per event and per trace."""
@@ -49,8 +51,8 @@ def run(
       The method's `Credit`, arrays over the events of `traces.graph`, [E].
 
     Raises:
-      CreditError: the method is unknown; the log lacks evidence that it needs; it has no such option, or refuses the
-        option's value.
+      CreditError: no trace has an outcome; the method is unknown; the log lacks evidence that it needs; it has no such
+        option, or refuses the option's value.
 
     >>> import credit, json, pathlib, tempfile
     >>> event = {"id": "e", "type": "message", "agent": "solver", "value": 0.25}
@@ -67,6 +69,32 @@ def run(
     graphs.errors.CreditError: gae: lambda_ is 7; expected a number from 0 to 1
     """
     expect("traces", traces, Traces, "what credit.read returns")
+    if not has_outcomes(traces):
+        raise CreditError(
+            "no trace has an outcome, so no action has credit; expected a reward in the log, "
+            "or read(..., rewards=FILE) or read(..., reward=CHANNEL) (--rewards, --reward-channel)"
+        )
+    return run_part(traces, method, evidence=evidence, **arguments)
+
+
+def run_part(
+    traces: Traces,
+    method: str | Method | Callable[..., Credit],
+    *,
+    evidence: Iterable[str] = (),
+    **arguments: Any,
+) -> Credit:
+    """As `run`, for a part of what was read: its traces may all be without an outcome.
+
+    Args:
+      traces: some whole groups of what was read.
+      method: as in `run`.
+      evidence: as in `run`.
+      **arguments: as in `run`.
+
+    Raises:
+      CreditError: as `run`, but for the missing outcomes.
+    """
     request = Request.of(method)
     request.check_names(arguments)
     arrays = request.arrays(traces, evidence, {name: arguments[name] for name in arguments if name in EVIDENCE})
@@ -147,6 +175,11 @@ class Request:
         if "event_reward" in traces.evidence and "event_reward" in self.takes:
             wanted["event_reward"] = None
         return {name: traces.evidence[name].array for name in wanted} | dict(given)
+
+
+def has_outcomes(traces: Traces) -> bool:
+    """Whether any trace has an outcome, without which no action has credit."""
+    return bool(np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).any())
 
 
 def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:

@@ -188,7 +188,9 @@ def test_ones_own_method_and_the_command_line(tmp_path: Path, monkeypatch: pytes
     assert mine["low"] < shared["theory"] < mine["high"] and mine["theory"] is None
     assert json.loads((tmp_path / "out" / "snr.json").read_text())["points"][0]["scheme"] == "mine:half"
     assert (tmp_path / "out" / "snr.parquet").exists()
-    shown = CliRunner().invoke(cli, [*command, "-o", str(tmp_path / "out")])
+    alone = ["bench", "snr", "--quick", "--lengths", "10", "-m", "mine:half", "-o", str(tmp_path / "new" / "folder")]
+    shown = CliRunner().invoke(cli, alone)
+    assert shown.exit_code == 0 and (tmp_path / "new" / "folder" / "snr.json").exists(), shown.output
     assert "mine:half" in shown.stdout and "closed form" in shown.stdout
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from credit.cli.advantages.summary import Summary
 from credit.methods.option_texts import parse_options
 from credit.methods.published import find_method
-from credit.methods.running import run
+from credit.methods.running import has_outcomes, run_part
 from credit.tables.advantages import table
 from credit.tables.files import write_tables
 from graphs.errors import CreditError
@@ -65,15 +65,22 @@ def assign_in_chunks(
     summary = Summary()
     wanted = dict.fromkeys([*found.needs, *also])
     met: set[str] = set()
+    any_outcome = False
 
     def tables() -> Iterator[pa.Table]:
+        nonlocal any_outcome
         for traces in chunks:
+            any_outcome |= has_outcomes(traces)
             there = {name for name in wanted if name in traces.evidence and traces.evidence[name].mask.any()}
             met.update(there)
             absent = _absent(traces, wanted.keys() - there)
-            credit = run(traces, method, evidence=there.intersection(also), **absent, **options)
+            credit = run_part(traces, method, evidence=there.intersection(also), **absent, **options)
             summary.add(traces, credit)
             yield table(traces, credit, actions_only=actions_only)
+        if not any_outcome:
+            raise CreditError(
+                "no trace has an outcome, so no action has credit; expected --rewards or --reward-channel"
+            )
         lacking = [name for name in wanted if name not in met]
         if lacking:
             how = "; ".join(f"{name!r}: {_EVIDENCE[name].how_to_log}" for name in lacking)

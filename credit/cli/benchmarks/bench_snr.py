@@ -66,8 +66,11 @@ def snr(
     """
     from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
 
+    schemes = _schemes(names, all_)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)  # what was measured must not be lost for want of a folder
     report = run(
-        _schemes(names, all_),
+        schemes,
         lengths=lengths or (QUICK_LENGTHS if quick else LENGTHS),
         groups=groups,
         effort=QUICK if quick else FULL,

@@ -9,7 +9,7 @@ import click
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
 from credit.cli.shared.answers import leave
 from credit.cli.shared.outputs import picture_option, save_picture
-from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stdout
+from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, stdout
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def show(
 ) -> None:
     """Show the events of one trace; with --plot, draw them with the advantages of a method."""
     from credit.methods.option_texts import parse_options
-    from credit.methods.running import run
+    from credit.methods.running import has_outcomes, run
 
     options = parse_options(method, given)
     traces = read_traces(paths, **reading)
@@ -50,8 +50,13 @@ def show(
     from credit.reports.trace_text import render
 
     stdout().print(render(traces, trace))
-    if plot is not None:
+    if plot is not None and has_outcomes(traces):
         _draw(traces, trace, plot, method, run(traces, method, evidence=also, **options))
+    elif plot is not None:
+        from credit.plot import draw_trace
+
+        save_picture(draw_trace(traces, trace), plot)
+        stderr().print("no trace has an outcome, so the picture has no advantages")
     leave(ctx, traces, allow_bad)
 
 

@@ -54,14 +54,14 @@ def reliability(
     Tasks are split, and the traces of each task. The numbers compared are mean advantages of kinds of action.
     """
     from credit.methods.option_texts import parse_options
-    from credit.methods.running import run
+    from credit.methods.running import run_part
     from graphs.errors import CreditError
 
     options = parse_options(method, given)
     traces = read_traces(paths, **reading)
 
     def credit_of(half: Traces) -> Credit:
-        return run(half, method, evidence=also, **options)
+        return run_part(half, method, evidence=also, **options)
 
     found = {halves: _agreement(traces, credit_of, by, halves, splits, seed) for halves in HALVES}
     if all(isinstance(r, str) for r in found.values()):

@@ -191,3 +191,14 @@ def test_real_logs(shared_data: Path, tmp_path: Path) -> None:
     mates = {r["trace"]: r["reward"] for r in rows.to_pylist() if r["group"] == first["group"]}
     others = [reward for name, reward in mates.items() if name != first["trace"]]
     assert first["advantage"] == pytest.approx(first["reward"] - sum(others) / len(others))
+
+
+@pytest.mark.parametrize("chunks", [(), ("--chunk-events", "2")])
+def test_logs_without_outcomes_are_refused_and_write_nothing(tmp_path: Path, chunks: tuple[str, ...]) -> None:
+    log = write(tmp_path / "x.jsonl", [trace("a", "q", None), trace("b", "q", None)])
+    out = tmp_path / "a.csv"
+    result = run("assign", log, "-m", "rloo", "-o", out, *chunks)
+    assert result.exit_code == 1 and not out.exists()
+    assert "no trace has an outcome" in result.output and "--rewards" in result.output
+    one = write(tmp_path / "x.jsonl", [trace("a", "q", 1.0), trace("b", "q", 0.0), trace("c", "r", None)])
+    assert run("assign", one, "-m", "rloo", "-o", out, *chunks).exit_code == 0
