@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from credit.tables.columns import Rows
+    from credit.tables.batch_rows import Rows
     from graphs.event_graph import EventGraph
 
 __all__ = ["Batch", "Facts", "batch_metrics", "group_spread", "no_metrics"]

@@ -19,6 +19,7 @@ from graphs.levels import Level
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from credit.tables.batch_rows import Rows
     from graphs.traces.batch import Traces
 
 __all__ = ["Ledger"]
@@ -34,7 +35,7 @@ class Ledger(Entries):
     def __repr__(self) -> str:
         return super().__repr__()
 
-    def table(self, traces: Traces, level: Level = "event") -> pa.Table:
+    def table(self, traces: Traces | Rows, level: Level = "event") -> pa.Table:
         """One row an entry, Arrow: the column `amount` of a trace's rows sums to its reward.
 
         Columns: trace, group, entry ("expected", "increment", "outcome", "unexplained", "remainder"), what names the
@@ -48,7 +49,7 @@ class Ledger(Entries):
         """
         return ledger_table(self, traces, level)
 
-    def write(self, traces: Traces, path: str | Path, level: Level = "event") -> None:
+    def write(self, traces: Traces | Rows, path: str | Path, level: Level = "event") -> None:
         """Write `table` to a file, whole or not at all: .parquet, .csv, .jsonl or .arrow, by suffix."""
         write_table(self.table(traces, level), path)
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from credit.ledger.entries import Entries
 from credit.tables.advantages import event_columns
+from credit.tables.batch_rows import Rows, as_traces
 from graphs.errors import CreditError
 from graphs.levels import LEVELS, Level, level_ids
 from graphs.traces.batch import Traces
@@ -17,12 +18,13 @@ ENTRIES = ("expected", "increment", "outcome", "unexplained", "remainder")
 NAMES = {"trace": [], "role": ["role"], "agent": ["role", "agent"], "turn": ["role", "agent", "turn"]}
 
 
-def ledger_table(ledger: Entries, traces: Traces, level: Level) -> pa.Table:
+def ledger_table(ledger: Entries, traces: Traces | Rows, level: Level) -> pa.Table:
     """`Ledger.table`, whose docstring describes the columns.
 
     Raises:
       CreditError: no such level, or the ledger is of another batch.
     """
+    traces = as_traces(traces)
     if level not in LEVELS:
         raise CreditError(f"level is {level!r}; expected one of {', '.join(LEVELS)}")
     graph = ledger.graph

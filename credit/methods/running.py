@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credit.methods.published import find_method
+from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options
 from graphs.errors import CreditError, expect
 from graphs.traces.batch import Traces
@@ -26,7 +27,7 @@ EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
 
 
 def run(
-    traces: Traces,
+    traces: Traces | Rows,
     method: str | Method | Callable[..., Credit],
     *,
     evidence: Iterable[str] = (),
@@ -39,7 +40,7 @@ def run(
     bounds are refused by name.
 
     Args:
-      traces: what `credit.read` returns.
+      traces: what `credit.read` returns, or the `Rows` of `credit.from_columns`.
       method: a name (`credit methods` lists them), an entry of `credit.METHODS`, or your own function
         `fn(graph, reward, *, event_reward=None, ...) -> Credit`. Of your own function, keyword-only parameters without
         a default are evidence that it needs, and are named as in `graphs.traces.schema`.
@@ -68,6 +69,7 @@ def run(
         ...
     graphs.errors.CreditError: gae: lambda_ is 7; expected a number from 0 to 1
     """
+    traces = as_traces(traces)
     expect("traces", traces, Traces, "what credit.read returns")
     if not has_outcomes(traces):
         raise CreditError(

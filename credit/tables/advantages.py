@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from credit.tables.batch_rows import Rows, as_traces
 from estimators.base import REASONS, Credit
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
@@ -20,7 +21,7 @@ __all__ = ["event_columns", "table"]
 TYPE_NAMES = [member.name.lower() for member in sorted(EventType)]
 
 
-def table(traces: Traces, credit: Credit, *, actions_only: bool = False) -> pa.Table:
+def table(traces: Traces | Rows, credit: Credit, *, actions_only: bool = False) -> pa.Table:
     """Join a method's result to its events: Arrow, a row for each real event in the order of the batch.
 
     Columns: file, line, trace, group, event (its id in the log), agent (instance), role, turn (number within the
@@ -28,13 +29,14 @@ def table(traces: Traces, credit: Credit, *, actions_only: bool = False) -> pa.T
     valid, and reason, in words, where valid is False. Zeros are positive.
 
     Args:
-      traces: what was read.
+      traces: what was read, or the `Rows` of `credit.from_columns`.
       credit: a method's result on `traces.graph`.
       actions_only: leave out events that no policy chose; they have credit 0.
 
     Raises:
       CreditError: something else than a batch and a result, or `credit` is not of this batch's padded length.
     """
+    traces = as_traces(traces)
     expect("traces", traces, Traces, "what credit.read returns")
     expect("credit", credit, Credit, "what a method returns, such as credit.grpo(traces.graph, traces.reward)")
     events = traces.sizes.events

@@ -9,70 +9,27 @@ A row is one model call, hence one action (`docs/data-model.md`). Rows need not 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from credit.tables.batch_rows import RowNames, Rows
+from credit.tables.column_edges import codes_of_types, row_edges
 from credit.tables.column_values import ColumnError, as_ids, begins, factorise, finite, numbers, renumber
+from credit.tables.row_segments import Segments
 from graphs.errors import CreditError
-from graphs.event_graph import Array, EventGraph, EventType
+from graphs.event_graph import EventGraph, EventType
+from graphs.event_types import ACTION_TYPES
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import with_clusters
 from graphs.text import excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["ColumnError", "Rows", "from_columns"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Rows:
-    """Where each row of the trainer stands among the events, and the per-row columns in the order of events.
-
-    Attributes:
-      event: int32 [N], the position of each row's event.
-      events: E, the padded length of arrays per event.
-      evidence: by the names of `graphs.traces.schema`; [E], or [T] for evidence of traces. NaN (floats) or
-      -1 (ids and counts) where a row has none.
-    """
-
-    event: np.ndarray
-    events: int
-    evidence: Mapping[str, np.ndarray]
-
-    @property
-    def event_reward(self) -> np.ndarray | None:
-        """float32 [E], what each row earned by itself; None where neither `row_reward` nor `event_reward` was given."""
-        return self.evidence.get("event_reward")
-
-    @property
-    def tokens(self) -> np.ndarray | None:
-        """int32 [E], tokens that each row generated; None where they were not given."""
-        return self.evidence.get("tokens")
-
-    def gather(self, values: Array) -> Array:
-        """The number of each row, from numbers of events: [E, ...] to [N, ...]; works under `jit`.
-
-        Raises:
-          CreditError: `values` is no array, or has not one entry for each event, padding included.
-        """
-        if not hasattr(values, "shape"):
-            kind = type(values).__name__
-            raise CreditError(
-                f"values is {excerpt(values)}, of type {kind}; expected an array, one number for each event"
-            )
-        if values.shape[:1] != (self.events,):
-            raise CreditError(f"values have shape {values.shape}; expected ({self.events}, ...), one for each event")
-        return _take(values, self.event) if isinstance(values, jax.Array) else values[self.event]
-
-
-@jax.jit  # for speed: one call of a compiled program, where indexing makes five
-def _take(values: jax.Array, rows: Array) -> jax.Array:
-    return values[rows]
+__all__ = ["ColumnError", "from_columns"]
 
 
 def from_columns(
@@ -86,6 +43,9 @@ def from_columns(
     row_reward: Any = None,
     event_reward: Any = None,
     turn: Any = None,
+    event_type: Any = None,
+    action: Any = None,
+    edges: Mapping[str, Any] | None = None,
     tokens: Any = None,
     evidence: Mapping[str, Any] | None = None,
     events: int | None = None,
@@ -94,10 +54,9 @@ def from_columns(
 ) -> tuple[EventGraph, np.ndarray, Rows]:
     """Build a padded event graph from columns of equal length N, one entry a row.
 
-    Every row becomes one action of type `message`. Traces stand in order of first appearance, the rows of a trace in
-    the order given. Columns say nothing about causes, so the graph has no edges (K = 8, all padding); methods that need
-    edges need logs. Columns are lists, NumPy arrays, CPU tensors, Arrow arrays or pandas series; ids are strings or
-    integers, and categorical (dictionary-encoded) ids are fastest.
+    Every row becomes one event, by default an action of type `message`. Traces stand in order of first appearance, the
+    rows of a trace in the order given. Columns are lists, NumPy arrays, CPU tensors, Arrow arrays or pandas series; ids
+    are strings or integers, and categorical (dictionary-encoded) ids are fastest.
 
     Args:
       group: the task of each row; one for each trace. verl calls it `uid`.
@@ -112,6 +71,11 @@ def from_columns(
       event_reward: beside `reward`, what each row earned in addition (step penalties); never the outcome again.
       turn: a label of the row's turn, distinct within its agent instance. Default: one turn an instance, since
         columns do not say what activated it anew (`docs/data-model.md`).
+      event_type: the type of each row, a name or number of `EventType`. Default: `message`.
+      action: whether a policy of the team chose the row. Default: by its type, as `EventType` members of
+        `graphs.event_types.ACTION_TYPES`.
+      edges: columns `sender` and `receiver` of row numbers, and `type`, names or numbers of `EdgeType` (default
+        `causal`): which row led to which. Both ends lie in one trace, the sender first. Default: no edges.
       tokens: tokens that the row generated.
       evidence: further columns by the names in `graphs.traces.schema`; null or NaN where a row has none. Evidence of
         traces (`greedy_reward`) must be constant within a trace. `context`, `node` and `sibling_parent` say which
@@ -134,118 +98,134 @@ def from_columns(
     if row_reward is not None and event_reward is not None:
         raise ColumnError("event_reward", [], "row_reward= already holds what each row earned; pass one of them")
 
-    trace_codes, trace_names = factorise("trace", trace)
-    n = len(trace_codes)
-    order = np.argsort(trace_codes, kind="stable")
-    in_order = order if np.any(trace_codes[1:] < trace_codes[:-1]) else slice(None)  # for speed: nothing is moved
-    trace_ids = trace_codes[in_order]
-    by_trace = _Segments("trace", trace_ids, begins(trace_ids), order, lambda trace: trace_names[trace])
-
-    group_codes, _ = factorise("group", group, n)
-    group_ids = by_trace.constant("group", group_codes[in_order], "a trace belongs to one group")
-
-    if agent is None:
-        agent = role
-    agent_codes, agent_names = factorise("agent", agent, n) if agent is not None else (np.zeros(n, np.int64), None)
-    name_ids = agent_codes[in_order]
-    names = int(name_ids.max()) + 1
-    instance, first = renumber(trace_ids * names + name_ids, len(trace_names) * names)
-    name_of_agent = name_ids[first]
-    by_agent = _Segments(
-        "agent", instance, first, order, lambda i: None if agent_names is None else agent_names[name_of_agent[i]]
-    )
-    instances = by_agent.count
-    role_ids = name_of_agent
-    if role is not None:
-        role_codes, _ = factorise("role", role, n)
-        role_ids = by_agent.constant("role", role_codes[in_order], "an agent has one role within a trace")
-    agent_parent = np.arange(instances)
-    if parent is not None:
-        if agent_names is None:
-            raise ColumnError("parent", [], "names agents, and there is no agent= column")
-        agent_parent = _parents(parent, agent_names, trace_ids, name_ids, first, by_agent)
-    if turn is None:
-        turn_ids = instance
-    else:
-        turn_codes, _ = factorise("turn", turn, n)
-        turns = int(turn_codes.max()) + 1
-        turn_ids, _ = renumber(instance * turns + turn_codes[in_order], instances * turns)
-
+    by_trace, trace_names = _by_trace(trace)
+    n, order = len(by_trace.order), by_trace.order
+    group_codes, group_names = factorise("group", group, n)
+    group_ids = by_trace.constant("group", group_codes[order], "a trace belongs to one group")
+    team = _team(role if agent is None else agent, role, parent, by_trace)
     columns = dict(evidence or {})
     for name, column in (("event_reward", event_reward if row_reward is None else row_reward), ("tokens", tokens)):
         if column is not None:
             columns[name] = column
-    outcome = np.zeros(by_trace.count)
-    if reward is not None:
-        per_row = finite("reward", numbers("reward", reward, n))[in_order]
-        advice = "the outcome is one number for each trace; for numbers that differ between rows pass row_reward= "
-        outcome = by_trace.constant("reward", per_row, advice + "(alone) or event_reward= (beside reward=)")
+    outcome = _outcome(reward, by_trace)
+    types = _types(event_type, order)
+    position = np.empty(n, np.int32)
+    position[order] = np.arange(n, dtype=np.int32)
+    senders, receivers, edge_types = row_edges(edges, position, by_trace.ids)
 
-    to = _sizes(Sizes(n, 0, instances, by_trace.count), events, agents, traces)
+    to = _sizes(Sizes(n, len(senders), team.by_agent.count, by_trace.count), events, agents, traces)
     graph = pad(
         EventGraph(
-            event_type=np.full(n, int(EventType.MESSAGE), np.int32),
-            action_mask=np.ones(n, bool),
+            event_type=types,
+            action_mask=_actions(action, types, order),
             event_mask=np.ones(n, bool),
             time=np.full(n, np.nan, np.float32),
-            trace_ids=trace_ids.astype(np.int32),
-            agent_ids=instance.astype(np.int32),
-            turn_ids=turn_ids.astype(np.int32),
-            senders=np.zeros(0, np.int32),
-            receivers=np.zeros(0, np.int32),
-            edge_type=np.zeros(0, np.int32),
-            edge_mask=np.zeros(0, bool),
-            agent_name_ids=name_of_agent.astype(np.int32),
-            agent_role_ids=role_ids.astype(np.int32),
-            agent_parent=agent_parent.astype(np.int32),
-            agent_trace=trace_ids[first].astype(np.int32),
-            agent_mask=np.ones(instances, bool),
+            trace_ids=by_trace.ids.astype(np.int32),
+            agent_ids=team.by_agent.ids.astype(np.int32),
+            turn_ids=_turns(turn, team.by_agent).astype(np.int32),
+            senders=senders,
+            receivers=receivers,
+            edge_type=edge_types,
+            edge_mask=np.ones(len(senders), bool),
+            agent_name_ids=team.name_ids.astype(np.int32),
+            agent_role_ids=team.role_ids.astype(np.int32),
+            agent_parent=team.parents.astype(np.int32),
+            agent_trace=by_trace.ids[team.by_agent.first].astype(np.int32),
+            agent_mask=np.ones(team.by_agent.count, bool),
             group_ids=group_ids.astype(np.int32),
             trace_mask=np.ones(by_trace.count, bool),
         ),
         to,
     )
-    position = np.empty(n, np.int32)
-    position[order] = np.arange(n, dtype=np.int32)
     arrays = {name: _evidence(name, column, n, by_trace, to) for name, column in columns.items()}
     tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent")}
     graph = with_clusters(graph, **tree)
-    return graph, pad_array(outcome.astype(np.float32), to.traces), Rows(position, to.events, arrays)
+    padded = pad_array(outcome.astype(np.float32), to.traces)
+    names = RowNames(graph, padded, order, trace_names, group_names.take(pa.array(group_ids)), team.names, team.roles)
+    return graph, padded, Rows(position, to.events, arrays, names)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Segments:
-    """Rows in the order of events, split into traces or instances numbered by first appearance, at `first`."""
+class _Team:
+    """The agent instances of a batch: their rows, names, roles and parents."""
 
-    kind: str
-    ids: np.ndarray
-    first: np.ndarray
-    order: np.ndarray
-    name: Callable[[int], pa.Scalar | None]
+    by_agent: Segments
+    name_ids: np.ndarray
+    role_ids: np.ndarray
+    parents: np.ndarray
+    names: pa.Array
+    roles: pa.Array
 
-    @property
-    def count(self) -> int:
-        return len(self.first)
 
-    def constant(self, column: str, values: np.ndarray, advice: str) -> np.ndarray:
-        """The one value of each segment: [N] to [count]."""
-        whole = values[self.first]
-        different = values != whole[self.ids]
-        if different.any():
-            expected = whole[self.ids]
-            different &= ~((values != values) & (expected != expected))  # NaN agrees with NaN
-        if different.any():
-            at = int(np.argmax(different))
-            segment = int(self.ids[at])
-            name = self.name(segment)
-            rows = sorted((int(self.order[self.first[segment]]), int(self.order[at])))
-            which = "" if name is None else f" {excerpt(name.as_py())}"
-            raise ColumnError(column, rows, f"{self.kind}{which} has different values; {advice}")
-        return whole
+def _by_trace(trace: Any) -> tuple[Segments, pa.Array]:
+    """The rows in the order of events, split into traces, and the ids of the traces."""
+    codes, names = factorise("trace", trace)
+    order = np.argsort(codes, kind="stable") if np.any(codes[1:] < codes[:-1]) else np.arange(len(codes))
+    ids = codes[order]
+    return Segments("trace", ids, begins(ids), order, lambda trace: names[trace]), names
+
+
+def _team(agent: Any, role: Any, parent: Any, by_trace: Segments) -> _Team:
+    """The instances of a batch: rows of one agent name in one trace."""
+    n, order, trace_ids = len(by_trace.order), by_trace.order, by_trace.ids
+    codes, names = (np.zeros(n, np.int64), None) if agent is None else factorise("agent", agent, n)
+    name_ids = codes[order]
+    width = int(name_ids.max()) + 1
+    instance, first = renumber(trace_ids * width + name_ids, by_trace.count * width)
+    name_of = name_ids[first]
+    by_agent = Segments("agent", instance, first, order, lambda i: None if names is None else names[name_of[i]])
+    agents = pa.repeat("agent", len(first)) if names is None else names.take(pa.array(name_of)).cast(pa.string())
+    role_ids, roles = name_of, agents
+    if role is not None:
+        role_codes, role_names = factorise("role", role, n)
+        role_ids = by_agent.constant("role", role_codes[order], "an agent has one role within a trace")
+        roles = role_names.take(pa.array(role_ids)).cast(pa.string())
+    parents = np.arange(by_agent.count)
+    if parent is not None:
+        if names is None:
+            raise ColumnError("parent", [], "names agents, and there is no agent= column")
+        parents = _parents(parent, names, trace_ids, name_ids, first, by_agent)
+    return _Team(by_agent, name_of, role_ids, parents, agents, roles)
+
+
+def _turns(turn: Any, by_agent: Segments) -> np.ndarray:
+    """The turn of each row in the order of events, numbered over the batch: [N]."""
+    if turn is None:
+        return by_agent.ids
+    codes, _ = factorise("turn", turn, len(by_agent.ids))
+    width = int(codes.max()) + 1
+    return renumber(by_agent.ids * width + codes[by_agent.order], by_agent.count * width)[0]
+
+
+def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
+    """The outcome of each trace, 0 where rows have rewards of their own: [count]."""
+    if reward is None:
+        return np.zeros(by_trace.count)
+    per_row = finite("reward", numbers("reward", reward, len(by_trace.ids)))[by_trace.order]
+    advice = "the outcome is one number for each trace; for numbers that differ between rows pass row_reward= "
+    return by_trace.constant("reward", per_row, advice + "(alone) or event_reward= (beside reward=)")
+
+
+def _types(event_type: Any, order: np.ndarray) -> np.ndarray:
+    """The type of each row in the order of events: int32 [N]."""
+    if event_type is None:
+        return np.full(len(order), int(EventType.MESSAGE), np.int32)
+    return codes_of_types("event_type", event_type, EventType, len(order))[order]
+
+
+def _actions(action: Any, types: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Whether a policy chose each row, in the order of events: bool [N]."""
+    if action is None:
+        return np.isin(types, [int(kind) for kind in ACTION_TYPES])
+    chosen = numbers("action", action, len(order))[order]
+    odd = ~np.isin(chosen, (0, 1))
+    if odd.any():
+        raise ColumnError("action", np.sort(order[odd]), "values are not all True or False")
+    return chosen == 1
 
 
 def _parents(
-    parent: Any, names: pa.Array, trace_ids: np.ndarray, name_ids: np.ndarray, first: np.ndarray, by_agent: _Segments
+    parent: Any, names: pa.Array, trace_ids: np.ndarray, name_ids: np.ndarray, first: np.ndarray, by_agent: Segments
 ) -> np.ndarray:
     """The instance that spawned each instance, itself where none did: [A]."""
     array = as_ids("parent", parent, len(trace_ids))
@@ -279,7 +259,7 @@ def _parents(
     return parents
 
 
-def _evidence(column: str, values: Any, n: int, by_trace: _Segments, to: Sizes) -> np.ndarray:
+def _evidence(column: str, values: Any, n: int, by_trace: Segments, to: Sizes) -> np.ndarray:
     """A column of evidence in the order of events [E], or of traces [T], padded."""
     known = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
     if column not in known:

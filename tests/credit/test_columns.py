@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 import credit
 import graphs
-from credit.tables.columns import ColumnError, Rows, from_columns
+from credit.tables.batch_rows import Rows
+from credit.tables.columns import ColumnError, from_columns
 from graphs.errors import CapacityError, CreditError
 
 SHAPE = {"events": 16, "traces": 8, "agents": 16}
@@ -336,3 +338,105 @@ def test_wrong_parents_are_named(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ColumnError) as caught:
         example(**changes)
     assert words in str(caught.value)
+
+
+def test_types_and_edges_are_those_of_a_log(tmp_path: Path) -> None:
+    """The same two traces as columns and as a native log: equal graphs but for the ids of turns, which logs derive."""
+    kinds = ["spawn", "message", "tool_call", "tool_result", "message", "stop"]
+    agents = ["boss", "solver", "solver", "solver", "boss", "boss"]
+    trace = ["a", "a", "a", "b", "b", "b"]
+    pairs = [(0, 1, "spawn"), (1, 2, "causal"), (3, 4, "message"), (4, 5, "temporal")]
+    graph, reward, _ = from_columns(
+        group=["q"] * 6,
+        trace=trace,
+        agent=agents,
+        reward=[1.0] * 3 + [0.0] * 3,
+        event_type=kinds,
+        edges={"sender": [p[0] for p in pairs], "receiver": [p[1] for p in pairs], "type": [p[2] for p in pairs]},
+        turn=[0, 0, 0, 0, 0, 0],
+    )
+    lines = []
+    for name in "ab":
+        rows = [i for i in range(6) if trace[i] == name]
+        events = [{"id": f"{i}", "type": kinds[i], "agent": agents[i]} for i in rows]
+        edges = [{"src": f"{s}", "dst": f"{d}", "type": kind} for s, d, kind in pairs if s in rows]
+        rewards = {"team": float(name == "a")}
+        lines.append(
+            json.dumps({"trace_id": name, "task_id": "q", "events": events, "edges": edges, "rewards": rewards})
+        )
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    read = credit.read(tmp_path / "log.jsonl")
+    for field in dataclasses.fields(graph):
+        if field.name in ("turn_ids", "agent_parent"):
+            continue
+        ours, theirs = (np.asarray(getattr(graphs.unpad(g), field.name)) for g in (graph, read.graph))
+        assert np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"), field.name
+    assert np.array_equal(reward[:2], read.reward[:2])
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (
+            {"event_type": ["message", "massage", "stop"]},
+            "'massage' is no type; expected one of orchest",
+        ),
+        ({"event_type": [3, 99, 10]}, r"99 is no type"),
+        ({"edges": {"sender": [0]}}, "has columns sender; expected sender, receiver and type"),
+        ({"edges": {"sender": [0], "receiver": [3]}}, "3 is no row; expected 0 to 2"),
+        ({"edges": {"sender": [1], "receiver": [0]}}, "the receiver does not come after the sender"),
+        ({"edges": {"sender": [0], "receiver": [2]}}, "the two ends lie in different traces"),
+        ({"action": [0, 1, 2]}, "values are not all True or False"),
+    ],
+)
+def test_wrong_types_and_edges_are_named(columns: dict[str, Any], words: str) -> None:
+    with pytest.raises(ColumnError, match=words):
+        from_columns(group=[0] * 3, trace=["a", "a", "b"], reward=[1.0, 1.0, 0.0], **columns)
+
+
+def test_results_go_back_to_rows_from_credit_signals_and_arrays() -> None:
+    graph, reward, rows = example()
+    result = credit.rloo(graph, reward)
+    ledger = credit.compose(graph, reward, [result])
+    expected = np.asarray(result.advantage)[rows.event]
+    signal = ledger.advantage("control")
+    for values, numbers in (
+        (result, expected),
+        (result.advantage, expected),
+        (np.asarray(result.advantage), expected),
+        (signal, np.asarray(signal.credit.advantage)[rows.event]),
+    ):
+        gathered = rows.gather(values)
+        assert isinstance(gathered, np.ndarray) and np.array_equal(gathered, numbers)
+    traced = jax.jit(lambda values: rows.gather(values))(result.advantage)
+    assert np.array_equal(traced, expected)
+
+
+def test_gathering_compiles_nothing_for_a_new_number_of_rows(caplog: pytest.LogCaptureFixture) -> None:
+    values = jax.numpy.zeros(16)
+    with jax.log_compiles():
+        for n in range(1, 9):
+            _, _, rows = from_columns(group=[0] * n, trace=list(range(n)), reward=[0.0] * n, **SHAPE)
+            assert rows.gather(values).shape == (n,)
+        assert "Compiling" not in caplog.text
+        jax.jit(lambda x: x[jax.numpy.arange(3)] * 7)(values)  # what the line above would show
+        assert "Compiling" in caplog.text
+
+
+def test_rows_go_into_tables_ledgers_and_run() -> None:
+    graph, reward, rows = example(evidence={"value": [0.5] * 8})
+    result = credit.run(rows, "gae", lambda_=0.0)
+    assert np.array_equal(
+        np.asarray(result.advantage),
+        np.asarray(credit.gae(graph, reward, value=rows.evidence["value"], lambda_=0.0).advantage),
+    )
+    table = credit.table(rows, result).to_pydict()
+    by_row = {int(name): i for i, name in enumerate(table["event"])}
+    assert [table["trace"][by_row[i]] for i in range(8)] == [str(name) for name in TRACE]
+    assert [table["agent"][by_row[i]] for i in range(8)] == list(AGENT)
+    assert [table["line"][by_row[i]] for i in range(8)] == list(range(1, 9))
+    np.testing.assert_array_equal([table["advantage"][by_row[i]] for i in range(8)], rows.gather(result))
+    ledger = credit.compose(graph, reward, [credit.rloo(graph, reward)])
+    amounts = ledger.table(rows).group_by("trace").aggregate([("amount", "sum")]).to_pydict()
+    stated = dict(zip(map(str, TRACE), REWARD, strict=True))
+    assert dict(zip(amounts["trace"], amounts["amount_sum"], strict=True)) == pytest.approx(stated)

@@ -1,0 +1,175 @@
+"""`Rows`: where the rows of a trainer stand among the events, and the way back from results to rows and tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+import pyarrow as pa
+
+from estimators.base import Credit
+from graphs.errors import CreditError
+from graphs.event_graph import Array, EventGraph
+from graphs.text import excerpt
+from graphs.traces.batch import Traces
+from graphs.traces.evidence import Evidence
+from graphs.traces.schema import TEXT_COLUMNS
+
+__all__ = ["RowNames", "Rows", "as_traces"]
+
+FORMAT = "columns"
+"""The format and the file of traces that came from columns."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RowNames:
+    """What a table of the batch says of its rows, agents and traces: the ids of the caller's columns.
+
+    Attributes:
+      graph: the padded graph.
+      reward: float32 [T].
+      rows: the caller's row at each position of an event, [N].
+      traces: id of each trace.
+      groups: group of each trace.
+      agents: name of each agent instance.
+      roles: role of each agent instance.
+    """
+
+    graph: EventGraph
+    reward: np.ndarray
+    rows: np.ndarray
+    traces: pa.Array
+    groups: pa.Array
+    agents: pa.Array
+    roles: pa.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Where each row of the trainer stands among the events, and the per-row columns in the order of events.
+
+    Attributes:
+      event: int32 [N], the position of each row's event.
+      events: E, the padded length of arrays per event.
+      evidence: by the names of `graphs.traces.schema`; [E], or [T] for evidence of traces. NaN (floats) or
+        -1 (ids and counts) where a row has none.
+      names: what tables need.
+    """
+
+    event: np.ndarray
+    events: int
+    evidence: Mapping[str, np.ndarray]
+    names: RowNames = dataclasses.field(repr=False)
+
+    @property
+    def event_reward(self) -> np.ndarray | None:
+        """float32 [E], what each row earned by itself; None where neither `row_reward` nor `event_reward` was given."""
+        return self.evidence.get("event_reward")
+
+    @property
+    def tokens(self) -> np.ndarray | None:
+        """int32 [E], tokens that each row generated; None where they were not given."""
+        return self.evidence.get("tokens")
+
+    @functools.cached_property
+    def traces(self) -> Traces:
+        """The batch as `credit.read` would give it, for `credit.run`, tables and reports.
+
+        The event of row i has the id "i", line i + 1 and the file "columns".
+        """
+        return _traces(self)
+
+    def gather(self, values: Any) -> Array:
+        """The number of each row, in the order of the columns: [E, ...] to [N, ...].
+
+        Arrays are gathered on the host, so a new number of rows compiles nothing; under `jax.jit` the gathering is
+        traced.
+
+        Args:
+          values: an array with one entry for each event, padding included; or a `Credit`, or what has one as its
+            attribute `credit` (a `Signal`), of which the advantages are taken.
+
+        Returns:
+          NumPy array [N, ...]; a traced array under `jax.jit`.
+
+        Raises:
+          CreditError: `values` is something else, or has not one entry for each event.
+
+        >>> import credit
+        >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["b", "a"], reward=[1.0, 0.0])
+        >>> rows.gather(credit.rloo(graph, reward)).tolist()
+        [1.0, -1.0]
+        """
+        result = getattr(values, "credit", None)
+        if isinstance(values, Credit):
+            values = values.advantage
+        elif isinstance(result, Credit):
+            values = result.advantage
+        if not hasattr(values, "shape"):
+            kind = type(values).__name__
+            raise CreditError(
+                f"values is {excerpt(values)}, of type {kind}; expected an array, one number for each event"
+            )
+        if values.shape[:1] != (self.events,):
+            raise CreditError(f"values have shape {values.shape}; expected ({self.events}, ...), one for each event")
+        if isinstance(values, jax.core.Tracer):
+            traced: jax.Array = values[self.event]
+            return traced
+        return np.asarray(values)[self.event]
+
+
+def as_traces(source: Traces | Rows) -> Traces:
+    """The batch of what was read, or of what came from columns."""
+    return source.traces if isinstance(source, Rows) else source
+
+
+def _traces(rows: Rows) -> Traces:
+    names, graph = rows.names, rows.names.graph
+    n, agents, traces = len(rows.event), len(names.agents), len(names.traces)
+    none = pa.nulls(traces, pa.string())
+    first = np.zeros(traces, np.int64)
+    first[np.asarray(graph.trace_ids)[:n][::-1]] = names.rows[::-1]
+    groups = names.groups.cast(pa.string())
+    return Traces(
+        graph=graph,
+        reward=names.reward,
+        evidence={name: Evidence(array) for name, array in rows.evidence.items()},
+        events=pa.table(
+            {
+                "event": pa.array(names.rows).cast(pa.string()),
+                "file": pa.repeat(FORMAT, n),
+                "line": pa.array(names.rows + 1, pa.int32()),
+                "offset": pa.array(np.zeros(n, np.int64)),
+                "time": pa.nulls(n, pa.float64()),
+                "trusted": pa.nulls(n, pa.bool_()),
+                **{name: pa.nulls(n, pa.string()) for name in TEXT_COLUMNS},
+            }
+        ),
+        agents=pa.table(
+            {
+                "agent": names.agents,
+                "name": names.agents,
+                "role": names.roles,
+                "parent": np.asarray(graph.agent_parent)[:agents],
+                "trace": np.asarray(graph.agent_trace)[:agents],
+            }
+        ),
+        traces=pa.table(
+            {
+                "trace": names.traces.cast(pa.string()),
+                "group": groups,
+                "task": groups,
+                "model": none,
+                "format": pa.repeat(FORMAT, traces),
+                "file": pa.repeat(FORMAT, traces),
+                "line": pa.array(first + 1, pa.int32()),
+                "offset": pa.array(np.zeros(traces, np.int64)),
+                "topology": none,
+                "system": none,
+            }
+        ),
+    )
