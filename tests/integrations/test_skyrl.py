@@ -1,0 +1,126 @@
+"""SkyRL 0.3.0 for real: its registry, and its trainer's `compute_advantages_and_returns` on its own batches.
+
+The trainer's workers need GPUs; what runs here is its advantage path, from the generator's output to the batch that the
+workers would be sent.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import typing
+from typing import Any
+
+import numpy as np
+import pytest
+
+if sys.version_info < (3, 12):  # SkyRL's types need the newer TypedDict, which pydantic asks for by this name
+    import typing_extensions
+
+    typing.TypedDict = typing_extensions.TypedDict  # type: ignore[attr-defined,misc,unused-ignore]
+pytest.importorskip("skyrl", reason="SkyRL is not installed here; `make integrations` runs this")
+
+import torch
+from skyrl.backends.skyrl_train.training_batch import TrainingInputBatch, pad_training_input_batch
+from skyrl.backends.skyrl_train.utils import ppo_utils
+from timing import compare
+
+from credit.integrations import RowAdvantages
+from credit.integrations.skyrl import CreditRayPPOTrainer
+
+TOLERANCE = 2e-6
+
+
+def trainer(estimator: str, *, step_wise: bool) -> Any:
+    made = object.__new__(CreditRayPPOTrainer)
+    algorithm = types.SimpleNamespace(advantage_estimator=estimator, gamma=1.0, lambd=1.0, grpo_norm_by_std=True)
+    made.cfg = types.SimpleNamespace(
+        trainer=types.SimpleNamespace(algorithm=algorithm),
+        generator=types.SimpleNamespace(step_wise_trajectories=step_wise),
+    )
+    made.all_metrics = {}
+    return made
+
+
+def batch(rewards: list[float], uids: list[str], **metadata: Any) -> Any:
+    """A batch of SkyRL's own type; rows differ in length."""
+    mask = torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 0]]).repeat(len(rewards), 1)[: len(rewards)]
+    scores = torch.zeros(len(rewards), 4)
+    scores[:, 0] = torch.tensor(rewards)
+    made = TrainingInputBatch({"rewards": scores, "response_mask": mask, "loss_mask": mask.clone(), "values": None})
+    made.metadata = {"uids": uids, "avg_response_length": 2.0, **metadata}
+    return made
+
+
+def numbers(data: Any) -> list[float]:
+    rows = zip(data["advantages"], data["response_mask"].bool(), strict=True)
+    assert (data["advantages"][~data["response_mask"].bool()] == 0).all()
+    return [float(row[mask][0]) for row, mask in rows]
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("grpo", "credit_verl_grpo"), ("rloo", "credit_rloo")])
+@pytest.mark.parametrize("step_wise", [False, True])
+def test_skyrls_own_estimators_are_reproduced(theirs: str, ours: str, step_wise: bool) -> None:
+    draw = np.random.default_rng(3)
+    rewards, uids = draw.normal(size=24).tolist(), [f"q{i // 6}" for i in range(24)]
+    last = [i % 2 == 1 for i in range(24)] if step_wise else [True] * 24
+    want = trainer(theirs, step_wise=step_wise).compute_advantages_and_returns(batch(rewards, uids, is_last_step=last))
+    if step_wise and theirs == "grpo":
+        ours = "credit_agent_lightning"  # verl's formula with one sample a trajectory
+    got = trainer(ours, step_wise=step_wise).compute_advantages_and_returns(batch(rewards, uids, is_last_step=last))
+    assert numbers(got) == pytest.approx(numbers(want), abs=TOLERANCE)
+    assert got.metadata["metrics"] == pytest.approx(want.metadata["metrics"], abs=1e-5)
+
+
+def test_agents_of_a_trajectory_are_told_apart() -> None:
+    """Planner, worker, planner against planner, worker; Dr. MAS by hand, with two rows that fill the batch."""
+    agents = ["planner", "worker", "planner", "planner", "worker"]
+    data = batch(
+        [0.0, 0.0, 1.0, 0.0, 0.0],
+        ["q"] * 5,
+        is_last_step=[False, False, True, False, True],
+        credit_agent=agents,
+    )
+    made = trainer("credit_dr_mas", step_wise=True)
+    result = made.compute_advantages_and_returns(pad_training_input_batch(data, 2))
+    planner, worker = np.std([1, 1, 0], ddof=1) + 1e-6, np.std([1, 0], ddof=1) + 1e-6
+    assert numbers(result) == pytest.approx(
+        [1 / 3 / planner, 0.5 / worker, 1 / 3 / planner, -2 / 3 / planner, -0.5 / worker, 0, 0], abs=TOLERANCE
+    )
+    assert made.all_metrics["credit/traces"] == 2 and made.all_metrics["loss/avg_final_rewards"] == 0.5
+
+
+def test_columns_come_from_the_generators_output() -> None:
+    class Base:
+        def convert_to_training_input(self, generator_output: Any, uids: list[str]) -> Any:
+            return batch([1.0, 0.0], uids)
+
+    made = trainer("credit_dr_mas", step_wise=True)
+    original = CreditRayPPOTrainer.__mro__[1].convert_to_training_input
+    CreditRayPPOTrainer.__mro__[1].convert_to_training_input = Base.convert_to_training_input
+    try:
+        output = {"env_metrics": [{"agent": "a", "turn": 0}, {"agent": "b", "turn": 1}]}
+        converted = made.convert_to_training_input(output, ["q", "q"])
+    finally:
+        CreditRayPPOTrainer.__mro__[1].convert_to_training_input = original
+    assert converted.metadata["credit_agent"] == ["a", "b"] and converted.metadata["credit_turn"] == [0, 1]
+
+
+def test_overhead_beside_skyrls_own() -> None:
+    advantages = RowAdvantages("verl_grpo", rows=1024)
+    advantages.warmup()
+    index, mask = np.array([f"q{i // 8}" for i in range(1024)], object), torch.ones(1024, 64)
+
+    def rewards() -> torch.Tensor:
+        return torch.nn.functional.pad(torch.randn(1024, 1), (63, 0))
+
+    def ours(batch: torch.Tensor) -> Any:
+        return advantages(group=index, reward=batch.sum(dim=-1), mask=mask).advantages
+
+    def theirs(batch: torch.Tensor) -> Any:
+        return ppo_utils.compute_grpo_outcome_advantage(batch.clone(), mask, index)[0]
+
+    one = rewards()
+    assert torch.allclose(ours(one), theirs(one), atol=TOLERANCE)
+    compare("SkyRL", rewards, ours, theirs)
+    assert advantages.compilations == 1
