@@ -1,11 +1,11 @@
-"""Every method at the design point as multiples of one segment sum; GAE beside rlax's; off-policy coverage.
+"""Every method at the design point as multiples of one segment sum; GAE beside rlax's.
 
-    python benchmarks/methods.py [speed|gae|coverage] ...     (default: all)
+    python benchmarks/methods.py [speed|gae] ...     (default: all)
     python benchmarks/methods.py speed=gigpo,marshal          (measures these rows of the table again)
 
 512 traces of 4,000 events and 300 agents, groups of 8. A method and the segment sum that it is measured against run in
 turns, so that other work on the machine slows both; figures are medians. Results go to benchmarks/results/methods.json,
-section by section, and from there to the tables of docs/speed.md and docs/off-policy.md.
+section by section, and from there to the table of docs/speed.md.
 """
 
 from __future__ import annotations
@@ -27,11 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import credit
-from estimators.counterfactual.offpolicy import policy_value
 from estimators.tokens.rows import gae as block_gae
 from graphs import EventGraph, EventType
 from graphs.traces.schema import EVENT_EVIDENCE
-from graphs.worlds.siblings import overlapping_world, unanswerable_world
 
 RESULTS = Path(__file__).parent / "results" / "methods.json"
 DOCS = Path(__file__).parents[1] / "docs"
@@ -202,42 +200,6 @@ def gae() -> dict[str, Any]:
     }
 
 
-def coverage(contexts: int = 2000, draws: int = 300) -> dict[str, Any]:
-    """Twenty worlds with overlap and twenty without an answer, for each estimator and model."""
-    settings = {
-        "snips": ("snips", False),
-        "doubly robust, siblings": ("doubly_robust", False),
-        "doubly robust, critic": ("doubly_robust", True),
-        "switch, critic": ("switch", True),
-    }
-    found: dict[str, Any] = {}
-    for label, (estimator, critic) in settings.items():
-        rows, refused = [], []
-        for seed in range(20):
-            world = overlapping_world(seed)
-            graph, reward, given = world.sample(np.random.default_rng(1000 + seed), contexts, draws, critic=critic)
-            result = policy_value(graph, reward, **given, estimator=estimator)
-            answered = np.asarray(result.valid)[:contexts]
-            low, high = (np.asarray(end)[:contexts][answered] for end in result.interval())
-            covers = (low <= world.value) & (world.value <= high)
-            width = (high - low).mean() / (2 * 1.959964 * world.oracle_stderr(draws))
-            rows.append((answered.mean(), covers.mean(), width))
-            graph, reward, given = unanswerable_world(seed).sample(
-                np.random.default_rng(seed), contexts, draws, critic=critic
-            )
-            refused.append(bool(np.asarray(policy_value(graph, reward, **given, estimator=estimator).valid).any()))
-        answered, covered, width = np.array(rows).T
-        found[label] = {
-            "answered, least": round(float(answered.min()), 4),
-            "covered, pooled": round(float(covered.mean()), 4),
-            "covered, least and most": [round(float(covered.min()), 3), round(float(covered.max()), 3)],
-            "width over the oracle's, mean and most": [round(float(width.mean()), 3), round(float(width.max()), 3)],
-            "worlds without an answer that got one": int(sum(refused)),
-        }
-        print(label, json.dumps(found[label]), flush=True)
-    return {"worlds": 20, "contexts": contexts, "draws": draws, **found}
-
-
 def tables(results: dict[str, Any]) -> dict[str, str]:
     """Each section as a table for people, in Markdown."""
     lines = {"speed": ["| method | multiples of a segment sum | seconds | why more than 60 |", "|---|---:|---:|---|"]}
@@ -248,19 +210,6 @@ def tables(results: dict[str, Any]) -> dict[str, str]:
             )
         why = REASONS[name] if row["multiple"] > SLOW else ""
         lines["speed"].append(f"| `{name}` | {row['multiple']} | {row['seconds']} | {why} |")
-    head = (
-        "estimator",
-        "answered, least",
-        "covered, pooled",
-        "least and most",
-        "width, mean and most",
-        "unanswerable worlds answered",
-    )
-    lines["coverage"] = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for name, row in results["coverage"].items():
-        if isinstance(row, dict) and "covered, pooled" in row:
-            cells = [", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in row.values()]
-            lines["coverage"].append(f"| {' | '.join([name, *cells])} |")
     return {name: "\n".join(rows) for name, rows in lines.items()}
 
 
@@ -279,13 +228,12 @@ def record(results: dict[str, Any]) -> None:
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     made = tables(results)
     print(made["speed"])
-    for name in ("speed.md", "off-policy.md"):
-        page = DOCS / name
-        page.write_text(inserted(page.read_text(), made))
+    page = DOCS / "speed.md"
+    page.write_text(inserted(page.read_text(), made))
 
 
 def main(sections: list[str]) -> None:
-    known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae, "coverage": coverage}
+    known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae}
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for section in sections or list(known):
         name, _, rows = section.partition("=")

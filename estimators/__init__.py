@@ -29,6 +29,7 @@ from estimators.composition.control import control_advantage
 from estimators.composition.increments import as_increment, combine
 from estimators.composition.least_squares import reconcile
 from estimators.composition.votes import claim, floor_variance
+from estimators.counterfactual.alternatives import Alternatives, Refusals
 from estimators.counterfactual.contrast import Contrast, doubly_robust_contrast
 from estimators.counterfactual.difference import difference_reward
 from estimators.counterfactual.factored import coma
@@ -42,11 +43,13 @@ from estimators.sequence.multistep import discounted_return, gae
 
 __all__ = [
     "REASONS",
+    "Alternatives",
     "Contrast",
     "Credit",
     "PolicyValue",
     "Reason",
     "Recursion",
+    "Refusals",
     "agent_lightning",
     "agent_lightning_rows",
     "as_increment",

@@ -59,7 +59,7 @@ REASONS: tuple[str, ...] = (
     "the trace has no reward",
     "nothing to compare with: the group has one member",
     "the log lacks the evidence that the method needs here",
-    "too few members to estimate the scale",
+    "too few members, or none that differ, to estimate a spread",
     "no sibling: one alternative under this context",
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, 0 or 1: no alternative was possible",
@@ -67,7 +67,7 @@ REASONS: tuple[str, ...] = (
     "no support: the log does not show that the policy that acted could choose all that the target policy can",
     "too few effective samples: a few large weights carry the estimate",
     "the contexts differ: one choice is logged under several, so its alternatives were not drawn in one situation",
-    "logged probabilities contradict each other: those of the alternatives sum to more than 1",
+    "logged probabilities contradict each other or the draws: their sum exceeds 1, or the mean weight is not 1",
     "no independent trace: every other trace that it is compared with shares a choice with it (replays of one prefix)",
 )
 """The reason for each code, in words; the empty string is the code of a valid event."""

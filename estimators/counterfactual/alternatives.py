@@ -1,16 +1,18 @@
 """The draws of a context: which alternatives a policy chose in one situation, and how they weigh for another policy.
 
-π_b drew the alternatives of a context and each was continued to an outcome; the question is asked for the target policy
-π_e. The weight w = π_e(a) / π_b(a) corrects the draw of this one decision, and only that: what follows is taken as it
-was continued. Weights of whole traces would multiply, and their effective sample size falls geometrically in the number
-of decisions: after some hundred of them nothing is left.
+π_b drew the alternatives of a context, and each was continued to an outcome. The question is asked for the target
+policy π_e. The weight w = π_e(a) / π_b(a) corrects the draw of this one decision, and only that; what follows is taken
+as it was continued. Weights of whole traces would multiply, and their effective sample size falls geometrically in the
+number of decisions.
 
-That π_e may choose what π_b could not, no weight shows, since what is never drawn has none, and the effective sample
-size stays large; so support is checked on its own.
+Two checks look at what the weights of the draws cannot show: an alternative that is never drawn has no weight, and the
+effective sample size stays large. The mean weight is compared with 1. And the effective sample size is computed as if
+one more draw had been made, from the alternatives that were not drawn.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Literal, NamedTuple
 
 import jax
@@ -18,15 +20,86 @@ import jax.numpy as jnp
 
 from estimators.base import Reason, check_event_array, check_reward
 from estimators.counterfactual.replays import ReplayTree, replay_tree
+from estimators.options import BOUNDS, refuse_option
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import safe_divide, segment_count, segment_first, segment_mean, segment_sum
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
 
-__all__ = ["Drawn", "Draws", "drawn"]
+__all__ = ["Alternatives", "Drawn", "Draws", "Refusals", "drawn"]
 
 Draws = Literal["trace", "node"]
 
 ROUNDING = 1e-3
-"""Logged probabilities carry rounding of their own: they agree if they differ by no more."""
+"""Logged probabilities carry rounding errors: they agree if they differ by no more than this."""
+
+DEVIATIONS = 3.0
+"""Standard errors by which the mean weight may differ from 1."""
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Alternatives:
+    """What a log holds about choices among alternatives in one situation; arrays [E], one entry for each event.
+
+    Attributes:
+      context: int, the frozen context of the decision, an id in [0, E); -1 where the log has none.
+      node: int, the alternative that was chosen, an id in [0, E); -1 where the log has none.
+      propensity: float, π_b of the chosen alternative; one behaviour policy for each context. NaN where unknown.
+      target_propensity: float, π_e of the chosen alternative; 0 is allowed. NaN where unknown.
+      target_support: float, the mass of π_e on all alternatives that π_b could draw: 1 where π_b was sampled without
+        truncation. None or NaN where unknown; then the alternatives that were drawn must hold nearly all of π_e.
+      q_value: float, a model's value of the chosen alternative; comes with `target_value`.
+      target_value: float, the same model's mean over all alternatives under π_e.
+
+    >>> import numpy as np
+    >>> from estimators import Alternatives
+    >>> logged = Alternatives(
+    ...     context=np.array([0, 0]),
+    ...     node=np.array([0, 1]),
+    ...     propensity=np.array([0.5, 0.5], np.float32),
+    ...     target_propensity=np.array([0.9, 0.1], np.float32),
+    ... )
+    >>> logged.target_support is None
+    True
+    """
+
+    context: Array
+    node: Array
+    propensity: Array
+    target_propensity: Array
+    target_support: Array | None = None
+    q_value: Array | None = None
+    target_value: Array | None = None
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Refusals:
+    """When a context gets no answer: limits of the effective sample size and of the support.
+
+    Attributes:
+      min_ess: smallest effective sample size (Σ w)² / Σ w², in draws.
+      min_ess_fraction: smallest effective sample size as a part of the draws, from 0 to 1.
+      unseen: largest part of π_e that π_b need not be able to draw, from 0 to 1.
+
+    Raises:
+      CreditError: a limit outside its bound.
+
+    >>> from estimators import Refusals
+    >>> Refusals(min_ess=20).unseen
+    0.01
+    """
+
+    min_ess: float | Array = 1.0
+    min_ess_fraction: float | Array = 0.1
+    unseen: float | Array = 0.01
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            # jit rebuilds the class around tracers, and around other leaves where it compares structures
+            known = isinstance(value, int | float | str | None) and not isinstance(value, bool)
+            if known and not BOUNDS[field.name].holds(value):
+                refuse_option("Refusals", field.name, value, BOUNDS[field.name].words)
 
 
 class Drawn(NamedTuple):
@@ -34,101 +107,187 @@ class Drawn(NamedTuple):
 
     Attributes:
       tree: contexts and nodes.
-      there: by event, bool, whether it stands for a draw.
-      at: by event, the event that stands for its draw.
+      draw_mask: by event, bool, whether it stands for a draw.
+      draw: by event, the event that stands for its draw.
       outcome: by event, that of its draw, relative to `reference`, so that equal outcomes differ by exactly 0.
       trace_outcome: by event, that of its trace, relative to `reference`.
       weight: by event, w of its draw.
       target: by event, π_e of its draw.
       own: by node, its value, relative to `reference`.
       reference: by context, an outcome in it.
-      drawn: by context, the number of draws.
+      draws: by context, float, the number of draws.
       ess: by context, (Σ w)² / Σ w².
+      ess_with_one_more: by context, the same with one more draw, from the alternatives that were not drawn.
+      seen: by context, the part of π_e on alternatives that were drawn.
       covered: by context, the part of π_e on alternatives that π_b could draw, as far as the log shows it.
       reason: by context, what forbids an answer, or VALID.
     """
 
     tree: ReplayTree
-    there: jax.Array
-    at: jax.Array
+    draw_mask: jax.Array
+    draw: jax.Array
     outcome: jax.Array
     trace_outcome: jax.Array
     weight: jax.Array
     target: jax.Array
     own: jax.Array
     reference: jax.Array
-    drawn: jax.Array
+    draws: jax.Array
     ess: jax.Array
+    ess_with_one_more: jax.Array
+    seen: jax.Array
     covered: jax.Array
     reason: jax.Array
 
-    def refusal(self, known: jax.Array, min_ess: float | Array, min_ess_fraction: float | Array) -> jax.Array:
+    def refusal(self, known: jax.Array, limits: Refusals) -> jax.Array:
         """By context, a `Reason`: what forbids an answer, given where the model of the outcomes is known."""
-        enough = (self.ess >= min_ess) & (self.ess >= min_ess_fraction * self.drawn)
-        reason = jnp.where((self.reason == Reason.VALID) & ~enough, Reason.LOW_ESS, self.reason)
-        return jnp.where(~known | (self.drawn < 1), Reason.NO_EVIDENCE, reason)
+        least = jnp.maximum(limits.min_ess, limits.min_ess_fraction * self.draws)
+        reason = jnp.where((self.reason == Reason.VALID) & (self.ess < least), Reason.LOW_ESS, self.reason)
+        hidden = (reason == Reason.VALID) & (self.ess_with_one_more < least)
+        reason = jnp.where(hidden, Reason.NO_SUPPORT, reason)
+        return jnp.where(~known | (self.draws < 1), Reason.NO_EVIDENCE, reason)
 
 
-def drawn(
-    graph: EventGraph,
-    reward: Array,
-    context: Array,
-    node: Array,
-    propensity: Array,
-    target_propensity: Array,
-    target_support: Array | None,
-    draws: Draws,
-    unseen: float | Array,
-) -> Drawn:
+class _Probabilities(NamedTuple):
+    """Logged probabilities by event, 0 where unusable, and which of them are usable."""
+
+    behaviour: jax.Array
+    target: jax.Array
+    overlap: jax.Array
+    has_target: jax.Array
+
+
+def drawn(graph: EventGraph, reward: Array, logged: Alternatives, draws: Draws, unseen: float | Array) -> Drawn:
     """Find the draws, weigh them, and see what forbids an answer.
 
-    Arguments as in `estimators.counterfactual.offpolicy`.
+    Args:
+      graph: uses the ids of traces and groups, and the masks.
+      reward: float [T], NaN where unknown.
+      logged: arrays [E].
+      draws: "trace", every trace drew its alternative afresh; "node", an alternative was drawn once and replayed.
+      unseen: the largest part of π_e that π_b need not be able to draw.
+
+    Raises:
+      TypeError, ValueError: wrong dtypes, shapes or options, at trace time.
     """
     outcome, scored = check_reward(graph, reward)
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
-    tree = replay_tree(graph, scored[trace], context, node, outcome.dtype)
+    tree = replay_tree(graph, scored[trace], logged.context, logged.node, outcome.dtype)
     row, of, at = tree.row, tree.context, tree.node
-    first = segment_first(of, n, row)
-    reference = outcome[trace][first]
+    reference = outcome[trace][segment_first(of, n, row)]
     relative = jnp.where(row, outcome[trace] - reference[of], jnp.zeros_like(reference))
     if draws == "trace":
-        there, drawn_at, value = row, jnp.arange(n, dtype=jnp.int32), relative
+        draw_mask, draw, value = row, jnp.arange(n, dtype=jnp.int32), relative
         own = segment_mean(relative, at, n, row)
     elif draws == "node":
-        there, drawn_at = row & (tree.first[at] == jnp.arange(n)), tree.first[at]
+        draw_mask, draw = row & (tree.first[at] == jnp.arange(n)), tree.first[at]
         own = tree.values(relative)
         value = own[at]
     else:
         raise ValueError(f"draws is {draws!r}; expected 'trace' or 'node'")
 
-    behaviour, has_behaviour = check_event_array(graph, "propensity", propensity)
-    target, has_target = check_event_array(graph, "target_propensity", target_propensity)
-    behaviour, target = behaviour.astype(relative.dtype), target.astype(relative.dtype)
+    p = _probabilities(graph, logged, row, relative.dtype)
+    weight = jnp.where(p.overlap & row, p.target / jnp.where(p.overlap & row, p.behaviour, 1), jnp.zeros_like(p.target))
+    count = segment_count(of, n, draw_mask, weight.dtype)
+    ess = safe_divide(segment_sum(weight, of, n, draw_mask) ** 2, segment_sum(weight**2, of, n, draw_mask))
+    seen = segment_sum(p.target[tree.first], tree.context_of, n, tree.there)
+    covered = _covered(graph, tree, seen, logged.target_support)
+    reason = _unsupported(tree, draw_mask, weight, count, seen, covered, unseen)
+    acted = segment_sum(p.behaviour[tree.first], tree.context_of, n, tree.there)
+    one_more = _ess_with_one_more(tree, draw_mask, weight, seen, acted, unseen)
+    reason = _inconsistent(tree, p, (seen > 1 + ROUNDING) | (acted > 1 + ROUNDING), reason)
+    return Drawn(
+        tree,
+        draw_mask,
+        draw,
+        value,
+        relative,
+        weight,
+        p.target,
+        own,
+        reference,
+        count,
+        ess,
+        one_more,
+        seen,
+        covered,
+        reason,
+    )
+
+
+def _probabilities(graph: EventGraph, logged: Alternatives, row: jax.Array, dtype: jnp.dtype) -> _Probabilities:
+    behaviour, has_behaviour = check_event_array(graph, "propensity", logged.propensity)
+    target, has_target = check_event_array(graph, "target_propensity", logged.target_propensity)
+    behaviour, target = behaviour.astype(dtype), target.astype(dtype)
     overlap = has_behaviour & (behaviour > 0) & (behaviour < 1)
     has_target = has_target & (target >= 0) & (target <= 1)
-    usable = row & overlap & has_target
-    target = jnp.where(usable, target, jnp.zeros_like(target))
-    weight = jnp.where(usable, target / jnp.where(usable, behaviour, 1), jnp.zeros_like(target))
-    count = segment_count(of, n, there, weight.dtype)
-    ess = safe_divide(segment_sum(weight, of, n, there) ** 2, segment_sum(weight**2, of, n, there))
+    return _Probabilities(
+        behaviour, jnp.where(row & overlap & has_target, target, jnp.zeros_like(target)), overlap, has_target
+    )
+
+
+def _covered(graph: EventGraph, tree: ReplayTree, seen: jax.Array, target_support: Array | None) -> jax.Array:
+    """The least logged support of each context; what was drawn where none is logged."""
+    if target_support is None:
+        return seen
+    support, logged = check_event_array(graph, "target_support", target_support)
+    least = jax.ops.segment_min(
+        jnp.where(tree.row & logged, support, jnp.inf), tree.context, num_segments=graph.num_events
+    )
+    return jnp.where(jnp.isfinite(least), least.astype(seen.dtype), seen)
+
+
+def _unsupported(
+    tree: ReplayTree,
+    draw_mask: jax.Array,
+    weight: jax.Array,
+    count: jax.Array,
+    seen: jax.Array,
+    covered: jax.Array,
+    unseen: float | Array,
+) -> jax.Array:
+    """By context, NO_SUPPORT or CONTRADICTION where the draws show that the target is not covered, else VALID.
+
+    E[w] = 1 if π_b can draw all of π_e. A mean weight below 1 by more than its error shows that heavy alternatives were
+    not drawn. Where all of π_e was drawn, or where the mean is above 1, it shows that the logged probabilities are not
+    those of the draws.
+    """
+    n, of = draw_mask.shape[0], tree.context
+    mean = safe_divide(segment_sum(weight, of, n, draw_mask), count)
+    error = safe_divide(safe_sqrt(segment_sum(weight**2, of, n, draw_mask)), count)
+    complete = seen >= 1 - unseen - ROUNDING
+    low, high = (sign * (mean - 1) > unseen + ROUNDING + DEVIATIONS * error for sign in (-1, 1))
+    reason = jnp.where((count > 0) & (high | (low & complete)), Reason.CONTRADICTION, Reason.VALID)
+    return jnp.where((low & ~complete) | (covered < 1 - unseen - ROUNDING), Reason.NO_SUPPORT, reason)
+
+
+def _ess_with_one_more(
+    tree: ReplayTree, draw_mask: jax.Array, weight: jax.Array, seen: jax.Array, acted: jax.Array, unseen: float | Array
+) -> jax.Array:
+    """Effective sample size by context, if one more draw had come from the alternatives that were not drawn.
+
+    Such a draw has the weight (1 − Σ π_e) / (1 − Σ π_b) on average, with sums over the alternatives drawn. Infinite
+    where the alternatives drawn hold all but `unseen` of π_e.
+    """
+    n, of = draw_mask.shape[0], tree.context
+    missing = seen < 1 - unseen - ROUNDING
+    heavy = jnp.where(missing, (1 - seen) / jnp.maximum(1 - acted, 1e-6), jnp.zeros_like(seen))
+    total = segment_sum(weight, of, n, draw_mask) + heavy
+    squares = segment_sum(weight**2, of, n, draw_mask) + heavy**2
+    return jnp.where(missing, safe_divide(total**2, squares), jnp.inf)
+
+
+def _inconsistent(tree: ReplayTree, p: _Probabilities, over: jax.Array, reason: jax.Array) -> jax.Array:
+    """The reason by context, with what makes a context no situation in which one policy drew alternatives."""
+    n, row, of, at = tree.row.shape[0], tree.row, tree.context, tree.node
 
     def somewhere(wrong: jax.Array) -> jax.Array:
         return segment_count(of, n, row & wrong) > 0
 
-    seen = segment_sum(target[tree.first], tree.context_of, n, tree.there)
-    acted = segment_sum(behaviour[tree.first], tree.context_of, n, tree.there)
-    covered = seen
-    if target_support is not None:
-        support, logged = check_event_array(graph, "target_support", target_support)
-        least = jax.ops.segment_min(jnp.where(row & logged, support, jnp.inf), of, num_segments=n)
-        covered = jnp.where(jnp.isfinite(least), least.astype(seen.dtype), seen)
-    unequal = jnp.abs(behaviour - behaviour[tree.first][at]) > ROUNDING
-    unequal = unequal | (jnp.abs(target - target[tree.first][at]) > ROUNDING)
-    over = (seen > 1 + ROUNDING) | (acted > 1 + ROUNDING)
-    reason = jnp.where(covered < 1 - unseen - ROUNDING, Reason.NO_SUPPORT, Reason.VALID)
+    unequal = jnp.abs(p.behaviour - p.behaviour[tree.first][at]) > ROUNDING
+    unequal = unequal | (jnp.abs(p.target - p.target[tree.first][at]) > ROUNDING)
     reason = jnp.where(segment_count(tree.context_of, n, tree.there) < 2, Reason.NO_SIBLING, reason)
     reason = jnp.where(somewhere(unequal) | over, Reason.CONTRADICTION, reason)
     reason = jnp.where(tree.mixed, Reason.CONTEXTS_DIFFER, reason)
-    reason = jnp.where(somewhere(~overlap), Reason.NO_OVERLAP, reason)
-    reason = jnp.where(somewhere(~has_target), Reason.NO_EVIDENCE, reason)
-    return Drawn(tree, there, drawn_at, value, relative, weight, target, own, reference, count, ess, covered, reason)
+    reason = jnp.where(somewhere(~p.overlap), Reason.NO_OVERLAP, reason)
+    return jnp.where(somewhere(~p.has_target), Reason.NO_EVIDENCE, reason)

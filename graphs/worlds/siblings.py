@@ -7,17 +7,29 @@ and so is the standard error of the best estimator that knows the mean outcome o
 from __future__ import annotations
 
 import dataclasses
+from typing import Literal, get_args
 
 import numpy as np
 
 from graphs.event_graph import EventGraph, EventType
 
-__all__ = ["SiblingWorld", "overlapping_world", "unanswerable_world"]
+__all__ = [
+    "SHIFTS",
+    "Shift",
+    "SiblingWorld",
+    "hidden_favourite_world",
+    "overlapping_world",
+    "shifted_world",
+    "unanswerable_world",
+]
+
+Shift = Literal["mild shift", "strong shift", "rare success", "lognormal rewards", "10 alternatives x 100 draws"]
+SHIFTS: tuple[Shift, ...] = get_args(Shift)
 
 
 @dataclasses.dataclass(frozen=True)
 class SiblingWorld:
-    """One decision among J alternatives with Bernoulli outcomes; arrays [J].
+    """One decision among J alternatives with Bernoulli or lognormal outcomes; arrays [J].
 
     Attributes:
       behaviour: π_b, the probabilities with which alternatives were drawn.
@@ -25,6 +37,7 @@ class SiblingWorld:
       mean: Q, the mean outcome of each alternative.
       model: what a critic believes of `mean`.
       told: whether the log has propensities.
+      tail: 0 for success or failure; else outcomes are `mean` times a lognormal factor of mean 1 with this σ.
     """
 
     behaviour: np.ndarray
@@ -32,6 +45,7 @@ class SiblingWorld:
     mean: np.ndarray
     model: np.ndarray
     told: bool = True
+    tail: float = 0.0
 
     @property
     def value(self) -> float:
@@ -46,7 +60,7 @@ class SiblingWorld:
 
     def oracle_stderr(self, draws: int) -> float:
         """Standard error of the doubly robust estimator whose model is Q: no regular estimator has a smaller one."""
-        noise = self.mean * (1 - self.mean)
+        noise = self.mean * (1 - self.mean) if self.tail == 0 else self.mean**2 * np.expm1(self.tail**2)
         return float(np.sqrt(np.sum(self.target**2 / self.behaviour * noise) / draws))
 
     def sample(
@@ -58,7 +72,10 @@ class SiblingWorld:
         """
         n = contexts * draws
         choice = rng.choice(len(self.behaviour), n, p=self.behaviour)
-        reward = (rng.random(n) < self.mean[choice]).astype(np.float32)
+        if self.tail > 0:
+            reward = self.mean[choice] * np.exp(self.tail * rng.normal(size=n) - self.tail**2 / 2)
+        else:
+            reward = rng.random(n) < self.mean[choice]
         context = np.repeat(np.arange(contexts, dtype=np.int32), draws)
         _, node = np.unique(context * len(self.behaviour) + choice, return_inverse=True)
         evidence = {
@@ -91,7 +108,7 @@ class SiblingWorld:
             group_ids=context,
             trace_mask=np.ones(n, bool),
         )
-        return graph, reward, evidence
+        return graph, reward.astype(np.float32), evidence
 
 
 def overlapping_world(seed: int) -> SiblingWorld:
@@ -101,6 +118,34 @@ def overlapping_world(seed: int) -> SiblingWorld:
         world = _world(rng, int(rng.integers(4, 11)))
         if world.behaviour.min() >= 0.03 and world.ess_fraction >= 0.25:
             return world
+
+
+def shifted_world(kind: Shift, seed: int) -> SiblingWorld:
+    """A world of six alternatives, or ten, whose behaviour and target policies differ by log-normal factors.
+
+    The factors have σ = 0.4 ("mild shift"), 1.2 ("strong shift"), 0.5 ("rare success", of mean 2 % under π_e, and
+    "lognormal rewards", with σ = 1) and 0.7 ("10 alternatives x 100 draws").
+    """
+    rng = np.random.default_rng(seed)
+    spread = dict(zip(SHIFTS, (0.4, 1.2, 0.5, 0.5, 0.7), strict=True))[kind]
+    n = 10 if kind == SHIFTS[4] else 6
+    behaviour = np.exp(0.4 * rng.normal(size=n))
+    target = behaviour * np.exp(spread * rng.normal(size=n))
+    behaviour, target = behaviour / behaviour.sum(), target / target.sum()
+    mean = rng.uniform(0.1, 0.9, n)
+    if kind == "rare success":
+        mean = np.exp(0.5 * rng.normal(size=n))
+        mean *= 0.02 / (target @ mean)
+    return SiblingWorld(behaviour, target, mean, mean, tail=1.0 if kind == "lognormal rewards" else 0.0)
+
+
+def hidden_favourite_world(seed: int, chance: float = 0.0005) -> SiblingWorld:
+    """Five alternatives; the target's favourite (π_e = 0.5) is best, and π_b draws it with probability `chance`."""
+    rng = np.random.default_rng(seed)
+    others = rng.dirichlet(np.full(4, 20.0))
+    behaviour, target = np.append(others * (1 - chance), chance), np.append(others / 2, 0.5)
+    mean = np.append(rng.uniform(0.1, 0.3, 4), 0.9)
+    return SiblingWorld(behaviour, target, mean, mean)
 
 
 def unanswerable_world(seed: int) -> SiblingWorld:

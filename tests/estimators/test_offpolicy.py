@@ -10,10 +10,19 @@ import numpy as np
 import pytest
 
 from estimators.base import Credit, Reason
+from estimators.counterfactual.alternatives import Alternatives, Refusals
 from estimators.counterfactual.messages import c3
 from estimators.counterfactual.offpolicy import PolicyValue, off_policy, policy_value
-from graphs import EventGraph
-from graphs.worlds.siblings import SiblingWorld, overlapping_world, unanswerable_world
+from graphs import CreditError, EventGraph
+from graphs.worlds.siblings import (
+    SHIFTS,
+    Shift,
+    SiblingWorld,
+    hidden_favourite_world,
+    overlapping_world,
+    shifted_world,
+    unanswerable_world,
+)
 
 CONTEXTS, DRAWS = 60, 80
 Log = tuple[EventGraph, np.ndarray, dict[str, np.ndarray]]
@@ -69,11 +78,11 @@ def slowly(y: list, w: list, p: list, a: list, model: list | None, expected: lis
 def test_estimates_are_those_of_a_loop_over_draws(critic: bool) -> None:
     log = small_log()
     graph, reward, given = log
-    options: dict[str, Any] = {**evidence(log, critic), "min_ess": 1.0}
+    options: dict[str, Any] = evidence(log, critic)
     found: dict[str, tuple[PolicyValue, Credit]] = {}
     for name in ("snips", "doubly_robust"):
         found[name] = (
-            policy_value(graph, reward, estimator=name, **options),
+            policy_value(graph, reward, Alternatives(**options), estimator=name, refusals=Refusals()),
             off_policy(graph, reward, estimator=name, **options),
         )
     weight = given["target_propensity"] / given["propensity"]
@@ -100,7 +109,7 @@ def test_error_of_alternatives_that_were_drawn_often_goes_by_their_counts() -> N
     log = overlapping_world(1).sample(np.random.default_rng(0), CONTEXTS, DRAWS)
     graph, reward, given = log
     support = np.full(CONTEXTS * DRAWS, np.nan, np.float32)
-    result = policy_value(graph, reward, **given, target_support=support, min_ess=1.0)
+    result = policy_value(graph, reward, Alternatives(**given, target_support=support), refusals=Refusals())
     for c in np.flatnonzero(np.asarray(result.valid))[::9]:
         mine = given["context"] == c
         total = variance = 0.0
@@ -119,8 +128,8 @@ def test_switch_rests_on_the_model_where_weights_are_large() -> None:
     log = small_log()
     graph, reward, given = log
     weight = given["target_propensity"] / given["propensity"]
-    result = policy_value(graph, reward, **given, estimator="switch", threshold=1.5, min_ess=1.0)
-    plain = policy_value(graph, reward, **given, min_ess=1.0)
+    result = policy_value(graph, reward, Alternatives(**given), estimator="switch", threshold=1.5, refusals=Refusals())
+    plain = policy_value(graph, reward, Alternatives(**given), refusals=Refusals())
     for c in range(0, CONTEXTS, 11):
         mine = slice(c * DRAWS, (c + 1) * DRAWS)
         w, residual = weight[mine], (reward - given["q_value"])[mine]
@@ -128,7 +137,7 @@ def test_switch_rests_on_the_model_where_weights_are_large() -> None:
         assert float(result.value[c]) == pytest.approx(given["target_value"][mine][0] + kept.mean(), abs=2e-6)
         unsure = np.where(w > 1.5, w, 0).mean() ** 2 * (residual**2).mean()
         assert float(result.stderr[c]) == pytest.approx(np.sqrt(kept.var(ddof=1) / DRAWS + unsure), rel=1e-4)
-    never = policy_value(graph, reward, **given, estimator="switch", threshold=1e6, min_ess=1.0)
+    never = policy_value(graph, reward, Alternatives(**given), estimator="switch", threshold=1e6, refusals=Refusals())
     np.testing.assert_allclose(never.value, plain.value, atol=1e-6)
 
 
@@ -165,9 +174,11 @@ def node_of_another_context(given: dict[str, np.ndarray]) -> dict[str, np.ndarra
     return spoil("node", given["node"][DRAWS])(given)
 
 
-def halved_target(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def rest_elsewhere(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Some 5 % of the target lie on alternatives without a draw, and context 0 does not log that they can be drawn."""
     silent = np.where(given["context"] == 0, np.nan, given["target_support"])
-    return {**given, "target_propensity": given["target_propensity"] / 2, "target_support": silent}
+    changed = {name: given[name] * np.float32(0.95) for name in ("propensity", "target_propensity")}
+    return {**given, **changed, "target_support": silent}
 
 
 def one_large_weight(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -188,7 +199,7 @@ REFUSALS: dict[str, tuple[Any, int]] = {
         spoil("target_propensity", 0.9, slice(0, DRAWS)),
         Reason.CONTRADICTION,
     ),
-    "target elsewhere": (halved_target, Reason.NO_SUPPORT),
+    "target elsewhere": (rest_elsewhere, Reason.NO_SUPPORT),
     "truncated": (spoil("target_support", 0.9), Reason.NO_SUPPORT),
     "one alternative": (
         lambda given: {
@@ -208,7 +219,7 @@ def test_refusals(case: str) -> None:
     graph, reward, _ = small_log()
     change, reason = REFUSALS[case]
     given = evidence(small_log(), critic=False)
-    value = policy_value(graph, reward, **change(given), min_ess=1.0)
+    value = policy_value(graph, reward, Alternatives(**change(given)), refusals=Refusals())
     assert int(value.reason[0]) == reason
     assert float(value.value[0]) == 0 and np.isinf(value.stderr[0])
     low, high = value.interval()
@@ -222,14 +233,67 @@ def test_a_context_of_two_tasks_is_none() -> None:
     graph, reward, _ = small_log()
     given = evidence(small_log(), critic=False)
     moved = dataclasses.replace(graph, group_ids=np.where(np.arange(CONTEXTS * DRAWS) == 5, 1, graph.group_ids))
-    assert int(policy_value(moved, reward, **given).reason[0]) == Reason.CONTEXTS_DIFFER
+    assert int(policy_value(moved, reward, Alternatives(**given)).reason[0]) == Reason.CONTEXTS_DIFFER
     assert int(c3(moved, reward, context=given["context"], node=given["node"]).reason[0]) == Reason.CONTEXTS_DIFFER
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_favourite_that_is_hardly_ever_drawn_has_no_answer(seed: int) -> None:
+    """π_b draws the target's favourite with probability 0.0005, and 300 draws of each context hardly ever hold it."""
+    graph, reward, given = hidden_favourite_world(seed).sample(np.random.default_rng(seed), 40, LONG)
+    given = {**given, "target_support": np.ones(40 * LONG, np.float32)}
+    value = policy_value(graph, reward, Alternatives(**given))
+    assert not np.asarray(value.valid).any()
+    favourite = np.isclose(given["target_propensity"], 0.5).reshape(40, LONG).any(1)
+    expected = np.where(favourite, Reason.LOW_ESS, Reason.NO_SUPPORT)
+    assert (np.asarray(value.reason)[:40] == expected).all() and not favourite.all()
+    assert not np.asarray(off_policy(graph, reward, **given).valid).any()
+
+
+def test_a_rare_alternative_without_a_draw_has_no_answer_although_the_mean_weight_is_near_one() -> None:
+    """A tenth of the target is on an alternative of probability 0.0005: 0.9 is within the error of heavy weights."""
+    world = SiblingWorld(
+        np.array([0.2, 0.7995, 0.0005]), np.array([0.7, 0.2, 0.1]), np.array([0.2, 0.3, 0.9]), np.zeros(3)
+    )
+    graph, reward, given = world.sample(np.random.default_rng(0), 40, LONG)
+    given = {**given, "target_support": np.ones(40 * LONG, np.float32)}
+    assert not np.asarray(policy_value(graph, reward, Alternatives(**given)).valid).any()
+
+
+def test_texts_that_are_never_drawn_twice_show_a_hidden_favourite_by_their_mean_weight() -> None:
+    n, rng = CONTEXTS * DRAWS, np.random.default_rng(0)
+    graph = small_log()[0]
+    logged = {
+        "context": small_log()[2]["context"],
+        "node": np.arange(n, dtype=np.int32),
+        "propensity": np.full(n, 1e-4, np.float32),
+        "target_support": np.ones(n, np.float32),
+    }
+    reward = (rng.random(n) < 0.5).astype(np.float32)
+    weight = rng.uniform(0.5, 1.5, n)
+    for mean, reason in ((1.0, Reason.VALID), (0.5, Reason.NO_SUPPORT), (2.5, Reason.CONTRADICTION)):
+        target = (1e-4 * mean * weight).astype(np.float32)
+        value = policy_value(graph, reward, Alternatives(**logged, target_propensity=target))
+        assert (np.asarray(value.reason)[:CONTEXTS] == reason).all()
+
+
+def test_equal_outcomes_have_a_credit_and_no_interval() -> None:
+    graph, reward, _ = small_log()
+    given = evidence(small_log(), critic=False)
+    value = policy_value(graph, np.ones_like(reward), Alternatives(**given), refusals=Refusals())
+    assert (np.asarray(value.reason)[:CONTEXTS] == Reason.TOO_FEW).all()
+    assert np.asarray(off_policy(graph, np.ones_like(reward), **given).valid).all()
+
+
+def test_limits_of_refusals_are_checked() -> None:
+    with pytest.raises(CreditError, match="min_ess_fraction is 2; expected a number from 0 to 1"):
+        Refusals(min_ess_fraction=2)
 
 
 def test_support_is_believed_where_it_is_logged() -> None:
     graph, reward, _ = small_log()
-    given = halved_target(evidence(small_log(), critic=False))
-    told = policy_value(graph, reward, **given, min_ess=1.0)
+    given = rest_elsewhere(evidence(small_log(), critic=False))
+    told = policy_value(graph, reward, Alternatives(**given), refusals=Refusals())
     assert np.asarray(told.valid)[:CONTEXTS].tolist() == [False] + [True] * (CONTEXTS - 1)
     np.testing.assert_allclose(told.covered[1:CONTEXTS], 1)
 
@@ -239,17 +303,17 @@ def test_few_siblings_have_a_credit_and_no_interval() -> None:
     given = {**log[2], "target_support": np.ones(CONTEXTS * DRAWS, np.float32)}
     result = off_policy(log[0], log[1], **given)
     assert np.asarray(result.valid).mean() > 0.9 and np.isinf(np.asarray(result.stderr)[np.asarray(result.valid)]).all()
-    assert (np.asarray(policy_value(log[0], log[1], **given).reason)[:20] != Reason.VALID).all()
+    assert (np.asarray(policy_value(log[0], log[1], Alternatives(**given)).reason)[:20] != Reason.VALID).all()
 
 
 def test_wrong_arguments_are_named() -> None:
     graph, reward, given = small_log()
     with pytest.raises(ValueError, match="come together"):
-        policy_value(graph, reward, **{k: v for k, v in given.items() if k != "target_value"})
+        policy_value(graph, reward, Alternatives(**{k: v for k, v in given.items() if k != "target_value"}))
     with pytest.raises(ValueError, match="draws is 'tree'"):
-        policy_value(graph, reward, **given, draws="tree")
+        policy_value(graph, reward, Alternatives(**given), draws="tree")
     with pytest.raises(ValueError, match="estimator is 'ips'"):
-        policy_value(graph, reward, **given, estimator="ips")
+        policy_value(graph, reward, Alternatives(**given), estimator="ips")
 
 
 # --- Worlds -----------------------------------------------------------------------------------------------------------
@@ -262,7 +326,7 @@ def coverage(world: SiblingWorld, seed: int, contexts: int, **options: Any) -> t
     graph, reward, given = world.sample(
         np.random.default_rng(seed), contexts, LONG, critic=options.pop("critic", False)
     )
-    result = policy_value(graph, reward, **given, **options)
+    result = policy_value(graph, reward, Alternatives(**given), **options)
     low, high = (np.asarray(end)[:contexts] for end in result.interval())
     answered = np.asarray(result.valid)[:contexts]
     covers = (low <= world.value) & (world.value <= high)
@@ -275,7 +339,7 @@ def test_answers_with_overlap_and_none_without() -> None:
     assert answered >= 0.95 and 0.90 <= covered <= 0.99 and width <= 1.3
     for seed in range(4):
         graph, reward, given = unanswerable_world(seed).sample(np.random.default_rng(seed), 200, LONG)
-        assert not np.asarray(policy_value(graph, reward, **given).valid).any()
+        assert not np.asarray(policy_value(graph, reward, Alternatives(**given)).valid).any()
 
 
 @pytest.mark.slow
@@ -292,11 +356,28 @@ def test_intervals_cover_in_twenty_worlds(estimator: str, critic: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", SHIFTS)
+def test_intervals_cover_given_an_answer(kind: Shift) -> None:
+    """The bounds are 93 and 97 %, and 2.5 standard errors of the 1,600 contexts."""
+    draws, rows = 100 if kind == SHIFTS[4] else LONG, []
+    for seed in range(8):
+        world = shifted_world(kind, seed)
+        graph, reward, given = world.sample(np.random.default_rng(seed), 200, draws)
+        result = policy_value(graph, reward, Alternatives(**given))
+        low, high = (np.asarray(end)[:200] for end in result.interval())
+        rows.append(((low <= world.value) & (world.value <= high))[np.asarray(result.valid)[:200]])
+    covers = np.concatenate(rows)
+    assert len(covers) > 800
+    slack = 2.5 * np.sqrt(0.05 * 0.95 / len(covers))
+    assert 0.93 - slack <= covers.mean() <= 0.97 + slack
+
+
+@pytest.mark.slow
 def test_no_estimate_in_twenty_worlds_without_an_answer() -> None:
     for seed in range(20):
         graph, reward, given = unanswerable_world(seed).sample(np.random.default_rng(seed), 200, LONG)
         for estimator in ("snips", "doubly_robust", "switch"):
-            assert not np.asarray(policy_value(graph, reward, **given, estimator=estimator).valid).any()
+            assert not np.asarray(policy_value(graph, reward, Alternatives(**given), estimator=estimator).valid).any()
 
 
 @pytest.mark.slow

@@ -1,0 +1,196 @@
+"""Coverage of off-policy intervals, given that there is an answer, in worlds whose value is known.
+
+    python benchmarks/off_policy.py [overlap|shifts|free|hidden] ...     (default: all)
+
+* overlap: twenty worlds of 4 to 10 alternatives, a quarter or more of 300 draws effective; and twenty without an
+answer. * shifts: mild and strong shift, rare success, lognormal rewards, 10 alternatives x 100 draws; eight worlds
+each. * free: every draw is a text of its own, so that no alternative is drawn twice; the same shifts and outcomes.
+* hidden: the target's favourite is drawn with probability 0.0005; how often there is an answer.
+
+Results go to benchmarks/results/off_policy.json, section by section, and from there to the tables of
+docs/off-policy.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from estimators import Alternatives, PolicyValue, policy_value
+from graphs.worlds.siblings import SHIFTS, hidden_favourite_world, overlapping_world, shifted_world, unanswerable_world
+
+RESULTS = Path(__file__).parent / "results" / "off_policy.json"
+PAGE = Path(__file__).parents[1] / "docs" / "off-policy.md"
+CONTEXTS, DRAWS, NORMAL = 500, 300, 1.959964
+ESTIMATORS = {
+    "snips": ("snips", False),
+    "doubly robust, siblings": ("doubly_robust", False),
+    "doubly robust, critic": ("doubly_robust", True),
+    "switch, critic": ("switch", True),
+}
+
+
+def judged(result: PolicyValue, value: float, contexts: int) -> dict[str, np.ndarray]:
+    """By context: whether there is an answer, whether its interval covers, its width, and its error."""
+    answered = np.asarray(result.valid)[:contexts]
+    low, high = (np.asarray(end)[:contexts] for end in result.interval())
+    return {
+        "answered": answered,
+        "covers": (low <= value) & (value <= high),
+        "width": high - low,
+        "error": np.asarray(result.value)[:contexts] - value,
+    }
+
+
+def figures(rows: list[dict[str, np.ndarray]]) -> dict[str, Any]:
+    """Over worlds: the part answered, coverage given an answer, and the range of coverage over the worlds."""
+    part = [row["answered"].mean() for row in rows]
+    covered = [row["covers"][row["answered"]].mean() for row in rows if row["answered"].sum() >= 50]
+    pooled = np.concatenate([row["covers"][row["answered"]] for row in rows])
+    return {
+        "answered": round(float(np.mean(part)), 3),
+        "answers": len(pooled),
+        "covered": round(float(pooled.mean()), 4) if len(pooled) else None,
+        "least and most": [round(float(f(covered)), 3) for f in (min, max)] if covered else None,
+    }
+
+
+def overlap() -> dict[str, Any]:
+    """Twenty worlds with overlap and twenty without an answer, for each estimator and model."""
+    found: dict[str, Any] = {}
+    for label, (estimator, critic) in ESTIMATORS.items():
+        rows, widths, wrong = [], [], 0
+        for seed in range(20):
+            world = overlapping_world(seed)
+            graph, reward, given = world.sample(np.random.default_rng(1000 + seed), CONTEXTS, DRAWS, critic=critic)
+            row = judged(policy_value(graph, reward, Alternatives(**given), estimator=estimator), world.value, CONTEXTS)
+            rows.append(row)
+            widths.append(row["width"][row["answered"]].mean() / (2 * NORMAL * world.oracle_stderr(DRAWS)))
+            graph, reward, given = unanswerable_world(seed).sample(
+                np.random.default_rng(seed), CONTEXTS, DRAWS, critic=critic
+            )
+            result = policy_value(graph, reward, Alternatives(**given), estimator=estimator)
+            wrong += bool(np.asarray(result.valid).any())
+        found[label] = figures(rows) | {
+            "width over the oracle's, mean and most": [round(float(f(widths)), 3) for f in (np.mean, max)],
+            "worlds without an answer that got one": wrong,
+        }
+        print(label, json.dumps(found[label]), flush=True)
+    return found
+
+
+def shifts() -> dict[str, Any]:
+    """The default estimator, and the others, in eight worlds of each kind."""
+    found: dict[str, Any] = {}
+    for kind in SHIFTS:
+        draws = 100 if kind == SHIFTS[4] else DRAWS
+        for label in ("doubly robust, siblings", "snips", "doubly robust, critic"):
+            estimator, critic = ESTIMATORS[label]
+            rows = []
+            for seed in range(8):
+                world = shifted_world(kind, seed)
+                world = dataclasses.replace(world, model=world.mean * np.random.default_rng(seed).uniform(0.7, 1.3))
+                sample = world.sample(np.random.default_rng(2000 + seed), CONTEXTS, draws, critic=critic)
+                result = policy_value(*sample[:2], Alternatives(**sample[2]), estimator=estimator)
+                rows.append(judged(result, world.value, CONTEXTS))
+            found[f"{kind}; {label}"] = figures(rows)
+            print(kind, label, json.dumps(found[f"{kind}; {label}"]), flush=True)
+    return found
+
+
+def free() -> dict[str, Any]:
+    """Texts x ~ N(0, 1) under π_b and N(μ, 1) under π_e; success by a logistic curve, rare, or lognormal rewards."""
+    found: dict[str, Any] = {}
+    kinds = {
+        "mild shift": (0.4, 0.0, 0.0),
+        "strong shift": (1.2, 0.0, 0.0),
+        "rare success": (0.5, 0.02, 0.0),
+        "rare success, strong shift": (1.0, 0.02, 0.0),
+        "lognormal rewards": (0.5, 0.0, 1.0),
+        "lognormal rewards, strong shift": (1.0, 0.0, 1.0),
+    }
+    graph = overlapping_world(0).sample(np.random.default_rng(0), CONTEXTS, DRAWS)[0]
+    n = CONTEXTS * DRAWS
+    for kind, (shift, rare, tail) in kinds.items():
+        rng, rows = np.random.default_rng(3), []
+        for _ in range(3):
+            x = rng.normal(size=n)
+            far = rng.normal(size=4_000_000) + shift
+            mean = (lambda t: 1 / (1 + np.exp(-t))) if not rare else (lambda t: 0.02 * np.exp(0.3 * t - 0.15 - 0.045))
+            reward = mean(x) * np.exp(tail * rng.normal(size=n) - tail**2 / 2) if tail else rng.random(n) < mean(x)
+            weight = np.exp(shift * x - shift**2 / 2)
+            logged = Alternatives(
+                context=np.repeat(np.arange(CONTEXTS, dtype=np.int32), DRAWS),
+                node=np.arange(n, dtype=np.int32),
+                propensity=np.full(n, 1e-5, np.float32),
+                target_propensity=(1e-5 * weight).astype(np.float32),
+                target_support=np.ones(n, np.float32),
+            )
+            result = policy_value(graph, reward.astype(np.float32), logged)
+            rows.append(judged(result, float(mean(far).mean()), CONTEXTS))
+        found[kind] = figures(rows)
+        print(kind, json.dumps(found[kind]), flush=True)
+    return found
+
+
+def hidden() -> dict[str, Any]:
+    """How often a favourite that is hardly ever drawn gets an answer, with its support logged as 1."""
+    found: dict[str, Any] = {}
+    for chance in (0.0005, 0.002, 0.01):
+        rows = []
+        for seed in range(5):
+            world = hidden_favourite_world(seed, chance)
+            graph, reward, given = world.sample(np.random.default_rng(seed), CONTEXTS, DRAWS)
+            given = {**given, "target_support": np.ones(CONTEXTS * DRAWS, np.float32)}
+            rows.append(judged(policy_value(graph, reward, Alternatives(**given)), world.value, CONTEXTS))
+        found[str(chance)] = figures(rows)
+        print(chance, json.dumps(found[str(chance)]), flush=True)
+    return found
+
+
+SECTIONS: dict[str, Callable[[], dict[str, Any]]] = {
+    "overlap": overlap,
+    "shifts": shifts,
+    "free": free,
+    "hidden": hidden,
+}
+
+
+def table(section: dict[str, Any]) -> str:
+    """A section as a table for people, in Markdown."""
+    rows = {name: row for name, row in section.items() if isinstance(row, dict) and "answered" in row}
+    head = ["world or estimator", *next(iter(rows.values()))]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for name, row in rows.items():
+        cells = [" to ".join(map(str, v)) if isinstance(v, list) else str(v) for v in row.values()]
+        lines.append(f"| {' | '.join([name, *cells])} |")
+    return "\n".join(lines)
+
+
+def inserted(page: str, name: str, text: str) -> str:
+    """A page with a table between its marks `<!-- table NAME -->` and `<!-- end -->`."""
+    head, mark, rest = page.partition(f"<!-- table {name} -->")
+    return f"{head}{mark}\n\n{text}\n\n{rest[rest.index('<!-- end -->') :]}" if mark else page
+
+
+def main(sections: list[str]) -> None:
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in sections or list(SECTIONS):
+        versions = {p: importlib.metadata.version(p) for p in ("jax", "jaxlib", "numpy")}
+        results[name] = SECTIONS[name]() | {"contexts": CONTEXTS, "draws": DRAWS, "versions": versions}
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    page = PAGE.read_text()
+    for name, section in results.items():
+        page = inserted(page, name, table(section))
+    PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
