@@ -15,9 +15,10 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.counterfactual.replays import event_ids, replay_tree
-from estimators.group import Over, Singleton, group_relative, members, statistics
+from estimators.group import Over, Singleton, group_relative, members, row_scores, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, pair_ids
 from graphs.segment import safe_divide, segment_count, segment_first, segment_mean, segment_sum
@@ -35,7 +36,7 @@ def magrpo(
     node: Array,
     event_reward: Array | None = None,
     discount: float | Array = 0.9,
-    baseline: Literal["mean", "leave_one_out", "max", "none"] = "mean",
+    baseline: Literal["mean", "leave_one_out", "max", "none", "raw"] = "mean",
     joint_mode: Literal["aligned", "cross"] = "aligned",
     completion: Array | None = None,
 ) -> Credit:
@@ -44,8 +45,8 @@ def magrpo(
         G(ν) = r(ν) + γ · mean over the joint turns ν' that follow of G(ν')        A = G(ν) − b
 
     Over the K joint turns of a context, b is their mean ("mean", the default there), the mean of the others
-    ("leave_one_out"; "rloo" there), the greatest ("max") or 0 ("none"; "raw" there). All agents of a joint turn get the
-    same number. No division.
+    ("leave_one_out"; "rloo" there), the greatest ("max") or 0 ("none", and "raw" as there: "raw" also answers where a
+    context has one joint turn, "none" refuses it). All agents of a joint turn get the same number. No division.
 
     With `joint_mode` "cross", the N agents' K completions of a context are combined into K^N joint turns. A completion
     then stands for all those that contain it, and is compared with the other completions of its agent, by name:
@@ -125,11 +126,12 @@ def magrpo(
         filled = jnp.where(there, relative, -jnp.inf)
         greatest = jax.ops.segment_max(filled, rivals, num_segments=n)[rivals]
         against = reference + jnp.where(there, greatest, 0)
-    elif baseline == "none":
+    elif baseline in ("none", "raw"):
         against = jnp.zeros_like(value)
     else:
-        raise ValueError(f"baseline is {baseline!r}; expected 'mean', 'leave_one_out', 'max' or 'none'")
-    reason = jnp.where(k[mine] < 2, Reason.NO_SIBLING, jnp.where(even[mine], Reason.VALID, Reason.NO_EVIDENCE))
+        raise ValueError(f"baseline is {baseline!r}; expected 'mean', 'leave_one_out', 'max', 'none' or 'raw'")
+    enough = 1 if baseline == "raw" else 2
+    reason = jnp.where(k[mine] < enough, Reason.NO_SIBLING, jnp.where(even[mine], Reason.VALID, Reason.NO_EVIDENCE))
     missing = jnp.where(scored[trace], Reason.NO_EVIDENCE, Reason.NO_REWARD)
     return finish(
         graph,
@@ -210,6 +212,7 @@ def c3_magrpo(
     over: Over = "group",
     eps: float | Array = 1e-8,
     singleton: Singleton = "zero",
+    leaf: Array | None = None,
 ) -> Credit:
     """MAGRPO as C3 runs it as a baseline: traces of a task against each other, divided by their spread.
 
@@ -224,6 +227,9 @@ def c3_magrpo(
       over: "batch" is the code without group ids.
       singleton: a group of one. "zero" is what the code gives with "mean"; "raw" what it gives with "leave_one_out",
         where dividing by sqrt(0 + eps) makes R into 10,000 R.
+      leaf: bool [E], the rows at the leaves of the code's tree. R_i is then the mean over these rows of outcome plus
+        own event reward, and over all rows of a trace that has no leaf, as the code's joint-action path has it. For
+        `by=None` only.
 
     Returns:
       `Credit`; level "trace", estimand "total", or level "event", estimand "scale" where rows are compared by name.
@@ -232,6 +238,10 @@ def c3_magrpo(
     `c3_magrpo_joint_action`.
     """
     population: Literal["trace", "row"] = "trace" if by is None else "row"
+    if leaf is not None:
+        if by is not None:
+            raise CreditError(f"leaf is given, but by is {by!r}; expected by=None, which compares traces")
+        reward, event_reward = _leaf_means(graph, reward, event_reward, jnp.asarray(leaf)), None
     plain = group_relative(
         graph,
         reward,
@@ -249,3 +259,15 @@ def c3_magrpo(
     n, _, squares = statistics(m)
     spread = jnp.sqrt(safe_divide(squares, n) + eps)[m.key][m.of_event]
     return dataclasses.replace(plain, scale=jnp.where(plain.valid, spread, jnp.ones_like(spread)))
+
+
+def _leaf_means(graph: EventGraph, reward: Array, event_reward: Array | None, leaf: jax.Array) -> jax.Array:
+    """The mean score of the leaf rows of each trace, of all its rows where none is a leaf: float [T], NaN without."""
+    if leaf.dtype != jnp.bool_ or leaf.shape != (graph.num_events,):
+        raise CreditError(f"leaf is {leaf.dtype} {leaf.shape}; expected bool ({graph.num_events},), one for each event")
+    score, row_mask = row_scores(graph, reward, event_reward)
+    trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
+    has_leaf = segment_count(trace, num, row_mask & leaf) > 0
+    used_mask = row_mask & (leaf | ~has_leaf[trace])
+    mean = segment_mean(score, trace, num, used_mask)
+    return jnp.where(segment_count(trace, num, used_mask) > 0, mean, jnp.nan)

@@ -16,6 +16,7 @@ from estimators.base import Credit, Reason, check_event_array, check_reward, fin
 from estimators.baselines.roles import instances_normalised, sub_agents
 from estimators.counterfactual.replays import event_ids
 from estimators.group import group_relative
+from estimators.options import checked_options
 from estimators.tokens.rows import masked_whiten
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
@@ -119,11 +120,19 @@ def matpo_worker_tokens(row_advantage: Array, planner_row: Array, mask: Array) -
     return jnp.where(mask & mask[planner], values[planner][:, None], jnp.zeros((), values.dtype))
 
 
-@jax.jit
-def foldgrpo_fork(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
+@checked_options
+@functools.partial(jax.jit, static_argnames=("scale",))
+def foldgrpo_fork(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    row_reward: Array | None = None,
+    scale: Literal["std", "none"] = "std",
+) -> Credit:
     """FoldGRPO as a fork of its trainer computes it: a marked action takes its group's best or worst advantage.
 
-        A_i = (R_i − μ) / (sd + 1e-6), ddof 1, each trace once, alone raw
+        A_i = (R_i − μ) / (sd + 1e-6), ddof 1, μ and sd over the first rows of the traces, alone raw
         A   = (1 − |q|) A_i + max(q, 0) g⁺ + max(−q, 0) g⁻
 
     with q in [−1, 1] the event's own process reward, g⁺ and g⁻ the greatest and least A_j of the group; where no trace
@@ -131,8 +140,12 @@ def foldgrpo_fork(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     actions by 1. Equal to `estimators.foldgrpo` for outcomes 0 and 1 that both occur and marks −1, 0 and 1.
 
     Args:
-      reward: float [T], the outcome.
+      graph: the batch.
+      reward: float [T], the outcome; NaN where a trace has none.
       event_reward: float [E], the marks q; they enter no statistic.
+      row_reward: float [E], what each row earned besides the outcome of its trace (with outcomes 0, its own reward):
+        R_i is then the row's, while μ and sd are those of the traces' first rows.
+      scale: "none" leaves out the division (`norm_adv_by_std_in_grpo=False`).
 
     Returns:
       `Credit` at level "event", estimand "score"; `credit` is A itself.
@@ -140,7 +153,18 @@ def foldgrpo_fork(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     Reference: `compute_foldgrpo_advantage` in a third-party plug-in that says it is a copy of the authors' fork;
     executed, golden `foldgrpo_fork`. The authors' agent casts marks to integers, which makes ±0.2 to 0.
     """
-    plain = group_relative(graph, reward, scale="std", eps=1e-6, ddof=1, singleton="raw", source="foldgrpo_fork")
+    plain = group_relative(
+        graph,
+        reward,
+        event_reward=row_reward,
+        scale=scale,
+        aggregate="first",
+        own_score=row_reward is not None,
+        eps=1e-6,
+        ddof=1,
+        singleton="raw",
+        source="foldgrpo_fork",
+    )
     group, num = jnp.asarray(graph.group_ids)[graph.trace_ids], graph.num_traces
     advantage, valid = plain.advantage, plain.valid
     low, high = -jnp.inf, jnp.inf
@@ -198,7 +222,7 @@ def distinct_normalised(
     return centred / (spread[key] + eps)
 
 
-@functools.partial(jax.jit, static_argnames=("centre", "whiten_rewards", "normalise", "whiten"))
+@functools.partial(jax.jit, static_argnames=("centre", "whiten_rewards", "normalise", "whiten", "pooled"))
 def marshal_tokens(
     token_rewards: Array,
     turn_end: Array,
@@ -210,19 +234,34 @@ def marshal_tokens(
     whiten_rewards: bool = True,
     normalise: Literal["none", "mean", "mean_std"] = "mean",
     whiten: bool = True,
+    pooled: bool = False,
+    reward_clip: float | Array | None = None,
+    advantage_clip: float | Array | None = None,
 ) -> jax.Array:
     """MARSHAL's pipeline on tokens as released: float [N, L − 1], for the second token on, 0 outside the mask.
 
-    In this order: a player's turn rewards minus their mean over its turns (`centre`); one column is dropped, since
-    tokens are predicted from the one before; rewards are whitened over the mask; G_t = x_t + γ G_{t+1} on all columns;
-    a player's G minus the mean of their distinct values, prompt and padding included (`normalise`); whitened again. The
-    defaults are the shipped configuration. The mean of distinct values counts none by how often it occurs, so it is no
-    baseline of the policy gradient; `estimators.marshal` is the method as it is described.
+    The steps, in order:
+
+    1. `centre` subtracts from a player's turn rewards their mean over its turns; `pooled`, over all players' turns.
+    2. `reward_clip` c limits each of them to [−c, c].
+    3. The first column is dropped, since a token is predicted from the one before.
+    4. `whiten_rewards` whitens them over the mask.
+    5. G_t = x_t + γ G_{t+1} over all columns.
+    6. `normalise` subtracts from a player's G the mean of its distinct values, prompt and padding included.
+    7. `whiten` whitens the result over the mask.
+    8. `advantage_clip` c limits it to [−c, c].
+
+    The defaults are the shipped configuration. The mean of distinct values does not count how often each occurs, so it
+    is no baseline of the policy gradient. `estimators.marshal` is the method as it is described.
 
     Args:
       token_rewards: float [N, L], a turn's reward at its last token.
       turn_end, mask: bool [N, L], last tokens of turns, and tokens that the policy generated.
       player: int [N] in [0, N), the player of each row.
+      discount: γ.
+      centre, whiten_rewards, normalise, whiten: the steps above.
+      pooled: one mean for all players (`separate_norm_for_selfplay=False`).
+      reward_clip, advantage_clip: limits; None for none.
 
     Reference: MARSHAL `agentic_pipeline.py`, `functionals.py` at 2db0222, executed, golden `marshal_turn_level`.
     """
@@ -231,9 +270,11 @@ def marshal_tokens(
     if normalise not in ("none", "mean", "mean_std"):
         raise ValueError(f"normalise is {normalise!r}; expected 'none', 'mean' or 'mean_std'")
     if centre:
-        flat = jnp.repeat(player, width)
-        mean = segment_mean(rewards.ravel(), flat, n, turn_end.ravel())[player][:, None]
+        of_row = jnp.zeros_like(player) if pooled else player
+        mean = segment_mean(rewards.ravel(), jnp.repeat(of_row, width), n, turn_end.ravel())[of_row][:, None]
         rewards = jnp.where(turn_end, rewards - mean, jnp.zeros_like(rewards))
+    if reward_clip is not None:
+        rewards = jnp.clip(rewards, -jnp.asarray(reward_clip), jnp.asarray(reward_clip)).astype(rewards.dtype)
     rewards, mask = rewards[:, 1:], mask[:, 1:]
     if whiten_rewards:
         rewards = masked_whiten(rewards, mask)
@@ -251,7 +292,10 @@ def marshal_tokens(
         advantage = distinct_normalised(advantage.ravel(), flat, scale=scale).reshape(n, width - 1)
     if whiten:
         advantage = masked_whiten(advantage, mask)
-    return jnp.where(mask, advantage, jnp.zeros_like(advantage))
+    advantage = jnp.where(mask, advantage, jnp.zeros_like(advantage))
+    if advantage_clip is None:
+        return advantage
+    return jnp.clip(advantage, -jnp.asarray(advantage_clip), jnp.asarray(advantage_clip)).astype(advantage.dtype)
 
 
 @jax.jit

@@ -6,6 +6,8 @@ standard deviation and in what becomes of a group of one; `docs/methods.md` has 
 
 from __future__ import annotations
 
+from typing import Literal
+
 from estimators.base import Credit
 from estimators.group import group_relative
 from estimators.options import checked_options
@@ -121,7 +123,14 @@ def slime_grpo(
     )
 
 
-def agent_lightning(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
+@checked_options
+def agent_lightning(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    scale: Literal["std", "none"] = "std",
+) -> Credit:
     """Agent Lightning's rollout-level advantage: verl's GRPO over one row a rollout, copied to all its rows.
 
     The released code raises where the rows of a rollout differ in reward; here the first row's score stands for it.
@@ -133,7 +142,7 @@ def agent_lightning(graph: EventGraph, reward: Array, *, event_reward: Array | N
         graph,
         reward,
         event_reward=event_reward,
-        scale="std",
+        scale=scale,
         aggregate="first",
         eps=1e-6,
         ddof=1,

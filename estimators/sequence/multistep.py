@@ -22,6 +22,7 @@ from estimators.base import Credit, Reason, Recursion, check_event_array, check_
 from estimators.options import checked_options
 from estimators.sequence.causal import Walks, walks
 from estimators.sequence.chains import Chains, chains
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["discounted_return", "gae"]
@@ -91,6 +92,7 @@ def gae(
     discount: float | Array = 1.0,
     lambda_: float | Array = 0.95,
     along: Along = "trace",
+    bootstrap: Array | None = None,
 ) -> Credit:
     """Generalised advantage estimation: A_t = δ_t + γλ A_{t+1}, with δ_t = r_t + γ V_{t+1} − V_t and V = 0 at the end.
 
@@ -109,9 +111,14 @@ def gae(
         discounts nothing but what it leads to, and what is earned elsewhere meanwhile does not count: a bias where
         others have rewards of their own, none where there is an outcome only. Where each event has one successor it is
         "trace". A trace of several events without an edge is invalid.
+      bootstrap: float [T], V of the state in which a trace was cut off, taken for V behind its last action; NaN where
+        the trace ended, and V there is 0. Give a trace that was cut off the outcome that it had earned by then.
 
     Returns:
       `Credit` at level "event", estimand "return"; `stderr` infinite.
+
+    Raises:
+      CreditError: `bootstrap` together with `along="causal"`, or not one entry for each trace.
 
     Reference: Schulman et al. 2016, arXiv:1506.02438, eq. 16, which numbers rewards as here. Goldens
     `c3_mappo_step_gae` and, before its normalisation, `marft_action_gae`.
@@ -120,6 +127,11 @@ def gae(
     v, there = check_event_array(graph, "value", value)
     v, there = actions.take(v).astype(earned.dtype), actions.take(there)
     delta = earned + discount * actions.following(v) - v
+    if bootstrap is not None:
+        if isinstance(actions, Walks):
+            raise CreditError("bootstrap is given, but along is 'causal'; expected 'trace' or 'agent'")
+        behind = check_reward(graph, bootstrap)[0][actions.take(graph.trace_ids)].astype(delta.dtype)
+        delta = delta + jnp.where(actions.last, discount * behind, jnp.zeros_like(delta))
     advantage = actions.backward(jnp.full_like(delta, 1) * discount * lambda_, delta)
     missing = actions.backward(jnp.ones_like(delta), jnp.where(there, 0.0, 1.0).astype(delta.dtype)) > 0
     return _finish(graph, actions, advantage + v, v, missing, Recursion(discount, lambda_, along), source="gae")

@@ -49,10 +49,16 @@ def masked_whiten(x: Array, mask: Array, eps: float | Array = 1e-8, ddof: int | 
     x, mask = _tokens("x", x, mask)
     count = jnp.sum(mask).astype(x.dtype)
     n = jnp.maximum(count, 1)
+
+    def less(values: jax.Array, centre: jax.Array) -> jax.Array:
+        return jnp.where(mask, values - centre, jnp.zeros_like(values))
+
     # Relative to one of them: a float mean of equal values is not that value, and 1 / sqrt(eps) would enlarge the rest.
-    x = jnp.where(mask, x - x.ravel()[jnp.argmax(mask.ravel())], jnp.zeros_like(x))
-    deviation = jnp.where(mask, x - jnp.sum(x) / n, jnp.zeros_like(x))
-    variance = jnp.sum(deviation * deviation) / jnp.maximum(n - ddof, 1)
+    # A second pass takes away what the sum of the first lost, where that one is far from the others.
+    reference = x.ravel()[jnp.argmax(mask.ravel())]
+    deviation = less(x, reference + _sum(less(x, reference)) / n)
+    deviation = less(deviation, _sum(deviation) / n)
+    variance = _sum(deviation * deviation) / jnp.maximum(n - ddof, 1)
     return jnp.where(count > 1, deviation / jnp.sqrt(variance + eps), jnp.zeros_like(x))
 
 
@@ -82,12 +88,19 @@ def gae(
     mask: Array,
     discount: float | Array = 1.0,
     lambda_: float | Array = 1.0,
+    bootstrap: Array | None = None,
 ) -> tuple[jax.Array, jax.Array]:
     """Generalised advantage estimation over the tokens under the mask: advantages and returns, float [N, L] each.
 
     δ_t = r_t + γ V_next − V_t and A_t = δ_t + γλ A_next, where the next token is the next one under the mask, so that
     gaps (a tool's answer) and padding are passed over; V and A behind the last are 0. Returns are A + V. Neither is
     whitened: see `masked_whiten`. `discount` and `lambda_` are numbers.
+
+    Args:
+      token_rewards, values: float [N, L].
+      mask: bool [N, L].
+      discount, lambda_: γ and λ, numbers.
+      bootstrap: float [N], V behind the last token of a row that was cut off; 0 where the row ended.
 
     Reference: Schulman et al. 2016, arXiv:1506.02438. Golden `verl_gae` where a row has no padding, and all of
     `marft_token_gae`; how old verl treats padding is `estimators.baselines.released.verl_gae_tokens`.
@@ -106,8 +119,11 @@ def gae(
 
     # All rows step by step: one pass over the block, where an associative scan takes several. What is not under the
     # mask is passed over on the way: to clear it before or behind the scan takes more passes, some across the rows.
-    behind = jnp.zeros(rewards.shape[0], dtype)
-    _, totals = jax.lax.scan(step, (behind, behind), (rewards.T, value.T, mask.T), reverse=True)
+    none = jnp.zeros(rewards.shape[0], dtype)
+    behind = none if bootstrap is None else _floating("bootstrap", bootstrap).astype(dtype)
+    if behind.shape != none.shape:
+        raise ValueError(f"bootstrap has shape {behind.shape}; expected {none.shape}, one for each row")
+    _, totals = jax.lax.scan(step, (behind, none), (rewards.T, value.T, mask.T), reverse=True)
     advantage = totals.T
     return advantage, jnp.where(mask, advantage + value, jnp.zeros_like(value))
 
@@ -168,6 +184,15 @@ def per_rollout_mean(advantages: Array, trace_of_row: Array, mask: Array) -> jax
     of_trace = segment_sum(tokens, dense, rows)[dense]
     trained = jnp.sum(tokens > 0).astype(advantages.dtype)
     return advantages / jnp.maximum(of_trace * trained, 1)[:, None]
+
+
+def _sum(x: jax.Array) -> jax.Array:
+    """Σ x in halves that are added pairwise: the rounding grows with the logarithm of the number of terms."""
+    flat = x.ravel()
+    while flat.shape[0] > 1:
+        half = flat.shape[0] // 2
+        flat = (flat[:half] + flat[half : 2 * half]) if flat.shape[0] % 2 == 0 else jnp.append(flat, 0)
+    return jnp.sum(flat)
 
 
 def _tokens(name: str, values: Array, mask: Array) -> tuple[jax.Array, jax.Array]:
