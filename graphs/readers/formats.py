@@ -27,6 +27,7 @@ FORMATS: dict[str, str] = {
     "who-and-when": "runs of Who&When with the blamed agent and step, for evaluation only",
     "verifiers": "rollouts of verifiers and prime-rl: episodes of v1, older results.jsonl",
     "otlp": "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs",
+    "spans": "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow",
     "table": "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)",
 }
 """Formats by name, in the order in which they are tried."""
@@ -43,6 +44,7 @@ MODULES: dict[str, str] = {
     "who-and-when": "graphs.readers.evaluation.who_and_when",
     "verifiers": "graphs.readers.training.verifiers",
     "otlp": "graphs.readers.tracing.otlp",
+    "spans": "graphs.readers.tracing.span_dumps",
     "table": "graphs.readers.training.table",
 }
 """The module that reads each format: it has `sniff(head) -> bool` and `read(sources)`."""

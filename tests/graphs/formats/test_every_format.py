@@ -31,7 +31,7 @@ def content(traces: Traces) -> dict[str, Any]:
         for name, value in vars(traces.graph).items()
         if value is not None and hasattr(value, "shape") and name != "time"
     }
-    evidence = {name: (e.values[e.mask].tolist(), e.mask.tolist()) for name, e in traces.evidence.items()}
+    evidence = {name: (e.array[e.mask].tolist(), e.mask.tolist()) for name, e in traces.evidence.items()}
     tables = (traces.events.select(["event", "tool"]), traces.agents.select(["agent", "name", "role", "parent"]))
     return {"graph": graph, "evidence": evidence, "tables": [table.to_pylist() for table in tables],
             "reward": np.asarray(traces.reward).tolist()}  # fmt: skip

@@ -52,7 +52,7 @@ def test_rewards_and_evidence(traces: Traces) -> None:
 
     def known(name: str) -> dict[str, float]:
         found = traces.evidence[name]
-        return {events[i]: float(found.values[i]) for i in np.flatnonzero(found.mask)}
+        return {events[i]: float(found.array[i]) for i in np.flatnonzero(found.mask)}
 
     assert known("tokens") == {
         "trace-1/2": 3, "trace-1/4": 2, "trace-2/1": 1, "trace-3/1": 2, "trace-3/3": 1, "trace-3/5": 1,
@@ -60,7 +60,7 @@ def test_rewards_and_evidence(traces: Traces) -> None:
     assert known("input_tokens")["trace-1/2"] == 15
     assert known("log_prob")["trace-1/2"] == -1.5
     assert {name for name, value in known("trainable").items() if value == 0} == {"trace-2/1"}
-    assert traces.evidence["policy_version"].values[:2].tolist() == [6, 6]
+    assert traces.evidence["policy_version"].array[:2].tolist() == [6, 6]
 
 
 def test_agents_with_different_rewards_have_no_team_reward(tmp_path: Path) -> None:

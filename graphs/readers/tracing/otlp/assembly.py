@@ -21,8 +21,8 @@ from graphs.traces.schema import SCHEMA_VERSION
 __all__ = ["build", "unplaced"]
 
 
-def build(trace: str, spans: list[Span], evaluations: list[Evaluation]) -> TraceRecord:
-    """The record of the trace with this id.
+def build(trace: str, spans: list[Span], evaluations: list[Evaluation], format: str = "otlp") -> TraceRecord:
+    """The record of the trace with this id, read as `format`.
 
     Raises:
       TraceError: the trace is refused.
@@ -48,7 +48,7 @@ def build(trace: str, spans: list[Span], evaluations: list[Evaluation]) -> Trace
         file=place.file,
         line=place.line,
         offset=place.offset,
-        format="otlp",
+        format=format,
         instances=instances,
         rewards=rewards,
         topology=marks.get("topology", ""),

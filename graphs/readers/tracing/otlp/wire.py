@@ -26,6 +26,7 @@ __all__ = [
     "WireLink",
     "WireLog",
     "WireSpan",
+    "WireStatus",
     "attributes",
     "is_text",
     "items",
@@ -92,7 +93,9 @@ class WireLink(msgspec.Struct, rename="camel"):
     attributes: list[_KeyValue] | None = None
 
 
-class _Status(msgspec.Struct):
+class WireStatus(msgspec.Struct):
+    """A span's status."""
+
     code: int | str | None = None
 
 
@@ -108,7 +111,7 @@ class WireSpan(msgspec.Struct, rename="camel"):
     attributes: list[_KeyValue] | None = None
     events: list[WireEvent] | None = None
     links: list[WireLink] | None = None
-    status: _Status | None = None
+    status: WireStatus | None = None
 
 
 class WireLog(msgspec.Struct, rename="camel"):
@@ -157,8 +160,13 @@ _ARRAY = msgspec.json.Decoder(_Array)
 _KVLIST = msgspec.json.Decoder(_KeyValueList)
 
 
-def attributes(pairs: list[_KeyValue] | None) -> Attributes:
-    """Attributes by key; of a key that occurs twice the last holds. A value of no kind is None."""
+def attributes(pairs: list[_KeyValue] | Attributes | None) -> Attributes:
+    """Attributes by key; of a key that occurs twice the last holds. A value of no kind is None.
+
+    Attributes that are plain values by key already, as in dumps that are not OTLP, stay as they are.
+    """
+    if isinstance(pairs, dict):
+        return pairs
     return {pair.key: None if pair.value is None else _value(pair.value) for pair in pairs or ()}
 
 

@@ -1,0 +1,132 @@
+"""All spans and evaluations of some files, brought together by trace, and the records that they make."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.tracing.otlp.assembly import build, unplaced
+from graphs.readers.tracing.otlp.evaluations import RESULT, Evaluation
+from graphs.readers.tracing.otlp.spans import Span, log_evaluation, make_span, trace_id_of
+from graphs.readers.tracing.otlp.wire import Attributes, Item, Place, TraceIdOnly, WireLog, WireSpan, attributes
+from graphs.text import counted
+from graphs.traces.record import TraceRecord
+
+__all__ = ["Gathering"]
+
+_SPAN = msgspec.json.Decoder(WireSpan)
+_LOG = msgspec.json.Decoder(WireLog)
+_TRACE_ID = msgspec.json.Decoder(TraceIdOnly)
+
+
+class Gathering:
+    """Spans and evaluations by trace, as they come in; `format` is what the records say they were read as."""
+
+    def __init__(self, format: str) -> None:
+        self.format = format
+        self.spans: dict[str, list[Span]] = {}
+        self.evaluations: dict[str, list[Evaluation]] = {}
+        self.loose: list[Evaluation] = []  # of a response, without a trace id
+        self.spoiled: dict[str, Problem] = {}  # the first thing that was wrong with a trace
+        self.count = 0
+
+    def add(self, item: Item) -> Problem | None:
+        """Take a record in; a problem comes back only if nobody knows which trace it spoils."""
+        try:
+            if item.is_span:
+                self._add_span(item)
+            else:
+                self._add_log(item)
+        except TraceError as error:
+            return self.spoil(error.problem)
+        except JSON_ERRORS as error:
+            try:
+                trace = trace_id_of(_TRACE_ID.decode(item.raw), item.place)
+            except (TraceError, *JSON_ERRORS):
+                trace = ""
+            problem = json_problem(error, bytes(item.raw), item.place.file, item.place.line)
+            return self.spoil(dataclasses.replace(problem, trace=trace))
+        return None
+
+    def add_span(self, wire: WireSpan, resource: Attributes, place: Place) -> None:
+        """Take a decoded span in.
+
+        Raises:
+          TraceError: kinds "bad-id", "bad-time", "bad-attribute", "bad-mark".
+        """
+        trace = trace_id_of(wire, place)
+        self.spans.setdefault(trace, []).append(make_span(wire, resource, place, self.count, trace))
+        self.count += 1
+
+    def _add_span(self, item: Item) -> None:
+        self.add_span(_SPAN.decode(item.raw), item.resource, item.place)
+
+    def _add_log(self, item: Item) -> None:
+        wire = _LOG.decode(item.raw)
+        if RESULT not in (wire.event_name, attributes(wire.attributes).get("event.name")):
+            return
+        trace = trace_id_of(wire, item.place) if wire.trace_id else ""
+        evaluation = log_evaluation(wire, item.place, trace)
+        if evaluation is not None and trace:
+            self.evaluations.setdefault(trace, []).append(evaluation)
+        elif evaluation is not None:
+            self.loose.append(evaluation)
+
+    def spoil(self, problem: Problem) -> Problem | None:
+        """Refuse the trace that the problem names, when its turn comes; a problem that names none comes back."""
+        if not problem.trace:
+            return problem
+        self.spoiled.setdefault(problem.trace, problem)
+        self.spans.setdefault(problem.trace, [])
+        return None
+
+    def results(self) -> Iterator[TraceRecord | Problem]:
+        """Records and problems, trace by trace; each is forgotten once it has been handed out."""
+        yield from self._place_loose()
+        foreign: dict[str, int] = {}
+        eventless: dict[str, int] = {}
+        for trace in list(self.spans):
+            spans = self.spans.pop(trace)
+            evaluations = self.evaluations.pop(trace, [])
+            if trace in self.spoiled:
+                yield self.spoiled[trace]
+            elif not any(span.meaning.known for span in spans):
+                foreign[spans[0].place.file] = foreign.get(spans[0].place.file, 0) + 1
+            else:
+                try:
+                    record = build(trace, spans, evaluations, self.format)
+                except TraceError as error:
+                    yield error.problem
+                    continue
+                if record.ids:
+                    yield record
+                else:
+                    eventless[record.file] = eventless.get(record.file, 0) + 1
+        for file, count in foreign.items():
+            expected = "spans with gen_ai.operation.name or openinference.span.kind"
+            yield Problem("no-agent-spans", file, 0, "attributes", f"those of {count} other traces", expected)
+        for file, count in eventless.items():
+            expected = "a trace with a model call, a tool or an agent started by another"
+            yield Problem("no-events", file, 0, "spans", counted(count, "trace") + " of structure only", expected)
+        for trace, evaluations in self.evaluations.items():
+            yield unplaced(evaluations[0], trace)
+
+    def _place_loose(self) -> Iterator[Problem]:
+        """Give evaluations that name only a response to the trace with that response."""
+        if not self.loose:
+            return
+        traces: dict[str, set[str]] = {}
+        for trace, spans in self.spans.items():
+            for span in spans:
+                if span.meaning.response_id:
+                    traces.setdefault(span.meaning.response_id, set()).add(trace)
+        for evaluation in self.loose:
+            found = traces.get(evaluation.response_id, set())
+            if len(found) == 1:
+                self.evaluations.setdefault(next(iter(found)), []).append(evaluation)
+            else:
+                yield unplaced(evaluation, "")

@@ -1,0 +1,67 @@
+"""Spans of OpenTelemetry in other envelopes than OTLP: dumps of SDKs, Phoenix, any-agent, Strands, MLflow.
+
+The attributes are those that OTLP carries, and so is what spans mean; `graphs.readers.tracing.otlp` settles it. Here
+are only the envelopes: where the spans of a file stand, and what each of them calls its ids, times and status.
+`docs/formats/spans.md` has the whole mapping.
+
+`envelopes` finds spans in files, `spans` brings one into OTLP's shape, `mlflow` and `phoenix` what theirs need more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.source import Source, unreadable
+from graphs.readers.tracing.otlp.gathering import Gathering
+from graphs.readers.tracing.span_dumps.envelopes import dumped_spans
+from graphs.readers.tracing.span_dumps.phoenix import columns_of, phoenix_spans
+from graphs.readers.tracing.span_dumps.spans import plain_span
+from graphs.traces.record import TraceRecord
+
+__all__ = ["read", "sniff"]
+
+_KEYS = (b'"span_id"', b'"trace_id"', b'"attributes"')
+_ID = re.compile(rb'"(?:span_id|trace_id)"\s*:\s*(?:"|[0-9])')
+_PARQUET = b"PAR1"
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as JSON with spans whose keys are in snake case, or is Phoenix' Parquet export."""
+    if head.startswith(_PARQUET):
+        return b"context.span_id" in head or b"context.trace_id" in head
+    start = head.lstrip()
+    return start[:1] in (b"[", b"{") and all(key in start for key in _KEYS) and _ID.search(start) is not None
+
+
+def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Problem]:
+    """The traces of all sources; spans of one trace may be spread over files.
+
+    Problem kinds: those of `graphs.readers.tracing.otlp`, and "bad-row" for a Parquet file that is none.
+    """
+    gathering = Gathering("spans")
+    for source in sources:
+        try:
+            is_table = source.head(4) == _PARQUET
+            for item in phoenix_spans(source) if is_table else dumped_spans(source):
+                if isinstance(item, Problem):
+                    yield item
+                    continue
+                try:
+                    wire, resource = plain_span(item)
+                    gathering.add_span(wire, resource, item.place)
+                except TraceError as error:
+                    problem = gathering.spoil(error.problem)
+                    if problem is not None:
+                        yield problem
+        except OSError as error:
+            yield unreadable(source, error)
+        finally:
+            source.release()
+    yield from gathering.results()
+
+
+def is_export(source: Source) -> bool:
+    """Whether a Parquet file has the columns of Phoenix' export."""
+    return source.path is not None and columns_of(source.path) is not None

@@ -1,0 +1,100 @@
+"""Where the spans of a dump stand: a list, an object a line, pretty-printed objects in a row, or inside a wrapper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from graphs.errors import Problem
+from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.source import Source
+from graphs.readers.tracing.otlp.wire import Attributes, Place
+from graphs.readers.tracing.span_dumps.mlflow import of_mlflow_assessments
+from graphs.readers.tracing.span_dumps.spans import Dumped
+
+__all__ = ["dumped_spans"]
+
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_WRAPPERS = ("spans", "data", "trace", "traces")
+_START = re.compile(rb"^\{", re.MULTILINE)
+_DEPTH = 4  # wrappers within wrappers
+
+
+def dumped_spans(source: Source) -> Iterator[Dumped | Problem]:
+    """The spans of a file, as they stand in it.
+
+    A line that is no JSON is a problem, and so is a pretty-printed object in a row of them.
+
+    Raises:
+      OSError: it cannot be read.
+    """
+    data = source.data
+    first = data.lstrip()[:1]
+    if first == b"[" or _is_one_value(data):
+        whole = data.strip()
+        problem = source.limits.refuse_record(whole, source.name, 1)
+        yield from [problem] if problem is not None else _unwrapped(whole, Place(source.name, 1, 0), {}, data)
+        return
+    pieces = list(_pieces(source, data))
+    for line, start, text in pieces:
+        problem = source.limits.refuse_record(text, source.name, line)
+        yield from [problem] if problem is not None else _unwrapped(text, Place(source.name, line, start), {}, text)
+
+
+def _is_one_value(data: bytes) -> bool:
+    try:
+        _OBJECT.decode(data)
+    except JSON_ERRORS:
+        return False
+    return True
+
+
+def _pieces(source: Source, data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Lines; or, where the first line is not whole, the objects that begin in the first column of a line."""
+    lines = list(source.lines())
+    if lines and _is_one_value(lines[0][2]):
+        yield from lines
+        return
+    starts = [match.start() for match in _START.finditer(data)]
+    number, counted = 1, 0
+    for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
+        number += data.count(b"\n", counted, start)
+        counted = start
+        yield number, start, data[start:end].strip()
+    if not starts:
+        yield from lines
+
+
+def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> Iterator[Dumped | Problem]:
+    """The spans in a value, which may be a span, a list, or an object that holds lists of spans."""
+    waiting: list[tuple[bytes, int, int, Attributes]] = [(text, 0, 0, extra)]  # value, offset within, depth, extra
+    cursor, counted, line = 0, 0, place.line
+    while waiting:
+        value, _, depth, given = waiting.pop()
+        try:
+            if value.startswith(b"["):
+                elements = _LIST.decode(value)
+                waiting += [(bytes(element), 0, depth, given) for element in reversed(elements)]
+                continue
+            members = _OBJECT.decode(value)
+        except JSON_ERRORS as error:
+            yield json_problem(error, value, place.file, place.line)
+            continue
+        holders = [key for key in _WRAPPERS if bytes(members.get(key, b""))[:1] in (b"[", b"{")]
+        if holders and depth < _DEPTH and not ({"attributes", "span_id", "context"} <= members.keys()):
+            if "info" in members:
+                given = given | of_mlflow_assessments(_ANY.decode(members["info"]))
+            waiting += [(bytes(members[key]), 0, depth + 1, given) for key in reversed(holders)]
+            continue
+        start = within.find(value, cursor)
+        if start < 0:
+            start = max(within.find(value), 0)
+        else:
+            line += within.count(b"\n", counted, start)
+            cursor, counted = start + len(value), start
+        yield Dumped(value, Place(place.file, line, place.offset + start), given)

@@ -1,0 +1,72 @@
+"""What MLflow calls things, in the words of OpenInference.
+
+MLflow keeps attributes as JSON texts: `mlflow.spanType` is `"CHAT_MODEL"` with its quotes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.tracing.otlp.wire import Attributes
+
+__all__ = ["of_mlflow", "of_mlflow_assessments"]
+
+_KINDS = {
+    "AGENT": "AGENT",
+    "CHAT_MODEL": "LLM",
+    "LLM": "LLM",
+    "TOOL": "TOOL",
+    "RETRIEVER": "RETRIEVER",
+    "RERANKER": "RERANKER",
+    "EMBEDDING": "EMBEDDING",
+    "GUARDRAIL": "GUARDRAIL",
+    "EVALUATOR": "EVALUATOR",
+    "MEMORY": "TOOL",
+}
+
+
+def of_mlflow(given: Attributes) -> Attributes:
+    """Attributes of a span, with those of MLflow translated; as they are where there are none."""
+    kind = _text(given.get("mlflow.spanType"))
+    if kind is None:
+        return given
+    found: Attributes = {"openinference.span.kind": _KINDS.get(kind, "CHAIN")}
+    usage = _json(given.get("mlflow.chat.tokenUsage"))
+    if isinstance(usage, dict):
+        counts = {"completion": usage.get("output_tokens"), "prompt": usage.get("input_tokens")}
+        found |= {f"llm.token_count.{name}": count for name, count in counts.items() if count is not None}
+    return found | {key: value for key, value in given.items() if not key.startswith("mlflow.")}
+
+
+def of_mlflow_assessments(info: Any) -> Attributes:
+    """Numbers of a trace's assessments as evaluations of the trace; those of one span are left out."""
+    listed = info.get("assessments") if isinstance(info, dict) else None
+    found: Attributes = {}
+    for number, one in enumerate(listed if isinstance(listed, list) else ()):
+        if not isinstance(one, dict) or one.get("span_id"):
+            continue
+        feedback = one.get("feedback")
+        name = one.get("assessment_name", one.get("name"))
+        value = feedback.get("value") if isinstance(feedback, dict) else None
+        if isinstance(name, str) and isinstance(value, bool | int | float):
+            found[f"trace.evaluations.{number}.evaluation.name"] = name
+            found[f"trace.evaluations.{number}.evaluation.score"] = float(value)
+    return found
+
+
+def _json(value: Any) -> Any:
+    """What a JSON text holds; another value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except JSON_ERRORS:
+        return value
+
+
+def _text(value: Any) -> str | None:
+    found = _json(value)
+    return found if isinstance(found, str) else None

@@ -1,0 +1,74 @@
+"""Spans in the Parquet file that Phoenix' `get_spans_dataframe().to_parquet()` writes: a row a span."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphs.errors import Problem
+from graphs.readers.common.source import Source
+from graphs.readers.tracing.otlp.wire import Place
+from graphs.readers.tracing.span_dumps.spans import Dumped, DumpedSpan
+from graphs.text import counted, excerpt
+
+__all__ = ["columns_of", "phoenix_spans"]
+
+_NEEDED = {"context.trace_id", "context.span_id", "parent_id", "name"}
+_ATTRIBUTE = "attributes."
+_EVALUATION = "evaluations."
+
+
+def columns_of(path: Path) -> list[str] | None:
+    """Names of the columns, or None where they are not those of Phoenix' export."""
+    try:
+        names: list[str] = pq.read_schema(path).names
+    except (pa.ArrowException, OSError):
+        return None
+    return names if set(names) >= _NEEDED else None
+
+
+def phoenix_spans(source: Source) -> Iterator[Dumped | Problem]:
+    """The spans of an export, row by row; the line of a span is the number of its row."""
+    if source.path is None:
+        yield Problem("unreadable", source.name, 0, "file", "standard input", "a Parquet file by its name")
+        return
+    try:
+        file = pq.ParquetFile(source.path)
+        size = sum(file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups))
+        if size > source.limits.file_bytes:
+            expected = f"at most {counted(source.limits.file_bytes, 'byte')}"
+            yield Problem("too-large", source.name, 0, "file", counted(size, "byte") + " unpacked", expected)
+            return
+        row = 0
+        for batch in file.iter_batches(batch_size=1024):
+            for values in batch.to_pylist():
+                row += 1
+                yield _span(values, Place(source.name, row, -1))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        yield Problem("bad-row", source.name, 0, "content", excerpt(str(error)), "Parquet as Phoenix writes it")
+
+
+def _span(values: dict[str, Any], place: Place) -> Dumped | Problem:
+    texts = {name: values.get(name) for name in ("name", "span_kind", "status_code", "parent_id")}
+    ids = {name: values.get(f"context.{name}") for name in ("trace_id", "span_id")}
+    for name, value in (texts | ids).items():
+        if value is not None and not isinstance(value, str):
+            return Problem("bad-type", place.file, place.line, name, excerpt(value), "a string")
+    attributes = {
+        name.removeprefix(_ATTRIBUTE): value
+        for name, value in values.items()
+        if name.startswith(_ATTRIBUTE) and value is not None
+    }
+    times = {name: _moment(values.get(name)) for name in ("start_time", "end_time")}
+    return Dumped(DumpedSpan(attributes=attributes, **texts, **ids, **times), place, {})
+
+
+def _moment(value: Any) -> str | int | None:
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else None

@@ -1,0 +1,187 @@
+"""One dumped span in the shape of OTLP: ids in hexadecimal, times in nanoseconds, attributes by dotted key."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.tracing.otlp.wire import Attributes, Place, WireEvent, WireLink, WireSpan, WireStatus
+from graphs.readers.tracing.span_dumps.mlflow import of_mlflow
+from graphs.text import excerpt
+
+__all__ = ["Dumped", "DumpedSpan", "plain_span"]
+
+_Id = str | int | None
+_Time = int | float | str | None
+_FLATTENED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
+
+
+class _Context(msgspec.Struct):
+    trace_id: _Id = None
+    span_id: _Id = None
+
+
+class _Status(msgspec.Struct):
+    code: int | str | None = None
+    status_code: int | str | None = None
+
+
+class _Event(msgspec.Struct):
+    name: str | None = None
+    attributes: dict[str, Any] | None = None
+
+
+class _Link(msgspec.Struct):
+    context: _Context | None = None
+    attributes: dict[str, Any] | None = None
+
+
+class _Resource(msgspec.Struct):
+    attributes: dict[str, Any] | None = None
+
+
+class DumpedSpan(msgspec.Struct):
+    """A span as any of the dumps writes it; each sets some of the fields."""
+
+    name: str | None = None
+    trace_id: _Id = None
+    span_id: _Id = None
+    parent_span_id: _Id = None
+    parent_id: _Id = None
+    parent: _Context | None = None
+    context: _Context | None = None
+    start_time: _Time = None
+    end_time: _Time = None
+    start_time_unix_nano: _Time = None
+    end_time_unix_nano: _Time = None
+    span_kind: str | None = None
+    status: _Status | str | None = None
+    status_code: str | int | None = None
+    attributes: dict[str, Any] | None = None
+    events: list[_Event] | None = None
+    span_events: list[_Event] | None = None
+    links: list[_Link] | None = None
+    resource: _Resource | None = None
+
+
+class Dumped(NamedTuple):
+    """A span's JSON and where it stands, or a span already decoded; `extra` are attributes that its envelope gives."""
+
+    span: bytes | DumpedSpan
+    place: Place
+    extra: Attributes
+
+
+_SPAN = msgspec.json.Decoder(DumpedSpan)
+
+
+def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
+    """The span in OTLP's shape, and its resource's attributes.
+
+    Raises:
+      TraceError: kinds of `graphs.readers.common.json_problems`, "bad-id", "bad-time".
+    """
+    span = dumped.span
+    if not isinstance(span, DumpedSpan):
+        try:
+            span = _SPAN.decode(span)
+        except JSON_ERRORS as error:
+            raise TraceError(json_problem(error, bytes(dumped.span), dumped.place.file, dumped.place.line)) from error
+    context = span.context or _Context()
+    trace = _identifier(context.trace_id if span.trace_id is None else span.trace_id, 32, "trace_id", dumped.place)
+    parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
+    given = _flat(span.attributes or {})
+    if span.span_kind and "openinference.span.kind" not in given and not span.span_kind.startswith("SpanKind"):
+        given["openinference.span.kind"] = span.span_kind
+    given = of_mlflow(given) | dumped.extra
+    events = [
+        WireEvent(name=event.name, attributes=cast(Any, _flat(event.attributes or {})))
+        for event in (span.events or span.span_events or ())
+    ]
+    wire = WireSpan(
+        trace_id=trace,
+        span_id=_identifier(context.span_id if span.span_id is None else span.span_id, 16, "span_id", dumped.place),
+        parent_span_id=_identifier(parent, 16, "parent_id", dumped.place) if parent else None,
+        name=span.name,
+        start_time_unix_nano=_time(
+            _first(span.start_time_unix_nano, span.start_time), "start_time", dumped.place, trace
+        ),
+        end_time_unix_nano=_time(_first(span.end_time_unix_nano, span.end_time), "end_time", dumped.place, trace),
+        attributes=cast(Any, given),  # by key, which OTLP itself never has
+        events=events,
+        links=[WireLink(attributes=cast(Any, _flat(link.attributes or {}))) for link in span.links or ()],
+        status=WireStatus(2 if _failed(span) else None),
+    )
+    return wire, (span.resource.attributes or {}) if span.resource else {}
+
+
+def _first(one: _Time, other: _Time) -> _Time:
+    return other if one is None else one
+
+
+def _failed(span: DumpedSpan) -> bool:
+    status = span.status
+    codes = (status.code, status.status_code) if isinstance(status, _Status) else (status,)
+    return any(str(code).upper().endswith("ERROR") or code == 2 for code in (*codes, span.status_code) if code)
+
+
+def _identifier(value: _Id, digits: int, field: str, place: Place) -> str | None:
+    """Hexadecimal digits: of a number, without `0x` in front, or out of base64, as MLflow writes ids."""
+    if isinstance(value, bool):
+        raise _bad(field, value, f"{digits} hexadecimal digits", place)
+    if isinstance(value, int):
+        return f"{value:0{digits}x}" if value >= 0 else str(value)
+    if value is None:
+        return None
+    text = value.removeprefix("0x").removeprefix("0X").replace("-", "").removeprefix("tr")
+    if len(text) * 6 // 8 * 2 >= digits and text.endswith("="):
+        try:
+            return base64.b64decode(text, validate=True).hex()
+        except (binascii.Error, ValueError):
+            return text
+    return text
+
+
+def _time(value: _Time, field: str, place: Place, trace: str | None) -> int | str | None:
+    """Nanoseconds: a whole number or its digits as they are, seconds with a fraction, or a date of ISO 8601."""
+    if isinstance(value, float):
+        if not 0 <= value < 2**64:
+            raise _bad(field, value, "nanoseconds, seconds, or a date of ISO 8601", place, trace or "")
+        return int(value * 1e9) if value < 1e11 else int(value)
+    if value is None or isinstance(value, int) or value.isdigit():
+        return value
+    try:
+        moment = datetime.datetime.fromisoformat(value)
+    except ValueError:
+        raise _bad(field, value, "nanoseconds, or a date of ISO 8601", place, trace or "") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+    passed = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    return max(0, (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000)
+
+
+def _bad(field: str, value: object, expected: str, place: Place, trace: str = "") -> TraceError:
+    kind = "bad-time" if "time" in field else "bad-id"
+    return TraceError(Problem(kind, place.file, place.line, field, excerpt(value), expected, trace))
+
+
+def _flat(nested: dict[str, Any]) -> Attributes:
+    """Attributes by dotted key: Phoenix nests them, and makes lists of OpenInference's numbered keys."""
+    if not any(isinstance(value, dict | list) for value in nested.values()):
+        return dict(nested)
+    flat: Attributes = {}
+    waiting: list[tuple[str, Any]] = list(reversed(nested.items()))
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(f"{key}.{name}", part) for name, part in reversed(value.items())]
+        elif isinstance(value, list) and key.startswith(_FLATTENED) and any(isinstance(part, dict) for part in value):
+            waiting += [(f"{key}.{number}", part) for number, part in reversed(list(enumerate(value)))]
+        else:
+            flat[key] = value
+    return flat
