@@ -49,6 +49,11 @@ MODULES: dict[str, str] = {
 }
 """The module that reads each format: it has `sniff(head) -> bool` and `read(sources)`."""
 
+PARQUET: dict[str, frozenset[str]] = {
+    "spans": frozenset({"context.trace_id", "context.span_id", "parent_id", "name"}),
+}
+"""Columns by which a Parquet file of a format other than the table is known."""
+
 HEAD = 1 << 16  # bytes that a reader may look at to know its format
 
 
@@ -91,7 +96,7 @@ def sort_sources(
         if wide is not None:
             problems.append(wide)
             continue
-        name = format or detect(head)
+        name = format or _of_parquet(source, head) or detect(head)
         if name is None and not head.strip():
             problems.append(Problem("empty-file", source.name, 0, "content", "empty", "at least one trace"))
         elif name is None:
@@ -99,6 +104,20 @@ def sort_sources(
         else:
             members[name].append(source)
     return members, problems, results
+
+
+def _of_parquet(source: Source, head: bytes) -> str | None:
+    """The format of a Parquet file by its columns, which stand at its end."""
+    if source.path is None or not head.startswith(b"PAR1"):
+        return None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        columns = frozenset(pq.read_schema(source.path).names)
+    except (pa.ArrowException, OSError):  # its reader will say what is wrong with it
+        return None
+    return next((name for name in PARQUET if columns >= PARQUET[name]), None)
 
 
 def _unknown(source: Source, head: bytes) -> Problem:

@@ -26,6 +26,7 @@ KEYS: dict[str, frozenset[str]] = {
     "who-and-when": frozenset({"history", "mistake_agent", "mistake_step", "question_ID"}),
     "verifiers": frozenset({"env", "traces", "agent", "nodes", "sampled", "rewards"}),
     "verifiers results.jsonl": frozenset({"example_id", "prompt", "completion", "reward"}),
+    "spans": frozenset({"trace_id", "span_id", "attributes", "start_time", "name"}),
     "otlp": frozenset({"resourceSpans", "scopeSpans", "spans", "traceId", "spanId"}),
 }
 """Keys that files of a format have; a name's first word is the format."""

@@ -181,8 +181,10 @@ def test_one_task_in_two_files_is_one_group_unless_it_differs(tmp_path: Path) ->
     same = write(tmp_path, [run()], "a.json")
     more = write(tmp_path, [run()], "b.json")
     other = write(tmp_path, [run(info={"task": {"instruction": "refund"}})], "c.json")
-    traces = read(same, more, other)
+    traces = read(same, more, other, group_by=("task",))
     assert traces.traces["group"].to_pylist() == ["task-3", "task-3", "c/task-3"]
+    traces = read(same, more, other)  # a file is of one model, which the format does not name
+    assert traces.traces["group"].to_pylist() == ["task-3 [a]", "task-3 [b]", "c/task-3"]
     assert traces.problems == ()
 
 

@@ -10,7 +10,7 @@ from graphs.readers.common.places import Document, documents, stem
 from graphs.readers.common.source import Source
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Tasks", "read_each", "short_names"]
+__all__ = ["Tasks", "model_names", "read_each", "short_names"]
 
 Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
 
@@ -34,6 +34,11 @@ def short_names(sources: Iterable[Source], *suffixes: str) -> dict[str, str]:
         waiting = [name for name in waiting if name not in short]
         depth += 1
     return short
+
+
+def model_names(models: Iterable[str | None]) -> str:
+    """The models of a trace as one text: the different names, sorted; "" where there is none."""
+    return " + ".join(sorted({model for model in models if model}))
 
 
 def read_each(sources: Iterable[Source], read: Read, *suffixes: str) -> Iterator[TraceRecord | Problem]:

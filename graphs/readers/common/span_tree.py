@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.files import model_names
 from graphs.readers.common.model_calls import Team
 from graphs.readers.common.places import Place
 from graphs.text import excerpt
@@ -67,6 +68,7 @@ class Span:
     instance: str = ""
     failed: bool = False
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+    model: str = ""
 
     @property
     def event(self) -> str:
@@ -92,7 +94,9 @@ def write_spans(
     Raises:
       TraceError: kinds "duplicate-span", "parent-cycle", "missing-parent".
     """
-    _Writer(record, _Tree(record.trace_id, spans, fields), root).write()
+    tree = _Tree(record.trace_id, spans, fields)
+    _Writer(record, tree, root).write()
+    record.model = record.model or model_names(span.model for span in spans if tree.kind[span.id] is Kind.CALL)
 
 
 class _Tree:

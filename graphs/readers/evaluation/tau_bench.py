@@ -2,8 +2,9 @@
 
     {task_id, trial, reward, info: {task, reward_info: {info: {r_actions | r_outputs}}}, traj: [chat messages]}
 
-A run is a trace, "STEM/task-ID/trial-N"; its group is "task-ID". Where two files give one task id two different
-instructions (another domain), the later file's group is "STEM/task-ID": tasks that differ are never compared.
+A run is a trace, "STEM/task-ID/trial-N"; its task is "task-ID". The format names no model: a file is one run of one
+model and strategy, so the file's name stands for them (`system`), and runs of two files are no group by default. Where
+two files give one task id two different instructions (another domain), the later file's task is "STEM/task-ID".
 
 Events. Only the assistant acts, once a message: a `message` where it wrote text (or nothing at all), else its first
 tool call. Its other tool calls are effects of that one decision. The user's messages and the tools' results are what
@@ -128,6 +129,7 @@ def _read_run(
         line=line,
         offset=offset,
         format="tau-bench",
+        system=name,
     )
     components = run.info.reward_info.info if run.info and run.info.reward_info else None
     for channel, amount in (

@@ -46,6 +46,7 @@ _Id = Annotated[str, msgspec.Meta(min_length=1)]
 class _Metadata(msgspec.Struct):
     langgraph_node: str | None = None
     lc_agent_name: str | None = None
+    ls_model_name: str | None = None
 
 
 class _Extra(msgspec.Struct):
@@ -204,6 +205,7 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
             usage = outputs.usage_metadata or _Usage()
             tokens, read = usage.output_tokens, usage.input_tokens
         span.columns = {"tokens": tokens, "input_tokens": read}
+        span.model = (metadata.ls_model_name if metadata else None) or ""
     return span
 
 

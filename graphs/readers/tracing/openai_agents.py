@@ -55,6 +55,7 @@ class _Data(msgspec.Struct):
 
 class _CallData(msgspec.Struct):
     usage: _Usage | None = None
+    model: str | None = None
 
 
 class _Span(msgspec.Struct):
@@ -170,16 +171,16 @@ class _Log:
         if needed and not name:
             field, expected = f"span_data.{needed}", "a non-empty string"
             raise TraceError(Problem("missing-field", file, line, field, "absent", expected, trace))
-        made = Span(span.id, span.parent_id or "", kind, place, name=name, target=name)
-        made.start, made.end = seconds(span.started_at), seconds(span.ended_at)
-        made.failed = bool(data.triggered) if kind is Kind.GUARD else bytes(span.error) != b"null"
+        event_span = Span(span.id, span.parent_id or "", kind, place, name=name, target=name)
+        event_span.start, event_span.end = seconds(span.started_at), seconds(span.ended_at)
+        event_span.failed = bool(data.triggered) if kind is Kind.GUARD else bytes(span.error) != b"null"
         if kind is Kind.CALL:
-            usage = (
-                decode(_CALL_DATA, span.span_data, file=file, line=line, at="span_data", trace=trace).usage or _Usage()
-            )
-            made.columns["tokens"] = _first(usage.output_tokens, usage.completion_tokens)
-            made.columns["input_tokens"] = _first(usage.input_tokens, usage.prompt_tokens)
-        self.spans.setdefault(trace, []).append(made)
+            call = decode(_CALL_DATA, span.span_data, file=file, line=line, at="span_data", trace=trace)
+            usage = call.usage or _Usage()
+            event_span.model = call.model or ""
+            event_span.columns["tokens"] = _first(usage.output_tokens, usage.completion_tokens)
+            event_span.columns["input_tokens"] = _first(usage.input_tokens, usage.prompt_tokens)
+        self.spans.setdefault(trace, []).append(event_span)
         self.starts.setdefault(trace, place)
 
     def records(self) -> Iterator[TraceRecord | Problem]:

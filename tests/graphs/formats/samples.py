@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +52,86 @@ RESULT = {
     "metrics": {"exact": 1.0},
 }
 
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+def span(number: int, parent: int, name: str, **attributes: Any) -> dict[str, Any]:
+    """A span as Strands' tools dump it."""
+    return {
+        "trace_id": TRACE,
+        "span_id": f"{number:016x}",
+        "parent_span_id": f"{parent:016x}" if parent else None,
+        "name": name,
+        "start_time": 1_786_569_488_291_881_984 + number,
+        "end_time": 1_786_569_488_291_881_990 + number,
+        "attributes": {key.replace("__", "."): value for key, value in attributes.items()},
+        "status": {"code": "OK"},
+        "span_events": [],
+    }
+
+
+STRANDS = [
+    span(2, 1, "chat", gen_ai__operation__name="chat", gen_ai__request__model="m", gen_ai__usage__output_tokens=4),
+    span(3, 1, "execute_tool", gen_ai__operation__name="execute_tool", gen_ai__tool__name="search"),
+    span(1, 0, "invoke_agent", gen_ai__operation__name="invoke_agent", gen_ai__agent__name="lead",
+         trace__evaluations__0__evaluation__name="reward", trace__evaluations__0__evaluation__score=0.5),
+]  # fmt: skip
+
+
+def phoenix(one: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The same span as Phoenix' REST API gives it."""
+    calls = [{"message": {"tool_calls": [{"tool_call": {"id": "c", "function": {"name": "f"}}}]}}]
+    return {
+        "id": "U3Bhbjox",
+        "name": one["name"],
+        "context": {"trace_id": one["trace_id"], "span_id": one["span_id"]},
+        "span_kind": kind,
+        "parent_id": one["parent_span_id"],
+        "start_time": "2026-01-01T00:00:00.000001+00:00",
+        "end_time": "2026-01-01T00:00:01+00:00",
+        "status_code": "OK",
+        "status_message": "",
+        "attributes": {"llm": {"model_name": "m", "token_count": {"completion": 4}, "output_messages": calls}},
+        "events": [],
+    }
+
+
+PHOENIX = {"data": [phoenix(one, kind) for one, kind in zip(STRANDS, ("LLM", "TOOL", "AGENT"), strict=True)],
+           "next_cursor": None}  # fmt: skip
+
+
+def of_mlflow(one: dict[str, Any], kind: str, **more: Any) -> dict[str, Any]:
+    """The same span as MLflow 3 writes it; attributes are JSON texts."""
+    attributes = {"mlflow.spanType": json.dumps(kind)} | {key: json.dumps(value) for key, value in more.items()}
+    return {
+        "trace_id": base64.b64encode(bytes.fromhex(one["trace_id"])).decode(),
+        "span_id": base64.b64encode(bytes.fromhex(one["span_id"])).decode(),
+        "parent_span_id": one["parent_span_id"] and base64.b64encode(bytes.fromhex(one["parent_span_id"])).decode(),
+        "name": one["name"],
+        "start_time_unix_nano": one["start_time"],
+        "end_time_unix_nano": one["end_time"],
+        "attributes": attributes,
+        "status": {"code": "STATUS_CODE_OK", "message": ""},
+        "events": [],
+    }
+
+
+MLFLOW = {
+    "info": {"trace_id": f"tr-{TRACE}", "assessments": [
+        {"assessment_name": "reward", "feedback": {"value": 0.5}, "source": {"source_type": "CODE"}}]},
+    "data": {"spans": [
+        of_mlflow(STRANDS[2], "AGENT"),
+        of_mlflow(STRANDS[0], "CHAT_MODEL", **{"mlflow.chat.tokenUsage": {"input_tokens": 9, "output_tokens": 4}}),
+        of_mlflow(STRANDS[1], "TOOL"),
+    ]},
+}  # fmt: skip
+
 SAMPLES: dict[str, Sample] = {
     "verifiers": Sample("verifiers", "traces.jsonl", recorded("verifiers_episodes.jsonl")),
     "verifiers results": Sample("verifiers", "results.jsonl", [RESULT, RESULT]),
+    "spans of strands": Sample("spans", "spans.json", [STRANDS], lines=False),
+    "spans one a line": Sample("spans", "spans.jsonl", STRANDS),
+    "spans of phoenix": Sample("spans", "phoenix.json", [PHOENIX], lines=False),
+    "spans of any-agent": Sample("spans", "agent.json", [{"spans": STRANDS, "final_output": "x"}], lines=False),
+    "spans of mlflow": Sample("spans", "mlflow.json", [MLFLOW], lines=False),
 }

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers.coding.claude_code.lines import Block, Entry
 from graphs.readers.coding.claude_code.links import Chain, Spawn, is_prompt
+from graphs.readers.common.files import model_names
 from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["write_events"]
@@ -85,6 +86,7 @@ def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> 
             writer.result(step.entry, step.result, agent)
         else:
             writer.human(step.entry, agent)
+    record.model = model_names(writer.models)
 
 
 def _steps(entries: list[Entry], *, spawned: bool) -> Iterator[_Step]:
@@ -137,9 +139,11 @@ class _Writer:
         self.begun_by: dict[str, list[int]] = {}  # by agent, the spawns that its next event answers to
         self.causes: dict[str, list[tuple[int, EdgeType]]] = {}  # by agent, what its next call answers to
         self.last_call: dict[str, int] = {}
+        self.models: set[str | None] = set()
 
     def call(self, call: _Call, agent: str) -> list[Spawn]:
         """Append a call and its effects; the agents that it started."""
+        self.models.add(call.entry.message.model)
         position = self._event(
             call.entry.message.id or "",
             EventType.ORCHESTRATOR_DECISION if agent in self.spawners else EventType.MESSAGE,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.files import model_names
 from graphs.readers.common.model_calls import Team
 from graphs.readers.common.places import Place
 from graphs.readers.common.times import seconds
@@ -53,6 +54,7 @@ class Writer:
         for unlinked in (other for part in self.parts for other in part.nested if not other.placed):
             expected = "the id of a trajectory that the result of a tool call refers to"
             self.note("unlinked-subagent", unlinked.place, "trajectory_id", unlinked.own, expected)
+        self.record.model, self.record.system = model_names(part.model for part in self.parts), self.root.name
         return self.team.finish()
 
     def _prefix(self, instance: str) -> str:

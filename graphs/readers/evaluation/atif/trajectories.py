@@ -24,6 +24,7 @@ _Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 class _Agent(msgspec.Struct):
     name: _Text
+    model_name: str | None = None
 
 
 class Reference(msgspec.Struct):
@@ -112,6 +113,7 @@ class Trajectory:
     own: str
     continued: str
     steps: list[tuple[Step, Place, str]]
+    model: str = ""
     nested: list[Trajectory] = dataclasses.field(default_factory=list)
     placed: bool = False
 
@@ -135,6 +137,7 @@ def decode_all(document: Document) -> Trajectory:
             trajectory.trajectory_id or "",
             trajectory.continued_trajectory_ref or "",
             _steps(raw, trajectory.steps, place, at, trace),
+            trajectory.agent.model_name or "",
         )
         if parent is None:
             root = doc

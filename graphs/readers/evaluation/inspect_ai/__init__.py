@@ -41,6 +41,7 @@ _SAMPLE = re.compile(r"samples/.+\.json")
 
 class _Eval(msgspec.Struct):
     task: str
+    model: str = ""
 
 
 class _Named(msgspec.Struct):
@@ -171,6 +172,7 @@ def _read_sample(
             if inputs.setdefault(group, digest) != digest:
                 group = f"{file}/{sample.id}"
         record = TraceRecord(trace, group, source.name, place.line, max(place.offset, 0), format="inspect-ai")
+        record.model = log.eval.model
         events = _events_of(sample, place, at, trace)
         write_spans(record, spans_of(events, _place_of(raw, events, place), trace), "main", ("id", "parent_id"))
         scores = _scores_of(sample, log, place, at, trace)

@@ -6,6 +6,7 @@ from typing import Any
 
 from graphs.errors import Problem
 from graphs.event_graph import EdgeType
+from graphs.readers.common.files import model_names
 from graphs.readers.tracing.otlp.drafts import Draft, conventional, stated
 from graphs.readers.tracing.otlp.edges import Edge, derived_edges
 from graphs.readers.tracing.otlp.evaluations import Evaluation
@@ -53,7 +54,7 @@ def build(trace: str, spans: list[Span], evaluations: list[Evaluation], format: 
         rewards=rewards,
         topology=marks.get("topology", ""),
         system=marks.get("system", ""),
-        model=marks.get("model", ""),
+        model=marks.get("model") or model_names(draft.span.meaning.model for draft in drafts if draft.call),
         evidence=_numbers(marks, "evidence."),
         costs=_numbers(marks, "costs."),
         metrics=_numbers(marks, "metrics."),

@@ -59,6 +59,7 @@ class Meaning(NamedTuple):
     tokens: int | None = None
     input_tokens: int | None = None
     response_id: str = ""
+    model: str = ""
 
 
 _CALLS = frozenset({"chat", "generate_content", "text_completion", "plan"})
@@ -111,6 +112,7 @@ def _genai(operation: str, span_name: str, given: Attributes) -> Meaning:
             tokens=_count(given, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
             input_tokens=_count(given, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
             response_id=_text(given, "gen_ai.response.id"),
+            model=_text(given, "gen_ai.response.model", "gen_ai.request.model"),
             emitted=emitted_ids(given.get("gen_ai.output.messages")),
         )
     if operation in _TOOLS or operation.endswith(("_memory", "_memory_store")):
@@ -132,6 +134,7 @@ def _openinference(inference_kind: str, span_name: str, given: Attributes) -> Me
             tokens=_count(given, "llm.token_count.completion"),
             input_tokens=_count(given, "llm.token_count.prompt"),
             emitted=tuple(_text(given, key) for key in keys),
+            model=_text(given, "llm.model_name"),
         )
     if kind is Kind.TOOL:
         name = _text(given, "tool.name") or span_name or inference_kind.lower()

@@ -16,7 +16,7 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.tracing.otlp.gathering import Gathering
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans
-from graphs.readers.tracing.span_dumps.phoenix import columns_of, phoenix_spans
+from graphs.readers.tracing.span_dumps.phoenix import phoenix_spans
 from graphs.readers.tracing.span_dumps.spans import plain_span
 from graphs.traces.record import TraceRecord
 
@@ -28,11 +28,11 @@ _PARQUET = b"PAR1"
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the content begins as JSON with spans whose keys are in snake case, or is Phoenix' Parquet export."""
-    if head.startswith(_PARQUET):
-        return b"context.span_id" in head or b"context.trace_id" in head
+    """Whether the content begins as JSON with spans whose keys are in snake case."""
     start = head.lstrip()
-    return start[:1] in (b"[", b"{") and all(key in start for key in _KEYS) and _ID.search(start) is not None
+    if start[:1] not in (b"[", b"{") or b'"rollout_id"' in start:  # Agent Lightning's spans belong to rollouts
+        return False
+    return all(key in start for key in _KEYS) and _ID.search(start) is not None
 
 
 def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Problem]:
@@ -60,8 +60,3 @@ def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Problem]:
         finally:
             source.release()
     yield from gathering.results()
-
-
-def is_export(source: Source) -> bool:
-    """Whether a Parquet file has the columns of Phoenix' export."""
-    return source.path is not None and columns_of(source.path) is not None

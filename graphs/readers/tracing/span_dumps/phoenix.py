@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,20 +15,9 @@ from graphs.readers.tracing.otlp.wire import Place
 from graphs.readers.tracing.span_dumps.spans import Dumped, DumpedSpan
 from graphs.text import counted, excerpt
 
-__all__ = ["columns_of", "phoenix_spans"]
+__all__ = ["phoenix_spans"]
 
-_NEEDED = {"context.trace_id", "context.span_id", "parent_id", "name"}
 _ATTRIBUTE = "attributes."
-_EVALUATION = "evaluations."
-
-
-def columns_of(path: Path) -> list[str] | None:
-    """Names of the columns, or None where they are not those of Phoenix' export."""
-    try:
-        names: list[str] = pq.read_schema(path).names
-    except (pa.ArrowException, OSError):
-        return None
-    return names if set(names) >= _NEEDED else None
 
 
 def phoenix_spans(source: Source) -> Iterator[Dumped | Problem]:

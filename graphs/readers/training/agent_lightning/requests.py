@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from graphs.readers.common.files import model_names
 from graphs.readers.common.model_calls import Team
 from graphs.readers.common.places import Document
 from graphs.readers.common.typed import decode
@@ -33,7 +34,7 @@ class _ToolCall(msgspec.Struct):
     function: _Function
 
 
-class _Said(msgspec.Struct):
+class _Reply(msgspec.Struct):
     tool_calls: list[_ToolCall] | None = None
 
 
@@ -46,7 +47,7 @@ class _LogProbs(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    message: _Said | None = None
+    message: _Reply | None = None
     logprobs: _LogProbs | None = None
 
 
@@ -104,6 +105,7 @@ def write_requests(record: TraceRecord, events: list[Document]) -> None:
     asked: dict[str, tuple[int, str, str]] = {}  # tool call id -> position, agent, tool, until its result is seen
     rewards: list[tuple[float, int | None]] = []  # amounts, and the latest call before each
     call: int | None = None
+    models: set[str | None] = set()
     for index, (raw, place) in enumerate(events):
         where: Any = {"file": place.file, "line": place.line, "trace": record.trace_id}
         event = decode(_EVENT, raw, **where)
@@ -116,6 +118,7 @@ def write_requests(record: TraceRecord, events: list[Document]) -> None:
         data = decode(_MODEL_REQUEST, event.data, at="data", **where)
         if data.status != "ok" or not data.response.choices:
             continue  # it failed: nothing was chosen
+        models.add(data.model)
         agent, time = _agent(data), float("nan") if event.timestamp is None else event.timestamp
         team.agent(agent, agent)
         for message in data.request.messages or []:
@@ -123,11 +126,12 @@ def write_requests(record: TraceRecord, events: list[Document]) -> None:
                 position, caller, tool = asked.pop(message.tool_call_id)
                 team.result(caller, f"{index}/{message.tool_call_id}.result", place, answers=position, tool=tool)
         call = team.call(agent, str(index), place, time=time, **_evidence(data))
-        said = data.response.choices[0].message
-        for tool_call in (said.tool_calls if said else None) or []:
+        reply = data.response.choices[0].message
+        for tool_call in (reply.tool_calls if reply else None) or []:
             name, event_id = tool_call.function.name, f"{index}/{tool_call.id}"
             asked[tool_call.id] = team.tool_call(agent, event_id, place, call=call, tool=name), agent, name
     team.finish()
+    record.model = model_names(models)
     place_rewards(record, rewards)
 
 

@@ -11,6 +11,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.readers.common.chat import Message
+from graphs.readers.common.files import model_names
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.typed import decode
 from graphs.text import counted, excerpt
@@ -69,6 +70,12 @@ class _Trace(msgspec.Struct):
     rewards: dict[str, _Reward | None] = {}
     metrics: dict[str, float | None] = {}
     task: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def models(self) -> list[str | None]:
+        """The models that were called, or that the agent was set up with."""
+        called = [call.model for call in self.calls if call.model]
+        return called or [self.agent.config.model if self.agent.config is not None else None]
 
     @property
     def reward(self) -> float | None:
@@ -135,6 +142,7 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
     record = TraceRecord(episode.id, _group(episode), place.file, place.line, place.offset, format="verifiers")
     if episode.run is not None and episode.run.version is not None:
         record.evidence["policy_version"] = episode.run.version
+    record.model = model_names(model for trace in episode.traces for model in trace.models)
     problem = _set_rewards(record, episode.traces)
     for index, trace in enumerate(episode.traces):
         _Graph(record, trace, f"traces[{index}]", place).write()

@@ -1,0 +1,107 @@
+"""Spans in other envelopes than OTLP: ids, times and attributes of each, and one team in all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from graphs.event_types import EventType
+from graphs.readers import detect, read
+from graphs.traces.batch import Traces
+
+from .samples import PHOENIX, RECORDINGS, SAMPLES, STRANDS, TRACE
+
+
+def shape(traces: Traces) -> list[tuple[str, str]]:
+    names = dict(enumerate(traces.agents["name"].to_pylist()))
+    graph = traces.graph
+    return [
+        (EventType(int(graph.event_type[i])).name.lower(), names[int(graph.agent_ids[i])])
+        for i in range(traces.sizes.events)
+    ]
+
+
+TEAM = [("message", "lead"), ("tool_call", "lead"), ("tool_result", "lead")]
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name.startswith("spans")])
+def test_the_envelope_does_not_matter(tmp_path: Path, name: str) -> None:
+    traces = read(SAMPLES[name].write(tmp_path))
+    agent = "invoke_agent" if name in ("spans of phoenix", "spans of mlflow") else "lead"  # they name the span only
+    assert shape(traces) == [(kind, agent) for kind, _ in TEAM]
+    assert traces.evidence["tokens"].amounts.tolist() == [4]
+    assert traces.traces["trace"].to_pylist() == [TRACE]
+    if name != "spans of phoenix":
+        assert float(traces.reward[0]) == 0.5
+    if name != "spans of mlflow":
+        assert traces.traces["model"].to_pylist() == ["m"]
+
+
+def test_the_console_exporter_prints_one_object_after_another() -> None:
+    path = RECORDINGS / "spans_console.json"
+    assert detect(path.read_bytes()) == "spans"
+    traces = read(path)
+    assert traces.problems == ()
+    assert shape(traces) == [
+        ("orchestrator_decision", "lead"), ("tool_call", "lead"), ("tool_result", "lead"), ("spawn", "lead"),
+        ("message", "worker"), ("return", "worker"), ("orchestrator_decision", "lead"),
+    ]  # fmt: skip
+    assert float(traces.reward[0]) == 0.75
+    assert traces.evidence["tokens"].amounts.tolist() == [3, 5, 7]
+    assert traces.events["line"].to_pylist()[0] == 1
+    broken = path.read_text().replace('"kind"', '"kind', 1)
+    assert "bad-json" in [problem.kind for problem in read_text(broken).problems]
+
+
+def read_text(text: str) -> Traces:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "dump.json")
+        path.write_text(text)
+        return read(path)
+
+
+def test_phoenix_exports_a_row_a_span(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for one in PHOENIX["data"]:
+        llm = one["attributes"]["llm"]
+        rows.append(
+            {"context.trace_id": one["context"]["trace_id"], "context.span_id": one["context"]["span_id"],
+             "parent_id": one["parent_id"], "name": one["name"], "span_kind": one["span_kind"],
+             "start_time": one["start_time"], "end_time": one["end_time"], "status_code": "OK",
+             "attributes.llm.token_count.completion": llm["token_count"]["completion"],
+             "attributes.llm.output_messages": llm["output_messages"], "attributes.llm.model_name": "m"}
+        )  # fmt: skip
+    path = tmp_path / "spans.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    traces = read(path)
+    assert traces.problems == ()
+    assert shape(traces) == [(kind, "invoke_agent") for kind, _ in TEAM]
+    assert traces.traces["format"].to_pylist() == ["spans"]
+
+
+def test_ids_and_times_however_written(tmp_path: Path) -> None:
+    first = {**STRANDS[0], "trace_id": int(TRACE, 16), "start_time": "2026-01-01T00:00:00Z"}
+    second = {**STRANDS[2], "span_id": "0x0000000000000001", "end_time": "2026-01-01T00:00:01"}
+    path = tmp_path / "spans.json"
+    path.write_text(json.dumps([first, second]))
+    traces = read(path)
+    assert shape(traces) == [("message", "lead")]
+    assert traces.events["time"].to_pylist() == [1_767_225_600.0]
+    path.write_text(json.dumps([{**first, "start_time": "soon"}, *STRANDS]))
+    problem = read_problem(path)
+    assert (problem.kind, problem.field) == ("bad-time", "start_time")
+
+
+def read_problem(path: Path) -> Any:
+    from graphs.errors import NothingReadError
+
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    return caught.value.problems[0]
