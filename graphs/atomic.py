@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 __all__ = ["atomic_write", "remove_unfinished"]
+
+LONGEST = 200  # bytes of a name; systems allow 255, and the temporary name adds 15
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # writing fails so, and does not say which file
 
@@ -82,14 +85,21 @@ def _create(path: Path) -> tuple[int, str]:
     """A new temporary file, locked."""
     while True:
         with _named(path):
-            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{_stem(path)}.", suffix=".part")
         if _lock(descriptor) and os.path.exists(name):
             return descriptor, name
         os.close(descriptor)  # another writer took it for abandoned, between its creation and its lock
 
 
+def _stem(path: Path) -> str:
+    """What temporary files of a path are called by: its name, or a digest of a name that leaves no room for more."""
+    if len(os.fsencode(path.name)) <= LONGEST:
+        return path.name
+    return hashlib.sha256(os.fsencode(path.name)).hexdigest()
+
+
 def _remove_abandoned(path: Path) -> None:
-    temporary = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.part")
+    temporary = re.compile(rf"\.{re.escape(_stem(path))}\.[a-z0-9_]{{8}}\.part")
     try:
         names = [name for name in os.listdir(path.parent) if temporary.fullmatch(name)]
     except OSError:

@@ -11,6 +11,7 @@ Commands import what they need when they run, so that `credit --help` answers at
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -55,6 +56,9 @@ class Door(click.Group):
         **extra: Any,
     ) -> Any:
         """Run and leave by `SystemExit` in either mode; click's own 2 for usage becomes 1."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a console may lack a character; the rest must still appear
         try:
             with _readers_may_leave():
                 try:

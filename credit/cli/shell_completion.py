@@ -10,7 +10,7 @@ __all__ = ["completion"]
 @click.command
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
+def completion(ctx: click.Context, /, shell: str) -> None:
     """Print the completion script of a shell.
 
     \b

@@ -16,8 +16,9 @@ import pyarrow.parquet
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
 from graphs.readers.common.results import STAMP
+from graphs.text import printable
 
-__all__ = ["TABLE_SUFFIXES", "table_writer", "write_csv", "write_table", "write_tables"]
+__all__ = ["TABLE_SUFFIXES", "printable_table", "table_writer", "write_csv", "write_table", "write_tables"]
 
 BATCH = 1 << 14  # rows that become Python objects at once when JSON is written
 
@@ -98,6 +99,24 @@ def _disarmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     text = column.cast(kind)
     armed = pc.match_substring_regex(text, FORMULA)
     return pc.if_else(armed, pc.binary_join_element_wise(pa.scalar("'", kind), text, pa.scalar("", kind)), text)
+
+
+def printable_table(table: pa.Table) -> pa.Table:
+    """A table whose text has no control characters, for a terminal: see `graphs.text.printable`.
+
+    >>> printable_table(pa.table({"agent": ["a\\x1b[2J"], "credit": [0.5]})).to_pydict()
+    {'agent': ['a\ufffd[2J'], 'credit': [0.5]}
+    """
+    return pa.table([_printable(column) for column in table.columns], names=[printable(n) for n in table.column_names])
+
+
+def _printable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return column
+    words = column.cast(kind).combine_chunks().dictionary_encode()
+    shown = pa.array([printable(word) for word in words.dictionary.to_pylist()], kind)
+    return shown.take(words.indices)
 
 
 def _write_parquet(table: pa.Table, file: BinaryIO) -> None:

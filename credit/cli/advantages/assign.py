@@ -63,6 +63,7 @@ evidence_option = click.option(
 @click.pass_context
 def assign(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     output: str,
     method: str,
@@ -80,7 +81,7 @@ def assign(
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
     from credit.tables.advantages import table
-    from credit.tables.files import table_writer, write_csv, write_table
+    from credit.tables.files import printable_table, table_writer, write_csv, write_table
 
     # Whatever can be wrong with the call is found before the logs are read.
     options = parse_options(method, given)
@@ -102,7 +103,7 @@ def assign(
     credit = run(traces, method, evidence=also, **arrays, **options)
     rows = table(traces, credit, actions_only=actions_only)
     if output == "-":
-        write_csv(rows, sys.stdout.buffer)
+        write_csv(printable_table(rows), sys.stdout.buffer)
     else:
         write_table(rows, output)
 

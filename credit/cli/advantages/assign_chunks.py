@@ -15,6 +15,7 @@ from credit.tables.advantages import table
 from credit.tables.files import write_tables
 from graphs.errors import CreditError
 from graphs.readers.chunks import Chunks, read_chunks
+from graphs.traces.grouping import GROUP_KEYS
 from graphs.traces.limits import Limits
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
@@ -42,6 +43,7 @@ def assign_in_chunks(
     columns: dict[str, str] | None,
     rewards: str | None,
     groups: str | None,
+    group_by: tuple[str, ...] | None,
     reward_channel: str,
     limits: tuple[str, ...],
 ) -> tuple[Summary, int, Chunks]:
@@ -60,7 +62,13 @@ def assign_in_chunks(
     if columns is not None or format_ not in (None, "native"):
         raise CreditError("--chunk-events reads native logs; `credit convert` writes any format as native")
     chunks = read_chunks(
-        *paths, events=events, reward=reward_channel, rewards=rewards, groups=groups, limits=Limits.parse(limits)
+        *paths,
+        events=events,
+        reward=reward_channel,
+        rewards=rewards,
+        groups=groups,
+        group_by=GROUP_KEYS if group_by is None else group_by,
+        limits=Limits.parse(limits),
     )
     summary = Summary()
     wanted = dict.fromkeys([*found.needs, *also])

@@ -48,6 +48,7 @@ def fit() -> None:
 @click.pass_context
 def critic(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     output: str,
     head: str,

@@ -44,6 +44,7 @@ __all__ = ["audit"]
 @click.pass_context
 def audit(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     asked: ClaimRequest,
     making: dict[str, Any],

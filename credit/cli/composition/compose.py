@@ -61,6 +61,7 @@ __all__ = ["compose"]
 @click.pass_context
 def compose(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     asked: ClaimRequest,
     making: dict[str, Any],

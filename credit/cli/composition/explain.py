@@ -31,6 +31,7 @@ ROUNDING = 1e-5  # what the grid of exact arithmetic may move, and nobody needs 
 @click.pass_context
 def explain(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     asked: ClaimRequest,
     making: dict[str, Any],

@@ -36,7 +36,7 @@ NATIVE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 @allow_bad
 @click.pass_context
 def convert(
-    ctx: click.Context, paths: tuple[str, ...], output: str, to: str | None, allow_bad: bool, **reading: Any
+    ctx: click.Context, /, paths: tuple[str, ...], output: str, to: str | None, allow_bad: bool, **reading: Any
 ) -> None:
     """Write logs of any format in the native one, as OTLP, or as a Parquet cache that reads back fast."""
     to = to or ("cache" if output.endswith(".parquet") else "native")
@@ -49,6 +49,7 @@ def convert(
             keep_logs(ctx, Path(output, name), "--output")
     else:
         check_folder(Path(output), "--output")
+    _stay_outside(ctx, Path(output))
     traces = read_traces(paths, **reading)
     if to == "native":
         from graphs.writers import native
@@ -65,3 +66,13 @@ def convert(
     console = stderr()
     console.print(words(f"wrote {counted(traces.sizes.traces, 'trace')} to {output}"), soft_wrap=True)
     leave(ctx, traces, allow_bad)
+
+
+def _stay_outside(ctx: click.Context, output: Path) -> None:
+    """Refuse an output in a folder that is read: the next reading would find every trace twice."""
+    place = output.resolve()
+    for path in ctx.params["paths"]:
+        folder = Path(path).resolve()
+        if path != "-" and folder.is_dir() and (folder == place or folder in place.parents):
+            problem = f"{str(output)!r} lies in {path!r}, which is read: its traces would be there twice"
+            raise click.BadParameter(f"{problem}; expected a path outside of it", param_hint="--output")

@@ -31,6 +31,7 @@ __all__ = ["show"]
 @click.pass_context
 def show(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     name: str | None,
     plot: Path | None,

@@ -25,7 +25,7 @@ __all__ = ["validate"]
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @click.pass_context
 def validate(
-    ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, all_: bool, as_json: bool, **reading: Any
+    ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, all_: bool, as_json: bool, **reading: Any
 ) -> None:
     """Say what reads, what does not and why, and which groups teach nothing."""
     from credit.reports.corpus import survey

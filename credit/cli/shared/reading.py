@@ -54,6 +54,13 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
         click.option(
             "--groups", type=_FILE, metavar="FILE", help="Tasks kept elsewhere: a table with `trace` and `group`."
         ),
+        click.option(
+            "--group-by",
+            callback=_keys,
+            metavar="KEY,...",
+            help="Traces to compare: those of one task, model and system (task,model,system, the default); "
+            "task compares all models.",
+        ),
         click.option("--reward-channel", default=CHANNEL, show_default=True, help="The reward that is the outcome."),
         click.option(
             "--limit",
@@ -78,7 +85,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
     return decorate
 
 
-READING = ("format_", "columns", "rewards", "groups", "reward_channel", "limits")
+READING = ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "limits")
 
 
 def given_inputs(context: click.Context) -> list[str]:
@@ -90,6 +97,8 @@ def given_inputs(context: click.Context) -> list[str]:
             value = context.params[option.name]
             if isinstance(value, dict):
                 value = ",".join(f"{name}={column}" for name, column in value.items())
+            if option.name == "group_by":
+                value = ",".join(value)
             for one in value if isinstance(value, tuple) else (value,):
                 texts += [option.opts[0], str(one)]
     return texts
@@ -162,6 +171,15 @@ def _columns(context: click.Context, parameter: click.Parameter, given: str | No
     return columns
 
 
+def _keys(context: click.Context, parameter: click.Parameter, given: str | None) -> tuple[str, ...] | None:
+    """ "task,model" as names, checked before anything is read."""
+    if given is None:
+        return None
+    from graphs.traces.grouping import check_group_by
+
+    return check_group_by(tuple(key.strip() for key in given.split(",")))
+
+
 def stdout() -> Console:
     """Where results go."""
     return _console(stderr=False)
@@ -215,6 +233,7 @@ def read_traces(
     rewards: str | None,
     groups: str | None,
     reward_channel: str,
+    group_by: tuple[str, ...] | None,
     limits: tuple[str, ...],
 ) -> Traces:
     """Read logs, with a progress bar on standard error where that is a terminal.
@@ -225,6 +244,7 @@ def read_traces(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from graphs.readers import read
+    from graphs.traces.grouping import GROUP_KEYS
     from graphs.traces.limits import Limits
 
     bounds = Limits.parse(limits)
@@ -242,6 +262,7 @@ def read_traces(
             columns=columns,
             rewards=rewards,
             groups=groups,
+            group_by=GROUP_KEYS if group_by is None else group_by,
             reward=reward_channel,
             limits=bounds,
             progress=opened,

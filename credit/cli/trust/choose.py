@@ -22,7 +22,7 @@ __all__ = ["choose"]
 @allow_bad
 @json_option
 @click.pass_context
-def choose(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
+def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
     """Say, unit by unit, which method the logs' evidence allows, what better ones would need, and what to run."""
     from credit.methods.advice import choose as go_through
 

@@ -39,6 +39,7 @@ MOST = 7  # roles or kinds that have a column
 @click.pass_context
 def compare(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     asked: ClaimRequest,
     output: Path | None,

@@ -20,7 +20,7 @@ __all__ = ["methods"]
 @allow_bad
 @json_option
 @click.pass_context
-def methods(ctx: click.Context, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
+def methods(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
     """List methods, and published names; with logs, say which are computable, degenerate, or lack evidence."""
     from credit.methods.availability import availability
 

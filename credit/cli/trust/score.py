@@ -38,6 +38,7 @@ score.add_command(reliability)
 @click.pass_context
 def blame(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     method: str,
     given: tuple[str, ...],

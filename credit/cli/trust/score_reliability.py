@@ -38,6 +38,7 @@ HALVES: tuple[Halves, ...] = ("groups", "traces")
 @click.pass_context
 def reliability(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     method: str,
     given: tuple[str, ...],

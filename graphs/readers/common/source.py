@@ -178,7 +178,8 @@ def find_sources(
 
     A folder is searched to its depths, without following links to folders; a file that is named outright is always a
     source, whatever its suffix; "-" is standard input. Problems: "no-such-file", "not-a-file", "broken-link",
-    "empty-folder", "unreadable", and "too-many" for more files than the limit, of which none is a source then.
+    "outside-link", "empty-folder", "unreadable", and "too-many" for more files than the limit, of which none is a
+    source then.
 
     Raises:
       CreditError: a path that is none.
@@ -233,8 +234,16 @@ def _search(folder: Path, limits: Limits, sources: list[Source], ignored: list[s
         if not is_log(file):
             ignored.append(printable(file))
             continue
-        problem = _why_not_a_file(file)
+        problem = _why_not_a_file(file) or _leads_outside(file, folder)
         (sources.append(Source(printable(file), file, limits)) if problem is None else problems.append(problem))
+
+
+def _leads_outside(file: Path, folder: Path) -> Problem | None:
+    """A problem for a link to a file outside the folder that is searched: whoever wrote the logs chose that file."""
+    if not os.path.islink(file) or Path(os.path.realpath(folder)) in Path(os.path.realpath(file)).parents:
+        return None
+    expected = "a file of the folder itself; name the linked file to read it"
+    return Problem("outside-link", printable(file), 0, "path", "a link out of the folder", expected)
 
 
 def _why_not_a_file(path: Path) -> Problem | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .logs import run
+from .logs import GOOD, run, write
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "jsonl.zst"])
@@ -25,3 +25,22 @@ def test_convert_writes_otlp(good: Path, tmp_path: Path) -> None:
     assert run("convert", good, "--to", "otlp", "-o", out).exit_code == 0
     found = json.loads(run("validate", "--json", out).stdout)
     assert found["traces"] == 5 and found["formats"] == {"otlp": 5}
+
+
+@pytest.mark.parametrize(("name", "options"), [("all.jsonl", ()), ("deep/all.parquet", ()), ("out", ("--to", "otlp"))])
+def test_the_output_may_not_lie_in_a_folder_that_is_read(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
+    (tmp_path / "runs" / "deep").mkdir(parents=True)
+    write(tmp_path / "runs" / "x.jsonl", GOOD)
+    result = run("convert", tmp_path / "runs", "-o", tmp_path / "runs" / name, *options)
+    assert result.exit_code == 1 and "its traces would be there twice" in result.output
+    assert run("convert", tmp_path / "runs", "-o", tmp_path / "all.jsonl").exit_code == 0
+
+
+def test_a_long_name_of_an_output(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.jsonl", GOOD)
+    for stem in ("n" * 240, "ü" * 120):
+        for command in (["convert", log, "-o"], ["assign", log, "-o"]):
+            out = tmp_path / f"{stem}.jsonl"
+            result = run(*command, out)
+            assert result.exit_code == 0 and out.is_file(), result.output
+            out.unlink()

@@ -62,3 +62,25 @@ def test_text_from_logs_cannot_write_to_the_terminal(tmp_path: Path) -> None:
         for character in "\x1b\x07\r":
             assert character not in result.output
     assert "[bold red]x[/]" in run("validate", path).output
+
+
+def test_a_table_on_standard_output_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    evil = "\x1b]0;owned\x07\u202ex"
+    path = write(tmp_path / "x.jsonl", [trace(evil, "q", 1.0), trace("b", "q", 0.0)])
+    out = run("assign", path, "-m", "rloo", "-o", "-").stdout
+    assert "owned" in out and not any(c in out for c in "\x1b\x07\u202e")
+
+
+@pytest.mark.parametrize("command", ["show", "audit", "compare", "validate", "methods", "choose"])
+def test_a_console_without_a_character_shows_the_others(good: Path, command: str) -> None:
+    methods = ["--methods", "rloo,grpo"] if command in ("audit", "compare") else []
+    environment = os.environ | {"PYTHONIOENCODING": "cp1252"}
+    done = subprocess.run(
+        [sys.executable, "-m", "credit", command, str(good), *methods],
+        cwd=ROOT,
+        capture_output=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr and done.stdout.decode("cp1252").strip()

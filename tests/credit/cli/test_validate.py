@@ -58,3 +58,31 @@ def test_validate_says_how_to_bring_missing_outcomes_and_tasks(tmp_path: Path) -
     tasks.write_text("trace,group\na,g\nb,g\n")
     found = json.loads(run("validate", "--json", path, "--rewards", table, "--groups", tasks).stdout)
     assert found["teaching"] == found["groups"] == 1
+
+
+def test_a_link_out_of_the_folder_quotes_nothing(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("root:x:0:0:password")
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    write(runs / "x.jsonl", GOOD)
+    (runs / "evil.jsonl").symlink_to(secret)
+    (runs / "same.jsonl").symlink_to(runs / "gone" / ".." / "x.jsonl")
+    result = run("validate", runs)
+    assert result.exit_code == 3 and "outside-link" in result.output and "password" not in result.output
+    assert run("validate", secret).exit_code == 2  # named outright, it is read
+
+
+def test_groups_are_keyed_as_asked(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.jsonl", [trace(f"t{i}", "q", float(i % 2), model=f"m{i // 2}") for i in range(4)])
+    plain = json.loads(run("validate", log, "--json").stdout)
+    mixed = json.loads(run("validate", log, "--group-by", "task", "--json").stdout)
+    assert plain["groups"] == 2 and not plain["mixed"]
+    assert mixed["groups"] == 1 and mixed["mixed"]
+    assert "of several models" in run("validate", log, "--group-by", "task").stdout
+    wrong = run("validate", log, "--group-by", "task,modle")
+    assert wrong.exit_code == 1 and "expected names among task, model, system" in wrong.output
+    out = tmp_path / "a.csv"
+    for chunks in ((), ("--chunk-events", "6")):
+        assert run("assign", log, "-m", "rloo", "-o", out, "--group-by", "task", *chunks).exit_code == 0
+        assert len({row.split(",")[3] for row in out.read_text().splitlines()[1:]}) == 1
