@@ -1,0 +1,107 @@
+"""verifiers 0.4.0 for real: its own episodes, traces and branches, and the tokens that a trainer would read."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("verifiers", reason="verifiers is not installed here; `make integrations` runs this")
+
+from verifiers.v1.configs.agent import AgentConfig
+from verifiers.v1.episode import Episode, GroupInfo
+from verifiers.v1.graph import MessageNode
+from verifiers.v1.trace import AgentInfo, Reward, Trace, TraceTask
+from verifiers.v1.types import AssistantMessage, UserMessage
+
+from credit.integrations import RowAdvantages
+from credit.integrations.verifiers import assign_advantages
+from graphs.errors import CreditError
+
+TOLERANCE = 2e-6
+COUNT = itertools.count()
+
+
+def trace_of(agent: str, reward: float | None, turns: int, *, trainable: bool = True) -> Any:
+    nodes = []
+    for turn in range(turns):
+        nodes.append(MessageNode(parent=len(nodes) - 1 if nodes else None, message=UserMessage(content="go on"),
+                                 token_ids=[1, 2], mask=[False, False]))  # fmt: skip
+        nodes.append(MessageNode(parent=len(nodes) - 1, message=AssistantMessage(content="done"), sampled=True,
+                                 token_ids=[3, *[4] * (turn + 1)], mask=[False, *[True] * (turn + 1)],
+                                 logprobs=[-1.0] * (turn + 1)))  # fmt: skip
+    return Trace(
+        task=TraceTask(type="Task", data={"q": 1}, key="task"),
+        agent=AgentInfo(config=AgentConfig(), name=agent, trainable=trainable),
+        nodes=nodes,
+        rewards={} if reward is None else {"correct": Reward(score=reward)},
+    )
+
+
+def episode(*traces: Any, group: str | None = "g") -> Any:
+    task = TraceTask(type="Task", data={"q": 1}, key="task")
+    return Episode(task=task, traces=list(traces), group=None if group is None else GroupInfo(id=group))
+
+
+def numbers(made: Any) -> list[list[float | None]]:
+    return [
+        [None if node.advantages is None else node.advantages[0] for node in trace.nodes if node.sampled]
+        for trace in made.traces
+    ]
+
+
+def test_an_episode_counts_once_however_many_messages_it_has() -> None:
+    episodes = [episode(trace_of("a", 1.0, 3)), *(episode(trace_of("a", 0.0, 1)) for _ in range(3))]
+    metrics = assign_advantages(episodes, credit="rloo")
+    assert numbers(episodes[0]) == [[pytest.approx(1.0, abs=TOLERANCE)] * 3]
+    assert numbers(episodes[1]) == [[pytest.approx(-1 / 3, abs=TOLERANCE)]]
+    assert metrics["credit/traces"] == 4
+
+
+def test_a_trainer_reads_the_numbers_from_the_branch() -> None:
+    episodes = [episode(trace_of("a", 1.0, 2)), episode(trace_of("a", 0.0, 1))]
+    assign_advantages(episodes)
+    (branch,) = episodes[0].traces[0].branches
+    assert branch.token_ids == [1, 2, 3, 4, 1, 2, 3, 4, 4]
+    assert branch.advantages == [0, 0, 0, 1, 0, 0, 0, 1, 1]
+    assert len(branch.advantages) == len(branch.logprobs)
+
+
+def test_agents_of_a_team_are_compared_with_their_like() -> None:
+    episodes = [
+        episode(trace_of("solver", 1.0, 2), trace_of("critic", 1.0, 1)),
+        episode(trace_of("solver", 0.0, 1), trace_of("critic", 0.0, 1)),
+    ]
+    assign_advantages(episodes, credit="dr_mas")
+    solver, critic = np.std([1, 1, 0], ddof=1) + 1e-6, np.std([1, 0], ddof=1) + 1e-6
+    assert numbers(episodes[0])[0] == pytest.approx([1 / 3 / solver] * 2, abs=TOLERANCE)
+    assert numbers(episodes[0])[1] == pytest.approx([0.5 / critic], abs=TOLERANCE)
+    assert numbers(episodes[1]) == [[pytest.approx(-2 / 3 / solver)], [pytest.approx(-0.5 / critic)]]
+
+
+def test_what_is_not_trained_is_left_alone() -> None:
+    frozen = [trace_of("judge", 1.0, 1, trainable=False), trace_of("judge", 0.0, 1, trainable=False)]
+    episodes = [episode(trace_of("a", 1.0, 1), frozen[0]), episode(trace_of("a", 0.0, 1), frozen[1])]
+    kept = RowAdvantages("reinforce_pp")
+    assign_advantages(episodes, credit=kept)
+    assert numbers(episodes[0])[1] == [None] and numbers(episodes[0])[0] != [None]
+    assign_advantages(episodes, credit=kept)
+    assert kept.compilations == 1
+
+
+def test_episodes_without_an_outcome_get_zeros() -> None:
+    episodes = [episode(trace_of("a", 1.0, 1)), episode(trace_of("a", 0.0, 1)), episode(trace_of("a", None, 1))]
+    metrics = assign_advantages(episodes)
+    assert [numbers(made) for made in episodes] == [[[1.0]], [[-1.0]], [[0.0]]]
+    assert metrics["credit/unscored"] == pytest.approx(1 / 3)
+
+
+def test_rewards_that_differ_are_not_guessed_at() -> None:
+    episodes = [episode(trace_of("a", 1.0, 1), trace_of("b", 0.5, 1)), episode(trace_of("a", 0.0, 1), group=None)]
+    with pytest.raises(CreditError, match=r"earned different rewards, \[0.5, 1.0\]; pass reward="):
+        assign_advantages(episodes)
+    episodes[1].group = GroupInfo(id="g")
+    assign_advantages(episodes, reward=lambda made: sum(trace.reward for trace in made.traces))
+    assert numbers(episodes[0]) == [[1.5], [1.5]]
