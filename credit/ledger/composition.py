@@ -242,8 +242,8 @@ def partitioned(
     on_grid = partition.amounts(jnp.repeat(trace, width)).reshape(graph.num_events, width)
     ends = partition.trace_amounts
     scored = np.asarray(balance.scored)
-    difference = np.asarray(balance.total, np.float64) - np.asarray(ends[:, 0], np.float64)
-    measured = explained(graph, on_grid, known_before, difference, scored)
+    total, start = np.asarray(balance.total, np.float64), np.asarray(ends[:, 0], np.float64)
+    measured = explained(graph, on_grid, known_before, total, start, scored)
     return Ledger(
         graph=graph,
         rule=rule,
@@ -264,7 +264,7 @@ def partitioned(
         refused=refused,
         refused_traces=refused_traces,
         chi_squared=composed.chi_squared,
-        coverage=_coverage(np.asarray(partition.residual, np.float64)[scored], difference[scored]),
+        coverage=_coverage(np.asarray(partition.residual, np.float64)[scored], (total - start)[scored]),
         explained=measured.share,
         explained_stderr=measured.stderr,
         unexplained_variance=composed.unexplained_variance,

@@ -64,8 +64,8 @@ class Entries:
         below 0.5 where the sources share rollouts.
       coverage: 1 − Var(unexplained) / Var(R − expected) over traces, what the entries account for: 1 by construction
         where they hold the trace's own outcome. NaN where R − expected does not vary.
-      explained: the same of what was known before the outcome, out of sample (`estimators.composition.explained`); NaN
-        where nothing can be said.
+      explained: share of the variance of the reward within groups that was known before the outcome, out of sample
+        (`estimators.composition.explained`); NaN where nothing can be said.
       explained_stderr: its standard error over groups.
       unexplained_variance: τ², the prior variance of `unexplained` under rule "reconcile"; NaN under other rules.
       errors: how errors of 0 were taken.

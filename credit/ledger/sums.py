@@ -36,7 +36,7 @@ def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) ->
     >>> import credit
     >>> graph, reward, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
     >>> one, two = credit.compose(graph, reward, []), credit.compose(graph, 3 * reward, [])
-    >>> print(credit.weighted_sum({"team": one, "bonus": two}, {"team": 1.0, "bonus": 0.5}).reward[:2])
+    >>> print(credit.ledger.weighted_sum({"team": one, "bonus": two}, {"team": 1.0, "bonus": 0.5}).reward[:2])
     [2.5 0. ]
     """
     expect("ledgers", ledgers, Mapping, "ledgers by the names of their channels")

@@ -27,8 +27,9 @@ def turn_values(
 
         V = Σ_j G_j / m     v = ((m − 1) var G_j + ν S²) / (m − 1 + ν)     stderr = sqrt(v / m)     spread = sqrt(v)
 
-    where S² is the variance of the returns of the whole group, own trace included, and ν = `PRIOR_TRACES`: two equal
-    outcomes are no proof that a third would be the same. NaN where m = 0.
+    where S² = ((n − 1) S_g² + ν S_b²) / (n − 1 + ν), S_g² is the variance of the returns of the n traces of the group,
+    own trace included, S_b² that within the groups of the batch, and ν = `PRIOR_TRACES`: two equal outcomes do not
+    prove that a third would be the same. NaN where m = 0.
 
     Args:
       to_go: float [E], at first actions of turns, what was earned from there on.
@@ -59,10 +60,13 @@ def turn_values(
     first = outcome[segment_first(group, num, starts)][group]
     traces = segment_count(group, num, starts, to_go.dtype)[group]
     centre = safe_divide(segment_sum(outcome - first, group, num, starts)[group], traces)
-    spread = segment_sum((outcome - first - centre) ** 2, group, num, starts)[group]
-    group_variance = safe_divide(spread, traces - 1)
+    apart = jnp.where(starts, (outcome - first - centre) ** 2, 0)
+    freedom = jnp.sum(jnp.where(starts, safe_divide(traces - 1, traces), 0))
+    in_batch = jnp.sum(apart) / jnp.where(freedom > 0, freedom, 1)
+    in_group = segment_sum(apart, group, num)[group] + PRIOR_TRACES * in_batch
+    prior = in_group / jnp.maximum(traces - 1 + PRIOR_TRACES, PRIOR_TRACES)
 
-    variance = safe_divide(jnp.maximum(squares, 0) + PRIOR_TRACES * group_variance, others - 1 + PRIOR_TRACES)
+    variance = safe_divide(jnp.maximum(squares, 0) + PRIOR_TRACES * prior, others - 1 + PRIOR_TRACES)
     known = leads & (others > 0)
     return StateValues(
         value=jnp.where(known, reference + value, jnp.nan),

@@ -192,10 +192,10 @@ def combine(claims: Sequence[Credit], errors: Errors = NO_ERRORS) -> Combined:
 
     >>> import credit, numpy as np
     >>> graph, _, rows = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
-    >>> def said(source, amount, stderr):
+    >>> def claim(source, amount, stderr):
     ...     flat = np.full(graph.num_events, amount, np.float32)
     ...     return credit.claim(graph, flat, estimand="increment", source=source, stderr=stderr)
-    >>> print(rows.gather(combine([said("a", 1.0, 0.1), said("b", 0.0, 0.2)]).amount))
+    >>> print(rows.gather(combine([claim("a", 1.0, 0.5), claim("b", 0.0, 1.0)]).amount))
     [0.8 0.8]
     """
     for claim in claims:

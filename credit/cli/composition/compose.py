@@ -174,9 +174,9 @@ def summary(traces: Traces, ledger: Ledger) -> list[str]:
         if np.isfinite(ledger.explained):
             error = f" ± {ledger.explained_stderr:.3f}" if np.isfinite(ledger.explained_stderr) else ""
             lines.append(
-                f"  explained out of sample: {ledger.explained:.3f}{error} of the variance of reward less expected"
+                f"  explained out of sample: {ledger.explained:.3f}{error} of the variance of reward within groups"
             )
-        lines.append(f"  accounted for, each trace's own outcome included: {ledger.coverage:.3f} of that variance")
+        lines.append(f"  accounted for, each trace's own outcome included: {ledger.coverage:.3f}")
     if claimed.any():
         stated = int((np.isfinite(np.asarray(ledger.stderr)[: n.events]) & claimed).sum())
         noise = int(ledger.noise.sum())
