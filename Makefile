@@ -41,6 +41,10 @@ notebooks: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[notebooks,test]"
 	$(BIN)/python -m pytest -n auto --dist load -m slow tests/test_notebooks.py
 
+# The trainers for real, each in an environment of its own; TRAINERS="tunix skyrl" runs some.
+integrations:
+	PYTHON=$(PYTHON) tests/integrations/run $(TRAINERS)
+
 # Hours; each rewrites its part of benchmarks/results.
 BENCHMARKS := reading columns chunks bias methods ledger shapley critic snr fuzz
 

@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
@@ -278,3 +279,18 @@ def test_overhead_beside_verls_own() -> None:
         assert torch.allclose(ours(some), theirs(some), atol=TOLERANCE)
     compare("verl", batch, ours, theirs)
     assert advantages.compilations == 1
+
+
+@pytest.mark.skipif(
+    not any(point.name == "credit" for point in entry_points(group="verl.plugins")),
+    reason="the package is on the path but not installed, so it has no entry point",
+)
+def test_installing_is_enough() -> None:
+    """`import verl` alone, in a process of its own, knows the estimators and, once asked for, the trainers."""
+    program = (
+        "import sys, verl;"
+        "from verl.trainer.ppo.core_algos import get_adv_estimator_fn; get_adv_estimator_fn('credit_dr_mas');"
+        "assert 'jax' not in sys.modules;"
+        "from verl.trainer.ppo.v1 import get_trainer_cls; get_trainer_cls('credit_sync')"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=180)
