@@ -1,4 +1,4 @@
-"""An additive critic: the value of a prefix as a sum of what its events contribute; it learns from a few hundred traces.
+"""An additive critic: the value of a prefix as a sum over its events, learned from a few hundred traces.
 
     z_t = b + Σ_{e≤t} w(e) · (x_e − x̄(e)),        V(G≤t) = σ(κ_t z_t)
 
@@ -34,8 +34,15 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from estimators.critic.additive_columns import Expected, Level, events_of, expected_numbers, levels_of, place_keys, rows_of
-from estimators.critic.additive_columns import sums_by_place
+from estimators.critic.additive_columns import (
+    Expected,
+    Level,
+    events_of,
+    expected_numbers,
+    levels_of,
+    place_keys,
+    rows_of,
+)
 from estimators.critic.data import Corpus
 from graphs.errors import CreditError
 

@@ -105,9 +105,7 @@ class Expected(NamedTuple):
         return cls(keys, mean, drawn, types, slope, own_slope, spread_x)
 
 
-def expected_numbers(
-    expected: Expected, corpus: Corpus, roles: int, key: np.ndarray, member: int | None
-) -> np.ndarray:
+def expected_numbers(expected: Expected, corpus: Corpus, roles: int, key: np.ndarray, member: int | None) -> np.ndarray:
     """x − x̄ of each event of a corpus, by one member's means, or by those of all: float64 [E, J]."""
     x = _numbers(corpus, roles)
     width = x.shape[1]

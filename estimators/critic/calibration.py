@@ -16,7 +16,17 @@ from estimators.critic.data import Corpus, Split
 from estimators.critic.features import feature_names
 from graphs.errors import CreditError
 
-__all__ = ["Judged", "Reliability", "Scores", "fit_counts", "judge", "predict_counts", "reliability", "scores"]
+__all__ = [
+    "Judged",
+    "Reliability",
+    "Scores",
+    "fit_counts",
+    "judge",
+    "predict_counts",
+    "prefix_losses",
+    "reliability",
+    "scores",
+]
 
 COUNTS = [i for i, name in enumerate(feature_names()) if name.startswith("so_far.")]
 TURNS = feature_names().index("so_far.actions")
@@ -143,6 +153,21 @@ def scores(
     per_task = np.bincount(which, by_trace) / np.bincount(which)
     loss, against = float(by_trace.mean()), float(base_by_trace.mean())
     return Scores(loss, 1 - loss / against if against > 0 else float("nan"), per_task, len(per_task))
+
+
+def prefix_losses(value: np.ndarray, corpus: Corpus, traces: np.ndarray, head: str) -> np.ndarray:
+    """Mean loss of the prefixes of each task's traces: float64 [tasks], in order of task ids.
+
+    Args:
+      value: float [E], V̂ after each event of the corpus, in units of reward.
+      corpus: the events.
+      traces: int [n], which traces to score; each has an outcome.
+      head: "bernoulli" for the log-loss, "value" for the squared error.
+    """
+    trace = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
+    at = np.flatnonzero(np.isin(trace, traces))
+    outcome = corpus.reward[trace[at]].astype(np.float64)
+    return scores(np.asarray(value, np.float64)[at], outcome, 0.5, trace[at], corpus.group[trace[at]], head).per_task
 
 
 def fit_counts(columns: np.ndarray, outcome: np.ndarray, weight: np.ndarray, head: str) -> np.ndarray:

@@ -40,8 +40,11 @@ from estimators.critic.objective import ensemble_loss, initial, member_loss
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventType
 
-__all__ = ["Epoch", "Fitted", "Settings", "fit"]
+__all__ = ["Epoch", "Fitted", "Settings", "check_split", "fit"]
 
+LEAST_STEPS = 1000
+"""Steps of training at the least, where `Settings.epochs` is None: small data takes more passes."""
+MOST_CHECKPOINTS = 20
 LEAST = 8
 """Traces of a batch at the least: a trace is one outcome, however many prefixes it has."""
 
@@ -55,8 +58,10 @@ class Settings:
       members: size of the ensemble.
       hidden, sums, layers: sizes of the network (`Architecture`).
       lambda_: λ of the targets; 1 is Monte Carlo.
-      epochs: the most passes over the training traces.
-      patience: epochs without a better validation loss before training stops.
+      epochs: the most passes over the training traces; None for 20, or as many as 1,000 steps take.
+      patience: epochs without a better validation loss before training stops; None for a fifth of `epochs`, 5 or more.
+      model: "network", "additive" (`estimators.critic.additive`, which needs few traces), or "auto", both, of which the
+        one with the lower loss on validation tasks is kept. `fit` trains networks only.
       batch_events: events a batch holds, about; more where that is not `LEAST` traces of mean length.
       learning_rate, weight_decay: of AdamW; the rate falls as a cosine over `epochs`.
       slow: weight of the past in the moving average of parameters, for each step. The averages are what is returned.
@@ -69,8 +74,9 @@ class Settings:
     sums: int = 8
     layers: int = 1
     lambda_: float = 1.0
-    epochs: int = 20
-    patience: int = 5
+    epochs: int | None = None
+    patience: int | None = None
+    model: str = "auto"
     batch_events: int = 2048
     learning_rate: float = 5e-3
     weight_decay: float = 0.3
@@ -83,8 +89,12 @@ class Settings:
                 raise CreditError(f"Settings.{field} is {getattr(self, field)!r}; expected {expected}")
 
         require(self.head in ("bernoulli", "value"), "head", "'bernoulli' or 'value'")
-        for field in ("members", "hidden", "sums", "layers", "epochs", "patience", "batch_events"):
+        require(self.model in ("auto", "network", "additive"), "model", "'auto', 'network' or 'additive'")
+        for field in ("members", "hidden", "sums", "layers", "batch_events"):
             require(getattr(self, field) >= 1, field, "1 or more")
+        for field in ("epochs", "patience"):
+            value = getattr(self, field)
+            require(value is None or value >= 1, field, "1 or more, or None")
         require(0 <= self.lambda_ <= 1, "lambda_", "0 to 1")
         require(self.learning_rate > 0, "learning_rate", "a positive number")
         require(self.weight_decay >= 0, "weight_decay", "0 or more")
@@ -113,6 +123,7 @@ class Fitted(NamedTuple):
       scaler: of the features.
       centre, scale: the reward's mean and spread over training traces ("value" head); 0 and 1 for "bernoulli".
       history: the epochs, in order.
+      converged: whether training stopped because the validation loss no longer fell, before it ran out of epochs.
     """
 
     parameters: Any
@@ -121,6 +132,7 @@ class Fitted(NamedTuple):
     centre: float
     scale: float
     history: tuple[Epoch, ...]
+    converged: bool
 
 
 class _State(NamedTuple):
@@ -150,10 +162,8 @@ def fit(
     Raises:
       CreditError: a reward does not suit the head, a split is empty, or `directory` belongs to another fit.
     """
+    check_split(corpus, split, settings.head)
     reward = corpus.reward[split.train]
-    if len(split.train) == 0 or len(split.validation) == 0:
-        raise CreditError("the split has no training or no validation traces; both need tasks with outcomes")
-    _check_rewards(corpus.reward[np.concatenate([split.train, split.validation])], settings.head)
     scaler = Scaler.of(corpus.features[_events(corpus, split.train)])
     centre, scale = (0.0, 1.0) if settings.head == "bernoulli" else _centre(reward)
     corpus = corpus._replace(
@@ -175,14 +185,16 @@ def fit(
         history = [Epoch(*row) for row in told]
         for epoch in history:
             _tell(after_epoch, epoch)
+    epochs, patience = _length(corpus, split.train, to, settings)
+    every = -(-epochs // MOST_CHECKPOINTS)
     judge = ensemble_loss(sizes)
     at_first = _mean_loss(judge, parameters, corpus, split.validation, to)
-    while len(history) < settings.epochs and not _stale(history, settings.patience):
+    while len(history) < epochs and not _stale(history, patience):
         number = len(history) + 1
         order = np.random.default_rng([settings.seed, number]).permutation(split.train)
         done, losses = 0, []
         for batch in batches(corpus, order, to):
-            rate = jnp.float32(_rate(settings, (number - 1 + done / len(order)) / settings.epochs))
+            rate = jnp.float32(_rate(settings, (number - 1 + done / len(order)) / epochs))
             state, loss = step(state, batch, jnp.asarray(weight[:, batch.trace]), rate)
             traces = int(batch.trace_mask.sum())
             losses.append(loss * traces)
@@ -195,10 +207,10 @@ def fit(
             best, best_number = validation, number
         epoch = Epoch(number, train, validation, best, best_number)
         history.append(epoch)
-        if checkpoints is not None:
+        if checkpoints is not None and (number % every == 0 or number == epochs or _stale(history, patience)):
             checkpoints.save(number, state, history)
         _tell(after_epoch, epoch)
-    return Fitted(state.best, sizes, scaler, centre, scale, tuple(history))
+    return Fitted(state.best, sizes, scaler, centre, scale, tuple(history), _stale(history, patience))
 
 
 @functools.lru_cache(maxsize=8)
@@ -244,6 +256,13 @@ def _bootstrap(group: np.ndarray, settings: Settings) -> np.ndarray:
     return drawn[:, group].astype(np.float32)
 
 
+def _length(corpus: Corpus, traces: np.ndarray, to: Room, settings: Settings) -> tuple[int, int]:
+    """Epochs and patience: those of the settings, or those that suit the number of batches."""
+    steps = max(1, sum(1 for _ in batches(corpus, traces, to)))
+    epochs = max(20, -(-LEAST_STEPS // steps)) if settings.epochs is None else settings.epochs
+    return epochs, max(5, epochs // 5) if settings.patience is None else settings.patience
+
+
 def _stale(history: list[Epoch], patience: int) -> bool:
     return bool(history) and history[-1].number - history[-1].best_number >= patience
 
@@ -268,7 +287,15 @@ def _centre(reward: np.ndarray) -> tuple[float, float]:
     return float(reward.mean(dtype=np.float64)), spread if spread > 0 else 1.0
 
 
-def _check_rewards(reward: np.ndarray, head: str) -> None:
+def check_split(corpus: Corpus, split: Split, head: str) -> None:
+    """Raise unless a critic with this head can be fitted on these traces.
+
+    Raises:
+      CreditError: a part of the split is empty, an outcome is missing, or one does not suit the head.
+    """
+    if len(split.train) == 0 or len(split.validation) == 0:
+        raise CreditError("the split has no training or no validation traces; both need tasks with outcomes")
+    reward = corpus.reward[np.concatenate([split.train, split.validation])]
     bad = np.flatnonzero(~np.isfinite(reward))
     if len(bad):
         raise CreditError("a trace of the split has no outcome; split_by_task leaves such traces out")

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.critic.validation import stderr_factor
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph, EventType
@@ -55,8 +56,8 @@ class CriticCredit(NamedTuple):
       expected: float [T], V̂ before the first action: what the trace was worth before anybody of the team acted.
       environment: float [E], increments of events behind it that no policy chose; 0 elsewhere.
       outcome: float [T], R − V̂ at the end, what no event explains; 0 where there is no reward.
-      undecided: bool [E], actions whose increment is within two standard errors of 0: the ensemble cannot tell its
-        sign.
+      undecided: bool [E], actions whose sign is not reported: the increment is within 1.96 standard errors of 0, or
+        signs of its type were not validated on held-out tasks.
     """
 
     credit: Credit
@@ -71,8 +72,8 @@ class Total(NamedTuple):
 
     Attributes:
       decisions: how many there are.
-      total, stderr: their sum over the batch, and the spread of that sum over members (infinite for a single member).
-      undecided: whether the sum is within two standard errors of 0.
+      total, stderr: their sum over the batch, and its standard error (infinite for a single member).
+      undecided: whether the sum is within 1.96 standard errors of 0.
     """
 
     decisions: int
@@ -132,21 +133,21 @@ def critic_increments(
     del event_reward
     outcome, scored = check_reward(graph, reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
-    before, there = check_event_array(graph, "value", value)
+    before, known_mask = check_event_array(graph, "value", value)
     before = before.astype(outcome.dtype)
     if value_after is None:
         actions = chains(graph, real & jnp.asarray(graph.action_mask) & scored[trace])
         after = jnp.where(actions.last, outcome[trace], actions.following(before))
-        there = there & (actions.last | actions.following(there))
+        known_mask = known_mask & (actions.last | actions.following(known_mask))
     else:
-        after, known = check_event_array(graph, "value_after", value_after)
-        there = there & known
+        after, after_mask = check_event_array(graph, "value_after", value_after)
+        known_mask = known_mask & after_mask
     error = jnp.full_like(before, jnp.inf)
     if value_stderr is not None:
-        given, known = check_event_array(graph, "value_stderr", value_stderr)
-        error = jnp.where(known, given.astype(before.dtype), jnp.inf)
-    reason = jnp.where(there, Reason.VALID, Reason.NO_EVIDENCE)
-    amount = jnp.where(there, after.astype(before.dtype) - before, 0)
+        given, given_mask = check_event_array(graph, "value_stderr", value_stderr)
+        error = jnp.where(given_mask, given.astype(before.dtype), jnp.inf)
+    reason = jnp.where(known_mask, Reason.VALID, Reason.NO_EVIDENCE)
+    amount = jnp.where(known_mask, after.astype(before.dtype) - before, 0)
     return finish(
         graph,
         credit=amount,
@@ -163,32 +164,46 @@ def critic_increments(
 
 
 @jax.jit
-def critic_credit(graph: EventGraph, reward: Array, values: PrefixValues) -> CriticCredit:
+def critic_credit(
+    graph: EventGraph, reward: Array, values: PrefixValues, validated_mask: Array | None = None
+) -> CriticCredit:
     """Increments of an ensemble, and what is left of the reward.
 
-    `credit` is the mean over members of V̂(G≤e) − V̂(G<e); `stderr` its standard deviation over members (ddof 1),
-    infinite for one member. Members are fitted under bootstrap weights of tasks, so their spread estimates the error
-    that comes from which tasks were logged; what all members get wrong alike it cannot show.
+    `credit` is the mean over members of V̂(G≤e) − V̂(G<e). `stderr` is the spread of that difference over M members
+    (standard deviation, ddof 1), times the 97.5 % point of Student's t with M − 1 degrees of freedom over 1.96, so that
+    ± 1.96 `stderr` is a 95 % interval also for few members; infinite for one member. What all members get wrong alike
+    it does not show (docs/critic.md).
+
+    Args:
+      graph: a batch.
+      reward: float [T]; a trace without one gets no credit.
+      values: V̂ around each event, float [M, E].
+      validated_mask: bool [E], events of types whose signs held on held-out tasks
+        (`estimators.critic.validation.validate_types`); None takes all as validated.
+
+    Returns:
+      `CriticCredit`; its parts add up to R on every trace.
     """
     outcome, scored = check_reward(graph, reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     action, num = real & jnp.asarray(graph.action_mask), graph.num_traces
     before, after = values.before.mean(axis=0), values.after.mean(axis=0)
     error = _spread(values.after - values.before)
+    validated = jnp.ones_like(real) if validated_mask is None else jnp.asarray(validated_mask)
     credit = critic_increments(graph, reward, value=before, value_after=after, value_stderr=error)
     place = jnp.arange(real.shape[0])
     first = jax.ops.segment_min(jnp.where(action, place, real.shape[0]), trace, num_segments=num)
     last = jax.ops.segment_max(jnp.where(real, place, -1), trace, num_segments=num)
-    acts, there = first < real.shape[0], last >= 0
+    acts, some = first < real.shape[0], last >= 0
     expected = jnp.where(acts, before[jnp.where(acts, first, 0)], after[jnp.maximum(last, 0)])
-    scored = scored & there
+    scored = scored & some
     environment = real & ~action & (place > first[trace]) & scored[trace]
     return CriticCredit(
         credit=credit,
         expected=jnp.where(scored, expected, 0),
         environment=jnp.where(environment, after - before, 0),
         outcome=jnp.where(scored, outcome - after[jnp.maximum(last, 0)], 0),
-        undecided=credit.valid & (jnp.abs(credit.credit) <= 2 * credit.stderr),
+        undecided=credit.valid & ~(validated & (jnp.abs(credit.credit) > 1.959964 * credit.stderr)),
     )
 
 
@@ -238,14 +253,15 @@ def decision_totals(graph: EventGraph, values: PrefixValues) -> dict[str, Total]
     totals = {}
     for name, where in decision_kinds(graph).items():
         sums = change[:, where].sum(axis=1)
-        error = float(sums.std(ddof=1)) if len(sums) > 1 else float("inf")
+        error = float(sums.std(ddof=1)) * stderr_factor(len(sums)) if len(sums) > 1 else float("inf")
         mean = float(sums.mean())
-        totals[name] = Total(int(where.sum()), mean, error, abs(mean) <= 2 * error)
+        totals[name] = Total(int(where.sum()), mean, error, abs(mean) <= 1.959964 * error)
     return totals
 
 
 def _spread(values: jax.Array) -> jax.Array:
-    """Standard deviation over members, ddof 1: [M, ...] to [...]; infinite for one member."""
+    """Standard error over members, [M, ...] to [...]; infinite for one member."""
     if values.shape[0] == 1:
         return jnp.full(values.shape[1:], jnp.inf, values.dtype)
-    return safe_sqrt(jnp.sum((values - values.mean(axis=0, keepdims=True)) ** 2, axis=0) / (values.shape[0] - 1))
+    square = jnp.sum((values - values.mean(axis=0, keepdims=True)) ** 2, axis=0) / (values.shape[0] - 1)
+    return stderr_factor(values.shape[0]) * safe_sqrt(square)

@@ -11,6 +11,7 @@ import credit
 from estimators import as_increment, centred_increments, control_advantage, critic_increments, gae, maac, puppeteer
 from estimators.base import Reason
 from estimators.critic.contrasts import decision_contrast
+from estimators.critic.validation import stderr_factor
 from estimators.critic.value_increments import (
     PrefixValues,
     block_sums,
@@ -72,8 +73,8 @@ def test_block_sums_have_the_error_of_their_ends(values: PrefixValues) -> None:
     amount, error = block_sums(values, np.array([0, 5]), np.array([19, 12]))
     ends = np.asarray(values.after)[:, [19, 12]] - np.asarray(values.before)[:, [0, 5]]
     np.testing.assert_allclose(amount, ends.mean(0), atol=1e-6)
-    np.testing.assert_allclose(error, ends.std(0, ddof=1), rtol=1e-4)
-    each = np.asarray(values.after - values.before)[:, 5:13].std(0, ddof=1)
+    np.testing.assert_allclose(error, ends.std(0, ddof=1) * stderr_factor(3), rtol=1e-4)
+    each = np.asarray(values.after - values.before)[:, 5:13].std(0, ddof=1) * stderr_factor(3)
     assert float(error[1]) < np.sqrt((each**2).sum())
 
 

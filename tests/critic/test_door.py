@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.fitted_critic import require_extra
 from estimators.critic.train import Settings
 from graphs.errors import CreditError, MissingExtraError
 
@@ -85,4 +86,4 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delitem(sys.modules, "estimators.critic.extra", raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "orchestration-credit\[critic\]"'):
-        credit.fitting.require_extra()
+        require_extra()

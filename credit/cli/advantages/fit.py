@@ -9,12 +9,13 @@ import click
 
 from credit.cli.shared.answers import leave
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, stdout, words
+from graphs.event_types import EventType
 from graphs.text import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from credit.fitting import Critic
+    from credit.fitted_critic import Critic
     from estimators.critic.calibration import Judged
     from estimators.critic.train import Epoch
 
@@ -34,11 +35,12 @@ def fit() -> None:
 @click.option("--head", type=click.Choice(["bernoulli", "value"]), default="bernoulli", show_default=True,
               help="bernoulli for outcomes in [0, 1], value for any.")  # fmt: skip
 @click.option("--members", type=click.IntRange(1), default=5, show_default=True, help="Size of the ensemble.")
-@click.option(
-    "--epochs", type=click.IntRange(1), default=20, show_default=True, help="The most passes over the traces."
-)
-@click.option("--patience", type=click.IntRange(1), default=5, show_default=True,
-              help="Epochs without a better held-out loss.")  # fmt: skip
+@click.option("--model", type=click.Choice(["auto", "network", "additive"]), default="auto", show_default=True,
+              help="auto fits both and keeps the one with the lower held-out loss.")  # fmt: skip
+@click.option("--epochs", type=click.IntRange(1),
+              help="The most passes over the traces.  [default: 20, more for few traces]")  # fmt: skip
+@click.option("--patience", type=click.IntRange(1),
+              help="Epochs without a better held-out loss.  [default: a fifth of them]")  # fmt: skip
 @click.option("--lambda", "lambda_", type=click.FloatRange(0, 1), default=1.0, show_default=True,
               help="Of TD(lambda) targets; 1 is Monte Carlo.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of splits, parameters and order.")
@@ -53,8 +55,9 @@ def critic(
     output: str,
     head: str,
     members: int,
-    epochs: int,
-    patience: int,
+    model: str,
+    epochs: int | None,
+    patience: int | None,
     lambda_: float,
     seed: int,
     dense: str | None,
@@ -65,7 +68,8 @@ def critic(
 
     Called again with the same logs and options, it goes on where it was killed.
     """
-    from credit.fitting import fit_critic, require_extra
+    from credit.fitted_critic import require_extra
+    from credit.fitting import fit_critic
 
     require_extra()
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -73,7 +77,7 @@ def critic(
     from estimators.critic.train import Settings
 
     settings = Settings(
-        head=head, members=members, epochs=epochs, patience=patience, lambda_=lambda_, seed=seed
+        head=head, members=members, model=model, epochs=epochs, patience=patience, lambda_=lambda_, seed=seed
     )  # fmt: skip
     traces = read_traces(paths, **reading)
     own = None if dense is None else read_dense(dense, traces.sizes.events)
@@ -125,11 +129,18 @@ def _table(judged: Judged) -> Table:
 
 
 def _summary(fitted: Critic, output: str) -> list[str]:
-    judged, history = fitted.judged, fitted.fitted.history
+    judged = fitted.judged
+    losses = ", ".join(f"{name} {loss:.4f}" for name, loss in fitted.validation.items())
     lines = [
-        f"{counted(judged.tasks, 'held-out task')}, {counted(judged.traces, 'trace')}; "
-        f"best of {counted(len(history), 'epoch')}: {history[-1].best_number}"
+        f"kept the {fitted.model} model; loss on validation tasks: {losses}",
+        f"{counted(judged.tasks, 'held-out task')}, {counted(judged.traces, 'trace')}",
     ]
+    if not fitted.fitted.converged:
+        lines.append(
+            "the fit did not converge: its held-out loss was still falling; allow more --epochs"
+            if fitted.model == "network"
+            else "the fit did not converge within 300 steps: its weights still moved"
+        )
     if judged.calibration is not None:
         lines.append(f"calibration error {judged.calibration:.3f} over {counted(len(judged.curve), 'bin')}")
     gain, width = judged.gain["critic"]
@@ -137,5 +148,11 @@ def _summary(fitted: Critic, output: str) -> list[str]:
         lines.append(
             "these tasks do not show that the critic knows more than the best constant: do not rely on its credit"
         )
+    names = [EventType(test.kind).name.lower() for test in fitted.tests if test.validated]
+    lines.append(
+        f"signs held on held-out tasks for events of type {', '.join(names)}; others are reported as undecided"
+        if names
+        else "no type of event had signs that held on held-out tasks: every sign is reported as undecided"
+    )
     lines.append(f"kept in {output}")
     return lines

@@ -1,0 +1,298 @@
+"""The folder of a fitted critic: written whole, read with every number checked.
+
+    critic.json       what was fitted, on which tasks, and how good it is on others
+    parameters/       the networks' parameters, where networks were kept
+    additive.npz      the weights, where the additive model was kept
+    checkpoints/      of the training of the networks, from which a killed fit resumes
+
+`critic.json` is written last, so a folder that has one is complete.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import zipfile
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from credit.fitted_critic import Critic
+from estimators.critic.additive import AdditiveCritic
+from estimators.critic.additive_columns import Expected, Level
+from estimators.critic.calibration import Judged
+from estimators.critic.checkpoints import load_tree, save_tree
+from estimators.critic.data import Scaler
+from estimators.critic.network import Architecture
+from estimators.critic.objective import initial
+from estimators.critic.train import Epoch, Fitted
+from estimators.critic.validation import TypeTest
+from graphs.atomic import atomic_write
+from graphs.errors import CreditError
+
+__all__ = ["read_critic", "save_critic"]
+
+FORMAT = 3
+MOST_BYTES = 1 << 30
+"""The largest `additive.npz` that is read, unpacked."""
+
+
+class _Sizes(msgspec.Struct, forbid_unknown_fields=True):
+    features: int
+    hidden: int
+    sums: int
+    layers: int
+    counts: tuple[float, ...]
+    head: Literal["bernoulli", "value"]
+
+
+class _Network(msgspec.Struct):
+    """Numbers of a scaler are text, since JSON has no infinity."""
+
+    sizes: _Sizes
+    members: int
+    scaler: dict[str, list[str]]
+    centre: float
+    scale: float
+    history: list[tuple[int, float, float, float, int]]
+    converged: bool
+
+
+class _Additive(msgspec.Struct):
+    head: Literal["bernoulli", "value"]
+    features: int
+    roles: int
+    levels: int
+    steps: int
+    converged: bool
+
+
+class _Judged(msgspec.Struct):
+    tasks: int
+    traces: int
+    loss: dict[str, float]
+    gain: dict[str, tuple[float, float | None]]
+    calibration: float | None
+    curve: list[tuple[float, float, float]]
+
+
+class _Test(msgspec.Struct):
+    kind: int
+    tasks: int
+    events: int
+    mean: float
+    stderr: float | None
+    p_value: float
+    validated: bool
+
+
+class _Kept(msgspec.Struct):
+    format: int
+    roles: tuple[str, ...]
+    dense: int
+    held_out: tuple[str, ...]
+    validation: dict[str, float]
+    judged: _Judged
+    tests: list[_Test]
+    network: _Network | None
+    additive: _Additive | None
+
+
+class _Version(msgspec.Struct):
+    format: int
+
+
+def save_critic(critic: Critic, folder: Path) -> None:
+    """Write a critic to a folder, in place of what it held: parameters first, `critic.json` last.
+
+    Args:
+      critic: what `fit_critic` returned.
+      folder: made where it is missing.
+    """
+    (folder / "critic.json").unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    fitted, judged = critic.fitted, critic.judged
+    network = additive = None
+    if isinstance(fitted, AdditiveCritic):
+        with atomic_write(folder / "additive.npz") as file:
+            np.savez(file, **_arrays(fitted))
+        additive = _Additive(
+            fitted.head, fitted.features, fitted.roles, len(fitted.levels), fitted.steps, fitted.converged
+        )
+    else:
+        save_tree(folder / "parameters", fitted.parameters)
+        network = _Network(
+            _Sizes(**dataclasses.asdict(fitted.sizes)),
+            len(fitted.parameters["start"].get_value()),
+            {name: [str(x) for x in part.tolist()] for name, part in fitted.scaler._asdict().items()},
+            fitted.centre,
+            fitted.scale,
+            [tuple(epoch) for epoch in fitted.history],
+            fitted.converged,
+        )
+    kept = _Kept(
+        FORMAT, critic.roles, critic.dense, critic.held_out, critic.validation,
+        _Judged(judged.tasks, judged.traces, judged.loss, {k: (g, _number(w)) for k, (g, w) in judged.gain.items()},
+                judged.calibration, list(judged.curve)),
+        [_Test(*test[:4], _number(test.stderr), test.p_value, test.validated) for test in critic.tests],
+        network, additive,
+    )  # fmt: skip
+    with atomic_write(folder / "critic.json") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1))
+
+
+def read_critic(folder: Path) -> Critic:
+    """The critic in a folder.
+
+    Args:
+      folder: what `save_critic` wrote.
+
+    Raises:
+      CreditError: there is none, it is of another version, or a file is damaged; the message names file and field.
+    """
+    path = folder / "critic.json"
+    if not path.is_file():
+        raise CreditError(f"{folder} holds no critic: there is no {path.name}; `credit fit critic` makes one")
+    content = path.read_bytes()
+    try:
+        version = msgspec.json.decode(content, type=_Version).format
+        if version != FORMAT:
+            raise CreditError(f"{path} has format {version}; expected {FORMAT}: fit the critic again")
+        kept = msgspec.json.decode(content, type=_Kept)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CreditError(f"{path} is damaged: {error}; expected what fit_critic wrote") from error
+    if (kept.network is None) == (kept.additive is None):
+        raise CreditError(f"{path}: expected either network or additive, not both and not neither")
+    fitted = _network(folder, kept.network) if kept.network is not None else _additive(folder, kept.additive)
+    judged = Judged(
+        kept.judged.tasks, kept.judged.traces, kept.judged.loss,
+        {k: (g, _unbounded(w)) for k, (g, w) in kept.judged.gain.items()}, kept.judged.calibration,
+        tuple(kept.judged.curve),
+    )  # fmt: skip
+    tests = tuple(
+        TypeTest(t.kind, t.tasks, t.events, t.mean, _unbounded(t.stderr), t.p_value, t.validated) for t in kept.tests
+    )
+    return Critic(fitted, kept.roles, kept.dense, judged, kept.held_out, kept.validation, tests)
+
+
+def _network(folder: Path, kept: _Network) -> Fitted:
+    path = folder / "critic.json"
+    sizes = kept.sizes
+    for field in ("features", "hidden", "sums", "layers"):
+        if not 1 <= getattr(sizes, field) <= 100_000:
+            raise CreditError(f"{path}: network.sizes.{field} is {getattr(sizes, field)}; expected 1 to 100,000")
+    least = len(Architecture(1).counts)
+    if len(sizes.counts) != least or not all(np.isfinite(c) and c >= 1 for c in sizes.counts):
+        raise CreditError(f"{path}: network.sizes.counts is {sizes.counts}; expected {least} numbers, 1 or more")
+    if not 1 <= kept.members <= 10_000:
+        raise CreditError(f"{path}: network.members is {kept.members}; expected 1 to 10,000")
+    if not (np.isfinite(kept.centre) and np.isfinite(kept.scale) and kept.scale > 0):
+        raise CreditError(
+            f"{path}: network.centre is {kept.centre} and scale {kept.scale}; expected finite, scale above 0"
+        )
+    if not kept.history:
+        raise CreditError(f"{path}: network.history is empty; expected an epoch or more")
+    scaler = _scaler(path, kept.scaler, sizes.features)
+    architecture = Architecture(sizes.features, sizes.hidden, sizes.sums, sizes.layers, sizes.counts, sizes.head)
+    parameters = load_tree(folder / "parameters", initial(architecture, kept.members, 0, 0.0))
+    history = tuple(Epoch(*epoch) for epoch in kept.history)
+    return Fitted(parameters, architecture, scaler, kept.centre, kept.scale, history, kept.converged)
+
+
+def _scaler(path: Path, kept: dict[str, list[str]], features: int) -> Scaler:
+    """The scaler, each part with a number for each feature; spreads may be infinite, nothing may be NaN."""
+    parts = []
+    for name in Scaler._fields:
+        texts = kept.get(name)
+        if texts is None or len(texts) != features:
+            found = "missing" if texts is None else f"{len(texts)} numbers long"
+            raise CreditError(f"{path}: network.scaler.{name} is {found}; expected {features} numbers")
+        try:
+            values = np.array([float(text) for text in texts], np.float32)
+        except ValueError as error:
+            raise CreditError(f"{path}: network.scaler.{name} holds no number: {error}") from error
+        bad = np.isnan(values) | (values <= 0) if name == "spread" else ~np.isfinite(values)
+        if bad.any():
+            at = int(np.argmax(bad))
+            expected = "a number above 0" if name == "spread" else "a finite number"
+            raise CreditError(f"{path}: network.scaler.{name}[{at}] is {texts[at]}; expected {expected}")
+        parts.append(values)
+    return Scaler(*parts)
+
+
+def _arrays(critic: AdditiveCritic) -> dict[str, np.ndarray]:
+    """The arrays of an additive critic by name."""
+    out = {f"expected.{name}": part for name, part in critic.expected._asdict().items()}
+    for i, level in enumerate(critic.levels):
+        out |= {f"level{i}.keys": level.keys, f"level{i}.weight": level.weight}
+    return out | {"start": critic.start, "ahead": critic.ahead}
+
+
+def _additive(folder: Path, kept: _Additive | None) -> AdditiveCritic:
+    path = folder / "additive.npz"
+    if kept is None or not 1 <= kept.levels <= 16:
+        raise CreditError(f"{folder / 'critic.json'}: additive.levels is out of range; expected 1 to 16")
+    names = [
+        *(f"expected.{name}" for name in Expected._fields),
+        *(f"level{i}.{name}" for i in range(kept.levels) for name in Level._fields), "start", "ahead",
+    ]  # fmt: skip
+    arrays = _load_arrays(path, names)
+    expected = Expected(*(arrays[f"expected.{name}"] for name in Expected._fields))
+    levels = tuple(Level(arrays[f"level{i}.keys"], arrays[f"level{i}.weight"]) for i in range(kept.levels))
+    members, width = len(arrays["start"]), len(expected.spread)
+    places, history = len(expected.keys), expected.mean.shape[-1] - width
+    shapes = {
+        "expected.keys": (places,), "expected.mean": (places + 1, width + history),
+        "expected.drawn": (members, places + 1, width), "expected.types": (len(expected.types),),
+        "expected.slope": (len(expected.types) + 1, history, width),
+        "expected.own_slope": (places + 1, history, width), "expected.spread": (width,),
+        "start": (members,), "ahead": (len(arrays["ahead"]),),
+    }  # fmt: skip
+    for i, level in enumerate(levels):
+        shapes |= {f"level{i}.keys": (len(level.keys),), f"level{i}.weight": (members, len(level.keys), width)}
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            raise CreditError(f"{path}: {name} has shape {arrays[name].shape}; expected {shape}")
+    return AdditiveCritic(
+        kept.head, kept.features, kept.roles, expected, levels, arrays["start"], arrays["ahead"], kept.steps,
+        kept.converged,
+    )  # fmt: skip
+
+
+def _load_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
+    """The arrays of a .npz file, finite numbers all.
+
+    Raises:
+      CreditError: the file is missing or damaged, or an array is missing or holds other things than finite numbers.
+    """
+    if not path.is_file():
+        raise CreditError(f"{path} is missing; expected the weights of an additive critic")
+    try:
+        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
+            size = sum(info.file_size for info in archive.infolist())
+        if size > MOST_BYTES:
+            raise CreditError(f"{path} unpacks to {size} bytes; expected {MOST_BYTES} or fewer")
+        with np.load(path, allow_pickle=False) as file:
+            arrays: dict[str, Any] = {name: file[name] for name in names if name in file}
+    except (zipfile.BadZipFile, OSError, ValueError, EOFError, KeyError, NotImplementedError) as error:
+        if isinstance(error, CreditError):
+            raise
+        raise CreditError(f"{path} cannot be read: {error}; expected the weights of an additive critic") from error
+    for name in names:
+        if name not in arrays:
+            raise CreditError(f"{path} has no array {name}; expected the weights of an additive critic")
+        values = arrays[name]
+        if values.dtype.kind not in "fi" or values.ndim == 0 or not np.isfinite(values).all():
+            raise CreditError(f"{path}: {name} is not an array of finite numbers")
+    return arrays
+
+
+def _number(value: float) -> float | None:
+    """A number as JSON can hold it: None for infinity."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _unbounded(value: float | None) -> float:
+    return float("inf") if value is None else value

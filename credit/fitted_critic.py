@@ -1,0 +1,148 @@
+"""A fitted critic of traces that were read: values of their prefixes, credit, and evidence for methods."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphs.errors import CreditError
+from graphs.event_graph import Array
+from graphs.text import counted
+from graphs.traces.batch import Traces
+
+if TYPE_CHECKING:
+    from estimators.critic.additive import AdditiveCritic
+    from estimators.critic.calibration import Judged
+    from estimators.critic.data import Corpus
+    from estimators.critic.train import Fitted
+    from estimators.critic.validation import TypeTest
+    from estimators.critic.value_increments import CriticCredit, PrefixValues
+
+__all__ = ["Critic", "corpus_of", "predict_by", "require_extra"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Critic:
+    """An ensemble that values prefixes of traces.
+
+    Attributes:
+      fitted: the model that was kept: networks (`Fitted`) or additive (`AdditiveCritic`).
+      roles: names of roles with a column of their own.
+      dense: columns of the user's own features, 0 for none.
+      judged: how good it is on held-out tasks.
+      held_out: names of those tasks.
+      validation: mean loss of each model on the validation tasks, by "network" and "additive".
+      tests: for each type of event whether the signs of its increments held on held-out tasks.
+    """
+
+    fitted: Fitted | AdditiveCritic
+    roles: tuple[str, ...]
+    dense: int
+    judged: Judged
+    held_out: tuple[str, ...]
+    validation: dict[str, float]
+    tests: tuple[TypeTest, ...]
+
+    @property
+    def model(self) -> str:
+        """Which model was kept: "network" or "additive"."""
+        from estimators.critic.additive import AdditiveCritic
+
+        return "additive" if isinstance(self.fitted, AdditiveCritic) else "network"
+
+    def values(self, traces: Traces, *, dense: Array | None = None) -> PrefixValues:
+        """V̂ before and after each event, in units of reward: float [M, E].
+
+        Raises:
+          CreditError: `dense` is missing, or has another number of columns than the critic was fitted on.
+        """
+        from estimators.critic.value_increments import prefix_values
+
+        columns = 0 if dense is None else np.shape(dense)[-1]
+        if columns != self.dense:
+            raise CreditError(
+                f"dense has {counted(columns, 'column')}; expected {self.dense}, as the critic was fitted with"
+            )
+        after, start = predict_by(self.fitted, corpus_of(traces, self.roles, dense))
+        padded = np.zeros((len(after), traces.graph.num_events), np.float32)
+        padded[:, : after.shape[1]] = after
+        return prefix_values(traces.graph, padded, start)
+
+    def credit(self, traces: Traces, *, dense: Array | None = None) -> CriticCredit:
+        """Increments of V̂ with their standard error, and what they leave of the reward.
+
+        The sign of an increment is reported (`undecided` is False) only for types of events in `validated_types`.
+
+        Args:
+          traces: what `credit.read` returns.
+          dense: float [E, d], as in the fit.
+
+        Returns:
+          `CriticCredit`, whose parts add up to the reward of each trace.
+
+        Raises:
+          CreditError: `dense` is missing, or has another number of columns than the critic was fitted on.
+        """
+        from estimators.critic.value_increments import critic_credit
+
+        mask = np.isin(np.asarray(traces.graph.event_type), self.validated_types)
+        return critic_credit(traces.graph, traces.reward, self.values(traces, dense=dense), mask)
+
+    @property
+    def validated_types(self) -> tuple[int, ...]:
+        """Types of events whose signs held on held-out tasks."""
+        return tuple(test.kind for test in self.tests if test.validated)
+
+    def evidence(self, traces: Traces, *, dense: Array | None = None) -> dict[str, np.ndarray]:
+        """What methods take from a critic, float32 [E] each: `value`, `value_after`, `value_stderr` and `q_value`.
+
+        Args:
+          traces: what `credit.read` returns.
+          dense: float [E, d], as in the fit.
+
+        Raises:
+          CreditError: `dense` is missing, or has another number of columns than the critic was fitted on.
+        """
+        from estimators.critic.validation import stderr_factor
+
+        values = self.values(traces, dense=dense)
+        before, after = (np.asarray(part.mean(axis=0)) for part in values)
+        change = np.asarray(values.after - values.before)
+        spread = np.full(len(before), np.inf)
+        if len(change) > 1:
+            spread = change.std(axis=0, ddof=1) * stderr_factor(len(change))
+        return {"value": before, "value_after": after, "value_stderr": spread.astype(np.float32), "q_value": after}
+
+
+def predict_by(fitted: Fitted | AdditiveCritic, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
+    """V̂ after each event [M, E] and of the empty prefix [M], by whichever model it is."""
+    from estimators.critic.additive import AdditiveCritic, predict_additive
+    from estimators.critic.predict import predict_corpus
+
+    return predict_additive(fitted, corpus) if isinstance(fitted, AdditiveCritic) else predict_corpus(fitted, corpus)
+
+
+def corpus_of(traces: Traces, roles: tuple[str, ...], dense: Array | None) -> Corpus:
+    """The corpus of some traces, with features of everything that the log states."""
+    from estimators.critic.data import Corpus
+    from estimators.critic.features import event_features
+
+    graph = traces.graph
+    column = {role: i for i, role in enumerate(roles)}
+    of_agent = np.full(graph.num_agents, -1)
+    of_agent[: traces.agents.num_rows] = [column.get(role, -1) for role in traces.agents["role"].to_pylist()]
+    given = {name: traces.evidence[name].array for name in ("tokens", "event_reward") if name in traces.evidence}
+    if dense is not None:
+        dense = np.asarray(dense)
+        if len(dense) == traces.sizes.events:
+            dense = np.concatenate([dense, np.zeros((graph.num_events - len(dense), *dense.shape[1:]), dense.dtype)])
+    features = event_features(graph, role_columns=of_agent, num_roles=len(roles), dense=dense, **given)
+    return Corpus.of(graph, features, traces.reward)
+
+
+def require_extra() -> None:
+    """Raise `MissingExtraError` where a library of the extra is missing, before anything is read or computed."""
+    importlib.import_module("estimators.critic.extra")
