@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 
 from credit.fitted_critic import Critic
-from estimators.critic.additive import AdditiveCritic
-from estimators.critic.additive_columns import Expected, Level
+from estimators.critic.additive.additive_columns import Expected, Level
+from estimators.critic.additive.additive_critic import AdditiveCritic
 from estimators.critic.calibration import Judged
 from estimators.critic.checkpoints import load_tree, save_tree
 from estimators.critic.data import Scaler

@@ -14,7 +14,7 @@ from graphs.text import counted
 from graphs.traces.batch import Traces
 
 if TYPE_CHECKING:
-    from estimators.critic.additive import AdditiveCritic
+    from estimators.critic.additive.additive_critic import AdditiveCritic
     from estimators.critic.calibration import Judged
     from estimators.critic.data import Corpus
     from estimators.critic.train import Fitted
@@ -49,7 +49,7 @@ class Critic:
     @property
     def model(self) -> str:
         """Which model was kept: "network" or "additive"."""
-        from estimators.critic.additive import AdditiveCritic
+        from estimators.critic.additive.additive_critic import AdditiveCritic
 
         return "additive" if isinstance(self.fitted, AdditiveCritic) else "network"
 
@@ -119,7 +119,7 @@ class Critic:
 
 def predict_by(fitted: Fitted | AdditiveCritic, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
     """V̂ after each event [M, E] and of the empty prefix [M], by whichever model it is."""
-    from estimators.critic.additive import AdditiveCritic, predict_additive
+    from estimators.critic.additive.additive_critic import AdditiveCritic, predict_additive
     from estimators.critic.predict import predict_corpus
 
     return predict_additive(fitted, corpus) if isinstance(fitted, AdditiveCritic) else predict_corpus(fitted, corpus)

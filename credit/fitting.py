@@ -26,7 +26,7 @@ from graphs.event_graph import Array
 from graphs.traces.batch import Traces
 
 if TYPE_CHECKING:
-    from estimators.critic.additive import AdditiveCritic
+    from estimators.critic.additive.additive_critic import AdditiveCritic
     from estimators.critic.data import Corpus, Split
     from estimators.critic.train import Epoch, Fitted, Settings
 
@@ -125,7 +125,7 @@ def _fit_models(
     additive model are better calibrated. An additive model that is kept is fitted again on training and validation
     tasks together, since it needs none to stop by.
     """
-    from estimators.critic.additive import fit_additive
+    from estimators.critic.additive.additive_critic import fit_additive
     from estimators.critic.calibration import prefix_losses
     from estimators.critic.train import check_split, fit
 

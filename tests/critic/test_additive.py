@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from estimators.critic.additive import fit_additive, predict_additive
+from estimators.critic.additive.additive_critic import fit_additive, predict_additive
 from estimators.critic.data import Corpus, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.validation import stderr_factor, validate_types

@@ -34,7 +34,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from estimators.critic.additive_columns import (
+from estimators.critic.additive.additive_columns import (
     Expected,
     Level,
     events_of,

@@ -1,0 +1,1 @@
+"""An additive critic, which learns from a few hundred traces."""
