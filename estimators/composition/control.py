@@ -25,14 +25,12 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
+from estimators.composition.coefficients import fitted_coefficients
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import segment_count, segment_sum
+from graphs.segment import segment_sum
 
-__all__ = ["ENOUGH_TRACES", "Control", "control_advantage"]
-
-ENOUGH_TRACES = 64
-"""Below this many other traces a fitted β costs more variance than it saves, and is 0."""
+__all__ = ["Control", "control_advantage"]
 
 
 class Control(NamedTuple):
@@ -66,9 +64,9 @@ def control_advantage(
       claims: increments; of each source one `Credit`. Those that are not centred, or no increments, are refused.
       baseline: float [T], b of each trace, which must not depend on the trace's own choices; by default the mean of the
         other traces of its group, and traces without others are invalid.
-      beta: the coefficient, a number or [S] in the order of `Control.used`; by default fitted for each trace, by
-        least squares of A over the actions of all other groups, and 0 where those are of fewer than `ENOUGH_TRACES`
-        traces.
+      beta: the coefficient, a number or [S] in the order of `Control.used`; by default fitted for each trace by least
+        squares over the actions of other groups whose rewards spread alike, and 0 where these have fewer than
+        `ENOUGH_TRACES` traces (`estimators.composition.coefficients`).
 
     Returns:
       `Control`. Unbiased under the conditions above, of which (i), (ii) and (iii) are arranged or checked here by what
@@ -77,8 +75,18 @@ def control_advantage(
     Source: the control-variate form of composition (docs/data-model.md); Cheng, Yan and Boots 2020 have the idea of
     trajectory-wise control variates, in another form.
     """
-    refused = {}
+    kept, refused = _usable(claims)
+    shared = rloo(graph, reward)
+    amount = jnp.stack([jnp.where(c.valid, c.credit - c.baseline, 0) for c in kept]) if kept else None
+    own = tuple(claim.own_outcome for claim in kept)
+    credit, coefficients = _control(graph, jnp.asarray(reward), shared, amount, own, baseline, beta)
+    return Control(credit, coefficients, tuple(claim.source for claim in kept), refused)
+
+
+def _usable(claims: list[Credit]) -> tuple[list[Credit], dict[str, str]]:
+    """The claims that can be control variates, one a source, and why the others cannot."""
     kept: list[Credit] = []
+    refused = {}
     for claim in claims:
         if claim.estimand != "increment":
             refused[claim.source] = f"its estimand is {claim.estimand!r}, not 'increment'"
@@ -87,14 +95,10 @@ def control_advantage(
                 "it is not centred under the policy that acted, so its mean would enter the gradient"
             )
         elif claim.source in (other.source for other in kept):
-            refused[claim.source] = "its source is there already"
+            refused[claim.source] = "another claim of its source is used"
         else:
             kept.append(claim)
-    shared = rloo(graph, reward)
-    amount = jnp.stack([jnp.where(c.valid, c.credit - c.baseline, 0) for c in kept]) if kept else None
-    own = tuple(claim.own_outcome for claim in kept)
-    credit, coefficients = _control(graph, jnp.asarray(reward), shared, amount, own, baseline, beta)
-    return Control(credit, coefficients, tuple(claim.source for claim in kept), refused)
+    return kept, refused
 
 
 @functools.partial(jax.jit, static_argnames=("own_outcome",))
@@ -122,7 +126,8 @@ def _control(
         amount = jnp.where(rows[None], amount, 0).astype(b.dtype)
         others = _of_others(graph, amount, rows, own_outcome)
         if beta is None:
-            coefficients = _fit(graph, jnp.where(rows, outcome - b, 0), others)
+            target, by_trace = jnp.where(rows, outcome - b, 0), jnp.where(jnp.isfinite(reward), reward, 0)
+            coefficients = fitted_coefficients(graph, by_trace, rows, target, others)
         else:
             coefficients = jnp.broadcast_to(jnp.atleast_1d(jnp.asarray(beta, b.dtype))[:, None], (len(amount), num))
         taken = jnp.sum(coefficients[:, trace] * others, axis=0)
@@ -146,40 +151,10 @@ def _of_others(graph: EventGraph, amount: jax.Array, rows: jax.Array, own_outcom
     """Σ_{f≠e} c_f of each source at each action e, over f after e only where claims hold their own outcome: [S, E]."""
     trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
     path, ones = chains(graph, rows), jnp.ones_like(amount[0])
-    found = []
+    others = []
     for claims, own in zip(amount, own_outcome, strict=True):
         if own:
-            found.append(path.backward(ones, claims) - claims)
+            others.append(path.backward(ones, claims) - claims)
         else:
-            found.append(jnp.where(rows, segment_sum(claims, trace, num)[trace] - claims, 0))
-    return jnp.stack(found)
-
-
-def _fit(graph: EventGraph, target: jax.Array, others: jax.Array) -> jax.Array:
-    """β of each trace, [S, T]: those that make Σ_e A_e² least over the traces of all other groups.
-
-    A_e = target − Σ_s β_s others_s over the actions of those traces; 0 where they are fewer than `ENOUGH_TRACES`.
-    """
-    group, trace, num = jnp.asarray(graph.group_ids), jnp.asarray(graph.trace_ids), graph.num_traces
-    sources = others.shape[0]
-    terms = jnp.concatenate([others, target[None]])
-
-    def elsewhere(x: jax.Array) -> jax.Array:
-        """Sums over the traces of all other groups, for each trace: [T]."""
-        inside = segment_sum(x, group, num)
-        return jnp.sum(x) - inside[group]
-
-    pairs = [
-        [elsewhere(segment_sum(terms[i] * terms[j], trace, num)) for j in range(sources + 1)] for i in range(sources)
-    ]
-    products = jnp.stack([jnp.stack(row, axis=-1) for row in pairs], axis=1)  # [T, S, S + 1]
-    gram, moment = products[..., :sources], products[..., sources:]
-    # A little of each source's own size on the diagonal: sources that say the same share the coefficient.
-    size = jnp.diagonal(gram, axis1=1, axis2=2) * 1e-6
-    least = jnp.where(size > 0, size, 1)
-    eye = jnp.eye(sources, dtype=gram.dtype)[None]
-    solved = jnp.linalg.solve(gram + least[:, :, None] * eye, moment)[..., 0]
-    speaks = jnp.any(others != 0, axis=0)
-    present = segment_count(trace, num, speaks) > 0
-    enough = elsewhere(jnp.where(present, 1, 0)) >= ENOUGH_TRACES
-    return jnp.where(enough[None], solved.T, 0)
+            others.append(jnp.where(rows, segment_sum(claims, trace, num)[trace] - claims, 0))
+    return jnp.stack(others)

@@ -157,11 +157,42 @@ def test_beta_is_fitted_on_other_groups_and_zero_on_few_traces() -> None:
             assert not beta.any()
         else:
             assert np.all(np.abs(beta - 1) < 0.35)
-            changed = reward.copy()
-            changed[:4] += np.array([100, 30, -20, 5], np.float32)
-            again = np.asarray(control_advantage(graph, changed, [true]).beta)[0, :n]
-            np.testing.assert_allclose(again[:4], beta[:4])  # their own group's outcomes do not enter
-            assert not np.allclose(again[4:], beta[4:])
+            for own in (0, 5):  # its own outcome and claims do not enter
+                changed, other = reward.copy(), np.array(choices - POLICY)
+                changed[own] += 100
+                other[own] *= -7
+                again = np.asarray(control_advantage(graph, changed, [claim(graph, rows, other)]).beta)[0, :n]
+                assert again[own] == beta[own]
+                assert not np.allclose(np.delete(again, own), np.delete(beta, own))
+
+
+def variance_over_rloo(size: float, seed: int) -> dict[str, float]:
+    """Exact claims on 72 tasks of size 1, pure noise on 8 of another size: the variance that claims leave, by size."""
+    rng = np.random.default_rng(seed)
+    groups, traces, steps = 80, 8, 4
+    task = np.repeat(np.arange(groups), traces)
+    noisy, unit = task < 8, np.where(task < 8, size, 1.0)[:, None]
+    choices = rng.integers(0, 2, (len(task), steps))
+    trace = np.repeat(np.arange(len(task)), steps)
+    graph, reward, rows = credit.from_columns(
+        group=task[trace], trace=trace, reward=(unit * choices).sum(axis=1)[trace].astype(float)
+    )
+    amount = unit * (np.where(noisy[:, None], rng.integers(0, 2, choices.shape), choices) - 0.5)
+    terms = {}
+    for name, claims in (("control", [claim(graph, rows, amount)]), ("rloo", [])):
+        advantage = rows.gather(control_advantage(graph, reward, claims).credit.advantage)
+        terms[name] = np.asarray(advantage).reshape(choices.shape) * (choices - 0.5)
+    return {
+        part: float(np.var(terms["control"][where], axis=0).sum() / np.var(terms["rloo"][where], axis=0).sum())
+        for part, where in (("exact", ~noisy), ("noise", noisy))
+    }
+
+
+@pytest.mark.parametrize("size", [4.0, 10.0])
+def test_large_tasks_with_noisy_claims_do_not_decide_for_small_ones(size: float) -> None:
+    """With one coefficient for all, claims of exact tasks were used at 50 % (size 4) and 14 % (size 10), noise too."""
+    ratio = {part: np.mean([variance_over_rloo(size, seed)[part] for seed in range(3)]) for part in ("exact", "noise")}
+    assert ratio["exact"] < 0.22 and ratio["noise"] < 1.06
 
 
 def test_claims_that_would_bias_are_left_out_by_name() -> None:
