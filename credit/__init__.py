@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from credit.methods.advice import choose
     from credit.methods.registry import METHODS, Method
     from credit.methods.running import run
+    from credit.replay.shapley_game import shapley_plan
     from credit.reports.comparison import compare
     from credit.tables.advantages import table
     from credit.tables.bridge import from_torch, to_pandas, to_torch
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
         wideseek_r1,
     )
     from estimators import critic_increments as critic
+    from estimators.shapley.event_credit import shapley
     from graphs import CreditError, EventGraph, EventType, NothingReadError
     from graphs.readers import FORMATS, read
     from graphs.readers.chunks import read_chunks
@@ -97,6 +99,7 @@ _HOME: dict[str, str] = {
     "choose": "credit.methods.advice",
     **dict.fromkeys(("METHODS", "Method"), "credit.methods.registry"),
     "run": "credit.methods.running",
+    "shapley_plan": "credit.replay.shapley_game",
     "compare": "credit.reports.comparison",
     "table": "credit.tables.advantages",
     **dict.fromkeys(("from_torch", "to_pandas", "to_torch"), "credit.tables.bridge"),
@@ -111,7 +114,7 @@ _HOME: dict[str, str] = {
 }
 """The module of each name that is not a method's; methods are those of `METHODS`."""
 
-_SUBMODULES = ("bench", "integrations", "laws", "ledger", "methods", "plot", "reports", "tables")
+_SUBMODULES = ("bench", "integrations", "laws", "ledger", "methods", "plot", "replay", "reports", "tables")
 """Packages that `import credit` alone makes available as attributes."""
 
 

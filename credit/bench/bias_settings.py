@@ -142,7 +142,9 @@ _VARIANTS: dict[str, Setting] = {
     ),
 }
 
-UNSCORED: dict[str, str] = {}
+UNSCORED: dict[str, str] = {
+    "shapley": "a share of the worth of the team, the same whatever the agent chose: no advantage of its actions"
+}
 """Registered methods for which bias and advantage error say nothing, and why."""
 
 

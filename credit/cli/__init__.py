@@ -31,6 +31,7 @@ from credit.cli.logs.convert import convert
 from credit.cli.logs.schema import schema
 from credit.cli.logs.show import show
 from credit.cli.logs.validate import validate
+from credit.cli.replay.shapley_group import shapley
 from credit.cli.shared.reading import REFUSED
 from credit.cli.shell_completion import completion
 from credit.cli.trust.choose import choose
@@ -145,6 +146,6 @@ def cli() -> None:
 
 for _command in (
     validate, assign, compose, explain, audit, compare, show, methods, choose, score, convert, schema, demo, completion,
-    fit, bench,
+    fit, bench, shapley,
 ):  # fmt: skip
     cli.add_command(_command)

@@ -46,4 +46,5 @@ METHOD_NAMES: tuple[str, ...] = (
     "marshal",
     "spiral_rae",
     "maporl",
+    "shapley",
 )

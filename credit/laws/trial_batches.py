@@ -209,8 +209,8 @@ def _graph(
 def _evidence(graph: EventGraph, needs: Needs, rng: np.random.Generator, missing: float) -> dict[str, np.ndarray]:
     """Plausible evidence, a part of it absent: floats in (0, 1), counts from 1 to 20, ids shared within a group.
 
-    `block` is shared by groups; `context` and `node` are a replay tree where both are asked for, and propensities are
-    then probabilities of its alternatives.
+    `block` is shared by groups; `share` is constant within an agent; `context` and `node` are a replay tree where both
+    are asked for, and propensities are then probabilities of its alternatives.
     """
     drawn: dict[str, np.ndarray] = {}
     for name, level in needs.items():
@@ -225,6 +225,8 @@ def _evidence(graph: EventGraph, needs: Needs, rng: np.random.Generator, missing
             groups = graph.group_ids[graph.trace_ids] if level == "event" else graph.group_ids
             apart = np.zeros_like(groups) if name == "block" else groups  # a trainer's block mixes tasks
             values = (3 * apart + rng.integers(0, 3, length)).astype(np.int32)
+        if name == "share":  # one number for each agent instance
+            values = values[graph.agent_ids % length]
         values[rng.random(length) < missing] = _absent(values)
         drawn[name] = values
     if "node" in needs:

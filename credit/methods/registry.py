@@ -12,6 +12,7 @@ from typing import Any, Literal
 import estimators
 from estimators.base import Credit, Estimand
 from estimators.baselines import released
+from estimators.shapley import event_credit
 
 __all__ = ["METHODS", "Method"]
 
@@ -496,5 +497,16 @@ METHODS: dict[str, Method] = {
         reference="MAPoRL score_rule",
         needs=("stage",),
         cost="O(E log E)",
+    ),
+    "shapley": Method(
+        event_credit.shapley,
+        "each agent's Shapley share of what the team is worth, solved from evaluated coalitions",
+        unit="agent",
+        estimand="share",
+        unbiased=False,
+        scope="trace",
+        status="formula",
+        reference="Shapley 1953; evaluated coalitions needed: credit shapley plan, solve",
+        needs=("share",),
     ),
 }

@@ -6,7 +6,7 @@ shares = solve(plan, values, degrees=choice.degrees)      shares with standard e
 credit = spread(graph, shares_by_id, stderr_by_id, level="agent")
 """
 
-from estimators.shapley.event_credit import shapley
+from estimators.shapley.event_credit import batch_shapley, shapley
 from estimators.shapley.logs import Logged, leave_one_out, logged_coalitions, logged_values
 from estimators.shapley.plan import (
     Plan,
@@ -29,6 +29,7 @@ __all__ = [
     "Plan",
     "Shares",
     "attainable_stderr",
+    "batch_shapley",
     "bound_constant",
     "choose",
     "least_evaluations",

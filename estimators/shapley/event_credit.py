@@ -1,4 +1,4 @@
-"""Shapley credit of a batch of traces: solve each trace's plan and give each event its unit's share."""
+"""Shapley credit of events: from shares that a log holds, or from the evaluated coalitions of a batch of traces."""
 
 from __future__ import annotations
 
@@ -7,18 +7,94 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.shapley.plan import Plan
 from estimators.shapley.solving import solve
 from estimators.shapley.unit_shares import spread, units_of
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import Level
+from graphs.segment import segment_count, segment_mean
 
-__all__ = ["shapley"]
+__all__ = ["batch_shapley", "shapley"]
+
+
+@jax.jit
+def shapley(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    share: Array,
+    share_stderr: Array | None = None,
+    event_reward: Array | None = None,
+) -> Credit:
+    """Each agent's Shapley share of v(N) − v(∅), as evaluated elsewhere and logged as `share`.
+
+        φ_i = Σ_{S without i} |S|! (n − |S| − 1)! / n! (v(S + i) − v(S))
+
+    v(S) is what the team earns with the agents S only. No ordinary log holds it: evaluate coalitions with
+    `credit shapley plan`, your own runs, and `credit shapley solve`, or `batch_shapley` in Python. The number at an
+    event is
+    the whole share of its agent instance, not divided among its events: sums run over instances, not events. No outcome
+    of the trace enters it, but for the coalitions that were evaluated.
+
+    Args:
+      graph: uses the ids of agents and the masks.
+      reward: float [T]; only where it is NaN matters: a trace without outcome gets no credit from any method.
+      share: float [E], in units of reward, equal at all actions of an agent instance that have it; NaN where the log
+        has none. If they differ, the instance has no answer.
+      share_stderr: float [E], its standard error; NaN where unknown.
+      event_reward: not used.
+
+    Returns:
+      `Credit` [E] at level "agent", estimand "share"; NO_EVIDENCE where the instance has no share, CONTRADICTION where
+      its actions have several. `stderr` is infinite where unknown.
+
+    Raises:
+      TypeError, CreditError: wrong dtypes or shapes, at trace time.
+
+    Reference: Shapley 1953, A value for n-person games.
+
+    >>> import numpy as np
+    >>> import credit
+    >>> graph, reward, _ = credit.from_columns(
+    ...     group=["g"] * 8, trace=["t"] * 8, agent=list("abababab"), reward=[1.0] * 8, events=8
+    ... )
+    >>> result = shapley(graph, reward, share=np.array([0.7, 0.3] * 4, np.float32))
+    >>> [round(float(x), 1) for x in result.credit[:2]]
+    [0.7, 0.3]
+    """
+    del event_reward
+    scored = check_reward(graph, reward)[1][graph.trace_ids]
+    amount, has_share = check_event_array(graph, "share", share)
+    n, agent = graph.num_agents, jnp.asarray(graph.agent_ids)
+    where = has_share & jnp.asarray(graph.action_mask)
+    mean = segment_mean(amount, agent, n, where)[agent]
+    differs = segment_count(agent, n, where & (jnp.abs(amount - mean) > 1e-5 + 1e-4 * jnp.abs(mean)))[agent] > 0
+    error = jnp.full_like(mean, jnp.inf)
+    if share_stderr is not None:
+        spread_of, has_error = check_event_array(graph, "share_stderr", share_stderr)
+        has_error = has_error & where
+        error = segment_mean(spread_of.astype(mean.dtype), agent, n, has_error)[agent]
+        error = jnp.where(segment_count(agent, n, has_error)[agent] > 0, error, jnp.inf)
+    reason = jnp.where(segment_count(agent, n, where)[agent] > 0, Reason.VALID, Reason.NO_EVIDENCE)
+    reason = jnp.where(differs, Reason.CONTRADICTION, reason)
+    return finish(
+        graph,
+        credit=mean,
+        baseline=jnp.zeros_like(mean),
+        scale=jnp.ones_like(mean),
+        stderr=error,
+        reason=jnp.where(scored, reason, Reason.NO_REWARD),
+        unit="agent",
+        estimand="share",
+        source="shapley",
+        centred=False,
+        own_outcome=False,
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("level", "degrees"))
-def shapley(
+def batch_shapley(
     graph: EventGraph,
     plan: Plan,
     values: Array,

@@ -118,6 +118,17 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "return of the trace with this one decision replaced by a fixed action and everything after it run again",
         'add "counterfactual_reward": NUMBER to the event that decides, event rewards included, from such a run',
     ),
+    "share": EvidenceKey(
+        "float",
+        "Shapley share of the agent instance, in units of reward, solved from evaluated coalitions",
+        'evaluate coalitions (`credit shapley plan`, your runs, `credit shapley solve`) and add "share": NUMBER to the '
+        "actions of the instance",
+    ),
+    "share_stderr": EvidenceKey(
+        "float",
+        "standard error of share",
+        'add "share_stderr": NUMBER beside "share"',
+    ),
     "block": EvidenceKey(
         "id",
         "the trainer's block that a sub-agent's trajectory fell into",

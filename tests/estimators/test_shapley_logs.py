@@ -12,13 +12,13 @@ import pytest
 
 from estimators.base import Reason
 from estimators.shapley import (
+    batch_shapley,
     leave_one_out,
     logged_coalitions,
     logged_values,
     plan_exact,
     plan_pairs,
     plan_walks,
-    shapley,
     solve,
     spread,
     stack_plans,
@@ -263,7 +263,7 @@ def test_one_compiled_function_serves_a_batch_of_traces_of_different_size() -> N
         alone.append(solve(plan, v))
     units = np.zeros(stacked.unit_mask.shape, np.int32)
     units[0], units[1, :4] = np.arange(6), np.arange(6, 10)
-    credit = shapley(graph, stacked, values, units)
+    credit = batch_shapley(graph, stacked, values, units)
     expected = np.concatenate([np.asarray(a.share) for a in alone])
     acts = graph.action_mask
     np.testing.assert_allclose(credit.credit[acts], expected[graph.agent_ids[acts]], atol=1e-6)
@@ -272,7 +272,7 @@ def test_one_compiled_function_serves_a_batch_of_traces_of_different_size() -> N
     assert np.asarray(credit.valid)[acts].all()
 
     values[1, 3] = np.nan  # an evaluation of the second trace is missing: only that trace is refused
-    refused = shapley(graph, stacked, values, units)
+    refused = batch_shapley(graph, stacked, values, units)
     assert (np.asarray(refused.valid)[acts] == (graph.trace_ids[acts] == 0)).all()
     np.testing.assert_allclose(refused.credit[graph.trace_ids == 0], credit.credit[graph.trace_ids == 0])
 
@@ -281,7 +281,7 @@ def test_the_realised_reward_takes_the_place_of_the_whole_team() -> None:
     graph = graph_of([[0, 1, 2]], [0])
     plan = stack_plans([plan_exact(3)])
     values = np.asarray(plan.coalitions.sum(-1), np.float32)
-    credit = shapley(
+    credit = batch_shapley(
         graph, plan, values, np.arange(3, dtype=np.int32)[None], full=np.array([6.0]), empty=np.array([0.0])
     )
     np.testing.assert_allclose(credit.credit[:3], [2, 2, 2], rtol=1e-6)

@@ -18,7 +18,7 @@ import pytest
 from credit.laws import LAWS, Subject
 from credit.laws.trial_batches import SIZES, padded, ragged
 from estimators.base import Credit
-from estimators.shapley import plan_exact, shapley
+from estimators.shapley import batch_shapley, plan_exact
 from estimators.shapley.plan import Plan
 from graphs.event_graph import EventGraph
 from graphs.segment import segment_sum
@@ -60,7 +60,7 @@ def share_of_the_game(graph: EventGraph, reward: Any, *, worth: Any, event_rewar
     every = jax.tree.map(lambda leaf: jnp.broadcast_to(jnp.asarray(leaf), (graph.num_traces, *leaf.shape)), plan)
     there = ~jnp.any(rows[None] & ~known[:, None], axis=2)
     stacked = dataclasses.replace(every, unit_mask=known, row_mask=there)
-    return shapley(graph, stacked, values, units)
+    return batch_shapley(graph, stacked, values, units)
 
 
 @functools.cache

@@ -1,0 +1,1 @@
+"""Commands that plan and make runs that no log holds."""

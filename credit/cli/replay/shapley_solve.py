@@ -1,0 +1,81 @@
+"""`credit shapley solve`: shares from evaluated coalitions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from credit.cli.shared.answers import json_option, print_json
+from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.reading import plain_table, stderr, stdout, words
+from graphs.text import counted
+
+__all__ = ["shapley_solve"]
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_NEW = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("solve", short_help="Solve for shares from evaluated coalitions.")
+@click.argument("plan", type=_FILE)
+@click.argument("evaluations", type=_FILE)
+@click.option("--pending", type=_NEW, metavar="FILE", help="Write the rows without a value, if any, and stop.")
+@click.option("--log", type=_FILE, metavar="LOG", help="Add the shares to a copy of this native log; needs --output.")
+@click.option("--output", "-o", type=_NEW, metavar="OUT", help="The copy, a .jsonl file; the units are agent names.")
+@json_option
+@click.pass_context
+def shapley_solve(
+    ctx: click.Context,
+    plan: Path,
+    evaluations: Path,
+    pending: Path | None,
+    log: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Solve for the Shapley shares of the units of PLAN from EVALUATIONS, JSON lines {"row": 0, "value": 1.0}.
+
+    With --log, each agent's share becomes the evidence `share` of its events, for `credit assign --method shapley`.
+    """
+    import numpy as np
+
+    from credit.replay.json_lines import write_lines
+    from credit.replay.shapley_game import read_evaluations, read_game
+
+    if (log is None) != (output is None):
+        raise click.UsageError("--log and --output come together", ctx)
+    for path, option in ((pending, "--pending"), (output, "--output")):
+        if path is not None:
+            check_folder(path, option)
+            if path.resolve() in {p.resolve() for p in (plan, evaluations, log) if p is not None}:
+                raise click.BadParameter(f"{str(path)!r} is an input; expected another file", param_hint=option)
+    game = read_game(plan)
+    values = read_evaluations(game, evaluations)
+    missing = np.flatnonzero(np.isnan(values)).tolist()
+    if missing and pending is not None:
+        write_lines(pending, ({"row": row, "team": game.team(row)} for row in missing))
+        stderr().print(words(f"wrote {counted(len(missing), 'row')} without a value to {pending}"), soft_wrap=True)
+        return
+    if missing:
+        raise click.ClickException(
+            f"{evaluations}: {len(missing)} of {len(values)} rows have no value, first row {missing[0]}; "
+            "--pending FILE lists them"
+        )
+    shares = game.solve(values)
+    share, error = np.asarray(shares.share).tolist(), np.asarray(shares.stderr).tolist()
+    if log is not None and output is not None:
+        from credit.replay.added_evidence import add_shares
+
+        counts = add_shares(log, output, dict(zip(game.units, zip(share, error, strict=True), strict=True)))
+        stderr().print(words(f"wrote shares of {counted(counts, 'agent')} to {output}"), soft_wrap=True)
+    if as_json:
+        rows = [{"unit": u, "share": s, "stderr": e} for u, s, e in zip(game.units, share, error, strict=True)]
+        total = {"total": float(shares.total), "total_stderr": float(shares.total_stderr)}
+        print_json({"shares": rows, **total, "evaluations": int(shares.evaluations), "method": game.choice.method})
+        return
+    table = plain_table("unit", "#share", "#stderr")
+    for unit, amount, spread in zip(game.units, share, error, strict=True):
+        table.add_row(*map(words, (unit, f"{amount:.4g}", f"{spread:.2g}")))
+    table.add_row(*map(words, ("total", f"{float(shares.total):.4g}", f"{float(shares.total_stderr):.2g}")))
+    stdout().print(table)

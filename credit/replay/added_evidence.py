@@ -1,0 +1,68 @@
+"""Evidence that came from re-running, added to a log: always to a copy, never over the original."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from graphs.errors import CreditError
+from graphs.readers import read
+from graphs.text import excerpt
+from graphs.traces.batch import Traces
+from graphs.traces.evidence import Evidence
+from graphs.writers import native
+
+__all__ = ["add_evidence", "add_shares"]
+
+
+def add_evidence(traces: Traces, **columns: np.ndarray) -> Traces:
+    """The batch with further evidence of events, which replaces evidence of the same name.
+
+    Args:
+      traces: what was read.
+      columns: float32 or int32 [E] by name, as in `graphs.traces.schema`; NaN or -1 where there is none.
+
+    Raises:
+      CreditError: not one entry for each event.
+    """
+    for name, values in columns.items():
+        if np.shape(values) != (traces.graph.num_events,):
+            raise CreditError(f"{name} has shape {np.shape(values)}; expected ({traces.graph.num_events},)")
+    added = {name: Evidence(np.asarray(values)) for name, values in columns.items()}
+    return dataclasses.replace(traces, evidence={**traces.evidence, **added})
+
+
+def add_shares(log: Path, output: Path, shares: Mapping[str, tuple[float, float]]) -> int:
+    """Copy a log with the Shapley share and standard error of each agent at its actions; how many names occurred.
+
+    Args:
+      log: a log of any format that reads.
+      output: the copy, in the native format.
+      shares: share and standard error by agent name.
+
+    Raises:
+      CreditError: no agent of the log has one of the names, or some traces could not be read.
+      OSError: a file cannot be read or written.
+    """
+    traces = read(log)
+    if traces.problems:
+        first = f"{len(traces.problems)} problems, first: {traces.problems[0]}"
+        raise CreditError(f"{log}: {first}; expected a log that reads")
+    names = traces.agents["name"].to_pylist()
+    if not shares.keys() & set(names):
+        known = excerpt(sorted(set(names)))
+        raise CreditError(f"{log} has no agent named {' or '.join(map(repr, shares))}; it has {known}")
+    number, error = (
+        np.array([shares[name][part] if name in shares else np.nan for name in names], np.float32) for part in (0, 1)
+    )
+    n = traces.sizes.events
+    columns = {name: np.full(traces.graph.num_events, np.nan, np.float32) for name in ("share", "share_stderr")}
+    actions = np.asarray(traces.graph.action_mask)[:n]
+    agent = np.asarray(traces.graph.agent_ids)[:n]
+    columns["share"][:n] = np.where(actions, number[agent], np.nan)
+    columns["share_stderr"][:n] = np.where(actions & np.isfinite(error[agent]), error[agent], np.nan)
+    native.write(add_evidence(traces, **columns), output)
+    return len(shares.keys() & set(names))
