@@ -26,6 +26,7 @@ from graphs.text import counted, excerpt
 from graphs.traces.batch import Traces, clustered
 from graphs.traces.evidence import Evidence
 from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.parquet_limits import PackedError, read_decoded, unpacked_bytes
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
 
 __all__ = ["is_cache", "read_cache", "write_cache"]
@@ -201,21 +202,21 @@ def read_cache(path: str | Path, *, reward: str = "team", to: Sizes | None = Non
 
     try:
         with pq.ParquetFile(path) as file:
-            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            unpacked = max(
-                sum(group.total_byte_size for group in groups),
-                8 * sum(group.column(i).num_values for group in groups for i in range(group.num_columns)),
-            )
+            unpacked = unpacked_bytes(file.metadata)
+            metadata = file.metadata
             if unpacked > limits.file_bytes:
                 raise refuse(
                     "too-large", "file", counted(unpacked, "byte"), f"at most {counted(limits.file_bytes, 'byte')}"
                 )
-            rows = file.read()
+        rows = read_decoded(path, metadata, limits.file_bytes)
         about = msgspec.json.decode((rows.schema.metadata or {}).get(KEY, b""), type=_About)
         if about.version != VERSION:
             raise refuse("unknown-version", "version", about.version, f"version {VERSION}")
         columns = _joined(rows)
         return _traces(columns, rows.num_rows, about, reward, to)
+    except PackedError as error:
+        expected = f"at most {counted(limits.file_bytes, 'byte')}"
+        raise refuse("too-large", "file", str(error), expected) from error
     except (pa.ArrowException, OSError, msgspec.DecodeError, InvariantError, _DamagedError) as error:
         raise refuse("bad-cache", "content", str(error), "a cache as `credit convert` writes it") from error
 

@@ -141,6 +141,15 @@ def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused_before_it_is(tmp_pa
         read(tmp_path / "bomb.parquet", limits=limits)
 
 
+def test_a_text_in_a_dictionary_is_held_once(tmp_path: Path) -> None:
+    """A megabyte that 200,000 rows share is 200 GB where each row spells it out."""
+    ids = pa.DictionaryArray.from_arrays(pa.array([0] + [1] * 200_000), pa.array(["a", "b" * (1 << 20)]))
+    pq.write_table(pa.table({"trace": ids, "reward": [1.0] * 200_001}), tmp_path / "rows.parquet")
+    assert (tmp_path / "rows.parquet").stat().st_size < 3 << 20
+    traces = read(tmp_path / "rows.parquet")
+    assert traces.traces["trace"].to_pylist() == ["a"]  # the other is a text as an id
+
+
 TEXT = st.text(st.sampled_from('a,"\n\r;é '), max_size=12)
 
 

@@ -22,6 +22,7 @@ from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.common.source import Source, unreadable
 from graphs.text import counted, excerpt
+from graphs.traces.parquet_limits import PackedError, dictionary_columns, unpacked_bytes
 
 __all__ = ["PARQUET", "LostRow", "Row", "column_names", "number", "read_rows"]
 
@@ -133,43 +134,60 @@ def _csv(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
         yield line, LostRow(row, frozenset(cells)) if isinstance(row, Problem) else row
 
 
-def _open_parquet(source: Source) -> Any:
+def _open_parquet(source: Source) -> pq.ParquetFile:
+    """A Parquet file whose texts are read as dictionaries where it has such.
+
+    Raises:
+      TraceError: "bad-parquet"; "too-large" for more than the limit once unpacked; "bad-header".
+    """
+    most = f"at most {counted(source.limits.file_bytes, 'byte')}"
     try:
-        file = pq.ParquetFile(pa.BufferReader(source.data))
+        metadata = pq.read_metadata(pa.BufferReader(source.data))
+        unpacked = unpacked_bytes(metadata)
+        if unpacked > source.limits.file_bytes:
+            raise TraceError(Problem("too-large", source.name, 0, "file", counted(unpacked, "byte"), most))
+        file = pq.ParquetFile(pa.BufferReader(source.data), read_dictionary=dictionary_columns(metadata))
         names = file.schema_arrow.names
-        groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    except PackedError as error:
+        raise TraceError(Problem("too-large", source.name, 0, "file", excerpt(str(error)), most)) from error
     except (pa.ArrowException, OSError) as error:
         problem = Problem("bad-parquet", source.name, 0, "content", excerpt(str(error)), "a Parquet file")
         raise TraceError(problem) from error
     if len(set(names)) < len(names):
         expected = "a name for each column, none twice"
         raise TraceError(Problem("bad-header", source.name, 0, "columns", excerpt(names), expected))
-    most = source.limits.file_bytes
-    unpacked = max(  # as the file states it, and as rows of 8 bytes a value: runs of one value take no room in a file
-        sum(group.total_byte_size for group in groups),
-        8 * sum(group.column(i).num_values for group in groups for i in range(group.num_columns)),
-    )
-    if unpacked > most:
-        expected = f"at most {counted(most, 'byte')}"
-        raise TraceError(
-            Problem("too-large", source.name, 0, "file", f"{counted(unpacked, 'byte')} unpacked", expected)
-        )
     return file
 
 
-def _parquet(source: Source, columns: Collection[str] | None) -> Iterator[tuple[int, Row | LostRow]]:
+def _parquet(source: Source, columns: Collection[str] | None) -> Iterator[tuple[int, Row]]:
     file = _open_parquet(source)
     names = file.schema_arrow.names
     wanted = names if columns is None else [name for name in names if name in columns]
-    number = 0
+    for name in wanted:
+        kind = file.schema_arrow.field(name).type
+        if pa.types.is_nested(kind):
+            problem = Problem("bad-type", source.name, 0, name, str(kind), "a column of texts or numbers")
+            raise TraceError(problem)
+    row_number = 0
+    shared: dict[Any, Any] = {}
     try:
         for batch in file.iter_batches(columns=wanted):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
+            lists = [_values(column, shared) for column in batch.columns]
+            for cells in zip(*lists, strict=True):
+                row_number += 1
+                yield row_number, dict(zip(batch.schema.names, cells, strict=True))
     except (pa.ArrowException, OSError, ValueError) as error:  # a ValueError for a value that Python has no type for
-        problem = Problem("bad-parquet", source.name, number + 1, "row", excerpt(str(error)), "a readable row")
+        problem = Problem("bad-parquet", source.name, row_number + 1, "row", excerpt(str(error)), "a readable row")
         raise TraceError(problem) from error
+
+
+def _values(column: pa.Array, shared: dict[Any, Any]) -> list[Any]:
+    """Python values; rows that share an entry of a dictionary share its text, in all batches (`shared`)."""
+    if not pa.types.is_dictionary(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    entries = [shared.setdefault(entry, entry) for entry in column.dictionary.to_pylist()]
+    return [None if index is None else entries[index] for index in column.indices.to_pylist()]
 
 
 def number(value: Any) -> float | None:

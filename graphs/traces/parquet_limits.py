@@ -1,0 +1,104 @@
+"""How large a Parquet file is once unpacked, before it is unpacked.
+
+A few kilobytes can state a billion rows: a run of one value is a value and a count, and rows of a long text are one
+entry of a dictionary. So the size that counts is that of the values: their number times their width, and for texts what
+their encoding allows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from graphs.errors import CreditError
+
+__all__ = ["PackedError", "dictionary_columns", "read_decoded", "unpacked_bytes"]
+
+_WIDEST = 16  # bytes of a number, a date or the place of a text
+_HONEST = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BINARY_PACKED"})
+_DICTIONARY = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+
+
+class PackedError(CreditError):
+    """A Parquet file whose unpacked size cannot be told, or is beyond the limit."""
+
+
+def unpacked_bytes(metadata: pq.FileMetaData) -> int:
+    """A bound on what a file unpacks to, texts in dictionaries counted once.
+
+    Raises:
+      PackedError: texts are encoded in another way than plainly or by a dictionary.
+    """
+    stated = values = 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        stated += group.total_byte_size
+        for j in range(group.num_columns):
+            column = group.column(j)
+            width = _WIDEST
+            if column.physical_type == "FIXED_LEN_BYTE_ARRAY":
+                width = max(width, metadata.schema.column(j).length)
+            elif column.physical_type == "BYTE_ARRAY" and not set(column.encodings) <= _HONEST | _DICTIONARY:
+                others = ", ".join(sorted(set(column.encodings) - _HONEST - _DICTIONARY))
+                where = f"column {column.path_in_schema!r}"
+                raise PackedError(f"{where} is encoded as {others}; expected plain or by dictionary")
+            values += width * column.num_values
+    return max(stated, values)
+
+
+def dictionary_columns(metadata: pq.FileMetaData) -> list[str]:
+    """Paths of the columns of texts that have a dictionary in some part of the file: to be read as such."""
+    found: dict[str, None] = {}
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        for j in range(group.num_columns):
+            column = group.column(j)
+            if column.physical_type == "BYTE_ARRAY" and not _DICTIONARY.isdisjoint(column.encodings):
+                found[column.path_in_schema] = None
+    return list(found)
+
+
+def read_decoded(path: str | Path, metadata: pq.FileMetaData, most: int) -> pa.Table:
+    """The content of a file with its texts spelt out, each part once it is sure that they fit.
+
+    Raises:
+      PackedError: they are more than `most` bytes.
+      pa.ArrowException, OSError: the file cannot be read.
+    """
+    with pq.ParquetFile(path, read_dictionary=dictionary_columns(metadata)) as file:
+        if file.num_row_groups == 0:
+            return file.read()
+        parts = []
+        for i in range(file.num_row_groups):
+            part, size = _decoded(file.read_row_group(i), most)
+            parts.append(part)
+            most -= size
+    return pa.concat_tables(parts).replace_schema_metadata(parts[0].schema.metadata)
+
+
+def _decoded(table: pa.Table, most: int) -> tuple[pa.Table, int]:
+    """The table without dictionaries, and how many bytes were in them."""
+    total = 0
+    columns: dict[str, pa.ChunkedArray] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        chunks = []
+        for chunk in column.chunks:
+            inner = chunk.flatten() if pa.types.is_list(chunk.type) else chunk
+            if pa.types.is_dictionary(inner.type):
+                if len(inner.dictionary):
+                    lengths = pc.binary_length(inner.dictionary)
+                    total += pc.sum(lengths.cast(pa.int64()).take(inner.indices)).as_py() or 0
+                if total > most:
+                    raise PackedError(f"texts of more than {most} bytes; expected at most {most}")
+                inner = inner.dictionary_decode()
+                if pa.types.is_list(chunk.type):
+                    offsets = pc.subtract(chunk.offsets, chunk.offsets[0])
+                    inner = pa.ListArray.from_arrays(offsets, inner)
+            else:
+                inner = chunk
+            chunks.append(inner)
+        columns[name] = pa.chunked_array(chunks) if chunks else column
+    return pa.table(columns).replace_schema_metadata(table.schema.metadata), total
