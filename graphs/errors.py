@@ -32,6 +32,8 @@ class Problem:
 
     `kind` is a stable short name for programs ("duplicate-id", "cycle", "bad-json", ...). `line` is 1-based, 0 where
     the format has no lines; `trace` is the trace's id where it was known. `value` is an excerpt, not the whole input.
+    Where a file has very many faults of one kind, one problem stands for `count` of them and shows the first
+    (`graphs.problem_log`).
     """
 
     kind: str
@@ -41,6 +43,7 @@ class Problem:
     value: str
     expected: str
     trace: str = ""
+    count: int = 1
 
     @property
     def is_failure(self) -> bool:
@@ -50,7 +53,8 @@ class Problem:
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
         trace = f" trace {self.trace!r}:" if self.trace else ""
-        return f"{where}:{trace} {self.field} is {self.value}; expected {self.expected} [{self.kind}]"
+        more = f", and {self.count - 1} more like it" if self.count > 1 else ""
+        return f"{where}:{trace} {self.field} is {self.value}; expected {self.expected} [{self.kind}]{more}"
 
 
 class TraceError(CreditError):

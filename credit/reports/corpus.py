@@ -99,7 +99,10 @@ class Survey:
 
 def count_kinds(problems: tuple[Problem, ...]) -> dict[str, int]:
     """How many problems there are of each kind, most frequent first."""
-    return dict(collections.Counter(problem.kind for problem in problems).most_common())
+    kinds: collections.Counter[str] = collections.Counter()
+    for problem in problems:
+        kinds[problem.kind] += problem.count
+    return dict(kinds.most_common())
 
 
 def returns(traces: Traces) -> np.ndarray:

@@ -17,12 +17,13 @@ import msgspec
 import numpy as np
 
 from graphs.errors import CreditError, NothingReadError, Problem
+from graphs.problem_log import ProblemLog
 from graphs.readers.common.joins import Join
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.source import BYTE_ORDER_MARK, Source, find_sources, unreadable
 from graphs.readers.formats import sort_sources
 from graphs.readers.native import NEXT_OBJECT, Piece, of_source, pieces
-from graphs.readers.native.batches import read_compiled, read_records
+from graphs.readers.native.batches import Faults, Record, read_compiled, read_records
 from graphs.readers.native.compiled.threads import compiles
 from graphs.readers.native.slim import SlimDecoder
 from graphs.readers.native.wire import NonEmpty
@@ -81,7 +82,7 @@ class Chunks:
         rows: list[np.ndarray],
         join: Join,
         reward: str,
-        before: list[Problem],
+        before: ProblemLog,
         ignored: list[str],
         compiled: bool,
         group_by: tuple[str, ...] = GROUP_KEYS,
@@ -89,7 +90,7 @@ class Chunks:
         self._group_by = group_by
         self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
         self._read_records = read_compiled if compiled else read_records
-        self._before, self.problems, self.ignored = before, list(before), ignored
+        self._before, self.problems, self.ignored = before, ProblemLog(before), ignored
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -100,7 +101,7 @@ class Chunks:
         Raises:
           NothingReadError: at the end, if not one trace was usable.
         """
-        self.problems = [*self._before]
+        self.problems = ProblemLog(self._before)
         some = False
         for rows in self._rows:
             try:
@@ -113,12 +114,12 @@ class Chunks:
                     limits=self._sources[0].limits,
                 )
             except NothingReadError as error:
-                self.problems += error.problems
+                self.problems.extend(error.problems)
                 continue
-            self.problems += traces.problems
+            self.problems.extend(traces.problems)
             some = True
             yield traces
-        self.problems += self._join.unmatched()
+        self.problems.extend(self._join.unmatched())
         if not some:
             raise NothingReadError("no trace could be read", tuple(self.problems))
 
@@ -191,7 +192,7 @@ def read_chunks(
     by_loops = compiles(sources, compiled)
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
     index, broken = _glance(sources, join)
-    before = [*problems, *refused, *join.problems, *broken]
+    before = ProblemLog([*problems, *refused, *join.problems, *broken])
     if not len(index.source):
         raise NothingReadError("no trace could be read", tuple(before))
     return Chunks(
@@ -207,11 +208,11 @@ def read_chunks(
     )
 
 
-def _glance(sources: list[Source], join: Join) -> tuple[_Index, list[Problem]]:
+def _glance(sources: list[Source], join: Join) -> tuple[_Index, ProblemLog]:
     """The first pass; a record whose ids cannot be found is a problem and is not read again."""
     columns = {name: array.array("q") for name in _Index._fields}
     groups: dict[str, int] = {}
-    problems: list[Problem] = []
+    problems, faults = ProblemLog(), Faults()
     for number, source in enumerate(sources):
         try:
             for piece, length in _lengths(source):
@@ -221,9 +222,11 @@ def _glance(sources: list[Source], join: Join) -> tuple[_Index, list[Problem]]:
                 line, offset, data = piece
                 try:
                     seen = _GLANCE.decode(data)
-                except JSON_ERRORS:
+                except JSON_ERRORS as error:
+                    if faults.counts(error, Record(source, *piece)):
+                        continue
                     found = read_records(of_source(source, [piece]), SlimDecoder())
-                    problems += [item for item in found if isinstance(item, Problem)]
+                    problems.extend(item for item in found if isinstance(item, Problem))
                     continue
                 group = join.groups.get(seen.trace_id, seen.group or seen.task_id)
                 name = hashlib.blake2b(seen.trace_id.encode(), digest_size=8).digest()
@@ -241,7 +244,9 @@ def _glance(sources: list[Source], join: Join) -> tuple[_Index, list[Problem]]:
         except OSError as error:
             problems.append(unreadable(source, error))
         source.release()
-    return _Index(**{name: np.frombuffer(column, np.int64) for name, column in columns.items()}), problems
+    return _Index(**{name: np.frombuffer(column, np.int64) for name, column in columns.items()}), ProblemLog(
+        [*problems, *faults.counted()]
+    )
 
 
 def _divide(index: _Index, events: int) -> list[np.ndarray]:

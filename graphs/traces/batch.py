@@ -18,6 +18,7 @@ import pyarrow as pa
 from graphs.errors import CapacityError, CreditError, NothingReadError, Problem, TraceError, expect
 from graphs.event_graph import EventGraph
 from graphs.padding import Sizes, bucket, pad_array
+from graphs.problem_log import ProblemLog
 from graphs.replay_clusters import with_clusters
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
@@ -84,7 +85,7 @@ class Traces:
         groups = len(set(self.traces["group"].to_pylist()))
         return (
             f"Traces({counted(n.traces, 'trace')} in {counted(groups, 'group')}, {counted(n.events, 'event')}, "
-            f"{counted(n.agents, 'agent')}, {counted(len(self.problems), 'problem')})"
+            f"{counted(n.agents, 'agent')}, {counted(sum(p.count for p in self.problems), 'problem')})"
         )
 
 
@@ -119,7 +120,7 @@ def assemble(
       NothingReadError: no trace is usable; carries the problems.
       CapacityError: the batch does not fit `to`.
     """
-    problems: list[Problem] = []
+    problems = ProblemLog()
     parts: list[Part] = []
     seen: dict[str, Heading] = {}
     for item in items:

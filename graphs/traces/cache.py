@@ -59,6 +59,7 @@ class _Refused(msgspec.Struct):
     value: str
     expected: str
     trace: str = ""
+    count: int = 1
 
 
 class _About(msgspec.Struct):

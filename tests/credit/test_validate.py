@@ -137,6 +137,7 @@ def test_programs_get_everything(traces: Traces) -> None:
             "value": "'a -> b -> a'",
             "expected": "edges without a cycle",
             "trace": "x",
+            "count": 1,
         }
     ]
     assert plain["tokens_per_trace"] == {"least": 7, "median": 11.0, "greatest": 15, "total": 22}

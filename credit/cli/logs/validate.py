@@ -88,7 +88,7 @@ def _table(found: Survey, channel: str) -> Table:
     if found.ignored:
         row("files passed over", len(found.ignored))
     if found.problems:
-        row("problems", len(found.problems))
+        row("problems", sum(problem.count for problem in found.problems))
     return table
 
 

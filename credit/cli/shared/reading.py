@@ -280,7 +280,7 @@ def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool
     from credit.reports.corpus import count_kinds
 
     kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(problems).items())
-    console.print(words(f"problems ({len(problems)}): {kinds}"), soft_wrap=True)
+    console.print(words(f"problems ({sum(p.count for p in problems)}): {kinds}"), soft_wrap=True)
     shown = problems if all_ else problems[:SHOWN]
     for problem in shown:
         console.print(words(f"  {problem}"), soft_wrap=True)

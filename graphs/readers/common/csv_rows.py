@@ -52,12 +52,12 @@ def csv_rows(source: Source) -> Iterator[tuple[int, dict[str, str | None] | Prob
         expected = f"rows of at most {counted(min(source.limits.record_bytes, _MOST), 'byte')}"
         raise TraceError(Problem("too-large", source.name, 0, "row", counted(longest, "byte"), expected))
     parsed = _parsed(source, header, longest)
+    expected = f"{counted(len(header), 'cell')}, as in the header"
     for line, start, stop in records:
         cells = _split(source.data[start:stop])
         if len(cells) != len(header):
-            expected = f"{counted(len(header), 'cell')}, as in the header"
-            problem = Problem("bad-row", source.name, line, "row", excerpt([_text(c) for c in cells]), expected)
-            yield line, problem, tuple(map(_text, cells))
+            texts = tuple(map(_text, cells))
+            yield line, Problem("bad-row", source.name, line, "row", excerpt(list(texts[:8])), expected), texts
             continue
         row = next(parsed, None)
         if row is None:

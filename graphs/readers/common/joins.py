@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.errors import Problem, TraceError, expect
+from graphs.problem_log import ProblemLog
 from graphs.readers.common.rows import LostRow, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.part import Heading, Part
@@ -30,7 +31,7 @@ class Join:
     channel: str
     rewards: dict[str, float]
     groups: dict[str, str]
-    problems: list[Problem]
+    problems: ProblemLog
     places: dict[str, tuple[str, int]]  # "reward\0trace" -> file and line, for rows that match nothing
     spoilt: dict[str, set[str]] = dataclasses.field(default_factory=lambda: {"reward": set(), "group": set()})
     lost: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
@@ -50,7 +51,7 @@ class Join:
           CreditError: neither a mapping nor the name of a file.
           TraceError: a table that was named cannot be read: to go on without it would read other rewards than asked.
         """
-        join = cls(channel, {}, {}, [], {})
+        join = cls(channel, {}, {}, ProblemLog(), {})
         join._fill("reward", rewards, join.rewards)
         join._fill("group", groups, join.groups)
         return join

@@ -6,6 +6,7 @@ to quote the value. It runs only for input that is refused.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -16,7 +17,7 @@ import msgspec
 from graphs.errors import Problem
 from graphs.text import excerpt
 
-__all__ = ["JSON_ERRORS", "json_problem", "not_a_number", "untyped"]
+__all__ = ["JSON_ERRORS", "brief_kind", "json_problem", "not_a_number", "untyped"]
 
 JSON_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Everything that msgspec raises for input that is not what was asked for (a ValidationError is a DecodeError)."""
@@ -47,6 +48,20 @@ def json_problem(error: Exception, data: bytes, file: str, line: int) -> Problem
     if isinstance(error, msgspec.ValidationError):
         return _invalid(str(error), data, file, line)
     return _malformed(str(error), data, file, line)
+
+
+def brief_kind(error: Exception) -> str:
+    """The kind of `json_problem`, as far as the message tells it: for the thousandth fault of a file."""
+    return "too-deep" if isinstance(error, RecursionError) else _kind_of_message(str(error))
+
+
+@functools.lru_cache(maxsize=256)
+def _kind_of_message(message: str) -> str:
+    if message.startswith(("JSON is malformed", "Input data was truncated")):
+        return "bad-json"
+    match = _PATH.match(message)
+    what = match["what"] if match else message
+    return "missing-field" if _REQUIRED.search(what) else _classify(what, (match["path"] or "") if match else "")[0]
 
 
 def not_a_number(value: object) -> bool:

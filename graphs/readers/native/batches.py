@@ -7,6 +7,7 @@ order goes through a `TraceRecord` alone (`graphs.readers.native.records`), whic
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import itertools
@@ -17,20 +18,51 @@ from typing import NamedTuple
 import numpy as np
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, untyped
+from graphs.problem_log import MOST_LISTED
+from graphs.readers.common.json_problems import JSON_ERRORS, brief_kind, json_problem, untyped
 from graphs.readers.common.source import Source
 from graphs.readers.native.columns import Decoded, columns
 from graphs.readers.native.records import from_wire
 from graphs.readers.native.slim import SlimDecoder
 from graphs.readers.native.structs import edges_of, events_of
 from graphs.readers.native.wire import DECODER, EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace
+from graphs.text import excerpt
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["BATCH_BYTES", "Record", "read_compiled", "read_records"]
+__all__ = ["BATCH_BYTES", "Faults", "Record", "read_compiled", "read_records"]
 
 BATCH_BYTES = 2 << 20
 """Text whose traces become columns at once: enough that calls of NumPy do not count, little enough for the caches."""
+
+
+BATCH_RECORDS = 1 << 14
+"""Records of a batch: a record may be two bytes long, and takes a hundred while it waits."""
+
+
+class Faults:
+    """Records that cannot be decoded: after `MOST_LISTED` of a file they are counted, by kind, and not described."""
+
+    def __init__(self) -> None:
+        self._met: collections.Counter[str] = collections.Counter()
+        self._counted: dict[tuple[str, str], tuple[Problem, int]] = {}
+
+    def counts(self, error: Exception, record: Record) -> bool:
+        """Note a fault; True where it is only counted."""
+        file = record.source.name
+        self._met[file] += 1
+        if self._met[file] <= MOST_LISTED:
+            return False
+        kind = brief_kind(error)
+        first, number = self._counted.get((file, kind), (None, 0))
+        if first is None:
+            first = Problem(kind, file, record.line, "content", excerpt(record.data[:60]), "a valid record")
+        self._counted[file, kind] = first, number + 1
+        return True
+
+    def counted(self) -> list[Problem]:
+        """One problem for the faults of each file and kind that were only counted."""
+        return [dataclasses.replace(first, count=number) for first, number in self._counted.values()]
 
 
 class Record(NamedTuple):
@@ -55,7 +87,7 @@ def read_compiled(found: Iterable[Record | Problem], decoder: SlimDecoder) -> It
             yield from read_records([record], decoder)
             batch, size = [], 0
             continue
-        if size + len(record.data) > BATCH_BYTES:
+        if size + len(record.data) > BATCH_BYTES or len(batch) == BATCH_RECORDS:
             yield from _scanned(batch, decoder)
             batch, size = [], 0
         batch.append(record)
@@ -102,8 +134,11 @@ def read_records(found: Iterable[Record | Problem], decoder: SlimDecoder) -> Ite
     """The traces of records, and the problems, in their order; records of several files are put into one part."""
     batch: list[tuple[Record, Trace]] = []
     size = 0
+    faults = Faults()
     for record in found:
-        item = record if isinstance(record, Problem) else _decode(record, decoder)
+        item = record if isinstance(record, Problem) else _decode(record, decoder, faults)
+        if item is None:
+            continue
         if batch and (isinstance(item, Problem) or size > BATCH_BYTES or type(item) is not type(batch[-1][1])):
             yield from _built(batch)
             batch, size = [], 0
@@ -115,13 +150,15 @@ def read_records(found: Iterable[Record | Problem], decoder: SlimDecoder) -> Ite
             batch.append((record, item))
             size += len(record.data)
     yield from _built(batch)
+    yield from faults.counted()
 
 
 def _too_large(record: Record) -> Problem | None:
     return record.source.limits.refuse_size(record.data, record.source.name, record.line)
 
 
-def _decode(record: Record, decoder: SlimDecoder) -> Trace | Problem:
+def _decode(record: Record, decoder: SlimDecoder, faults: Faults | None = None) -> Trace | Problem | None:
+    """The trace of a record, or what is wrong; None where `faults` only counts it."""
     source, line, _, data = record
     refused = _too_large(record)
     if refused is not None:
@@ -129,6 +166,8 @@ def _decode(record: Record, decoder: SlimDecoder) -> Trace | Problem:
     try:
         trace = decoder.decode(data)
     except JSON_ERRORS as error:
+        if faults is not None and faults.counts(error, record):
+            return None
         return json_problem(error, data, source.name, line)
     known = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ())  # objects at a known depth
     return source.limits.refuse_depth(data, source.name, line, known) or trace
@@ -178,8 +217,8 @@ def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord 
             if isinstance(event, dict):
                 event.pop(key, None)
         trace = _decode(record._replace(data=json.dumps(document).encode()), SlimDecoder())
-        if isinstance(trace, Problem):
-            problem = trace
+        if not isinstance(trace, Trace):
+            problem = trace or problem
             continue
         try:
             return [*foreign, from_wire(trace, record.source.name, record.line, record.offset)]

@@ -1,0 +1,61 @@
+"""Problems in bounded memory: many faults of one kind in one file are listed up to a number and counted beyond it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+
+from graphs.errors import Problem
+
+__all__ = ["MOST_LISTED", "ProblemLog"]
+
+MOST_LISTED = 1000
+"""Problems of one kind in one file that are listed one by one."""
+
+
+class ProblemLog:
+    """Problems in the order in which they were met.
+
+    Of each kind, the first `MOST_LISTED` of a file are kept. One further problem, whose `count` says how many, stands
+    for the rest: a small file can hold a million faults.
+
+    Example:
+      >>> log = ProblemLog(Problem("bad-json", "x.jsonl", line, "content", "{", "JSON") for line in range(1, 2001))
+      >>> len(list(log)), list(log)[-1].count, log.total
+      (1001, 1000, 2000)
+    """
+
+    def __init__(self, problems: Iterable[Problem] = ()) -> None:
+        self._listed: list[Problem] = []
+        self._met: dict[tuple[str, str], int] = {}
+        self._more: dict[tuple[str, str], Problem] = {}
+        self.extend(problems)
+
+    def append(self, problem: Problem) -> None:
+        """Add a problem, or one that stands for several."""
+        key = problem.file, problem.kind
+        met = self._met.get(key, 0)
+        self._met[key] = met + problem.count
+        if met < MOST_LISTED and problem.count == 1:
+            self._listed.append(problem)
+            return
+        first = self._more.get(key, problem)
+        count = problem.count + (first.count if key in self._more else 0)
+        self._more[key] = dataclasses.replace(first, count=count)
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Add problems in their order."""
+        for problem in problems:
+            self.append(problem)
+
+    @property
+    def total(self) -> int:
+        """How many faults there were."""
+        return sum(self._met.values())
+
+    def __iter__(self) -> Iterator[Problem]:
+        yield from self._listed
+        yield from self._more.values()
+
+    def __len__(self) -> int:
+        return len(self._listed) + len(self._more)

@@ -1,0 +1,63 @@
+"""Faults are bounded in memory and counted in full, by every way of reading."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from credit.reports.corpus import survey
+from graphs.errors import Problem
+from graphs.problem_log import MOST_LISTED, ProblemLog
+from graphs.readers import read
+from graphs.readers.chunks import read_chunks
+
+TRACE = {
+    "trace_id": "a",
+    "task_id": "k",
+    "events": [{"id": "1", "type": "message", "agent": "x"}],
+    "rewards": {"team": 1},
+}
+
+
+def fault(line: int, kind: str = "bad-json", file: str = "x", count: int = 1) -> Problem:
+    return Problem(kind, file, line, "content", "{", "JSON", count=count)
+
+
+def test_problems_beyond_the_limit_are_counted() -> None:
+    log = ProblemLog([*(fault(i) for i in range(MOST_LISTED + 7)), fault(3, "cycle"), fault(4, file="y")])
+    assert len(log) == MOST_LISTED + 3 and log.total == MOST_LISTED + 9
+    assert [(p.line, p.count) for p in log if p.count > 1] == [(MOST_LISTED, 7)]
+    again = ProblemLog([*log, *log])
+    assert again.total == 2 * log.total and len(again) <= 2 * len(log)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_small_file_of_many_faults(tmp_path: Path, compiled: bool) -> None:
+    lines = [json.dumps(TRACE), *["{}"] * 30_000, '{"trace_id": 1}', "{", json.dumps(TRACE | {"trace_id": "b"})]
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    traces = read(tmp_path, compiled=compiled)
+    assert traces.sizes.traces == 2
+    kinds = survey(traces).problem_kinds
+    assert sum(kinds.values()) == 30_002 and kinds["missing-field"] == 30_000 + (kinds.get("bad-type", 0) == 0)
+    assert len(traces.problems) < MOST_LISTED + 10
+    chunks = read_chunks(tmp_path, events=10, compiled=compiled)
+    assert sum(one.sizes.traces for one in chunks) == 2
+    assert chunks.problems.total == 30_002 and len(chunks.problems) < MOST_LISTED + 10
+
+
+def test_a_table_of_many_broken_rows(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("trace,reward\nb,1\n" + "1\n" * 5000)
+    traces = read(tmp_path)
+    assert survey(traces).problem_kinds["bad-row"] == 5000 and len(traces.problems) == MOST_LISTED + 1
+
+
+@pytest.mark.slow
+def test_a_million_empty_objects(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(json.dumps(TRACE).encode() + b"\n" + b"{}\n" * 1_000_000))
+    start = time.process_time()
+    assert len(read(tmp_path, compiled=False).problems) == MOST_LISTED + 1
+    assert time.process_time() - start < 15  # 41 s of a quiet machine before, 4 s now
