@@ -26,6 +26,7 @@ FORMATS: dict[str, str] = {
     "atif": "ATIF trajectories, sub-agents nested or in files of their own",
     "who-and-when": "runs of Who&When with the blamed agent and step, for evaluation only",
     "verifiers": "rollouts of verifiers and prime-rl: episodes of v1, older results.jsonl",
+    "rollouts": "rollout dumps of trainers: verl, TRL, SkyRL, NeMo-RL, NeMo Gym",
     "otlp": "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs",
     "spans": "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow",
     "table": "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)",
@@ -43,6 +44,7 @@ MODULES: dict[str, str] = {
     "atif": "graphs.readers.evaluation.atif",
     "who-and-when": "graphs.readers.evaluation.who_and_when",
     "verifiers": "graphs.readers.training.verifiers",
+    "rollouts": "graphs.readers.training.rollouts",
     "otlp": "graphs.readers.tracing.otlp",
     "spans": "graphs.readers.tracing.span_dumps",
     "table": "graphs.readers.training.table",
@@ -50,6 +52,7 @@ MODULES: dict[str, str] = {
 """The module that reads each format: it has `sniff(head) -> bool` and `read(sources)`."""
 
 PARQUET: dict[str, frozenset[str]] = {
+    "rollouts": frozenset({"step", "prompt", "completion", "advantage"}),
     "spans": frozenset({"context.trace_id", "context.span_id", "parent_id", "name"}),
 }
 """Columns by which a Parquet file of a format other than the table is known."""

@@ -26,6 +26,10 @@ KEYS: dict[str, frozenset[str]] = {
     "who-and-when": frozenset({"history", "mistake_agent", "mistake_step", "question_ID"}),
     "verifiers": frozenset({"env", "traces", "agent", "nodes", "sampled", "rewards"}),
     "verifiers results.jsonl": frozenset({"example_id", "prompt", "completion", "reward"}),
+    "rollouts of verl": frozenset({"input", "output", "score", "step", "gts"}),
+    "rollouts of SkyRL": frozenset({"input_prompt", "output_response", "score", "stop_reason"}),
+    "rollouts of NeMo-RL": frozenset({"content", "rewards", "generation_logprobs", "prev_logprobs"}),
+    "rollouts of NeMo Gym": frozenset({"responses_create_params", "response", "reward", "_ng_task_index"}),
     "spans": frozenset({"trace_id", "span_id", "attributes", "start_time", "name"}),
     "otlp": frozenset({"resourceSpans", "scopeSpans", "spans", "traceId", "spanId"}),
 }

@@ -126,6 +126,31 @@ MLFLOW = {
     ]},
 }  # fmt: skip
 
+VERL = {"input": "1+1?", "output": "2", "gts": "2", "score": 1.0, "step": 7, "acc": True}
+SKYRL = {"input_prompt": "1+1?", "output_response": "2", "score": [0.0, 1.0], "stop_reason": "stop",
+         "env_class": "gsm8k", "env_extras": {}, "data_source": "x"}  # fmt: skip
+NEMO_RL = {"content": ["1+1? 2"], "rewards": [1.0], "generation_logprobs": [[0.0, -0.5]],
+           "prev_logprobs": [[0.0, -0.5]], "input_lengths": [2], "idx": 0}  # fmt: skip
+NEMO_GYM = {
+    "responses_create_params": {"input": [{"role": "user", "content": "1+1?"}]},
+    "response": {
+        "model": "m",
+        "output": [
+            {"type": "reasoning", "summary": []},
+            {"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "2"},
+            {"type": "message", "role": "assistant", "content": [], "generation_token_ids": [1, 2],
+             "generation_log_probs": [-0.5, -0.25]},
+        ],
+        "usage": {"input_tokens": 9, "output_tokens": 8},
+    },
+    "reward": 0.5,
+    "reward_components": {"right": 0.5},
+    "_ng_task_index": 4,
+    "_ng_rollout_index": 0,
+    "agent_ref": {"type": "responses_api_agents", "name": "adder"},
+}  # fmt: skip
+
 SAMPLES: dict[str, Sample] = {
     "verifiers": Sample("verifiers", "traces.jsonl", recorded("verifiers_episodes.jsonl")),
     "verifiers results": Sample("verifiers", "results.jsonl", [RESULT, RESULT]),
@@ -134,4 +159,8 @@ SAMPLES: dict[str, Sample] = {
     "spans of phoenix": Sample("spans", "phoenix.json", [PHOENIX], lines=False),
     "spans of any-agent": Sample("spans", "agent.json", [{"spans": STRANDS, "final_output": "x"}], lines=False),
     "spans of mlflow": Sample("spans", "mlflow.json", [MLFLOW], lines=False),
+    "rollouts of verl": Sample("rollouts", "7.jsonl", [VERL, VERL, VERL | {"score": 0.0}]),
+    "rollouts of skyrl": Sample("rollouts", "gsm8k.jsonl", [SKYRL, SKYRL]),
+    "rollouts of nemo-rl": Sample("rollouts", "train_data_step3.jsonl", [NEMO_RL, NEMO_RL]),
+    "rollouts of nemo gym": Sample("rollouts", "rollouts.jsonl", [NEMO_GYM, NEMO_GYM]),
 }

@@ -1,0 +1,65 @@
+"""Rollout dumps of trainers: verl, SkyRL, NeMo-RL, NeMo Gym, and TRL's completions.
+
+    {input, output, gts, score, step, …}                                            verl, `rollout_data_dir`
+    {input_prompt, output_response, score, stop_reason, env_class, …}               SkyRL
+    {content, rewards, generation_logprobs, prev_logprobs, input_lengths, idx}      NeMo-RL, `train_data_stepN.jsonl`
+    {responses_create_params, response, reward, _ng_task_index, _ng_rollout_index}  NeMo Gym
+    step, prompt, completion, REWARD…, advantage                                    TRL, `completions_N.parquet`
+
+A row is a trace, whatever its text: rows of equal text are different rollouts. Rows of one prompt at one step are a
+group. `docs/formats/rollouts.md` has the whole mapping.
+
+`rows` reads rows with one text, `nemo_gym` rows with messages and tools, `trl` the Parquet files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from graphs.errors import Problem
+from graphs.readers.common.files import read_each, short_names
+from graphs.readers.common.keys import opening
+from graphs.readers.common.places import Document
+from graphs.readers.common.source import Source
+from graphs.readers.training.rollouts.nemo_gym import read_gym
+from graphs.readers.training.rollouts.rows import NEMO_RL, SKYRL, VERL, read_row
+from graphs.readers.training.rollouts.trl import read_completions
+from graphs.traces.record import TraceRecord
+
+__all__ = ["COMPLETIONS", "read", "sniff"]
+
+COMPLETIONS = frozenset({"step", "prompt", "completion", "advantage"})
+"""Columns that TRL's Parquet files have."""
+
+_GYM = frozenset({"responses_create_params", "response"})
+_MAGIC = b"PAR1"
+_GYM_KEY = re.compile(rb'"responses_create_params"\s*:')
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as a row of one of the trainers."""
+    keys = frozenset(opening(head).keys)
+    if _GYM_KEY.match(head.lstrip().removeprefix(b"{").lstrip()):
+        return True
+    return any(needed <= keys for needed in (VERL, SKYRL, NEMO_RL, _GYM))
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each row.
+
+    Problem kinds, the row refused: those of `graphs.readers.common.json_problems`, "unknown-item" (a row of no known
+    trainer), "unknown-tool-call", "bad-value", "bad-row". Named once a file, while its rows read: "several-rewards",
+    several reward functions whose weights the file does not hold.
+    """
+    tables = [source for source in sources if source.head(4) == _MAGIC]
+    names = short_names(sources)
+    for source in tables:
+        yield from read_completions(source, names[source.name])
+
+    def read_one(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
+        if b'"responses_create_params"' in document.raw:
+            return read_gym(document, file)
+        return read_row(document, file)
+
+    yield from read_each([source for source in sources if source not in tables], read_one)

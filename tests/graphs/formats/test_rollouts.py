@@ -1,0 +1,88 @@
+"""Rollout dumps of trainers: a row is a trace, whatever its text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphs.event_types import EventType
+from graphs.readers import read
+
+from .samples import NEMO_GYM, NEMO_RL, SAMPLES, SKYRL, VERL
+
+
+def write(folder: Path, rows: list[Any], name: str = "7.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_equal_texts_stay_different_rollouts_of_one_group(tmp_path: Path) -> None:
+    traces = read(SAMPLES["rollouts of verl"].write(tmp_path))
+    assert traces.traces["trace"].to_pylist() == ["7/1", "7/2", "7/3"]
+    assert len(set(traces.traces["group"].to_pylist())) == 1
+    assert np.asarray(traces.reward)[:3].tolist() == [1, 1, 0]
+    assert traces.evidence["policy_version"].array[:3].tolist() == [7, 7, 7]
+    assert traces.sizes.events == 3 and traces.graph.action_mask.sum() == 3
+
+
+def test_steps_prompts_and_uids_part_groups(tmp_path: Path) -> None:
+    rows = [VERL, VERL | {"step": 8}, VERL | {"input": "2+2?"}, VERL | {"uid": "u"}, VERL | {"uid": "u", "input": "x"}]
+    groups = read(write(tmp_path, rows)).traces["group"].to_pylist()
+    assert len(set(groups[:3])) == 3 and groups[3] == groups[4] == "u@7"
+
+
+def test_rewards_of_tokens_add_up(tmp_path: Path) -> None:
+    traces = read(write(tmp_path, [SKYRL, SKYRL | {"response_ids": [1, 2, 3]}, NEMO_RL]))
+    assert np.asarray(traces.reward)[:3].tolist() == [1, 1, 1]
+    assert traces.evidence["tokens"].amounts.tolist() == [3]
+    assert len(set(traces.traces["group"].to_pylist())) == 2
+
+
+def test_nemo_gym_joins_items_of_one_call(tmp_path: Path) -> None:
+    traces = read(write(tmp_path, [NEMO_GYM, NEMO_GYM | {"response": NEMO_GYM["response"] | {"output": [
+        {"type": "message", "role": "assistant"}]}}]))  # fmt: skip
+    kinds = [EventType(int(kind)).name.lower() for kind in traces.graph.event_type[: traces.sizes.events]]
+    assert kinds == ["message", "tool_call", "tool_result", "message", "message"]
+    assert traces.events["event"].to_pylist()[:4] == ["0", "0/call-0", "2", "3"]
+    assert traces.evidence["tokens"].array[:5].tolist() == [-1, -1, -1, 2, 8]
+    assert traces.evidence["log_prob"].amounts.tolist() == [-0.75]
+    assert traces.traces["model"].to_pylist() == ["m", "m"]
+    assert float(read(write(tmp_path, [NEMO_GYM]), reward="right").reward[0]) == 0.5
+
+
+def completions(folder: Path, **rewards: list[float]) -> Path:
+    table = {"step": [3, 3], "prompt": ["1+1?", "1+1?"], "completion": ["2", "2"], **rewards, "advantage": [0.5, -0.5]}
+    pq.write_table(pa.table(table), folder / "completions_00003.parquet")
+    return folder / "completions_00003.parquet"
+
+
+def test_trl_completions(tmp_path: Path) -> None:
+    traces = read(completions(tmp_path, accuracy=[1.0, 0.0]))
+    assert traces.problems == () and traces.traces["format"].to_pylist() == ["rollouts"] * 2
+    assert np.asarray(traces.reward)[:2].tolist() == [1, 0]
+    assert len(set(traces.traces["group"].to_pylist())) == 1
+    path = completions(tmp_path, accuracy=[1.0, 0.0], brevity=[0.25, float("nan")])
+    traces = read(path)
+    assert [problem.kind for problem in traces.problems] == ["several-rewards"]
+    assert np.isnan(traces.reward[:2]).all()
+    assert np.isnan(read(path, reward="brevity").reward[1])
+
+
+def test_trl_conversations_are_chats(tmp_path: Path) -> None:
+    table = pa.table({
+        "step": [1], "prompt": [[{"role": "user", "content": "1+1?"}]],
+        "completion": [[{"role": "assistant", "content": "", "tool_calls": [{"id": "c", "name": "add"}],
+                         "tool_call_id": None},
+                        {"role": "tool", "content": "2", "tool_calls": None, "tool_call_id": "c"},
+                        {"role": "assistant", "content": "2", "tool_calls": None, "tool_call_id": None}]],
+        "right": [1.0], "advantage": [0.0],
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "completions.parquet")
+    traces = read(tmp_path / "completions.parquet")
+    assert traces.problems == () and traces.sizes.events == 4 and traces.graph.action_mask.sum() == 2
