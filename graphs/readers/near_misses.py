@@ -30,6 +30,8 @@ KEYS: dict[str, frozenset[str]] = {
     "rollouts of SkyRL": frozenset({"input_prompt", "output_response", "score", "stop_reason"}),
     "rollouts of NeMo-RL": frozenset({"content", "rewards", "generation_logprobs", "prev_logprobs"}),
     "rollouts of NeMo Gym": frozenset({"responses_create_params", "response", "reward", "_ng_task_index"}),
+    "tau2-bench": frozenset({"simulations", "tasks", "info", "reward_info", "messages"}),
+    "langfuse": frozenset({"traceId", "parentObservationId", "startTime", "usageDetails", "projectId"}),
     "spans": frozenset({"trace_id", "span_id", "attributes", "start_time", "name"}),
     "otlp": frozenset({"resourceSpans", "scopeSpans", "spans", "traceId", "spanId"}),
 }

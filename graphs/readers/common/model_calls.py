@@ -95,6 +95,10 @@ class Team:
         """A message of `author`, who is not of the team, to an agent."""
         return self._append(_Part.INPUT, author, event_id, EventType.MESSAGE, place, None, columns | {"to": to})
 
+    def fixed(self, agent: str, event_id: str, place: Place, **columns: Any) -> int:
+        """A message in an agent's name that no model wrote: nobody's action, and without consequences."""
+        return self._append(_Part.NOTE, agent, event_id, EventType.MESSAGE, place, None, columns)
+
     def safety(self, agent: str, event_id: str, place: Place, **columns: Any) -> int:
         """A guardrail, or a policy, that stepped in."""
         return self._append(_Part.NOTE, agent, event_id, EventType.SAFETY_EVENT, place, None, columns)

@@ -33,7 +33,7 @@ from graphs.readers.common.typed import decode
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["drop_what_is_no_agent", "read", "sniff"]
 
 _RUN_TYPE = re.compile(rb'"run_type"\s*:\s*"')
 _LINEAGE = re.compile(rb'"(?:dotted_order|parent_run_id|child_runs|trace_id)"\s*:')
@@ -214,7 +214,7 @@ def _record(trace_id: str, trace: _Trace) -> TraceRecord | Problem:
     if all(run.dotted_order for run, _ in runs):
         runs = sorted(runs, key=lambda pair: pair[0].dotted_order or "")
     spans = [span for _, span in runs]
-    _drop_what_is_no_agent(spans)
+    drop_what_is_no_agent(spans)
     group = next((run.reference_example_id for run, _ in runs if run.reference_example_id), trace_id)
     start = trace.place
     record = TraceRecord(trace_id, group, start.file, start.line, start.offset, format="langsmith")
@@ -226,7 +226,7 @@ def _record(trace_id: str, trace: _Trace) -> TraceRecord | Problem:
     return record
 
 
-def _drop_what_is_no_agent(spans: list[Span]) -> None:
+def drop_what_is_no_agent(spans: list[Span]) -> None:
     """A node that calls no model is no agent, and a node inside another, with no tool between, is a step of it."""
     by_id = {span.id: span for span in spans}
     calling: set[str] = set()

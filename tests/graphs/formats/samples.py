@@ -151,6 +151,48 @@ NEMO_GYM = {
     "agent_ref": {"type": "responses_api_agents", "name": "adder"},
 }  # fmt: skip
 
+TAU2 = {
+    "timestamp": "2026-01-01T00:00:00",
+    "info": {"num_trials": 1, "user_info": {"implementation": "user_simulator", "llm": "u"},
+             "agent_info": {"implementation": "llm_agent", "llm": "m"}, "environment_info": {"domain_name": "air"}},
+    "tasks": [{"id": "8"}],
+    "simulations": [{
+        "id": "x", "task_id": "8", "trial": 2, "reward_info": {"reward": 0.5, "reward_breakdown": {"DB": 1.0}},
+        "messages": [
+            {"role": "assistant", "content": "Hi! How can I help?", "turn_idx": 0, "usage": None},
+            {"role": "user", "content": "book", "turn_idx": 1, "usage": {"completion_tokens": 9, "prompt_tokens": 1},
+             "tool_calls": [{"id": "u1", "name": "look", "arguments": {}, "requestor": "user"}]},
+            {"role": "tool", "id": "u1", "content": "x", "requestor": "user", "error": False},
+            {"role": "assistant", "content": None, "usage": {"completion_tokens": 4, "prompt_tokens": 30},
+             "tool_calls": [{"id": "c1", "name": "find", "arguments": {}, "requestor": "assistant"}]},
+            {"role": "tool", "id": "c1", "content": "y", "requestor": "assistant", "error": True},
+            {"role": "assistant", "content": "done", "usage": {"completion_tokens": 2, "prompt_tokens": 40},
+             "timestamp": "2026-01-01T00:00:05"},
+            {"role": "user", "content": "###STOP###", "turn_idx": 6},
+        ],
+    }],
+}  # fmt: skip
+
+
+def observation(name: str, kind: str, label: str, parent: str | None, start: int, **more: Any) -> dict[str, Any]:
+    return {"id": name, "traceId": "t", "projectId": "p", "type": kind, "name": label, "parentObservationId": parent,
+            "startTime": f"2026-01-01T00:00:{start:02d}.000Z", "endTime": f"2026-01-01T00:00:{start + 1:02d}.000Z",
+            "level": "DEFAULT", "metadata": {}} | more  # fmt: skip
+
+
+OBSERVATIONS = [
+    observation("o4", "TOOL", "search", "o1", 4),
+    observation("o2", "GENERATION", "model", "o1", 2, model="m", usageDetails={"input": 9, "output": 4, "total": 13}),
+    observation("o1", "AGENT", "lead", None, 1),
+    observation("o5", "GENERATION", "model", "o1", 6, model="m", usageDetails={"input": 9, "output": 3}, level="ERROR"),
+]
+LANGFUSE = {
+    "trace": {"id": "t", "projectId": "p", "name": "run", "timestamp": "2026-01-01T00:00:00.000Z", "scores": [
+        {"id": "s", "traceId": "t", "observationId": None, "name": "solved", "value": 0.5, "dataType": "NUMERIC"},
+        {"id": "r", "traceId": "t", "observationId": "o2", "name": "step", "value": 0.25, "dataType": "NUMERIC"}]},
+    "observations": OBSERVATIONS,
+}  # fmt: skip
+
 SAMPLES: dict[str, Sample] = {
     "verifiers": Sample("verifiers", "traces.jsonl", recorded("verifiers_episodes.jsonl")),
     "verifiers results": Sample("verifiers", "results.jsonl", [RESULT, RESULT]),
@@ -163,4 +205,8 @@ SAMPLES: dict[str, Sample] = {
     "rollouts of skyrl": Sample("rollouts", "gsm8k.jsonl", [SKYRL, SKYRL]),
     "rollouts of nemo-rl": Sample("rollouts", "train_data_step3.jsonl", [NEMO_RL, NEMO_RL]),
     "rollouts of nemo gym": Sample("rollouts", "rollouts.jsonl", [NEMO_GYM, NEMO_GYM]),
+    "tau2-bench": Sample("tau2-bench", "results.json", [TAU2], lines=False),
+    "langfuse": Sample("langfuse", "trace.json", [LANGFUSE], lines=False),
+    "langfuse page": Sample("langfuse", "page.json", [{"data": OBSERVATIONS, "meta": {"page": 1}}], lines=False),
+    "langfuse lines": Sample("langfuse", "observations.jsonl", OBSERVATIONS),
 }

@@ -1,0 +1,278 @@
+"""Exports of Langfuse: a trace with its observations, pages of the public API, and observations one a line.
+
+    {trace: {id, name, scores: [{name, value, observationId}]}, observations: [...]}
+    {id, timestamp, observations: [...], scores: [...]}                    one trace, as `GET /traces/ID` returns it
+    {data: [...], meta: {page}}                                            a page of traces, observations or scores
+    {id, traceId, type, name, startTime, endTime, parentObservationId, model, usageDetails, level, metadata}
+
+Observations of type AGENT are agents, GENERATION model calls, TOOL and RETRIEVER tools, GUARDRAIL guardrails; those of
+an EVALUATOR are a judge's. Langfuse's LangGraph integration writes nodes as SPAN: a node that calls a model is an
+agent, and what the node `tools` holds are tools. `docs/formats/langfuse.md` has the whole mapping.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.keys import opening
+from graphs.readers.common.places import Document, Place, documents
+from graphs.readers.common.source import Source
+from graphs.readers.common.span_tree import Kind, Span, write_spans
+from graphs.readers.common.times import seconds
+from graphs.readers.common.typed import decode
+from graphs.readers.tracing.langsmith import drop_what_is_no_agent
+from graphs.text import excerpt
+from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
+
+__all__ = ["read", "sniff"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
+_Id = Annotated[str, msgspec.Meta(min_length=1)]
+
+_KINDS = {
+    "AGENT": Kind.AGENT,
+    "GENERATION": Kind.CALL,
+    "TOOL": Kind.TOOL,
+    "RETRIEVER": Kind.TOOL,
+    "EMBEDDING": Kind.TOOL,
+    "GUARDRAIL": Kind.GUARD,
+    "EVALUATOR": Kind.GUARD,
+}
+_TOOL_NODE = "tools"
+
+
+class _Usage(msgspec.Struct):
+    input: _Count | None = None
+    output: _Count | None = None
+
+
+class _Metadata(msgspec.Struct):
+    langgraph_node: str | None = None
+    attributes: dict[str, Any] | str | None = None
+
+
+class _Observation(msgspec.Struct):
+    id: _Id
+    trace: _Id = msgspec.field(name="traceId")
+    type: str
+    name: str | None = None
+    parent: str | None = msgspec.field(default=None, name="parentObservationId")
+    start: datetime.datetime | None = msgspec.field(default=None, name="startTime")
+    end: datetime.datetime | None = msgspec.field(default=None, name="endTime")
+    level: str | None = None
+    model: str | None = None
+    usage: _Usage | None = msgspec.field(default=None, name="usageDetails")
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Score(msgspec.Struct):
+    name: str
+    value: _Float | str | bool | None = None
+    trace: str | None = msgspec.field(default=None, name="traceId")
+    observation: str | None = msgspec.field(default=None, name="observationId")
+
+
+class _Trace(msgspec.Struct):
+    id: _Id
+    observations: list[msgspec.Raw] | None = None
+    scores: list[msgspec.Raw] | None = None
+
+
+class _Item(msgspec.Struct):
+    """Any of the objects: only what tells them apart."""
+
+    trace: msgspec.Raw = msgspec.Raw()
+    observations: list[msgspec.Raw] | None = None
+    data: list[msgspec.Raw] | None = None
+    trace_id: str | None = msgspec.field(default=None, name="traceId")
+    start: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="startTime")
+
+
+_ITEM = msgspec.json.Decoder(_Item)
+_OBSERVATION = msgspec.json.Decoder(_Observation)
+_SCORE = msgspec.json.Decoder(_Score)
+_TRACE = msgspec.json.Decoder(_Trace)
+_METADATA = msgspec.json.Decoder(_Metadata)
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as an export of Langfuse, a page of its API, or an observation."""
+    shown = opening(head)
+    keys = set(shown.keys)
+    if b'"projectId"' in head and ({"trace", "observations"} <= keys or {"trace"} == keys):
+        return True
+    if {"id", "timestamp", "observations"} <= keys or {"id", "traceId", "type", "startTime"} <= keys:
+        return True
+    if not keys and head.lstrip().startswith(b"["):
+        return b'"traceId"' in head and b'"parentObservationId"' in head
+    if "data" not in keys or (b'"projectId"' not in head and b'"dataType"' not in head):
+        return False
+    return b'"traceId"' in head or b'"observations"' in head
+
+
+@dataclasses.dataclass(slots=True)
+class _Gathered:
+    """What the files have of a trace."""
+
+    place: Place
+    spans: list[Span] = dataclasses.field(default_factory=list)
+    scores: list[_Score] = dataclasses.field(default_factory=list)
+    problem: Problem | None = None
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each trace, over all files.
+
+    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "duplicate-span", "parent-cycle",
+    "missing-parent". Alone: "unreadable", and faults of an item whose trace is not known. Named, though nothing is
+    wrong: "no-events", a trace without observations.
+    """
+    traces: dict[str, _Gathered] = {}
+    for source in sources:
+        for document in documents(source):
+            if isinstance(document, Problem):
+                yield document
+                continue
+            waiting: list[bytes] = [bytes(document.raw)]
+            while waiting:
+                try:
+                    waiting += _take(Document(waiting.pop(), document.place), traces)
+                except TraceError as error:
+                    gathered = traces.get(error.problem.trace)
+                    if gathered is None:
+                        yield error.problem
+                    else:
+                        gathered.problem = gathered.problem or error.problem
+        source.release()
+    for name in list(traces):
+        yield from _records(name, traces.pop(name))
+
+
+def _take(document: Document, traces: dict[str, _Gathered]) -> list[bytes]:
+    """Take an object in; the objects inside it, in reverse, for the caller to take in turn."""
+    raw, place = document
+    where = {"file": place.file, "line": place.line}
+    item = decode(_ITEM, raw, **where)  # type: ignore[arg-type]
+    if item.data is not None:
+        return [bytes(one) for one in reversed(item.data)]
+    if bytes(item.trace).startswith(b"{"):
+        return [*(bytes(one) for one in reversed(item.observations or [])), bytes(item.trace)]
+    if item.trace_id is not None and bytes(item.start):
+        gathered = traces.setdefault(item.trace_id, _Gathered(place))
+        one = decode(_OBSERVATION, raw, trace=item.trace_id, **where)  # type: ignore[arg-type]
+        gathered.spans.append(_span(one, place))
+    elif item.trace_id is not None:
+        gathered = traces.setdefault(item.trace_id, _Gathered(place))
+        gathered.scores.append(decode(_SCORE, raw, trace=item.trace_id, **where))  # type: ignore[arg-type]
+    else:
+        trace = decode(_TRACE, raw, **where)  # type: ignore[arg-type]
+        gathered = traces.setdefault(trace.id, _Gathered(place))
+        for score in trace.scores or []:  # the API may give ids alone
+            if bytes(score).startswith(b"{"):
+                gathered.scores.append(decode(_SCORE, score, trace=trace.id, at="scores", **where))  # type: ignore[arg-type]
+        return [bytes(one) for one in reversed(trace.observations or []) if bytes(one).startswith(b"{")]
+    return []
+
+
+def _span(one: _Observation, place: Place) -> Span:
+    kind = _KINDS.get(one.type, Kind.OTHER)
+    metadata = _Metadata()
+    if bytes(one.metadata).startswith(b"{"):
+        metadata = decode(
+            _METADATA, one.metadata, file=place.file, line=place.line, at="metadata", trace=one.trace
+        )  # fmt: skip
+    span = Span(one.id, one.parent or "", kind, place, name=one.name or "")
+    node = metadata.langgraph_node
+    if kind is Kind.OTHER and node and node == one.name:
+        span.kind, span.instance = Kind.AGENT, f"{span.parent}:{node}"
+    elif kind is Kind.OTHER and node == _TOOL_NODE:
+        span.kind, span.target = Kind.TOOL, _TOOL_NODE
+    elif kind is Kind.AGENT and not span.name:
+        span.name = "agent"
+    given = metadata.attributes
+    if kind is Kind.AGENT and isinstance(given, dict) and "openinference.span.kind" in given and not span.parent:
+        span.target = "" if given.get("agent.name") or given.get("graph.node.id") else "workflow"
+    span.start, span.end = seconds(one.start), seconds(one.end)
+    span.failed = one.level == "ERROR"
+    if kind is Kind.CALL:
+        usage = one.usage or _Usage()
+        span.columns = {"tokens": usage.output, "input_tokens": usage.input}
+        span.model = one.model or ""
+    return span
+
+
+def _records(trace: str, gathered: _Gathered) -> Iterator[TraceRecord | Problem]:
+    if gathered.problem is not None:
+        yield gathered.problem
+        return
+    place = gathered.place
+    spans = sorted(gathered.spans, key=lambda span: (span.start != span.start, span.start))  # exports are in no order
+    record = TraceRecord(trace, trace, place.file, place.line, place.offset, format="langfuse")
+    _drop_workflow(spans)
+    _give_tools_to_callers(spans)
+    drop_what_is_no_agent([span for span in spans if span.instance or span.kind is not Kind.AGENT])
+    try:
+        _set_rewards(record, spans, gathered.scores)
+        write_spans(record, spans, "workflow", ("id", "parentObservationId"))
+    except TraceError as error:
+        yield error.problem
+        return
+    if record.ids:
+        yield record
+    else:
+        expected = "a trace with a generation or a tool"
+        yield Problem("no-events", place.file, place.line, "observations", "none of them", expected, trace)
+
+
+def _drop_workflow(spans: list[Span]) -> None:
+    """The root that OpenInference's instrumentation of the OpenAI Agents SDK makes of a run is no agent."""
+    for span in spans:
+        if span.kind is Kind.AGENT and span.target == "workflow":
+            below = [other for other in spans if other.parent == span.id]
+            if below and all(other.kind is Kind.AGENT for other in below):
+                span.kind = Kind.OTHER
+            span.target = ""
+
+
+def _give_tools_to_callers(spans: list[Span]) -> None:
+    """LangGraph runs tools in a node of their own, beside and behind the node of the agent that asked for them."""
+    agents = {span.id for span in spans if span.instance and span.name != _TOOL_NODE}
+    latest: Span | None = None
+    for span in spans:
+        if span.id in agents:
+            latest = span
+        elif span.kind is Kind.TOOL and span.target == _TOOL_NODE:
+            span.target = ""
+            if latest is not None:
+                span.parent = latest.id
+
+
+def _set_rewards(record: TraceRecord, spans: list[Span], scores: list[_Score]) -> None:
+    """Scores of the trace or its root are channels; those of a generation or a tool are rewards at that event.
+
+    The only channel is the outcome too, and so is one named `reward`; which of several is meant, the user says.
+    """
+    by_id = {span.id: span for span in spans}
+    for score in scores:
+        if not isinstance(score.value, bool | int | float):
+            continue  # a category
+        about = by_id.get(score.observation or "")
+        if score.observation and about is None:
+            place = (record.file, record.line)
+            expected = "the id of an observation of this trace"
+            found = excerpt(score.observation)
+            raise TraceError(Problem("unknown-span", *place, "scores.observationId", found, expected, record.trace_id))
+        if about is None or about.parent not in by_id:
+            record.rewards[score.name] = float(score.value)
+        elif about.kind in (Kind.CALL, Kind.TOOL):
+            about.columns["event_reward"] = about.columns.get("event_reward", 0.0) + float(score.value)
+    chosen = "reward" if "reward" in record.rewards else next(iter(record.rewards), "")
+    if chosen and (len(record.rewards) == 1 or chosen == "reward"):
+        record.rewards["team"] = record.rewards[chosen]
