@@ -207,8 +207,8 @@ def _scaler(path: Path, kept: dict[str, list[str]], features: int) -> Scaler:
     for name in Scaler._fields:
         texts = kept.get(name)
         if texts is None or len(texts) != features:
-            found = "missing" if texts is None else f"{len(texts)} numbers long"
-            raise CreditError(f"{path}: network.scaler.{name} is {found}; expected {features} numbers")
+            state = "missing" if texts is None else f"{len(texts)} numbers long"
+            raise CreditError(f"{path}: network.scaler.{name} is {state}; expected {features} numbers")
         try:
             values = np.array([float(text) for text in texts], np.float32)
         except ValueError as error:

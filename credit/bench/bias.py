@@ -194,14 +194,19 @@ def _enumerated(name: str, world: str, k: int) -> _Enumerated:
     return _Enumerated(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def _scores(draws: Draws, found: _Enumerated) -> tuple[float, ...]:
+def _scores(draws: Draws, enumerated: _Enumerated) -> tuple[float, ...]:
     world, true = draws.world, draws.world.gradient()
-    mean = np.tensordot(draws.chance, found.estimate, axes=1)
+    mean = np.tensordot(draws.chance, enumerated.estimate, axes=1)
     length = float(np.linalg.norm(true))
-    spread = draws.chance @ np.sum((found.estimate - mean) ** 2, axis=(1, 2))
+    spread = draws.chance @ np.sum((enumerated.estimate - mean) ** 2, axis=(1, 2))
 
-    answered = found.valid
-    p, s, c, a = found.mass[answered], found.state[answered], found.choice[answered], found.advantage[answered]
+    answered = enumerated.valid
+    p, s, c, a = (
+        enumerated.mass[answered],
+        enumerated.state[answered],
+        enumerated.choice[answered],
+        enumerated.advantage[answered],
+    )
     weight, total = np.zeros(world.policy.shape), np.zeros(world.policy.shape)
     np.add.at(weight, (s, c), p)
     np.add.at(total, (s, c), p * a)
@@ -217,7 +222,7 @@ def _scores(draws: Draws, found: _Enumerated) -> tuple[float, ...]:
         _one_ratio(float(p @ (centred - increment) ** 2), float(p @ increment**2)),
         _tau((_ratio(total, weight) - centre[:, None])[known], world.increments[known], size),
         _one_ratio(float(p @ agrees), float(p.sum())),
-        float(p.sum() / found.mass.sum()),
+        float(p.sum() / enumerated.mass.sum()),
     )
 
 

@@ -242,12 +242,12 @@ def _imported(name: str) -> Callable[..., Credit]:
 
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        loaded = getattr(importlib.import_module(module), attribute)
     except (ModuleNotFoundError, AttributeError) as error:
         raise CreditError(f"--method {name!r} cannot be imported: {error}") from error
-    if not callable(found):
-        raise CreditError(f"--method {name!r} is {found!r}; expected a function")
-    function: Callable[..., Credit] = found
+    if not callable(loaded):
+        raise CreditError(f"--method {name!r} is {loaded!r}; expected a function")
+    function: Callable[..., Credit] = loaded
     return function
 
 

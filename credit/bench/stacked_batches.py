@@ -102,7 +102,7 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
     row = packers["event_mask"]
     state = row(_padded(world.state)[members], -1)
     choice = row(_padded(world.choice)[members], -1)
-    there = draws.members >= 0
+    member_mask = draws.members >= 0
     tables = _tables(world)
 
     def evidence(name: str) -> np.ndarray:
@@ -129,8 +129,8 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
 
     return Batches(
         graph=graph,
-        reward=np.where(there, np.append(world.outcomes, 0.0)[members], np.nan),
-        returns=np.where(there, np.append(world.total, 0.0)[members], np.nan),
+        reward=np.where(member_mask, np.append(world.outcomes, 0.0)[members], np.nan),
+        returns=np.where(member_mask, np.append(world.total, 0.0)[members], np.nan),
         event_reward=row(_padded(world.step_rewards, 0.0)[members]),
         evidence={name: evidence(name) for name in wanted},
         state=state,

@@ -98,8 +98,8 @@ def judge(value: np.ndarray, corpus: Corpus, split: Split, head: str) -> Judged:
     constant = float(np.average(outcome[fitted_on], weights=weight[fitted_on]))
     predicted = {"critic": np.asarray(value, np.float64)[test], "constant": np.full(len(test), constant)}
     for name, columns in (("turns", corpus.features[:, [TURNS]]), ("counts", corpus.features[:, COUNTS])):
-        found = fit_counts(columns[fitted_on], outcome[fitted_on], weight[fitted_on], head)
-        predicted[name] = predict_counts(found, columns[test], head)
+        fitted_weights = fit_counts(columns[fitted_on], outcome[fitted_on], weight[fitted_on], head)
+        predicted[name] = predict_counts(fitted_weights, columns[test], head)
     task = corpus.group[trace[test]]
     scored = {name: scores(p, outcome[test], constant, trace[test], task, head) for name, p in predicted.items()}
     base = scored["constant"].per_task
@@ -186,16 +186,16 @@ def fit_counts(columns: np.ndarray, outcome: np.ndarray, weight: np.ndarray, hea
     ridge[-1, -1] = 0
     if head == "value":
         return np.linalg.solve((x * weight[:, None]).T @ x + ridge, (x * weight[:, None]).T @ outcome)
-    found = np.zeros(x.shape[1])
+    fitted_weights = np.zeros(x.shape[1])
     for _ in range(30):
-        p = 1 / (1 + np.exp(-np.clip(x @ found, -30, 30)))
-        slope = x.T @ (weight * (p - outcome)) + ridge @ found
+        p = 1 / (1 + np.exp(-np.clip(x @ fitted_weights, -30, 30)))
+        slope = x.T @ (weight * (p - outcome)) + ridge @ fitted_weights
         curve = (x * (weight * np.maximum(p * (1 - p), 1e-6))[:, None]).T @ x + ridge
         step = np.linalg.solve(curve, slope)
-        found = found - step
+        fitted_weights = fitted_weights - step
         if np.abs(step).max() < 1e-10:
             break
-    return found
+    return fitted_weights
 
 
 def predict_counts(weights: np.ndarray, columns: np.ndarray, head: str) -> np.ndarray:

@@ -73,8 +73,8 @@ def maac(
     if normalise:
         rows = step.valid
         agent = jnp.asarray(graph.agent_ids)
-        mine = chains(graph, rows, "agent")
-        count = mine.back(jnp.cumsum(mine.row.astype(jnp.int32)))
+        own_chain = chains(graph, rows, "agent")
+        count = own_chain.back(jnp.cumsum(own_chain.row.astype(jnp.int32)))
         first = jax.ops.segment_min(jnp.where(rows, count, rows.shape[0] + 1), agent, num_segments=graph.num_agents)
         turn = jnp.where(rows, count - first[agent], 0)
         slice_ = pair_ids(jnp.asarray(graph.agent_name_ids)[agent], turn, rows, graph.num_agents)

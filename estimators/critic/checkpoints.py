@@ -121,17 +121,17 @@ def load_tree(directory: Path, like: Any) -> Any:
         raise CreditError(f"{path} is missing; expected the folder of parameters")
     try:
         with ocp.StandardCheckpointer() as checkpointer:
-            found = checkpointer.restore(path, expected)
+            arrays = checkpointer.restore(path, expected)
     except Exception as error:  # orbax and its storage raise errors of many classes for damaged files
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise CreditError(f"{path} cannot be read: {reason}; expected the parameters of a critic") from error
     for name, values in expected.items():
-        own = np.asarray(found[name])
+        own = np.asarray(arrays[name])
         if own.shape != values.shape:
             raise CreditError(f"{path}: array {name} has shape {own.shape}; expected {values.shape}")
         if not np.isfinite(own).all():
             raise CreditError(f"{path}: array {name} holds numbers that are not finite")
-    return _tree(like, found)
+    return _tree(like, arrays)
 
 
 def _leaves(tree: Any) -> dict[str, np.ndarray]:

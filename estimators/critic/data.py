@@ -57,26 +57,26 @@ class Corpus(NamedTuple):
         real = np.asarray(graph.event_mask)
         num, traces = int(real.sum()), int(np.sum(np.asarray(graph.trace_mask)))
         features, reward = np.asarray(features, np.float32), np.asarray(reward, np.float32)
-        for name, found, expected in (
+        for name, count, expected in (
             ("features", len(features), len(real)),
             ("reward", len(reward), graph.num_traces),
         ):
-            if found != expected:
-                raise CreditError(f"{name} has {counted(found, 'row')}; expected {expected}")
+            if count != expected:
+                raise CreditError(f"{name} has {counted(count, 'row')}; expected {expected}")
         if not real[:num].all():
             raise CreditError("padding stands between real events; pack the graph first (graphs.structure.prefix.pack)")
-        told = relations(graph)
+        related = relations(graph)
         place = np.asarray(graph.trace_ids)[:num]
         starts = np.searchsorted(place, np.arange(traces + 1))
         return cls(
             features[:num],
             np.asarray(graph.event_type)[:num].astype(np.int64),
             starts,
-            told.previous[:num].astype(np.int64),
-            told.birth[:num].astype(np.int64),
-            told.senders.astype(np.int64),
-            told.receivers.astype(np.int64),
-            np.searchsorted(told.receivers, starts),
+            related.previous[:num].astype(np.int64),
+            related.birth[:num].astype(np.int64),
+            related.senders.astype(np.int64),
+            related.receivers.astype(np.int64),
+            np.searchsorted(related.receivers, starts),
             reward[:traces],
             np.asarray(graph.group_ids)[:traces].astype(np.int64),
         )

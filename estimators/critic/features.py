@@ -229,8 +229,8 @@ def _given(graph: EventGraph, name: str, values: Array | None) -> np.ndarray:
     values = np.asarray(values, np.float64)
     if values.shape != (graph.num_events,):
         raise CreditError(f"{name} has shape {values.shape}; expected ({graph.num_events},), one entry for each event")
-    there = np.isfinite(values) & ((values >= 0) | (name != "tokens"))
-    return np.where(there, values, 0)
+    known_mask = np.isfinite(values) & ((values >= 0) | (name != "tokens"))
+    return np.where(known_mask, values, 0)
 
 
 def _dense(graph: EventGraph, dense: Array | None) -> np.ndarray:

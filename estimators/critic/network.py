@@ -168,11 +168,11 @@ class PrefixCritic(nnx.Module):
         return jnp.concatenate([mean / jnp.maximum(seen[:, :1], 1), rest + share * spawned], axis=1)
 
     def _inputs(
-        self, h: jax.Array, told: jax.Array, sums: jax.Array, fan_in: jax.Array, batch: PrefixBatch
+        self, h: jax.Array, messages: jax.Array, sums: jax.Array, fan_in: jax.Array, batch: PrefixBatch
     ) -> jax.Array:
         """What an update looks at: [E, joined]."""
         place = jnp.arange(h.shape[0])
-        heard = _in_edges(told[batch.senders], batch) / jnp.maximum(fan_in, 1)
+        heard = _in_edges(messages[batch.senders], batch) / jnp.maximum(fan_in, 1)
         others = [
             jnp.where((source != place)[:, None], h[source], jnp.zeros_like(h))
             for source in (batch.previous, batch.birth)

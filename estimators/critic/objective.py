@@ -47,14 +47,16 @@ def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: 
     trace, mask = batch.prefix.trace, batch.prefix.mask
     final = jnp.asarray(batch.reward)[trace]
     if lambda_ < 1:
-        told, _ = nnx.merge(_definition(sizes), slow)(batch.prefix)
-        told = jax.lax.stop_gradient(jax.nn.sigmoid(told) if sizes.head == "bernoulli" else told)
+        slow_value, _ = nnx.merge(_definition(sizes), slow)(batch.prefix)
+        slow_value = jax.lax.stop_gradient(jax.nn.sigmoid(slow_value) if sizes.head == "bernoulli" else slow_value)
         chain = Chains(jnp.arange(trace.shape[0]), trace, mask, batch.last)
-        ahead = (1 - lambda_) * chain.following(told)
-        target = chain.backward(jnp.full_like(told, lambda_), jnp.where(batch.last, final, ahead))
+        ahead = (1 - lambda_) * chain.following(slow_value)
+        target = chain.backward(jnp.full_like(slow_value, lambda_), jnp.where(batch.last, final, ahead))
         begins = mask & jnp.concatenate([jnp.ones(1, bool), trace[1:] != trace[:-1]])
         at_start = jax.ops.segment_sum(
-            jnp.where(begins, (1 - lambda_) * told + lambda_ * target, 0), trace, num_segments=batch.reward.shape[0]
+            jnp.where(begins, (1 - lambda_) * slow_value + lambda_ * target, 0),
+            trace,
+            num_segments=batch.reward.shape[0],
         )
     else:
         target, at_start = final, jnp.asarray(batch.reward)

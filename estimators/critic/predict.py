@@ -37,9 +37,9 @@ def predict_corpus(fitted: Fitted, corpus: Corpus) -> tuple[np.ndarray, np.ndarr
     parts: list[np.ndarray] = []
     start = np.zeros(0, np.float32)
     for batch in batches(corpus, np.arange(len(corpus.lengths)), to):
-        told, before = run(fitted.parameters, batch.prefix)
+        values, before = run(fitted.parameters, batch.prefix)
         start = np.asarray(before)
-        parts.append(np.asarray(told)[:, np.asarray(batch.prefix.mask)])
+        parts.append(np.asarray(values)[:, np.asarray(batch.prefix.mask)])
     after = np.concatenate(parts, axis=1)
     return after * fitted.scale + fitted.centre, start * fitted.scale + fitted.centre
 

@@ -75,8 +75,8 @@ def puppeteer(
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     spent = jnp.asarray(tokens)
     spent = jnp.where(spent >= 0, spent.astype(outcome.dtype), jnp.nan) if spent.dtype.kind in "iu" else spent
-    amount, there = check_event_array(graph, "tokens", spent)
-    there = there & (amount >= 0)
+    amount, known_mask = check_event_array(graph, "tokens", spent)
+    known_mask = known_mask & (amount >= 0)
     steps = chains(graph, real & jnp.asarray(graph.action_mask) & scored[trace])
     counted = jnp.cumsum(steps.row.astype(jnp.int32))
     first = jax.ops.segment_min(jnp.where(steps.row, counted, counted.shape[0] + 1), steps.chain, graph.num_traces)
@@ -91,7 +91,7 @@ def puppeteer(
     paid = factor * price * cost_per_token * steps.take(amount).astype(outcome.dtype)
     earned = jnp.where(steps.last, end, paid).astype(outcome.dtype)
     total = steps.backward(jnp.full_like(earned, 1) * discount, earned)
-    lacks = jnp.where(steps.last | steps.take(there), 0.0, 1.0).astype(earned.dtype)
+    lacks = jnp.where(steps.last | steps.take(known_mask), 0.0, 1.0).astype(earned.dtype)
     missing = steps.backward(jnp.ones_like(earned), lacks) > 0
     reason = jnp.where(steps.row, jnp.where(missing, Reason.NO_EVIDENCE, Reason.VALID), Reason.NO_REWARD)
     return finish(

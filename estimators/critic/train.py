@@ -181,10 +181,10 @@ def fit(
     history: list[Epoch] = []
     checkpoints = None if directory is None else Checkpoints(directory, _identity(corpus, split, settings))
     if checkpoints is not None and checkpoints.latest is not None:
-        state, told = checkpoints.restore(state)
-        history = [Epoch(*row) for row in told]
+        state, epoch_rows = checkpoints.restore(state)
+        history = [Epoch(*row) for row in epoch_rows]
         for epoch in history:
-            _tell(after_epoch, epoch)
+            _report(after_epoch, epoch)
     epochs, patience = _length(corpus, split.train, to, settings)
     every = -(-epochs // MOST_CHECKPOINTS)
     judge = ensemble_loss(sizes)
@@ -209,7 +209,7 @@ def fit(
         history.append(epoch)
         if checkpoints is not None and (number % every == 0 or number == epochs or _stale(history, patience)):
             checkpoints.save(number, state, history)
-        _tell(after_epoch, epoch)
+        _report(after_epoch, epoch)
     return Fitted(state.best, sizes, scaler, centre, scale, tuple(history), _stale(history, patience))
 
 
@@ -267,7 +267,7 @@ def _stale(history: list[Epoch], patience: int) -> bool:
     return bool(history) and history[-1].number - history[-1].best_number >= patience
 
 
-def _tell(after_epoch: Callable[[Epoch], None] | None, epoch: Epoch) -> None:
+def _report(after_epoch: Callable[[Epoch], None] | None, epoch: Epoch) -> None:
     if after_epoch is not None:
         after_epoch(epoch)
 

@@ -36,7 +36,7 @@ class SiblingWorld:
       target: π_e, those of the policy that is judged.
       mean: Q, the mean outcome of each alternative.
       model: what a critic believes of `mean`.
-      told: whether the log has propensities.
+      logged: whether the log has propensities.
       tail: 0 for success or failure; else outcomes are `mean` times a lognormal factor of mean 1 with this σ.
     """
 
@@ -44,7 +44,7 @@ class SiblingWorld:
     target: np.ndarray
     mean: np.ndarray
     model: np.ndarray
-    told: bool = True
+    logged: bool = True
     tail: float = 0.0
 
     @property
@@ -81,7 +81,7 @@ class SiblingWorld:
         evidence = {
             "context": context,
             "node": node.astype(np.int32),
-            "propensity": (self.behaviour[choice] if self.told else np.full(n, np.nan)).astype(np.float32),
+            "propensity": (self.behaviour[choice] if self.logged else np.full(n, np.nan)).astype(np.float32),
             "target_propensity": self.target[choice].astype(np.float32),
         }
         if critic:
@@ -163,7 +163,7 @@ def unanswerable_world(seed: int) -> SiblingWorld:
         behaviour[np.argsort(-world.target)[: len(behaviour) // 2]] = 0
     elif kind == 2:
         behaviour = np.eye(len(behaviour))[rng.integers(len(behaviour))]
-    return dataclasses.replace(world, behaviour=behaviour / behaviour.sum(), told=kind != 3)
+    return dataclasses.replace(world, behaviour=behaviour / behaviour.sum(), logged=kind != 3)
 
 
 def _world(rng: np.random.Generator, alternatives: int) -> SiblingWorld:

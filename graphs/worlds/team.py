@@ -240,7 +240,7 @@ def log_entries(layout: Layout, one: Episodes) -> tuple[jax.Array, jax.Array, ja
     """Log entries of one trace in order: slot, tick and mask, each [V]."""
     owner, anchor, offset = (jnp.array([getattr(s, f) for s in layout.slots]) for f in ("owner", "anchor", "offset"))
     is_message = jnp.array([s.type == EventType.MESSAGE and s.decision < 0 for s in layout.slots])
-    there = one.active[owner] & (~is_message | (one.recipient[owner] >= 0))
+    entry_mask = one.active[owner] & (~is_message | (one.recipient[owner] >= 0))
     tick = one.tick[anchor] + offset.astype(jnp.int32)
-    order = jnp.argsort(jnp.where(there, tick, jnp.iinfo(jnp.int32).max)).astype(jnp.int32)
-    return order, tick[order], there[order]
+    order = jnp.argsort(jnp.where(entry_mask, tick, jnp.iinfo(jnp.int32).max)).astype(jnp.int32)
+    return order, tick[order], entry_mask[order]

@@ -253,7 +253,7 @@ def _ridge(h: np.ndarray, x: np.ndarray, spread: np.ndarray) -> np.ndarray:
     size = np.maximum(size, 0)
     along = axes.T @ (h.T @ x)
     square = np.sum(x**2, axis=0)
-    best, found = np.full(x.shape[1], np.inf), np.zeros_like(along)
+    best, slopes = np.full(x.shape[1], np.inf), np.zeros_like(along)
     for ridge in RIDGES:
         used = float(np.sum(size / (size + ridge)))
         if CAUTION * used >= n:
@@ -262,8 +262,8 @@ def _ridge(h: np.ndarray, x: np.ndarray, spread: np.ndarray) -> np.ndarray:
         score = left / (n - CAUTION * used) ** 2
         better = score < best
         best = np.where(better, score, best)
-        found = np.where(better, along / (size + ridge)[:, None], found)
-    return np.asarray(axes @ found) / spread[:, None]
+        slopes = np.where(better, along / (size + ridge)[:, None], slopes)
+    return np.asarray(axes @ slopes) / spread[:, None]
 
 
 def _means(values: np.ndarray, place: np.ndarray, places: int, weight: np.ndarray) -> np.ndarray:

@@ -131,14 +131,14 @@ def fit_additive(
     drawn = np.concatenate([posterior.mean[None], posterior.draws])
 
     def weights(rows: slice) -> tuple[Level, ...]:
-        found, at = [], 0
+        by_level, at = [], 0
         for keys_of_level, kept in zip(places, varies, strict=True):
             full = np.zeros((len(drawn[rows]), kept.size))
             size = int(kept.sum())
             full[:, kept] = drawn[rows, at : at + size]
-            found.append(Level(keys_of_level, full.reshape(len(full), len(keys_of_level), -1)))
+            by_level.append(Level(keys_of_level, full.reshape(len(full), len(keys_of_level), -1)))
             at += size
-        return tuple(found)
+        return tuple(by_level)
 
     critic = AdditiveCritic(
         head, corpus.features.shape[1], roles, expected, weights(slice(1, None)), posterior.draws[:, -1],

@@ -71,15 +71,15 @@ class Micro:
     @functools.cached_property
     def states(self) -> dict[History, Decision]:
         """Every history at which somebody decides, shorter ones first."""
-        found: dict[History, Decision] = {}
+        by_history: dict[History, Decision] = {}
         open_: list[History] = [()]
         while open_:
             history = open_.pop(0)
             decision = self.decide(history)
             if decision is not None:
-                found[history] = decision
+                by_history[history] = decision
                 open_ += [(*history, choice) for choice in range(decision.choices)]
-        return found
+        return by_history
 
     @functools.cached_property
     def ends(self) -> tuple[tuple[History, float, float], ...]:
@@ -143,8 +143,8 @@ class Micro:
 
     def mean(self, logits: Array, values: Array) -> jax.Array:
         """Σ_τ P(τ) x_τ for numbers x [N], differentiable in the logits [S, C]; for float64 enable 64 bits."""
-        there = np.isfinite(self.logits)
-        log_policy = jax.nn.log_softmax(jnp.where(there, logits, -1e30), axis=1)
+        possible_mask = np.isfinite(self.logits)
+        log_policy = jax.nn.log_softmax(jnp.where(possible_mask, logits, -1e30), axis=1)
         logs = jnp.sum(jnp.where(self.state < 0, 0.0, log_policy[self.state, self.choice]), axis=1)
         return jnp.sum(np.array([luck for _, luck, _ in self.ends]) * jnp.asarray(values) * jnp.exp(logs))
 

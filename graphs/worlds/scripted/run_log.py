@@ -52,8 +52,8 @@ def _record(
     script = world.script
     number, group = int(runs.trace[i]), int(runs.group[i])
     record = TraceRecord(f"trace-{number:06d}", f"group-{group:06d}", file="world", format="world")
-    there = _agents_there(world, np.asarray(runs.choice[i])[None])[0]
-    for a in np.flatnonzero(there):
+    present_mask = _present_agents(world, np.asarray(runs.choice[i])[None])[0]
+    for a in np.flatnonzero(present_mask):
         parent = int(script.parent[a])
         record.instances[script.names[a]] = Agent(
             script.names[a], script.roles[a], "" if parent == a else script.names[parent]
@@ -100,7 +100,7 @@ def _drawn(types: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(1, 65, len(types)) * np.where(tools, 8, 1), rng.integers(20, 400, len(types))
 
 
-def _agents_there(world: LoggedTeam, choice: np.ndarray) -> np.ndarray:
+def _present_agents(world: LoggedTeam, choice: np.ndarray) -> np.ndarray:
     """Agents that each trace has: bool [n, A]."""
     on = world.script.agent_on
     return (on < 0) | choice[:, np.maximum(on, 0)]
@@ -119,7 +119,7 @@ def graph(world: LoggedTeam, runs: Runs) -> EventGraph:
     script, choice = world.script, np.asarray(runs.choice)
     present = world.present(runs)
     n = len(present)
-    agents = _agents_there(world, choice)
+    agents = _present_agents(world, choice)
     rows, events = np.nonzero(present)
     owner, member = np.nonzero(agents)
     place = np.cumsum(present).reshape(present.shape) - 1  # of each event in the batch

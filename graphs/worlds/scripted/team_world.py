@@ -198,13 +198,13 @@ class TeamWorld:
         done: np.ndarray = np.cumsum(decision >= 0) - (decision >= 0)  # decisions of the script before each event
         before = np.where(mask, value[:, done], 0.0)
         order = np.argsort(~mask, axis=1, kind="stable")
-        gained, before, there = (np.take_along_axis(x, order, axis=1) for x in (gained, before, mask))
+        gained, before, entry_mask = (np.take_along_axis(x, order, axis=1) for x in (gained, before, mask))
         return Truth(
             expected=value[:, 0],
             increments=gained,
             values=before,
             outcome=np.asarray(runs.reward, np.float64) - value[:, -1],
-            event_mask=there,
+            event_mask=entry_mask,
         )
 
     def present(self, runs: Runs) -> np.ndarray:
