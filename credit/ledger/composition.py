@@ -137,10 +137,11 @@ def check_claim(graph: EventGraph, name: str, claim: Credit) -> None:
 
 
 def _by_trace(graph: EventGraph, name: str, values: Array) -> jax.Array:
-    values = jnp.asarray(values)
-    if values.shape != (graph.num_traces,):
-        raise CreditError(f"{name} has shape {values.shape}; expected ({graph.num_traces},), one entry for each trace")
-    return values
+    by_trace: jax.Array = jnp.asarray(values)
+    if by_trace.shape != (graph.num_traces,):
+        wanted = f"({graph.num_traces},), one entry for each trace"
+        raise CreditError(f"{name} has shape {by_trace.shape}; expected {wanted}")
+    return by_trace
 
 
 def _start(

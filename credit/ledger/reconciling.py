@@ -163,7 +163,7 @@ def _check_contradictions(
 
 def _slack(a: float, b: float, dtype: jax.typing.DTypeLike) -> float:
     """What float sums of exact claims may differ by."""
-    return 1e4 * float(jnp.finfo(dtype).eps) * max(abs(a), abs(b))
+    return 1e4 * float(np.finfo(np.dtype(dtype)).eps) * max(abs(a), abs(b))
 
 
 def _across(graph: EventGraph, by_level: Mapping[str, Votes]) -> dict[tuple[str, str], float]:

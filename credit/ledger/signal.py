@@ -67,7 +67,8 @@ class Signal:
 
         See `estimators.composition.gradient.policy_gradient`.
         """
-        return policy_gradient(self.graph, self.credit, score)
+        gradient: Gradient = policy_gradient(self.graph, self.credit, score)
+        return gradient
 
     def __str__(self) -> str:
         verdict = {True: "unbiased", False: "biased", None: "unbiased if what could not be checked holds"}

@@ -115,7 +115,8 @@ def advantage(
 
 
 def _actions(ledger: Entries) -> np.ndarray:
-    return np.asarray(ledger.graph.event_mask) & np.asarray(ledger.graph.action_mask)
+    actions: np.ndarray = np.asarray(ledger.graph.event_mask) & np.asarray(ledger.graph.action_mask)
+    return actions
 
 
 def _control(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
@@ -118,6 +119,6 @@ def _spreads(
     apart = (value - mean[group]) ** 2
     n = count[group]
     left = squares[group] - safe_divide(apart * n, n - 1)
-    rounding = 8 * jnp.finfo(outcome.dtype).eps * squares[group]  # of that difference: what is below it is 0
+    rounding = 8 * np.finfo(outcome.dtype).eps * squares[group]  # of that difference: what is below it is 0
     left = jnp.where(left > rounding, left, 0)
     return count, safe_divide(squares, count - 1), n - 1, safe_divide(left, n - 2)

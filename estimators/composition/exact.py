@@ -16,10 +16,12 @@ the same way and leave their sum to the residual.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from graphs.event_graph import Array
 from graphs.segment import segment_sum
@@ -27,6 +29,10 @@ from graphs.segment import segment_sum
 __all__ = ["Partition", "exact_partition"]
 
 GOLDEN = 0x9E3779B9  # 2^32 / golden ratio: its multiples are the sequence of least discrepancy
+
+
+T = TypeVar("T")
+_barrier: Callable[[T], T] = jax.lax.optimization_barrier
 
 
 class Partition(NamedTuple):
@@ -51,7 +57,8 @@ class Partition(NamedTuple):
 
     def amounts(self, trace_ids: Array) -> jax.Array:
         """The cells as floats, each exactly units * 2**exponent: [M]."""
-        return _amounts(self.units.astype(self.remainder.dtype), self.exponent, trace_ids)
+        amounts: jax.Array = _amounts(self.units.astype(self.remainder.dtype), self.exponent, trace_ids)
+        return amounts
 
     @property
     def trace_amounts(self) -> jax.Array:
@@ -87,7 +94,7 @@ def exact_partition(
     Source: derived and tested here against rational arithmetic; the argument is in this module's docstring.
     """
     cells, total = jnp.asarray(cells), jnp.asarray(total)
-    num, info = total.shape[0], jnp.finfo(cells.dtype)
+    num, info = total.shape[0], np.finfo(cells.dtype)
     bits = info.nmant + 1
     wide = jnp.zeros((num, 0), total.dtype) if trace_cells is None else jnp.asarray(trace_cells)
     cells = jnp.where(where, cells, jnp.zeros_like(cells))
@@ -134,14 +141,14 @@ def exact_partition(
 
 def _subnormal(x: jax.Array) -> jax.Array:
     """Where a float is neither 0 nor a normal number, from its bits."""
-    info, integer = jnp.finfo(x.dtype), jnp.uint64 if x.dtype == jnp.float64 else jnp.uint32
+    info, integer = np.finfo(x.dtype), jnp.uint64 if x.dtype == jnp.float64 else jnp.uint32
     magnitude = jax.lax.bitcast_convert_type(x, integer) << integer(1)
-    return (magnitude > 0) & (magnitude < integer(1) << integer(info.nmant + 1))
+    return jnp.logical_and(magnitude > 0, magnitude < integer(1) << integer(info.nmant + 1))
 
 
 def _size(x: jax.Array) -> jax.Array:
     """|x|, and the smallest normal float for subnormal numbers, which a backend may flush to 0."""
-    return jnp.where(_subnormal(x), jnp.finfo(x.dtype).tiny, jnp.abs(x))
+    return jnp.where(_subnormal(x), np.finfo(x.dtype).tiny, jnp.abs(x))
 
 
 class _Grid(NamedTuple):
@@ -169,7 +176,7 @@ def _grid(
     """
     num = whole.shape[0]
     # A barrier keeps XLA from computing the units inside each scatter, one number at a time.
-    units, absolute = jax.lax.optimization_barrier((units, jnp.abs(units)))
+    units, absolute = _barrier((units, jnp.abs(units)))
     rest = whole - segment_sum(units, trace_ids, num) - jnp.sum(rows, axis=1, dtype=units.dtype)
     weight = segment_sum(absolute, trace_ids, num) + jnp.sum(jnp.abs(rows), axis=1, dtype=units.dtype)
     return _Grid(units, rows, rest, exponent, finite & (weight + jnp.abs(rest) <= 1 << bits))
@@ -196,7 +203,7 @@ def _searched(
     Cells are rounded to nearest, the first of them moved by a unit so that the residual is what it should be: slower
     than rounding by position, and of least weight: it fits wherever the grid has room at all.
     """
-    num, bits, integer = total.shape[0], jnp.finfo(cells.dtype).nmant + 1, usual.units.dtype
+    num, bits, integer = total.shape[0], np.finfo(cells.dtype).nmant + 1, usual.units.dtype
     finite = jnp.ones_like(unsettled)
 
     def place(exponent: jax.Array, number: jax.Array) -> _Grid:
@@ -213,7 +220,7 @@ def _searched(
 
     def search(usual: _Grid) -> _Grid:
         count = jnp.cumsum(jnp.where(where, 1, 0), dtype=jnp.int32) - 1
-        first = jax.ops.segment_min(jnp.where(where, count, jnp.iinfo(jnp.int32).max), trace_ids, num_segments=num)
+        first = jax.ops.segment_min(jnp.where(where, count, np.iinfo(np.int32).max), trace_ids, num_segments=num)
         number = count - jnp.where(members > 0, first, 0)[trace_ids]
 
         def finer_first(state: tuple[jax.Array, jax.Array, _Grid]) -> tuple[jax.Array, jax.Array, _Grid]:
@@ -225,7 +232,8 @@ def _searched(
         start = (jnp.int32(-1), unsettled, usual)
         return jax.lax.while_loop(lambda state: (state[0] <= 1) & jnp.any(state[1]), finer_first, start)[2]
 
-    return jax.lax.cond(jnp.any(unsettled), search, lambda usual: usual, usual)
+    grid: _Grid = jax.lax.cond(jnp.any(unsettled), search, lambda usual: usual, usual)
+    return grid
 
 
 def _on_grid(cells: jax.Array, exponent: jax.Array, finite: jax.Array, trace_ids: Array) -> jax.Array:
@@ -257,7 +265,7 @@ def _scale(x: jax.Array, exponent: jax.Array) -> jax.Array:
 
 
 def _power_of_two(exponent: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    info, integer = jnp.finfo(dtype), jnp.int64 if dtype == jnp.float64 else jnp.int32
+    info, integer = np.finfo(dtype), jnp.int64 if dtype == jnp.float64 else jnp.int32
     bias = info.maxexp - 1
     biased = jnp.clip(exponent, info.minexp, info.maxexp - 1).astype(integer) + bias
     return jax.lax.bitcast_convert_type(biased << info.nmant, dtype)

@@ -65,12 +65,14 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
     if credit.estimand == "increment":
         return credit
     if credit.estimand == "return":
-        return _from_return(graph, credit, _lambda(credit))
+        increment: Credit = _from_return(graph, credit, _lambda(credit))
+        return increment
     if credit.estimand == "effect":
         if propensity is None:
             why = "it needs the propensity of the chosen action (evidence `propensity`)"
             raise NotComposableError(credit.source, "effect", why)
-        return _from_effect(graph, credit, propensity)
+        increment = _from_effect(graph, credit, propensity)
+        return increment
     raise NotComposableError(credit.source, credit.estimand, _WHY[credit.estimand])
 
 

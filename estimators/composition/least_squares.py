@@ -18,7 +18,8 @@ of a unit's variance. For such a part the sum over the *other* parts is kept: di
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,9 @@ from graphs.event_graph import Array
 from graphs.segment import segment_sum
 
 __all__ = ["Claims", "Reconciled", "reconcile"]
+
+T = TypeVar("T")
+_barrier: Callable[[T], T] = jax.lax.optimization_barrier
 
 DOMINANT = 0.6
 """A part with more than this share of its unit's variance; above one half, so that a unit has at most one."""
@@ -245,7 +249,7 @@ def _rows(columns: Columns, share: jax.Array, above: jax.Array | None = None, pa
     """
     if above is None or parent is None:
         return jnp.stack([jnp.zeros_like(share) if column is None else column for column in columns]).T
-    columns, share, above = jax.lax.optimization_barrier((columns, share, above))
+    columns, share, above = _barrier((columns, share, above))
     rows = share[:, None] * above[parent]
     number = jax.lax.broadcasted_iota(jnp.int32, rows.shape, 1)
     for i, column in enumerate(columns):

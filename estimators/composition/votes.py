@@ -171,7 +171,8 @@ def _vote_of(claims: list[Credit], errors: Errors, zeros: bool) -> tuple[jax.Arr
             if nothing:
                 raise StatedZeroError(source, nothing)
     parts = [(jnp.asarray(c.credit - c.baseline), jnp.asarray(c.stderr), c.valid) for c in claims]
-    return _one_vote(parts, floor, source in errors.exact)
+    vote: tuple[jax.Array, jax.Array, jax.Array] = _one_vote(parts, floor, source in errors.exact)
+    return vote
 
 
 @functools.partial(jax.jit, static_argnames=("exact",))
