@@ -60,7 +60,8 @@ def main() -> None:
             {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in dataclasses.asdict(row).items()}
             for row in measured()
         ]
-        RESULTS.write_text(json.dumps({"rows": rows}, indent=0) + "\n", encoding="utf-8")
+        lines = ",\n".join(json.dumps(row) for row in rows)
+        RESULTS.write_text(f'{{"rows": [\n{lines}\n]}}\n', encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
     marked = re.compile(r"(<!-- replay table -->).*?(<!-- end -->)", re.DOTALL)
     PAGE.write_text(marked.sub(lambda m: f"{m[1]}\n\n{table(stored())}\n\n{m[2]}", page), encoding="utf-8")

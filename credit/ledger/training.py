@@ -129,7 +129,10 @@ def _control(
     refused |= {source: found.why for source, found in presence.items() if found.holds is False}
     kept = [claim for claim in kept if claim.source not in refused]
     made = control_advantage(graph, ledger.reward_or_nan, kept, baseline=baseline, beta=beta)
-    conditions = [Condition("baseline", *_by_us(baseline is None, "the mean of the other traces of the group"))]
+    others = "the mean of the other traces of the group"
+    if ledger.graph.cluster_ids is not None:
+        others += ", replays of the trace left out"
+    conditions = [Condition("baseline", *_by_us(baseline is None, others))]
     if made.used:
         conditions += [
             Condition("coefficients", *_by_us(beta is None, "fitted on the traces of other groups")),

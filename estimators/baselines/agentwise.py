@@ -38,23 +38,41 @@ def dr_mas(
 ) -> Credit:
     """Dr. MAS: each row against the rows of the same agent name on the same task.
 
-    A_i = (R_i − μ_k) / (sd_k + eps), with key k = (task, agent name), R_i = reward + event_reward of row i, and μ_k,
-    sd_k over all rows of that key, every turn of every trace. An agent that acts more often weighs more in its own key.
-    When each agent acts once per trace and rows carry no rewards of their own, it equals the shared baseline exactly.
+        A_i = (R_i − μ_k) / (sd_k + eps)
+
+    R_i = reward + event_reward of row i; k is the key (task, agent name); μ_k and sd_k are over all rows of the key,
+    every turn of every trace. An agent that acts more often weighs more in its own key. Equal to the shared baseline
+    where each agent acts once per trace and rows have no rewards of their own. Biased for the policy gradient. Replays
+    of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Args:
-      graph, reward, event_reward, eps, ddof: as in `estimators.grpo`.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
       by: the key's second part: "agent_name" (the paper's), "role_name", or None for the task alone.
-      population: "row" (the paper's) or "trace": one sample for each trace and key, its rows' scores averaged.
+      population: "row" (the paper's), or "trace": one sample for each trace and key, the mean of its rows' scores.
       scale: "none" leaves out the division (`norm_adv_by_std_in_grpo=False`).
-      singleton: a key with one member; the released code keeps the raw reward.
+      eps: added to the standard deviation.
+      ddof: 1 divides the squares by n − 1, 0 by n.
+      singleton: what a key with one member gets; the released code keeps the raw reward ("raw").
 
     Returns:
-      `Credit`, estimand "scale"; the events of a key share a mean and a scale.
+      `Credit` at level "event" (population "row"), estimand "scale" ("total" for `by=None`).
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
     Reference: Dr. MAS `compute_grpo_outcome_advantage` at 19c632b, executed, goldens `drmas_grpo` (all four
     combinations) and `drmas_grpo_full_tensor`. `by=None, population="trace"` is that code's vanilla GRPO. The code
     joins task and agent into one string, which can collide; ids cannot.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["plan", "solve", "plan", "solve", "solve"],
+      ...     reward=[1.0, 1.0, 0.0, 0.0, 0.0])
+      >>> rows.gather(credit.dr_mas(graph, reward).advantage).tolist()
+      [0.7071, 1.1547, -0.7071, -0.5773, -0.5773]
     """
     return group_relative(
         graph,
@@ -84,11 +102,37 @@ def dr_mas_rloo(
 ) -> Credit:
     """RLOO in Dr. MAS: each row against the other rows of the same agent name on the same task.
 
-    A_i = (R_i − μ_k) n_k / (n_k − 1). With `population="trace"` the first row of each trace enters the mean while every
-    row subtracts it from its own score, as the released code does.
+        A_i = (R_i − μ_k) n_k / (n_k − 1)
 
-    Reference: Dr. MAS `compute_rloo_outcome_advantage`, executed, golden `drmas_rloo` (its vanilla form is
-    `by=None, population="trace"`).
+    R_i = reward + event_reward of row i; μ_k is the mean over the n_k rows of key k. Unbiased where each agent acts at
+    most once in a trace; otherwise a trace's other rows enter its own baseline. With replays, the other traces of the
+    row's cluster leave the mean, too (`estimators.clusters`).
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      by: the key's second part: "agent_name" (the paper's), "role_name", or None for the task alone.
+      population: "row" (the paper's), or "trace": the first row of each trace enters the mean, and every row subtracts
+        it from its own score, as the released code does.
+      singleton: what a key with one member gets; the released code keeps the raw reward ("raw").
+
+    Returns:
+      `Credit` at level "event", estimand "scale" ("total" for `by=None`).
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: Dr. MAS `compute_rloo_outcome_advantage`, executed, golden `drmas_rloo` (its vanilla form is `by=None,
+    population="trace"`).
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["plan", "solve", "plan", "solve", "solve"],
+      ...     reward=[1.0, 1.0, 0.0, 0.0, 0.0])
+      >>> rows.gather(credit.dr_mas_rloo(graph, reward).advantage).tolist()
+      [1.0, 1.0, -1.0, -0.5, -0.5]
     """
     return group_relative(
         graph,
@@ -116,17 +160,35 @@ def reinforce_pp(
 ) -> Credit:
     """REINFORCE++ at discount 1: every row's score, whitened over the batch.
 
-    A_i = (R_i − m) / sqrt(v + eps), m and v the mean and variance (ddof 1) over all tokens of all rows. No groups: a
-    hard task's traces get negative numbers for being of a hard task.
+        A_i = (R_i − m) / sqrt(v + eps)
+
+    R_i = reward + event_reward of row i; m and v are the mean and the variance (ddof 1) over all tokens of all rows.
+    There are no groups, so the traces of a hard task get negative numbers for being of a hard task. Biased for the
+    policy gradient. Replays of one trace count as one sample, and traces without an independent one are refused
+    (`estimators.clusters`).
 
     Args:
-      tokens: int or float [E], tokens of each row, its weight in m and v; None counts each row once. A row whose
-        count is missing (negative or NaN) is invalid and has no weight.
-      graph, reward, event_reward: as in `estimators.grpo`.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      tokens: int or float [E], tokens of each row, its weight in m and v; None counts each row once. A row whose count
+        is missing (negative or NaN) is invalid and has no weight.
       eps: added to the variance.
 
-    Reference: Hu 2025, arXiv:2501.03262; verl `compute_reinforce_plus_plus_outcome_advantage`. The token-level form
+    Returns:
+      `Credit` at level "event", estimand "total". Its scope is the batch.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: Hu 2025, arXiv:2501.03262; verl `compute_reinforce_plus_plus_outcome_advantage`. The form over tokens
     with a discount is `estimators.tokens.rows.reinforce_pp` (golden `drmas_rfpp`).
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.reinforce_pp(graph, reward).advantage).tolist()
+      [1.1547, -0.5774, -0.5774]
     """
     score, rows = row_scores(graph, reward, event_reward)
     return _whiten(graph, score, jnp.zeros_like(score), rows, tokens, eps, estimand="total", source="reinforce_pp")
@@ -146,16 +208,37 @@ def reinforce_pp_baseline(
 ) -> Credit:
     """REINFORCE++ with a group baseline: the row's score minus its group's mean, whitened over the batch.
 
-    A_i = (R_i − μ_k − m) / sqrt(v + eps), with μ_k the mean of the key (0 for a key of one) and m, v over all tokens of
-    the batch after that subtraction. Long rows dominate m and v.
+        A_i = (R_i − μ_k − m) / sqrt(v + eps)
+
+    R_i = reward + event_reward of row i; μ_k is the mean of its key, 0 for a key of one; m and v are the mean and the
+    variance (ddof 1) over all tokens of the batch after that subtraction, so that long rows dominate them. Biased for
+    the policy gradient. Replays of one trace count as one sample, and traces without an independent one are refused
+    (`estimators.clusters`).
 
     Args:
-      tokens: int or float [E], tokens of each row, as in `reinforce_pp`; None counts each row once.
-      by, population: the key and its members; `by="agent_name", population="row"` is Dr. MAS' form, the defaults its
-        vanilla one, in which the first row of a trace enters the mean and every row keeps its own score.
-      graph, reward, event_reward, eps: as above.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      tokens: int or float [E], tokens of each row, its weight in m and v; None counts each row once. A row whose count
+        is missing (negative or NaN) is invalid and has no weight.
+      by: the key's second part: None for the task alone, "agent_name" or "role_name".
+      population: "trace", the first row of each trace enters μ_k (verl's form); "row", every row does (Dr. MAS' form,
+        with `by="agent_name"`).
+      eps: added to the variance.
+
+    Returns:
+      `Credit` at level "event", estimand "total" ("scale" with a name in the key). Its scope is the batch.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
     Reference: Dr. MAS `compute_reinforce_plus_plus_baseline_outcome_advantage`, executed, golden `drmas_rfpp_baseline`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.reinforce_pp_baseline(graph, reward).advantage).tolist()
+      [1.1547, -0.5774, -0.5774]
     """
     m = members(graph, reward, event_reward, by=by, population=population, aggregate="first")
     n, mean, _ = statistics(m)

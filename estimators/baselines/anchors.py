@@ -37,11 +37,31 @@ def step_returns(
 ) -> tuple[jax.Array, jax.Array]:
     """Discounted return from each environment step on, and where it is known: float [E], bool [E].
 
-    G_k = r_k + γ G_{k+1} over the environment steps of a trace; the actions of one step share G_k, whoever acts.
-    Actions that follow each other with equal `env_step` are one step; without it each action is.
+        G_k = r_k + γ G_{k+1}        over the environment steps of a trace
+
+    All actions of one step share G_k, whichever agent acts. Actions that follow each other with equal `env_step` are
+    one step; without it each action is one.
 
     Args:
-      graph, reward, event_reward, env_step, env_reward, discount: as in `gigpo`.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      env_step: int [E], the environment step; -1 where missing. None: every action is a step of its own.
+      env_reward: float [E], the reward r_k of the step, at each of its actions; NaN where missing, which leaves this
+        and the earlier steps of the trace unknown. None: what arrives at events from this step's first action up to the
+        next step's, and the outcome in the last step.
+      discount: γ.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Example:
+      >>> import credit
+      >>> from estimators.baselines.anchors import step_returns
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0])
+      >>> to_go, known = step_returns(graph, reward, discount=0.9)
+      >>> rows.gather(to_go).tolist()
+      [0.9, 1.0]
     """
     outcome, scored = check_reward(graph, reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
@@ -59,8 +79,8 @@ def step_returns(
     path = chains(graph, leads)
     missing = jnp.zeros_like(leads)
     if env_reward is not None:
-        earned, there = check_event_array(graph, "env_reward", env_reward)
-        missing = leads & ~there
+        earned, known_mask = check_event_array(graph, "env_reward", env_reward)
+        missing = leads & ~known_mask
     else:
         earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(outcome[trace]))
         if event_reward is not None:
@@ -100,8 +120,13 @@ def gigpo(
     ("mean_norm", the released configuration's default) s = z = 1; with it ("mean_std_norm", which most of the released
     scripts ask for) each is its standard deviation plus `eps`.
 
+    Biased for the policy gradient: both means contain what they are subtracted from. Replays of one trace count as one
+    sample, and traces without an independent one are refused (`estimators.clusters`).
+
     Args:
-      graph, reward, event_reward: as in `estimators.grpo`.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
       anchor: int [E], ids of observations; -1 where the log has none, and the action is invalid.
       env_step: int [E], the environment step; -1 where missing. None: every action is a step of its own.
       env_reward: float [E], the reward r_k of the environment step, at each of its actions; NaN where missing, which
@@ -110,6 +135,9 @@ def gigpo(
       discount: γ. The released configuration's default is 1 (`algorithm.gamma` in `ppo_trainer.yaml`), its scripts set
         0.95, for WebShop 0.985. At 1 equal outcomes give exactly 0.
       weight: w, 1 in all of them.
+      scale: "none" or "std", as above.
+      eps: added to each standard deviation.
+      ddof: 1 divides squares by their number − 1, 0 by their number.
       by, population: `by=None, population="trace"` is GiGPO: the first row of each trace is a sample of μ and s.
         `by="agent_name", population="row"` is Dr. MAS' form, in which agents share neither baselines nor anchors.
       singleton: what the first term does with a group of one; the released code keeps R_i. An anchor that was met once
@@ -119,9 +147,19 @@ def gigpo(
       `Credit` at level "event", estimand "score", since it adds a share of the trace's total to a return; `stderr`
       infinite.
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: Feng et al. 2025, arXiv:2505.10978; Dr. MAS `compute_gigpo_outcome_advantage` at 19c632b, executed,
     golden `drmas_gigpo`; defaults as in its `ppo_trainer.yaml`, read at 0fb67c9. Its option of joining anchors by the
     similarity of their texts depends on their order; give similar observations one id instead.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0], evidence={"anchor": ["x", "x", "y"]})
+      >>> rows.gather(credit.gigpo(graph, reward, anchor=rows.evidence["anchor"]).advantage).tolist()
+      [1.167, -0.833, -0.333]
     """
     m = members(graph, reward, event_reward, by=by, population=population, aggregate="first")
     n, mean, squares = statistics(m)

@@ -59,10 +59,12 @@ def maporl(
     they turn wrong.
 
     Args:
+      graph: the batch.
       stage: int [E], the round of each answer; -1 where the log has none, and the answer is invalid. The rounds of an
         agent stand in the log in their order.
-      reward, event_reward: s is the outcome plus the answer's own event reward. A verifier's verdicts on single answers
-        are event rewards, with outcome 0.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E] or None. s is the outcome plus the answer's own event reward: a verifier's verdicts on
+        single answers are event rewards, with outcome 0.
       discount: d.
       horizon, share: as above.
       bonus: float [4], α; None is no bonus.
@@ -80,7 +82,17 @@ def maporl(
     mark of unplayed rounds, and that these marks count as wrong answers where a task ended before the last round.
 
     Raises:
-      ValueError: `bonus` has not four entries; an unknown option.
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+      ValueError: `bonus` has not four entries.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=["a"] * 4, agent=["x", "y"] * 2, row_reward=[0, 1, 1, 1],
+      ...     evidence={"stage": [0, 0, 1, 1]})
+      >>> given = {"stage": rows.evidence["stage"], "event_reward": rows.event_reward}
+      >>> rows.gather(credit.maporl(graph, reward, **given).advantage).tolist()
+      [0.2308, 1.0, 1.0, 1.0]
     """
     score, row = row_scores(graph, reward, event_reward)
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
@@ -127,9 +139,9 @@ def maporl(
     )
 
 
-def _sign(score: jax.Array, there: jax.Array, threshold: float | Array) -> jax.Array:
-    """+1 above the threshold, -1 below it, 0 at it or where there is no score: int32."""
-    return jnp.where(there & (score > threshold), 1, jnp.where(there & (score < threshold), -1, 0))
+def _sign(score: jax.Array, score_mask: jax.Array, threshold: float | Array) -> jax.Array:
+    """+1 above the threshold, -1 below it, 0 at it or without a score: int32."""
+    return jnp.where(score_mask & (score > threshold), 1, jnp.where(score_mask & (score < threshold), -1, 0))
 
 
 def _changes(
@@ -137,7 +149,7 @@ def _changes(
     known: jax.Array,
     of_round: jax.Array,
     score: jax.Array,
-    there: jax.Array,
+    score_mask: jax.Array,
     bonus: Array,
     threshold: float | Array,
 ) -> jax.Array:
@@ -145,8 +157,8 @@ def _changes(
     alpha = jnp.asarray(bonus)
     if alpha.shape != (4,):
         raise ValueError(f"bonus has shape {alpha.shape}; expected (4,), the weights alpha_0 to alpha_3")
-    n, place, there = graph.num_events, jnp.arange(graph.num_events, dtype=jnp.int32), there & known
-    sign = _sign(score, there, threshold)
+    n, place, score_mask = graph.num_events, jnp.arange(graph.num_events, dtype=jnp.int32), score_mask & known
+    sign = _sign(score, score_mask, threshold)
     of_agent = pair_ids(of_round, jnp.asarray(graph.agent_ids), known, n)  # an agent's answers of one round
     round_at, agent_at = segment_first(of_round, n, known)[of_round], segment_first(of_agent, n, known)[of_agent]
 
@@ -155,25 +167,25 @@ def _changes(
     parts = chains(graph, known & (agent_at == place), "agent")
     next_round = rounds.back(rounds.following(rounds.take(place), end=-1))
     next_part = parts.back(parts.following(parts.take(place), end=-1))
-    here, mine = round_at, agent_at
-    ahead, mine_ahead = next_round[here], next_part[mine]
+    here, own_part = round_at, agent_at
+    ahead, part_ahead = next_round[here], next_part[own_part]
     behind = _reverse(next_round, known & (round_at == place))[here]
-    mine_behind = _reverse(next_part, known & (agent_at == place))[mine]
-    mine_ahead = jnp.where((mine_ahead >= 0) & (round_at[mine_ahead] == ahead), mine_ahead, -1)
-    mine_behind = jnp.where((mine_behind >= 0) & (round_at[mine_behind] == behind), mine_behind, -1)
+    part_behind = _reverse(next_part, known & (agent_at == place))[own_part]
+    part_ahead = jnp.where((part_ahead >= 0) & (round_at[part_ahead] == ahead), part_ahead, -1)
+    part_behind = jnp.where((part_behind >= 0) & (round_at[part_behind] == behind), part_behind, -1)
 
-    whole, whole_n = _totals(score, of_round, there)
-    part, part_n = _totals(score, of_agent, there)
+    whole, whole_n = _totals(score, of_round, score_mask)
+    part, part_n = _totals(score, of_agent, score_mask)
 
     def others(at: jax.Array, own: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The sign of the others' mean in the round of answer `at`, `own` being this agent's there; and whether any."""
+        """The sign of the others' mean in the round of answer `at`, and whether there are others than `own`'s agent."""
         count = jnp.where(at >= 0, whole_n[at] - jnp.where(own >= 0, part_n[own], 0), 0)
         total = whole[at] - jnp.where(own >= 0, part[own], 0)
         return _sign(safe_divide(total, count), count > 0, threshold), count > 0
 
-    before = jnp.where(mine_behind >= 0, _sign(safe_divide(part, part_n), part_n > 0, threshold)[mine_behind], 0)
-    others_before, accompanied = others(behind, mine_behind)
-    (now, _), (later, _) = others(here, mine), others(ahead, mine_ahead)
+    before = jnp.where(part_behind >= 0, _sign(safe_divide(part, part_n), part_n > 0, threshold)[part_behind], 0)
+    others_before, accompanied = others(behind, part_behind)
+    (now, _), (later, _) = others(here, own_part), others(ahead, part_ahead)
     alone = ~accompanied | (others_before == -sign)
     why = jnp.where(alone, alpha[1], jnp.where(others_before == sign, alpha[0], 0))
     turned = jnp.where(sign * before == -1, sign * why, 0)
@@ -181,14 +193,14 @@ def _changes(
     return turned - jnp.where(now * later == -1, later * led, 0)
 
 
-def _totals(score: jax.Array, ids: jax.Array, there: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _totals(score: jax.Array, ids: jax.Array, score_mask: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Sum and number of the scores of each event's segment: float [E] each."""
     n = ids.shape[0]
-    return segment_sum(score, ids, n, there)[ids], segment_count(ids, n, there, score.dtype)[ids]
+    return segment_sum(score, ids, n, score_mask)[ids], segment_count(ids, n, score_mask, score.dtype)[ids]
 
 
 def _reverse(following: jax.Array, where: jax.Array) -> jax.Array:
-    """The place that each place follows, -1 where there is none, from the place that follows it: int32 [E]."""
+    """The place that each place follows, -1 at the first, from the place that follows it: int32 [E]."""
     n = following.shape[0]
     at = jnp.where(where & (following >= 0), following, n)
     return jnp.full(n, -1, jnp.int32).at[at].set(jnp.arange(n, dtype=jnp.int32), mode="drop")

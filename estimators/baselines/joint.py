@@ -56,8 +56,10 @@ def magrpo(
     It is their sum, not their mean, as in the code: A grows with K^(N−1), and with it the step that a learner takes.
 
     Args:
-      graph, reward: the traces are the leaves of the tree; the outcome arrives with the last joint turn of its trace.
-      context, node: int [E], ids as in `estimators.c3`: `context` is the place in the tree, `node` the joint turn, the
+      graph: the batch.
+      reward: float [T]; the traces are the leaves of the tree, and the outcome arrives with the last joint turn of its
+        trace.
+      context, node: int [E], ids: `context` is the place in the tree, `node` the joint turn, the
         same at the actions of all its agents; -1 where the log has none.
       event_reward: float [E], rewards at events; r(ν) is their sum over the joint turn, up to the next one.
       discount: γ.
@@ -70,11 +72,20 @@ def magrpo(
       turns, because combinations are missing and sums of unlike numbers of returns say nothing.
 
     Raises:
-      ValueError: an unknown option; "cross" without `completion`, or `completion` without "cross".
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+      ValueError: "cross" without `completion`, or `completion` without "cross".
 
     Reference: CoMLRL `magrpo.py` at 1665784, function bodies executed, golden `comlrl_magrpo`, `joint_mode="aligned"`;
     "cross" was read there, not executed. The code takes "crossed" for "cross" when it combines completions but not when
     it sums, and so leaves K^N returns to K completions: that spelling is refused here.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0], evidence={"context": ["q", "q"], "node": ["x", "y"]})
+      >>> tree = {name: rows.evidence[name] for name in ("context", "node")}
+      >>> rows.gather(credit.magrpo(graph, reward, **tree).advantage).tolist()
+      [0.5, -0.5]
     """
     if joint_mode not in ("aligned", "cross"):
         raise ValueError(f"joint_mode is {joint_mode!r}; expected 'aligned' or 'cross'")
@@ -99,7 +110,7 @@ def magrpo(
     if joint_mode == "aligned":
         if completion is not None:
             raise ValueError("completion is given, but joint_mode is 'aligned'; expected 'cross'")
-        there, rivals, mine = tree.there, tree.context_of, jnp.where(acts, tree.node[lead_of], 0)
+        one_mask, rivals, of_event = tree.there, tree.context_of, jnp.where(acts, tree.node[lead_of], 0)
         even = jnp.ones(n, bool)
     else:
         if completion is None:
@@ -109,34 +120,21 @@ def magrpo(
         chosen = event_ids(graph, "completion", completion)
         acts = acts & (chosen >= 0)
         name = jnp.asarray(graph.agent_name_ids)[graph.agent_ids]
-        value, there, rivals, mine, even = _completions(
+        value, one_mask, rivals, of_event, even = _completions(
             value, tree.node[lead_of], tree.context[lead_of], name, jnp.maximum(chosen, 0), acts
         )
 
-    # Relative to one rival, so that equal ones differ by exactly 0.
-    reference = value[segment_first(rivals, n, there)][rivals]
-    relative = jnp.where(there, value - reference, jnp.zeros_like(value))
-    k = segment_count(rivals, n, there, value.dtype)[rivals]
-    mean = segment_mean(relative, rivals, n, there)[rivals]
-    if baseline == "mean":
-        against = reference + mean
-    elif baseline == "leave_one_out":
-        against = reference + mean - safe_divide(relative - mean, k - 1)
-    elif baseline == "max":
-        filled = jnp.where(there, relative, -jnp.inf)
-        greatest = jax.ops.segment_max(filled, rivals, num_segments=n)[rivals]
-        against = reference + jnp.where(there, greatest, 0)
-    elif baseline in ("none", "raw"):
-        against = jnp.zeros_like(value)
-    else:
-        raise ValueError(f"baseline is {baseline!r}; expected 'mean', 'leave_one_out', 'max', 'none' or 'raw'")
+    k = segment_count(rivals, n, one_mask, value.dtype)[rivals]
+    against = _against(value, rivals, one_mask, baseline)
     enough = 1 if baseline == "raw" else 2
-    reason = jnp.where(k[mine] < enough, Reason.NO_SIBLING, jnp.where(even[mine], Reason.VALID, Reason.NO_EVIDENCE))
+    reason = jnp.where(
+        k[of_event] < enough, Reason.NO_SIBLING, jnp.where(even[of_event], Reason.VALID, Reason.NO_EVIDENCE)
+    )
     missing = jnp.where(scored[trace], Reason.NO_EVIDENCE, Reason.NO_REWARD)
     return finish(
         graph,
-        credit=value[mine],
-        baseline=against[mine],
+        credit=value[of_event],
+        baseline=against[of_event],
         scale=jnp.ones_like(value),
         stderr=jnp.full_like(value, jnp.inf),
         reason=jnp.where(acts, reason, missing),
@@ -146,6 +144,27 @@ def magrpo(
         centred=baseline == "leave_one_out",
         own_outcome=True,
     )
+
+
+def _against(value: jax.Array, rivals: jax.Array, one_mask: jax.Array, baseline: str) -> jax.Array:
+    """What each of E alternatives is compared with, float [E]: those with one `rivals` id are rivals."""
+    n = value.shape[0]
+    # Relative to one rival, so that equal ones differ by exactly 0.
+    reference = value[segment_first(rivals, n, one_mask)][rivals]
+    relative = jnp.where(one_mask, value - reference, jnp.zeros_like(value))
+    if baseline in ("none", "raw"):
+        return jnp.zeros_like(value)
+    if baseline == "max":
+        filled = jnp.where(one_mask, relative, -jnp.inf)
+        greatest = jax.ops.segment_max(filled, rivals, num_segments=n)[rivals]
+        return reference + jnp.where(one_mask, greatest, 0)
+    mean = segment_mean(relative, rivals, n, one_mask)[rivals]
+    if baseline == "mean":
+        return reference + mean
+    if baseline != "leave_one_out":
+        raise ValueError(f"baseline is {baseline!r}; expected 'mean', 'leave_one_out', 'max', 'none' or 'raw'")
+    k = segment_count(rivals, n, one_mask, value.dtype)[rivals]
+    return reference + mean - safe_divide(relative - mean, k - 1)
 
 
 def _leads(trace: jax.Array, turn: jax.Array, acts: jax.Array) -> jax.Array:
@@ -188,15 +207,15 @@ def _completions(
     n = acts.shape[0]
     place = jnp.arange(n, dtype=jnp.int32)
     who = pair_ids(context, name, acts, n)
-    mine = pair_ids(who, chosen, acts, n)
-    within = pair_ids(mine, node, acts, n)  # a joint turn may be met in several traces, and counts once
+    of_event = pair_ids(who, chosen, acts, n)
+    within = pair_ids(of_event, node, acts, n)  # a joint turn may be met in several traces, and counts once
     once = acts & (place == segment_first(within, n, acts)[within])
-    there = segment_count(mine, n, acts) > 0
-    rivals = who[segment_first(mine, n, acts)]
-    size = segment_count(mine, n, once, jnp.int32)
-    least = jax.ops.segment_min(jnp.where(there, size, n), rivals, num_segments=n)
-    most = jax.ops.segment_max(jnp.where(there, size, 0), rivals, num_segments=n)
-    return segment_sum(value[node], mine, n, once), there, rivals, mine, (least == most)[rivals]
+    one_mask = segment_count(of_event, n, acts) > 0
+    rivals = who[segment_first(of_event, n, acts)]
+    size = segment_count(of_event, n, once, jnp.int32)
+    least = jax.ops.segment_min(jnp.where(one_mask, size, n), rivals, num_segments=n)
+    most = jax.ops.segment_max(jnp.where(one_mask, size, 0), rivals, num_segments=n)
+    return segment_sum(value[node], of_event, n, once), one_mask, rivals, of_event, (least == most)[rivals]
 
 
 @checked_options
@@ -218,12 +237,19 @@ def c3_magrpo(
 
     A_i = (R_i − b) / sqrt(v + eps), b the mean over the group or over the others, v the population variance (ddof 0).
 
+    Biased for the policy gradient. Replays of one trace count as one sample, and traces without an independent one are
+    refused (`estimators.clusters`).
+
     Args:
-      graph, reward, event_reward: as in `estimators.grpo`. The code takes the reward of a trace's last role as R_i.
-      by: None compares traces ("joint_action", the default there); "agent_name" or "role_name" compares rows
-        of one name on one task ("per_role").
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None. The code takes the reward of a
+        trace's last role as R_i.
+      by: None compares traces ("joint_action", the default there); "agent_name" or "role_name" compares rows of one
+        name on one task ("per_role").
       baseline: "leave_one_out" is called "rloo" there; its mean is over the others, its spread over all.
       normalise: whether to divide.
+      eps: added to the variance.
       over: "batch" is the code without group ids.
       singleton: a group of one. "zero" is what the code gives with "mean"; "raw" what it gives with "leave_one_out",
         where dividing by sqrt(0 + eps) makes R into 10,000 R.
@@ -234,8 +260,17 @@ def c3_magrpo(
     Returns:
       `Credit`; level "trace", estimand "total", or level "event", estimand "scale" where rows are compared by name.
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: C3 `c3/algorithms/magrpo.py` and `experience_maker.py` at 628185b, executed, goldens `c3_magrpo` and
     `c3_magrpo_joint_action`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.c3_magrpo(graph, reward).advantage).tolist()
+      [1.4142, -0.7071, -0.7071]
     """
     population: Literal["trace", "row"] = "trace" if by is None else "row"
     if leaf is not None:

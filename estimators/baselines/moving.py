@@ -25,19 +25,35 @@ def moving_average(
     decay: float | Array = 0.95,
     initial: float | Array = 0.0,
 ) -> Credit:
-    """The trace's return minus the moving average of the returns of the traces before it, in the order of the batch.
+    """The trace's return minus an exponential moving average of the returns before it in the batch.
 
-    b_0 = initial, b_{i+1} = decay b_i + (1 − decay) R_i, A_i = R_i − b_i. Unbiased for the policy gradient, since b_i
-    depends on earlier traces only; needs no group. Its scope is the sequence: the order of traces matters, so log them
-    in order of completion. Traces without reward are passed over.
+        b_0 = initial        b_{i+1} = decay b_i + (1 − decay) R_i        A_i = R_i − b_i
+
+    R_i = reward + Σ event_reward. Unbiased for the policy gradient, since b_i depends on earlier traces only; needs no
+    group. Its scope is the sequence: the order of traces matters, so log them in order of completion. Traces without
+    reward are passed over. A replay takes the average from before the first trace of its cluster
+    (`estimators.clusters`).
 
     Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
       decay: how much of the old average stays, in [0, 1].
       initial: b_0, the state that `moving_average_state` returned for the batch before.
-      graph, reward, event_reward: as in `estimators.grpo`.
 
     Returns:
-      `Credit` at level "trace", estimand "total"; `stderr` is infinite, since the baseline is no mean of a group.
+      `Credit` at level "trace", estimand "total"; `stderr` infinite, since the baseline is no mean of a group.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: Williams 1992; Sutton and Barto 2018, section 13.4.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.moving_average(graph, reward, decay=0.5).advantage).tolist()
+      [1.0, -0.5, -0.25]
     """
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
     key = jnp.zeros_like(m.key)
@@ -70,13 +86,31 @@ def moving_average_state(
     decay: float | Array = 0.95,
     initial: float | Array = 0.0,
 ) -> jax.Array:
-    """The moving average after the last trace of the batch: `initial` for the next one."""
+    """The moving average after the last trace of the batch: `initial` of `moving_average` for the next one; a scalar.
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      decay: how much of the old average stays, in [0, 1].
+      initial: the average before the batch.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> from estimators.baselines.moving import moving_average_state
+      >>> float(moving_average_state(graph, reward, decay=0.5))
+      0.125
+    """
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
     return running_averages(m.score, m.member_mask, jnp.zeros_like(m.key), decay, initial)[1][0]
 
 
 def running_averages(
-    score: jax.Array, there: jax.Array, key: jax.Array, decay: float | Array, initial: float | Array
+    score: jax.Array, member_mask: jax.Array, key: jax.Array, decay: float | Array, initial: float | Array
 ) -> tuple[jax.Array, jax.Array]:
     """The average of its key before each member, [M], and of each key after the last one, [M].
 
@@ -84,15 +118,24 @@ def running_averages(
 
     Args:
       score: float [M].
-      there: bool [M], members that count.
+      member_mask: bool [M], members that count.
       key: int [M] in [0, M).
       decay: how much of the old average stays.
       initial: the average of each key before its first member; a number, or float [M] by key.
+
+    Returns:
+      The averages before each member (0 at what is no member) and after the last member of each key.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> before, after = running_averages(jnp.array([1.0, 0.0]), jnp.array([True, True]), jnp.array([0, 0]), 0.5, 0.0)
+      >>> before.tolist(), float(after[0])
+      ([0.0, 0.5], 0.25)
     """
     num = score.shape[0]
     start = jnp.broadcast_to(jnp.asarray(initial, score.dtype), (num,))
-    order = jnp.lexsort((key, ~there))  # stable: by key, then as they stand
-    of, x, real = key[order], score[order], there[order]
+    order = jnp.lexsort((key, ~member_mask))  # stable: by key, then as they stand
+    of, x, real = key[order], score[order], member_mask[order]
     opens = jnp.concatenate([jnp.ones(1, bool), of[1:] != of[:-1]])
     keep = jnp.asarray(decay, score.dtype)
     slope = jnp.where(opens, jnp.zeros_like(x), jnp.full_like(x, 1) * keep)

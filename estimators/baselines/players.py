@@ -42,23 +42,39 @@ def marshal(
 ) -> Credit:
     """MARSHAL: what a player earns from its turn on, summed first, then against the mean of that player's turns.
 
-    G_k = r_k + γ G_{k+1} over the turns of an agent instance, r_k the event rewards from its k-th turn up to its next
-    and in the last turn the outcome. A = G_k − μ_p, or (G_k − μ_p) / (sd_p + eps) with scale "std", over all turns of
-    all instances of player p in all traces. Summed first, the mean does not depend on how many turns were still to be
-    played. Two instances of one name in a trace are two sequences of one player, as two rows are there.
+        G_k = r_k + γ G_{k+1}        A = G_k − μ_p, with scale "std" (G_k − μ_p) / (sd_p + eps)
+
+    k counts the turns of an agent instance; r_k are the event rewards from its k-th turn up to its next, and in the
+    last turn the outcome; μ_p and sd_p (ddof 1) are over all turns of all instances of player p in all traces. Since
+    rewards are summed first, the mean does not depend on how many turns were still to be played. Two instances of one
+    name in a trace are two sequences of one player. Biased for the policy gradient. Replays of one trace count as one
+    sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Args:
-      graph, reward, event_reward: as in `estimators.grpo`; event rewards count for the agent whose event they are at.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E] or None; an event reward counts for the agent whose event it is at.
       discount: γ, for each turn of the player.
-      by: what a player is; any number of them.
+      by: what a player is, "agent_name" or "role_name"; any number of them.
       over: "batch" (the released grouping, by kind of game), or "group": turns of the same task only.
-      scale, eps: as above; ddof 1.
+      scale: "none" or "std".
+      eps: added to the standard deviation.
 
     Returns:
       `Credit` at level "turn", estimand "scale". A player with a single turn is refused.
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: MARSHAL, as described ("sum, then normalise" with role groups). The released pipeline works on tokens and
     takes the mean of distinct values, with whitening before and after: `estimators.baselines.released.marshal_tokens`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=["g1", "g1", "g2", "g2"], agent=["p0", "p1", "p0", "p1"], row_reward=[1, -1, 0, 0])
+      >>> rows.gather(credit.marshal(graph, reward, event_reward=rows.event_reward).advantage).tolist()
+      [0.5, -0.5, -0.5, 0.5]
     """
     outcome, scored = check_reward(graph, reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
@@ -117,42 +133,60 @@ def spiral_rae(
 ) -> Credit:
     """SPIRAL's role-conditioned advantage: a player's reward minus the moving average of its rewards in earlier traces.
 
-    For each trace in the order of the batch and each player p in it, A = R_p − b_p; then b_p becomes
-    decay b_p + (1 − decay) R_p. The i-th of the player's n turns gets A γ^(n−1−i). Log traces in order of completion.
-    At γ = 1 it is unbiased for each player's own reward, since b_p depends on earlier traces only.
+    For each trace in the order of the batch and each player p in it,
+
+        A = R_p − b_p, then b_p ← decay b_p + (1 − decay) R_p        the i-th of the player's n turns gets A γ^(n−1−i)
+
+    R_p is the outcome plus the event rewards of p's events. A player takes part in a trace where it has an event of any
+    kind: one that had no turn gets no advantage and updates its average. Log traces in order of completion. At γ = 1
+    unbiased for each player's own reward, since b_p depends on earlier traces only. A replay takes b_p from before the
+    first trace of its cluster (`estimators.clusters`).
 
     Args:
-      graph, reward, event_reward: as in `estimators.grpo`; R_p is the outcome plus the event rewards of p's events.
-      by: what a player is.
-      decay, discount: as above.
-      initial: b_p before the first trace; a number, or float [A] indexed by name id as `spiral_rae_state` returns it.
-        Ids of names are the batch's own: carry them by name from one batch to the next.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E] or None; an event reward counts for the agent whose event it is at.
+      by: what a player is, "agent_name" or "role_name".
+      decay: how much of the old average stays, in [0, 1].
+      discount: γ, for each later turn of the player.
+      initial: b_p before the first trace; a number, or float [A] by name id as `spiral_rae_state` returns it. Ids of
+        names are the batch's own: carry averages by name from one batch to the next.
 
     Returns:
-      `Credit` at level "turn", estimand "scale"; `stderr` infinite.
+      `Credit` at level "turn", estimand "scale"; `stderr` infinite. Its scope is the sequence.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
     Reference: SPIRAL `train_spiral.py` `prepare_trajectories` at a02d0ed, executed, golden `spiral_rae`. There each
     actor process keeps averages of its own, and turns with A = 0 are dropped from the batch.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=["g1", "g1", "g2", "g2"], agent=["p0", "p1", "p0", "p1"], row_reward=[1, -1, 1, -1])
+      >>> rows.gather(credit.spiral_rae(graph, reward, event_reward=rows.event_reward).advantage).tolist()
+      [1.0, -1.0, 0.95, -0.95]
     """
-    unit, rewards, there, name = _player_rewards(graph, reward, event_reward, by)
-    before, _ = running_averages(rewards, there, name, decay, initial)
+    unit, rewards, present_mask, name = _player_rewards(graph, reward, event_reward, by)
+    before, _ = running_averages(rewards, present_mask, name, decay, initial)
     first = segment_first(unit, graph.num_agents, jnp.asarray(graph.agent_mask))
-    before = before[first_of_cluster(graph, jnp.asarray(graph.agent_trace)[first], name, there)]
+    before = before[first_of_cluster(graph, jnp.asarray(graph.agent_trace)[first], name, present_mask)]
     scored = check_reward(graph, reward)[1]
     row, leads, lead_of = _turns(graph, scored)
-    mine = unit[graph.agent_ids]
+    player = unit[graph.agent_ids]
 
-    order = grouped_order(graph, mine, graph.num_agents)  # events of a player of a trace, in log order
+    order = grouped_order(graph, player, graph.num_agents)  # events of a player of a trace, in log order
     begun = jnp.cumsum(leads[order].astype(jnp.int32), dtype=jnp.int32)
     begun = jnp.zeros_like(begun).at[order].set(begun)
-    last = jax.ops.segment_max(jnp.where(leads, begun, 0), mine, num_segments=graph.num_agents)
-    later = jnp.where(row, (last[mine] - begun)[lead_of], 0).astype(rewards.dtype)
+    last = jax.ops.segment_max(jnp.where(leads, begun, 0), player, num_segments=graph.num_agents)
+    later = jnp.where(row, (last[player] - begun)[lead_of], 0).astype(rewards.dtype)
     factor = jnp.power(jnp.asarray(discount, rewards.dtype), later)
-    x = rewards[mine] * factor
+    x = rewards[player] * factor
     return finish(
         graph,
         credit=x,
-        baseline=before[mine] * factor,
+        baseline=before[player] * factor,
         scale=jnp.ones_like(x),
         stderr=jnp.full_like(x, jnp.inf),
         reason=jnp.where(row, Reason.VALID, Reason.NO_REWARD),
@@ -175,9 +209,29 @@ def spiral_rae_state(
     decay: float | Array = 0.95,
     initial: float | Array = 0.0,
 ) -> jax.Array:
-    """The moving averages after the last trace, float [A] by name id: `initial` for the next batch."""
-    _, rewards, there, name = _player_rewards(graph, reward, event_reward, by)
-    return running_averages(rewards, there, name, decay, initial)[1]
+    """The moving averages after the last trace, float [A] by name id: `initial` of `spiral_rae` for the next batch.
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E] or None; an event reward counts for the agent whose event it is at.
+      by: what a player is, "agent_name" or "role_name".
+      decay: how much of the old average stays, in [0, 1].
+      initial: the averages before the batch; a number, or float [A] by name id.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=["g1", "g1", "g2", "g2"], agent=["p0", "p1", "p0", "p1"], row_reward=[1, -1, 1, -1])
+      >>> from estimators.baselines.players import spiral_rae_state
+      >>> spiral_rae_state(graph, reward, event_reward=rows.event_reward)[:2].tolist()
+      [0.0975, -0.0975]
+    """
+    _, rewards, present_mask, name = _player_rewards(graph, reward, event_reward, by)
+    return running_averages(rewards, present_mask, name, decay, initial)[1]
 
 
 def _names(graph: EventGraph, by: Name) -> jax.Array:

@@ -27,23 +27,39 @@ def foldgrpo(
 ) -> Credit:
     """FoldGRPO (Context-Folding): the outcome, moved by the action's own mark, against the group's outcomes.
 
-    A = (clip(R_i + q, low, high) − μ) / (sd + eps) at an action with mark q, and (R_i − μ) / (sd + eps) at one without;
+        A = (clip(R_i + q, low, high) − μ) / (sd + eps)        at an action with mark q
+        A = (R_i − μ) / (sd + eps)                             at one without
+
     μ and sd are over the outcomes R of the group's traces, each once. A mark can take an action down to a failure or up
-    to a success, never beyond. Marks enter no statistic, so they are no part of a return: they are not summed.
+    to a success, never beyond. Marks enter no statistic, so they are no part of a return and are not summed. Where all
+    outcomes of a group are equal, a mark is divided by eps alone. Biased for the policy gradient. Replays of one trace
+    count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Args:
       graph: the batch.
-      reward: float [T], the outcome, between `low` and `high`; NaN where there is none.
-      event_reward: float [E], the marks: −1 at the branch that left its scope, say; 0 or NaN where nothing was judged.
+      reward: float [T], the outcome, between `low` and `high`; NaN where a trace has none.
+      event_reward: float [E], the marks q, such as −1 at a branch that left its scope; 0 or NaN where nothing was
+        judged.
       low, high: the range of outcomes.
-      eps, ddof: as in `estimators.grpo`. A group of one is refused.
+      eps: added to the standard deviation.
+      ddof: 1 divides the squares by n − 1, 0 by n. A group of one is refused.
 
     Returns:
       `Credit` at level "event", estimand "score"; `stderr` is that of the mean.
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: Context-Folding, as its formula is quoted in a pull request of SkyRL; golden `foldgrpo_fork`, output
     `paper_formula_clip(R+Q,0,1)_example_NOT_from_code`. Another form circulates as code:
     `estimators.baselines.released.foldgrpo_fork`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=["a", "a", "b", "c"], reward=[1.0, 1.0, 0.0, 0.0], event_reward=[0, -1, 0, 0])
+      >>> rows.gather(credit.foldgrpo(graph, reward, event_reward=rows.event_reward).advantage).tolist()
+      [1.1547, -0.5773, -0.5773, -0.5773]
     """
     plain = group_relative(graph, reward, scale="std", eps=eps, ddof=ddof, singleton="refuse", source="foldgrpo")
     amount = plain.credit

@@ -37,10 +37,20 @@ __all__ = [
 def mrlx_sub_reward(format_score: Array, main_reward: Array) -> jax.Array:
     """MrlX's reward of a sub-agent from its format and the main agent's reward (0, 0.1 or 1): float, any shape.
 
-    0 without format; 0.1 · format where the main agent got 0; 0.1 where it got 0.1; else 1. The main reward is told by
-    the nearer of the three, since floats are not compared for equality.
+    0 without format; 0.1 · format where the main agent got 0; 0.1 where it got 0.1; else 1. The main reward counts as
+    the nearest of the three, since floats are not compared for equality.
+
+    Args:
+      format_score: float, the sub-agent's format score.
+      main_reward: float of the same shape, the main agent's reward.
 
     Reference: MrlX `sub_agent_multiturn.py` `reward_func` at 0d04788, executed, golden `mrlx_sub_reward`.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.baselines.released import mrlx_sub_reward
+      >>> mrlx_sub_reward(np.array([0.0, 0.5, 1.0, 1.0]), np.array([1.0, 0.0, 0.1, 1.0])).tolist()
+      [0.0, 0.05, 0.1, 1.0]
     """
     form, main = jnp.asarray(format_score), jnp.asarray(main_reward)
     earned = jnp.where(main < 0.05, 0.1 * form, jnp.where(main < 0.55, 0.1, 1.0))
@@ -62,35 +72,49 @@ def mrlx(
     normalises blocks of a fixed size. A block mixes parents and tasks. A = (x − μ) / (sd + 1e-6), ddof 1, alone 0.
 
     Args:
+      graph: the batch; `agent_parent` tells main agents from sub-agents.
       block: int [E], the block of the sub-agent whose event it is (its first one counts); -1 where the log has none,
         and a sub-agent without any is invalid. Main agents need none.
       format_score: float [E]; with it, a sub-agent's reward is `mrlx_sub_reward` of its first one, otherwise the
         outcome. A sub-agent without one is invalid.
-      reward: float [T], the outcome.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: not used.
 
     Returns:
       `Credit` at level "agent", estimand "scale". Its scope is the batch.
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: slime `_post_process_rewards` at 624b824 and MrlX at 0d04788, executed, goldens
     `slime_grpo_used_by_MrlX` and `mrlx_sub_reward`. `estimators.mgrpo` is the method as it is described.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
+      ...     parent=[None, "main", None, "main", "main"], reward=[1.0, 1.0, 0.0, 0.0, 0.0])
+      >>> import numpy as np
+      >>> block = np.where(np.arange(graph.num_events) < 5, 0, -1)
+      >>> rows.gather(credit.mrlx(graph, reward, block=block).advantage).tolist()
+      [0.7071, 0.7071, -0.7071, -0.7071, -0.7071]
     """
     del event_reward
     outcome, _ = check_reward(graph, reward)
     agent, num, real = jnp.asarray(graph.agent_ids), graph.num_agents, jnp.asarray(graph.event_mask)
-    sub, mine = sub_agents(graph), jnp.asarray(graph.agent_mask)
+    sub, agent_mask = sub_agents(graph), jnp.asarray(graph.agent_mask)
     trace = jnp.asarray(graph.agent_trace)
     arrived = event_ids(graph, "block", block)
     stated = real & (arrived >= 0)
     known = ~sub | (segment_count(agent, num, stated) > 0)
     score = outcome[trace]
     if format_score is not None:
-        form, there = check_event_array(graph, "format_score", format_score)
-        known = known & (~sub | (segment_count(agent, num, there) > 0))
-        own = form[segment_first(agent, num, there)].astype(score.dtype)
+        form, form_mask = check_event_array(graph, "format_score", format_score)
+        known = known & (~sub | (segment_count(agent, num, form_mask) > 0))
+        own = form[segment_first(agent, num, form_mask)].astype(score.dtype)
         score = jnp.where(sub, mrlx_sub_reward(own, score).astype(score.dtype), score)
     in_block = arrived[segment_first(agent, num, stated)]
-    key = pair_ids(sub.astype(jnp.int32), jnp.where(sub, in_block, jnp.asarray(graph.group_ids)[trace]), mine)
+    key = pair_ids(sub.astype(jnp.int32), jnp.where(sub, in_block, jnp.asarray(graph.group_ids)[trace]), agent_mask)
     return instances_normalised(
         graph, reward, score, key, eps=1e-6, ddof=1, singleton="zero", source="mrlx", known=known
     )
@@ -110,6 +134,13 @@ def matpo_worker_tokens(row_advantage: Array, planner_row: Array, mask: Array) -
 
     Reference: MATPO `verl/protocol.py` `broadcast_advantage_return_tensor_by_reqs_ids` at 3c41d62, executed, golden
     `matpo_broadcast`. The intended rule is `estimators.tokens.rows.spread` of the same numbers.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.baselines.released import matpo_worker_tokens
+      >>> mask = np.array([[True, True, False], [True, True, True]])
+      >>> matpo_worker_tokens(np.array([0.5, 0.5]), np.array([0, 0]), mask).tolist()
+      [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]
     """
     values, mask, planner = jnp.asarray(row_advantage), jnp.asarray(mask), jnp.asarray(planner_row)
     if mask.dtype != jnp.bool_:
@@ -150,8 +181,18 @@ def foldgrpo_fork(
     Returns:
       `Credit` at level "event", estimand "score"; `credit` is A itself.
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: `compute_foldgrpo_advantage` in a third-party plug-in that says it is a copy of the authors' fork;
     executed, golden `foldgrpo_fork`. The authors' agent casts marks to integers, which makes ±0.2 to 0.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=["a", "a", "b", "c"], reward=[1.0, 1.0, 0.0, 0.0], event_reward=[0, -1, 0, 0])
+      >>> rows.gather(credit.foldgrpo_fork(graph, reward, event_reward=rows.event_reward).advantage).tolist()
+      [1.1547, -0.5773, -0.5773, -0.5773]
     """
     plain = group_relative(
         graph,
@@ -202,9 +243,18 @@ def distinct_normalised(
     distinct is a matter of their last bit, so sums that should be equal must have been added in one order.
 
     Args:
+      x: float [M].
       key: int [M] in [0, M).
+      scale: "none" or "std".
+      eps: added to the standard deviation.
 
     Reference: MARSHAL `normalize_unique_values` at 2db0222, executed, golden `marshal_normalize_unique`.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.baselines.released import distinct_normalised
+      >>> distinct_normalised(np.array([1.0, 1.0, 0.0]), np.array([0, 0, 0])).tolist()
+      [0.5, 0.5, -0.5]
     """
     x, key = jnp.asarray(x), jnp.asarray(key)
     order = jnp.lexsort((x, key))
@@ -264,6 +314,14 @@ def marshal_tokens(
       reward_clip, advantage_clip: limits; None for none.
 
     Reference: MARSHAL `agentic_pipeline.py`, `functionals.py` at 2db0222, executed, golden `marshal_turn_level`.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.baselines.released import marshal_tokens
+      >>> rewards, ends = np.array([[0, 0, 1.0], [0, 0, 0.0]]), np.array([[False, False, True]] * 2)
+      >>> plain = {"whiten_rewards": False, "normalise": "none", "whiten": False}
+      >>> marshal_tokens(rewards, ends, np.ones((2, 3), bool), np.array([0, 0]), **plain).tolist()
+      [[0.5, 0.5], [-0.5, -0.5]]
     """
     rewards, turn_end, mask = jnp.asarray(token_rewards), jnp.asarray(turn_end), jnp.asarray(mask)
     player, (n, width) = jnp.asarray(player), rewards.shape
@@ -305,13 +363,23 @@ def marft_normalised(advantage: Array, eps: float | Array = 1e-8) -> jax.Array:
     (A − m) / (sd + eps), ddof 0. Padding is 0 and so becomes −m / (sd + eps), and an advantage that happens to be 0
     counts as padding.
 
+    Args:
+      advantage: float, any shape; 0 is padding.
+      eps: added to the standard deviation.
+
     Reference: MARFT `appo_trainer.py` at 1beacdb, executed, golden `marft_action_gae`.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.baselines.released import marft_normalised
+      >>> marft_normalised(np.array([1.0, 3.0, 0.0])).tolist()
+      [-1.0, 1.0, -2.0]
     """
     x = jnp.asarray(advantage)
-    there = jnp.abs(x) > 0
-    n = jnp.maximum(jnp.sum(there), 1).astype(x.dtype)
+    entry_mask = jnp.abs(x) > 0
+    n = jnp.maximum(jnp.sum(entry_mask), 1).astype(x.dtype)
     mean = jnp.sum(x) / n
-    deviation = jnp.where(there, x - mean, jnp.zeros_like(x))
+    deviation = jnp.where(entry_mask, x - mean, jnp.zeros_like(x))
     return (x - mean) / (safe_sqrt(jnp.sum(deviation**2) / n) + eps)
 
 
@@ -321,11 +389,23 @@ def verl_gae_tokens(
 ) -> tuple[jax.Array, jax.Array]:
     """GAE over tokens as verl had it before masks entered the recursion: whitened advantages and returns, float [N, L].
 
-    δ_t = r_t + γ V_{t+1} − V_t and A_t = δ_t + γλ A_{t+1} over every column, padding included, so that values there
+    δ_t = r_t + γ V_{t+1} − V_t and A_t = δ_t + γλ A_{t+1} over every column, padding included, so that those of padding
     leak into real tokens; returns are A + V; advantages are whitened by the statistics under the mask and
     left as they are outside it. `estimators.tokens.rows.gae` is the method without the leak.
 
+    Args:
+      token_rewards, values: float [N, L].
+      mask: bool [N, L], tokens that the policy generated.
+      discount, lambda_: γ and λ.
+
     Reference: `compute_gae_advantage_return` in Dr. MAS' verl at 19c632b, executed, golden `verl_gae`.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.baselines.released import verl_gae_tokens
+      >>> advantage, returns = verl_gae_tokens(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]), np.ones((1, 2), bool))
+      >>> returns.tolist()
+      [[1.0, 1.0]]
     """
     rewards, value, mask = jnp.asarray(token_rewards), jnp.asarray(values), jnp.asarray(mask)
     ahead = jnp.concatenate([value[:, 1:], jnp.zeros_like(value[:, :1])], axis=1)

@@ -24,7 +24,17 @@ __all__ = ["instances_normalised", "matpo", "matpo_reward", "mgrpo", "sub_agents
 
 
 def sub_agents(graph: EventGraph) -> jax.Array:
-    """bool [A]: whether another instance spawned this one."""
+    """Whether another instance spawned an agent instance: bool [A], False in padding.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
+      ...     parent=[None, "main", None, "main", "main"], reward=[1.0, 1.0, 0.0, 0.0, 0.0])
+      >>> from estimators.baselines.roles import sub_agents
+      >>> sub_agents(graph)[:4].tolist()
+      [False, True, False, True]
+    """
     return jnp.asarray(graph.agent_mask) & (jnp.asarray(graph.agent_parent) != jnp.arange(graph.num_agents))
 
 
@@ -42,20 +52,42 @@ def instances_normalised(
 ) -> Credit:
     """(x − μ) / (sd + eps) over agent instances that share a key, for the actions of each instance.
 
+    Replays of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+
     Args:
-      score, key: float [A] and int [A] in [0, A). An instance counts where it acted in a trace that has an outcome.
-      eps, ddof, singleton: as in `estimators.group_relative`; "raw" divides by 1 + eps.
-      known: bool [A], where the evidence is; the others count nowhere and are invalid.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      score: float [A], the score x of each instance. An instance counts where it acted in a trace that has an outcome.
+      key: int [A] in [0, A), who is compared.
+      eps: added to the standard deviation.
+      ddof: 1 divides the squares by their number − 1, 0 by their number.
+      singleton: what a key with one instance gets: "refuse" makes it invalid, "zero" gives 0, "raw" divides by 1 + eps.
+      source: name of the method, for `Credit.source`.
+      known: bool [A], which instances have the evidence; the others count nowhere and are invalid.
+
+    Returns:
+      `Credit` at level "agent", estimand "scale".
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
+      ...     parent=[None, "main", None, "main", "main"], reward=[1.0, 1.0, 0.0, 0.0, 0.0])
+      >>> from estimators.baselines.roles import instances_normalised, sub_agents
+      >>> score, key = reward[graph.agent_trace], sub_agents(graph).astype(int)
+      >>> credit_of = instances_normalised(graph, reward, score, key, eps=0.0, ddof=1, singleton="zero", source="own")
+      >>> rows.gather(credit_of.advantage).tolist()
+      [0.7071, 0.7071, -0.7071, -0.7071, -0.7071]
     """
     scored = check_reward(graph, reward)[1]
     agent = jnp.asarray(graph.agent_ids)
     row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[graph.trace_ids]
-    there = segment_count(agent, graph.num_agents, row) > 0
+    acted_mask = segment_count(agent, graph.num_agents, row) > 0
     if known is not None:
-        there = there & known
-    key = jnp.where(there, key, 0)
-    shared = clusters_of(graph, jnp.asarray(graph.agent_trace), key, there, several=True, dtype=score.dtype)
-    m = Members(jnp.where(there, score, jnp.zeros_like(score)), key, there, agent, shared)
+        acted_mask = acted_mask & known
+    key = jnp.where(acted_mask, key, 0)
+    shared = clusters_of(graph, jnp.asarray(graph.agent_trace), key, acted_mask, several=True, dtype=score.dtype)
+    m = Members(jnp.where(acted_mask, score, jnp.zeros_like(score)), key, acted_mask, agent, shared)
     n, mean, squares = statistics(m)
     deviation = safe_sqrt(safe_divide(squares, n - ddof)) + eps
     k, x = m.key[agent], m.score[agent]
@@ -101,27 +133,42 @@ def mgrpo(
     ddof: int | Array = 1,
     singleton: Singleton = "refuse",
 ) -> Credit:
-    """M-GRPO as it is described: main trajectories against the task's main ones, sub-trajectories against its sub ones.
+    """M-GRPO as described: main agents against the task's main agents, sub-agents against its sub-agents.
 
         main agent   x = R + its own event rewards
         sub-agent    x = main_weight · R + its own event rewards      (format, an expert's or a judge's score)
-        A = (x − μ) / (sd + eps), μ and sd over all instances of the same kind on the same task
+        A = (x − μ) / (sd + eps)      μ and sd over all instances of the same kind on the same task
 
-    A task whose traces spawn more sub-agents has more of them in one pool; every instance counts once, however often it
-    acted. The paper also draws sub-trajectories at random up to a fixed number, or drops some, so that batches have one
-    shape; padding does that here, and changes no statistic.
+    Every instance counts once, however often it acted. A task whose traces spawn more sub-agents has more of them in
+    one pool. The paper also draws sub-trajectories at random up to a fixed number, or drops some, so that batches have
+    one shape; padding does that here and changes no statistic. Biased for the policy gradient. Replays of one trace
+    count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Args:
-      graph: uses `agent_parent` to tell main agents from sub-agents.
-      reward: float [T], the outcome R; NaN where there is none.
-      event_reward: float [E]; those of an instance's events are its own.
+      graph: the batch; `agent_parent` tells main agents from sub-agents.
+      reward: float [T], the outcome R; NaN where a trace has none.
+      event_reward: float [E] or None; those of an instance's events are its own.
       main_weight: how much of the outcome a sub-agent's score contains.
-      eps, ddof, singleton: not stated in the texts; as in `estimators.grpo`.
+      eps: added to the standard deviation.
+      ddof: 1 divides the squares by their number − 1, 0 by their number.
+      singleton: what a pool of one gets: "refuse" makes it invalid, "zero" gives 0, "raw" divides by 1 + eps.
 
     Returns:
       `Credit` at level "agent", estimand "scale".
 
-    Reference: M-GRPO (MrlX), from second-hand descriptions. The released code is `estimators.baselines.released.mrlx`.
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: M-GRPO (MrlX), from second-hand descriptions, which state neither eps, ddof nor singleton. The released
+    code is `estimators.baselines.released.mrlx`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
+      ...     parent=[None, "main", None, "main", "main"], reward=[1.0, 1.0, 0.0, 0.0, 0.0])
+      >>> rows.gather(credit.mgrpo(graph, reward).advantage).tolist()
+      [0.7071, 0.7071, -0.7071, -0.7071, -0.7071]
     """
     outcome, _ = check_reward(graph, reward)
     trace = jnp.asarray(graph.agent_trace)
@@ -151,12 +198,25 @@ def matpo_reward(
     half. The main agents of a trace are the planner, their scores averaged where there are several.
 
     Args:
-      reward: float [T], the accuracy; NaN where there is none.
+      graph: the batch.
+      reward: float [T], the accuracy; NaN where a trace has none.
       format_score: float [E]; the first one that an agent instance's events have is its own. A trace in which an
         instance acted and has none gets no reward (NaN).
+      accuracy_weight, format_weight: w_acc and w_fmt.
       gate: format counts only where the accuracy is 1.
 
     Reference: MATPO `SubagentToolRewardManager` at 3c41d62, executed, golden `matpo_reward`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
+      ...     parent=[None, "main", None, "main", "main"], reward=[1.0, 1.0, 0.0, 0.0, 0.0])
+      >>> from estimators.baselines.roles import matpo_reward
+      >>> form = (0 * graph.time + 1).astype("float32")
+      >>> form[:5] = [1.0, 0.5, 1.0, 0.0, 0.0]
+      >>> matpo_reward(graph, reward, format_score=form)[:2].tolist()
+      [1.075, 0.05]
     """
     accuracy, scored = check_reward(graph, reward)
     score, known = check_event_array(graph, "format_score", format_score)
@@ -186,19 +246,35 @@ def matpo(
 ) -> Credit:
     """MATPO: one number for the planner's rollout, normalised among the task's rollouts and copied to its workers.
 
-    A_i = (R_i − μ) / (sd + 1e-6), ddof 1, each rollout once; a task with one keeps its raw R. Planner and workers get
-    the same advantage: their roles differ by prompt only. On tokens this is the intended rule, A times the worker's own
-    mask; `estimators.baselines.released.matpo_worker_tokens` is what the released code does.
+        A_i = (R_i − μ) / (sd + 1e-6)      ddof 1, each rollout once
+
+    A task with one rollout keeps its raw R. Planner and workers get the same advantage: their roles differ by prompt
+    only. On tokens this is the intended rule, A times the worker's own mask;
+    `estimators.baselines.released.matpo_worker_tokens` is what the released code does. Biased for the policy gradient.
+    Replays of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Args:
-      graph, event_reward: as in `estimators.grpo`.
+      graph: the batch.
       reward: float [T], R itself, or with `format_score` the accuracy, from which `matpo_reward` makes R.
-      format_score, accuracy_weight, format_weight: as in `matpo_reward`.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      format_score: float [E] or None; the first one that an agent instance's events have is its own.
+      accuracy_weight, format_weight: w_acc and w_fmt of `matpo_reward`.
 
     Returns:
       `Credit` at level "trace", estimand "total".
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: MATPO `ray_trainer.py` and `protocol.py` at 3c41d62, executed, goldens `matpo_broadcast`, `matpo_reward`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
+      ...     parent=[None, "main", None, "main", "main"], reward=[1.0, 1.0, 0.0, 0.0, 0.0])
+      >>> rows.gather(credit.matpo(graph, reward).advantage).tolist()
+      [0.7071, 0.7071, -0.7071, -0.7071, -0.7071]
     """
     if format_score is not None:
         reward = matpo_reward(
@@ -230,18 +306,33 @@ def wideseek_r1(
 ) -> Credit:
     """WideSeek-R1: the mean of a trace's row scores against its group's, for the lead agent and all sub-agents alike.
 
-    A_i = (R_i − μ) / (sd + 1e-6), ddof 1, R_i the mean over the rows of outcome plus own event reward. Its credit for
-    roles is not here but in the loss: `wideseek_r1_weights`. The released code groups by arithmetic on indices, and
-    gives NaN in a group of one, which is refused here.
+        A_i = (R_i − μ) / (sd + 1e-6)      ddof 1, R_i the mean over the rows of reward + event_reward
+
+    Its credit for roles is not here but in the loss: `wideseek_r1_weights`. The released code groups by arithmetic on
+    indices, and gives NaN in a group of one, which is refused here. Biased for the policy gradient. Replays of one
+    trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Args:
-      graph, reward, event_reward: as in `estimators.grpo`.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
       population: "trace" (the one used), or "row": every row is a sample with its own score (`advantage_mode="turn"`).
 
     Returns:
       `Credit` at level "trace" (or "event"), estimand "total".
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: RLinf `compute_grpo_dynamic_advantages` at a3816b5, executed, golden `rlinf_wideseek`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
+      ...     parent=[None, "main", None, "main", "main"], reward=[1.0, 1.0, 0.0, 0.0, 0.0])
+      >>> rows.gather(credit.wideseek_r1(graph, reward).advantage).tolist()
+      [0.7071, 0.7071, -0.7071, -0.7071, -0.7071]
     """
     return group_relative(
         graph,
@@ -269,10 +360,20 @@ def wideseek_r1_weights(graph: EventGraph, *, tokens: Array | None = None) -> ja
     batch for the released loss.
 
     Args:
+      graph: the batch.
       tokens: int or float [E], tokens of each action; a missing count (negative or NaN) is 0.
 
     Reference: RLinf `loss_scales.py` at a3816b5, executed, golden `rlinf_wideseek`, outputs `agent_scale` (without
     tokens) and `turn_scale`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
+      ...     parent=[None, "main", None, "main", "main"], reward=[1.0, 1.0, 0.0, 0.0, 0.0])
+      >>> from estimators.baselines.roles import wideseek_r1_weights
+      >>> rows.gather(wideseek_r1_weights(graph)).tolist()
+      [0.5, 0.5, 0.5, 0.25, 0.25]
     """
     agent, num = jnp.asarray(graph.agent_ids), graph.num_agents
     row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask)

@@ -39,24 +39,36 @@ def grpo(
 ) -> Credit:
     """Group-relative advantage: the trace's return against its group's mean, divided by the group's spread.
 
-    A_i = (R_i − μ) / (sd + eps), with R_i = reward + Σ event_reward, μ and sd over the n traces of the group (each
-    trace once, however many events it has). Every action of the trace receives A_i. Biased for the policy gradient: the
-    mean contains R_i (a factor (n − 1)/n), and dividing by sd weighs tasks by their spread. Invariant under shifting
-    and, up to eps, under scaling the reward. Not a partition of the reward.
+        A_i = (R_i − μ) / (sd + eps)
+
+    R_i = reward + Σ event_reward is the return of trace i; μ and sd are the mean and standard deviation over the n
+    traces of its group, each trace once. Every action of the trace gets A_i. Biased for the policy gradient: the mean
+    contains R_i, which shrinks the gradient by (n − 1)/n, and the division weighs groups by their spread. Unchanged
+    when the reward is shifted and, up to eps, when it is scaled. No partition of the reward. Replays of one trace count
+    as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Args:
       graph: the batch.
-      reward: float [T], outcome of each trace; NaN where it has none.
-      event_reward: float [E], rewards at single events, or None.
-      eps: added to the standard deviation.
-      ddof: 1 for the unbiased variance, 0 for the population's.
-      singleton: what a group of one gets: "refuse" (invalid), "zero" or "raw".
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      eps: added to the standard deviation, in units of reward.
+      ddof: 1 divides the squares by n − 1, 0 by n.
+      singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
 
     Returns:
       `Credit` at level "trace", estimand "total".
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: Shao et al. 2024, arXiv:2402.03300 (outcome supervision). The paper divides by the standard deviation
-    without an eps; what released code adds is under that code's name.
+    without an eps; what released code adds is under that code's name (`verl_grpo`, `trl_grpo`, …).
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.grpo(graph, reward).advantage).tolist()
+      [1.1547, -0.5773, -0.5773]
     """
     return group_relative(
         graph,
@@ -75,11 +87,31 @@ def grpo(
 def dr_grpo(
     graph: EventGraph, reward: Array, *, event_reward: Array | None = None, singleton: Singleton = "refuse"
 ) -> Credit:
-    """GRPO without the division: A_i = R_i − μ.
+    """GRPO without the division: the trace's return minus its group's mean, A_i = R_i − μ.
 
-    Equals (n − 1)/n times `rloo`, hence unbiased for the policy gradient up to that factor.
+    R_i = reward + Σ event_reward, μ the mean over the n traces of the group. Equal to (n − 1)/n times `rloo`, so the
+    policy gradient is unbiased up to that factor. No partition of the reward. Replays of one trace count as one sample,
+    and traces without an independent one are refused (`estimators.clusters`).
 
-    Args and returns as in `grpo`. Reference: Liu et al. 2025, arXiv:2503.20783 ("GRPO done right").
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
+
+    Returns:
+      `Credit` at level "trace", estimand "total", scale 1.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: Liu et al. 2025, arXiv:2503.20783 ("GRPO done right").
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.dr_grpo(graph, reward).advantage).tolist()
+      [0.667, -0.333, -0.333]
     """
     return group_relative(
         graph, reward, event_reward=event_reward, baseline="mean", singleton=singleton, source="dr_grpo"
@@ -90,11 +122,27 @@ def dr_grpo(
 def rloo(
     graph: EventGraph, reward: Array, *, event_reward: Array | None = None, singleton: Singleton = "refuse"
 ) -> Credit:
-    """Leave-one-out baseline: the trace's return against the mean of the others of its group.
+    """Leave-one-out baseline: the trace's return minus the mean return of the other traces of its group.
 
-    A_i = R_i − (Σ_j R_j − R_i) / (n − 1). Unbiased for the policy gradient: the baseline does not depend on trace i.
+        A_i = R_i − (Σ_j R_j − R_i) / (n − 1)
 
-    Args and returns as in `grpo`. Reference: Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740.
+    R_i = reward + Σ event_reward. Unbiased for the policy gradient, since the baseline does not depend on trace i. No
+    partition of the reward. With replays the baseline is the mean over the other clusters of the group, each weighing
+    as much as one trace, and a trace without an independent one is refused (`estimators.clusters`).
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
+
+    Returns:
+      `Credit` at level "trace", estimand "total", scale 1; `stderr` is that of the baseline, infinite for two traces.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740.
 
     Example:
       >>> import credit
@@ -114,16 +162,32 @@ def remax(graph: EventGraph, reward: Array, *, greedy_reward: Array, event_rewar
     Unbiased for the policy gradient, since the greedy run does not depend on the sampled one; needs no group.
 
     Args:
-      greedy_reward: float [T], reward of the greedy run for each trace; NaN where there was none (those are invalid).
-      graph, reward, event_reward: as in `grpo`.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      greedy_reward: float [T], reward of the greedy run for each trace; NaN where there was none, and the trace is
+        invalid.
 
-    Reference: Li et al. 2023, arXiv:2310.10505; verl `compute_remax_outcome_advantage`, golden `verl_remax` (the
-    token-level form is `estimators.tokens.rows.remax`).
+    Returns:
+      `Credit` at level "trace", estimand "total"; `stderr` infinite.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: Li et al. 2023, arXiv:2310.10505; verl `compute_remax_outcome_advantage`, golden `verl_remax`. The form
+    over tokens is `estimators.tokens.rows.remax`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> greedy = (0.25 + 0 * reward).astype("float32")
+      >>> rows.gather(credit.remax(graph, reward, greedy_reward=greedy).advantage).tolist()
+      [0.75, -0.25, -0.25]
     """
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
-    greedy, there = check_reward(graph, greedy_reward)
+    greedy, greedy_mask = check_reward(graph, greedy_reward)
     x, b = m.score[m.of_event], greedy[m.of_event]
-    reason = jnp.where(there[m.of_event], Reason.VALID, Reason.NO_EVIDENCE)
+    reason = jnp.where(greedy_mask[m.of_event], Reason.VALID, Reason.NO_EVIDENCE)
     return finish(
         graph,
         credit=x,
@@ -143,9 +207,32 @@ def remax(graph: EventGraph, reward: Array, *, greedy_reward: Array, event_rewar
 def reinforce_batch(
     graph: EventGraph, reward: Array, *, event_reward: Array | None = None, singleton: Singleton = "refuse"
 ) -> Credit:
-    """One baseline for the whole batch: the trace's return against the mean of all other traces, whatever their task.
+    """One baseline for the whole batch: the trace's return minus the mean of all other traces, of any task.
 
-    A_i = R_i − (Σ_j R_j − R_i) / (N − 1) over the batch. Unbiased, but differences between tasks stay in it as noise.
+        A_i = R_i − (Σ_j R_j − R_i) / (N − 1)        over the N traces of the batch
+
+    Unbiased for the policy gradient. Differences between tasks stay in it as noise. Replays of one trace count as one
+    sample, and traces without an independent one are refused (`estimators.clusters`).
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
+
+    Returns:
+      `Credit` at level "trace", estimand "total", scale 1. Its scope is the batch.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: Williams 1992, with a leave-one-out mean.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 1, 2], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.reinforce_batch(graph, reward).advantage).tolist()
+      [1.0, -0.5, -0.5]
     """
     return group_relative(
         graph,
@@ -169,13 +256,33 @@ def pass_at_k(
     ddof: int | Array = 1,
     singleton: Singleton = "refuse",
 ) -> Credit:
-    """Only the best trace of a group is rewarded, by its lead over the second best: (R_max − R_second) / (sd + eps).
+    """Only the best trace of a group is rewarded, by its lead over the second: (R_max − R_second) / (sd + eps).
 
-    The other traces of the group get 0, and so does everyone in a tie for the best. Not centred: rewards only.
+    The other traces of the group get 0, and so do all traces in a tie for the best. Biased for the policy gradient.
+    Replays of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
-    Args and returns as in `grpo`.
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      eps: added to the standard deviation.
+      ddof: 1 divides the squares by n − 1, 0 by n.
+      singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
+
+    Returns:
+      `Credit` at level "trace", estimand "score"; `stderr` infinite.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: verl `compute_grpo_passk_outcome_advantage`, golden `drmas_passk`. The released code writes the number to
-    the first row of the best trace only, since it has dropped the others; here every action of that trace gets it.
+    the first row of the best trace only; here every action of that trace gets it.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.pass_at_k(graph, reward).advantage).tolist()
+      [1.732, 0.0, 0.0]
     """
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
     num = m.score.shape[0]
@@ -189,18 +296,18 @@ def pass_at_k(
     best = jnp.zeros(num, bool).at[order].set(leads)
     runner_up = jnp.zeros_like(m.score).at[order].set(jnp.where(leads & (n[group] > 1), second, ranked))
 
-    key, mine = m.key[m.of_event], m.of_event
-    x = m.score[mine]
+    key, at = m.key[m.of_event], m.of_event
+    x = m.score[at]
     alone = n[key] < 2
-    reason = jnp.where(m.member_mask[mine], Reason.VALID, Reason.NO_REWARD)
-    subtracted = jnp.where(best[mine], runner_up[mine], x)
+    reason = jnp.where(m.member_mask[at], Reason.VALID, Reason.NO_REWARD)
+    subtracted = jnp.where(best[at], runner_up[at], x)
     if singleton == "refuse":
-        reason = jnp.where(m.member_mask[mine] & alone, Reason.SINGLETON, reason)
+        reason = jnp.where(m.member_mask[at] & alone, Reason.SINGLETON, reason)
     elif singleton == "raw":
         subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
     elif singleton != "zero":
         raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
-    reason = jnp.where(m.member_mask[mine] & m.shared_mask[mine], Reason.SHARED_PREFIX, reason)
+    reason = jnp.where(m.member_mask[at] & m.shared_mask[at], Reason.SHARED_PREFIX, reason)
     scale = jnp.where(alone | (deviation[key] <= 0), jnp.ones_like(x), deviation[key])
     return finish(
         graph,

@@ -25,12 +25,31 @@ __all__ = [
 
 
 def verl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
-    """GRPO as verl computes it: every row is a sample, ddof 1, eps 1e-6, a group of one keeps its raw reward.
+    """GRPO as verl computes it: every row is a sample, (R_i − μ) / (sd + 1e-6) with ddof 1.
 
-    A row's score is the trace's reward plus its own event reward. Traces with more rows weigh more.
+    R_i = reward + event_reward of row i; μ and sd are over all rows of the task. A trace with more rows weighs more. A
+    group of one row keeps its raw reward. Biased for the policy gradient. Replays of one trace count as one sample, and
+    traces without an independent one are refused (`estimators.clusters`).
 
-    Differs from `grpo`: population, and the group of one: A = R / (1 + 1e-6), not a refusal.
-    Reference: verl `compute_grpo_outcome_advantage` (checked through Dr. MAS' superset and Agent Lightning).
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+
+    Returns:
+      `Credit` at level "event", estimand "total".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: verl `compute_grpo_outcome_advantage`; executed in Dr. MAS and MATPO, golden `drmas_grpo` (`by=None,
+    population="row"`).
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.verl_grpo(graph, reward).advantage).tolist()
+      [1.1547, -0.5773, -0.5773]
     """
     return group_relative(
         graph,
@@ -47,10 +66,30 @@ def verl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
 
 
 def verl_rloo(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
-    """RLOO as verl computes it: every row is a sample, a group of one keeps its raw reward.
+    """RLOO as verl computes it: every row is a sample, (R_i − μ) n / (n − 1).
 
-    A = (R_i − μ) n / (n − 1), which is R_i minus the mean of the other rows.
+    R_i = reward + event_reward of row i; the result is R_i minus the mean of the other rows of the task. The other rows
+    of the same trace are among them. A group of one row keeps its raw reward. Biased for the policy gradient. Replays
+    of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+
+    Returns:
+      `Credit` at level "event", estimand "total".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: verl `compute_rloo_outcome_advantage`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.verl_rloo(graph, reward).advantage).tolist()
+      [1.0, -0.5, -0.5]
     """
     return group_relative(
         graph,
@@ -64,9 +103,29 @@ def verl_rloo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
 
 
 def trl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
-    """GRPO with TRL's constants: ddof 1, eps 1e-4, a group of one gets 0.
+    """GRPO with TRL's constants: (R_i − μ) / (sd + 1e-4), ddof 1; a group of one gets 0.
 
-    Reference: TRL `GRPOTrainer`, group scaling (read in the source at f2cd577, not executed here).
+    R_i = reward + Σ event_reward; μ and sd are over the traces of the group. Biased for the policy gradient. Replays of
+    one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+
+    Returns:
+      `Credit` at level "trace", estimand "total".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: TRL `GRPOTrainer`, group scaling, read in the source at f2cd577, not executed here.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.trl_grpo(graph, reward).advantage).tolist()
+      [1.1545, -0.5773, -0.5773]
     """
     return group_relative(
         graph,
@@ -81,9 +140,30 @@ def trl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = N
 
 
 def openrlhf_group_norm(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
-    """GRPO with OpenRLHF's constants: ddof 1, eps 1e-9; a group of one is refused, as its assertion does.
+    """GRPO with OpenRLHF's constants: (R_i − μ) / (sd + 1e-9), ddof 1; a group of one is refused.
 
-    Reference: OpenRLHF `group_norm` (read in the source at 3c3be62, not executed here).
+    R_i = reward + Σ event_reward; μ and sd are over the traces of the group. Biased for the policy gradient. Replays of
+    one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+
+    Returns:
+      `Credit` at level "trace", estimand "total".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: OpenRLHF `group_norm`, read in the source at 3c3be62, not executed here; its assertion refuses a group of
+    one.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.openrlhf_group_norm(graph, reward).advantage).tolist()
+      [1.1547, -0.5774, -0.5774]
     """
     return group_relative(
         graph,
@@ -101,14 +181,33 @@ def openrlhf_group_norm(graph: EventGraph, reward: Array, *, event_reward: Array
 def slime_grpo(
     graph: EventGraph, reward: Array, *, event_reward: Array | None = None, uneven_as_one_group: bool = False
 ) -> Credit:
-    """GRPO as slime post-processes rewards: subtract the mean, then divide by (sd with ddof 1) + 1e-6; alone gives 0.
+    """GRPO as slime post-processes rewards: (R_i − μ) / (sd + 1e-6), ddof 1; a group of one gets 0.
 
-    slime groups by position in blocks of `n_samples_per_prompt`; here the group ids say who belongs together. When the
-    number of samples is not blocks × block size, the released code takes the whole batch as one group:
-    `uneven_as_one_group=True` reproduces that.
+    R_i = reward + Σ event_reward; μ and sd are over the traces of the group. slime forms groups by position, in blocks
+    of `n_samples_per_prompt`; here the group ids form them. Biased for the policy gradient. Replays of one trace count
+    as one sample, and traces without an independent one are refused (`estimators.clusters`).
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      uneven_as_one_group: take the whole batch as one group, as the released code does where the number of samples is
+        not blocks × block size.
+
+    Returns:
+      `Credit` at level "trace", estimand "total".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
     Reference: slime `RolloutManager._post_process_rewards`, used by MrlX (M-GRPO); executed, golden
     `slime_grpo_used_by_MrlX`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.slime_grpo(graph, reward).advantage).tolist()
+      [1.1547, -0.5773, -0.5773]
     """
     return group_relative(
         graph,
@@ -133,10 +232,31 @@ def agent_lightning(
 ) -> Credit:
     """Agent Lightning's rollout-level advantage: verl's GRPO over one row a rollout, copied to all its rows.
 
-    The released code raises where the rows of a rollout differ in reward; here the first row's score stands for it.
+    A_i = (R_i − μ) / (sd + 1e-6), ddof 1, with R_i = reward + event_reward of the first row of trace i, and μ and sd
+    over the traces of the group; a group of one keeps its raw reward. The released code raises where the rows of a
+    rollout differ in reward; here the first row stands for them. Biased for the policy gradient. Replays of one trace
+    count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
-    Reference: `compute_rollout_level_advantage`; executed, golden `agl_rollout_level`. The loss weights that go with
-    it are `estimators.tokens.rows.per_rollout_mean`.
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      scale: "none" leaves out the division (`norm_adv_by_std_in_grpo=False`).
+
+    Returns:
+      `Credit` at level "trace", estimand "total".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: Agent Lightning `compute_rollout_level_advantage`; executed, golden `agl_rollout_level`. The loss weights
+    that go with it are `estimators.tokens.rows.per_rollout_mean`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.agent_lightning(graph, reward).advantage).tolist()
+      [1.1547, -0.5773, -0.5773]
     """
     return group_relative(
         graph,
@@ -154,7 +274,28 @@ def agent_lightning(
 def agent_lightning_rows(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
     """Agent Lightning before v1.0, and without its rollout-level switch: `verl_grpo` over all rows.
 
-    Long rollouts weigh more. Reference: golden `agl_rollout_level`, output `row_level_adv`.
+    A_i = (R_i − μ) / (sd + 1e-6), ddof 1, with R_i = reward + event_reward of row i, and μ and sd over all rows of the
+    task. Long rollouts weigh more. Biased for the policy gradient. Replays of one trace count as one sample, and traces
+    without an independent one are refused (`estimators.clusters`).
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+
+    Returns:
+      `Credit` at level "event", estimand "total".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: golden `agl_rollout_level`, output `row_level_adv`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.agent_lightning_rows(graph, reward).advantage).tolist()
+      [1.1547, -0.5773, -0.5773]
     """
     return group_relative(
         graph,

@@ -68,9 +68,29 @@ class Turns(NamedTuple):
 
 
 def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns:
-    """Find the turns of every trace, their places, and what each of them earned.
+    """The turns of every trace, their places, and what each of them earned.
 
-    A trace counts among the rivals of its group where it has an outcome and at least one action.
+    A trace counts among the rivals of its group where it has an outcome and at least one action. With replays, rivals
+    are clusters of traces (`estimators.clusters`).
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+
+    Returns:
+      `Turns`.
+
+    Raises:
+      CreditError: wrong shapes or dtypes.
+
+    Example:
+      >>> import credit
+      >>> from estimators.baselines.turns import turns
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], turn=[0, 1], reward=[1.0, 1.0])
+      >>> found = turns(graph, reward, None)
+      >>> rows.gather(found.number).tolist(), rows.gather(found.earned).tolist()
+      ([0, 1], [0.0, 1.0])
     """
     outcome, scored = check_reward(graph, reward)
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
@@ -110,21 +130,31 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
 
     A trace that has stopped has nothing more to earn: it counts as 0 and stays in the divisor. Unbiased for the policy
     gradient whatever decides the number of turns: k is known before the turn is played, and the other traces do not
-    depend on it. A mean over those that still play would be unbiased as well, but has nothing to say of a turn that no
-    other trace has, and leaving such turns out is biased: long traces would lose the end of their gradient. A baseline
-    of each turn's own reward, summed over the turns that the trace went on to play, is biased, too: see `mt_grpo`.
+    depend on it. A mean over the traces that still play would be unbiased as well, but it does not exist for a turn
+    that no other trace has, and leaving such turns out is biased: long traces would lose the end of their gradient. A
+    baseline of each turn's own reward, summed over the turns that the trace went on to play, is biased, too: see
+    `mt_grpo`. With replays, b_ik is the mean over the other clusters of the group, each weighing as much as one trace.
 
     Args:
-      graph: uses trace, turn and group ids and the masks.
+      graph: the batch; uses trace, turn and group ids and the masks.
       reward: float [T], outcome of each trace, earned in its last turn; NaN where it has none.
-      event_reward: float [E], rewards at single events; those before the first action are nobody's.
+      event_reward: float [E], rewards at single events, or None; those before the first action belong to no turn.
 
     Returns:
       `Credit` at level "turn", estimand "return". A group of one is refused. `stderr` is that of b_ik, from the spread
-      of the others' numbers, stopped traces included; infinite where there are fewer than two. b_ik is no value of a
-      state; `recursion.values` has those that increments are made of (`estimators.baselines.turn_values`).
+      of the others' numbers, stopped traces included; infinite where there are fewer than two others.
 
-    Reference: none; the leave-one-out baseline of Kool et al. 2019, at each turn.
+    Raises:
+      CreditError: wrong shapes or dtypes.
+
+    Reference: the leave-one-out baseline of Kool et al. 2019, at each turn.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "c"], turn=[0, 1, 0, 1, 0], reward=[1.0, 1.0, 0.0, 0.0, 0.5])
+      >>> rows.gather(credit.turn_baseline(graph, reward).advantage).tolist()
+      [0.75, 1.0, -0.75, -0.5, 0.0]
     """
     t = turns(graph, reward, event_reward)
     num = graph.num_events
@@ -184,12 +214,19 @@ def mt_grpo(
     number of turns is fixed, ∇p_l = 0 and the bias is the factor (n − 1)/n. `turn_baseline` has none.
 
     Args:
-      graph, reward, event_reward: as in `turn_baseline`.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
       scale: "std" (the paper's) or "none".
-      eps, ddof: of the standard deviation. A turn that no other trace of the group has is compared with itself: 0.
+      eps: added to the standard deviation. A turn that no other trace of the group has is compared with itself: 0.
+      ddof: 1 divides the squares by their number − 1, 0 by their number.
 
     Returns:
-      `Credit` at level "turn", estimand "return" without scale and "score" with it; `stderr` infinite.
+      `Credit` at level "turn", estimand "return" without scale and "score" with it; `stderr` infinite. A group of one
+      is refused.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
     Reference: Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO), here for any number of turns. The authors' code, read but
     not executed (Multi-Turn-RL-Agent, `mt_grpo_env_trainer.py` at 7860de6, `grpo_env_trainer.py` at 4eeca09), has ddof
@@ -197,6 +234,13 @@ def mt_grpo(
     answer and after it; the first gets its own and the outcome's normalised reward, the second the outcome's. There
     each statistic is over all traces of the group, and a trace that no tool answered gets its two rewards added before
     they are normalised; here it has one turn, and each turn is compared with the traces that have it.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=["a", "a", "b", "b", "c"], turn=[0, 1, 0, 1, 0], reward=[1.0, 1.0, 0.0, 0.0, 0.5])
+      >>> rows.gather(credit.mt_grpo(graph, reward, scale="none").advantage).tolist()
+      [0.333, 0.5, -0.667, -0.5, 0.333]
     """
     t = turns(graph, reward, event_reward)
     num = graph.num_events
