@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, Recursion, StateValues, check_event_array, check_reward, finish
 from estimators.baselines.turn_values import turn_values
 from estimators.clusters import clusters_of
+from estimators.group import Members, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import Chains, chains
 from graphs.event_graph import Array, EventGraph
@@ -26,7 +27,6 @@ from graphs.segment import (
     safe_sqrt,
     segment_count,
     segment_first,
-    segment_mean,
     segment_sum,
 )
 
@@ -243,25 +243,20 @@ def mt_grpo(
       [0.333, 0.5, -0.667, -0.5, 0.333]
     """
     t = turns(graph, reward, event_reward)
-    num = graph.num_events
-    earned = t.earned
-    reference = earned[segment_first(t.key, num, t.leads)]
-    relative = jnp.where(t.leads, earned - reference[t.key], jnp.zeros_like(earned))
-    n = segment_count(t.key, num, t.leads, earned.dtype)
-    if t.cluster is None:
-        mean = segment_mean(relative, t.key, num, t.leads)
-    else:
-        n = segment_sum(t.weight, t.key, num, t.leads)
-        mean = safe_divide(segment_sum(t.weight * relative, t.key, num, t.leads), n)
-    infinite = jnp.full_like(earned, jnp.inf)
+    trace, dtype = jnp.asarray(graph.trace_ids), t.earned.dtype
+    shared = clusters_of(graph, trace, t.key, t.leads, several=False, dtype=dtype)
+    n, mean, squares = statistics(Members(t.earned, t.key, t.leads, t.lead_of, shared))
+    # A turn that no independent trace has is compared with itself.
+    expected = jnp.where(n[t.key] > 1, mean[t.key], t.earned)
+    infinite = jnp.full_like(t.earned, jnp.inf)
     if scale == "none":
-        subtracted = jnp.where(t.leads, (reference + mean)[t.key], jnp.zeros_like(earned))
-        return _finish(graph, t, t.to_go(earned), t.to_go(subtracted), infinite, source="mt_grpo")
+        subtracted = jnp.where(t.leads, expected, jnp.zeros_like(expected))
+        return _finish(graph, t, t.to_go(t.earned), t.to_go(subtracted), infinite, source="mt_grpo")
     if scale != "std":
         raise ValueError(f"scale is {scale!r}; expected 'std' or 'none'")
-    squares = segment_sum(t.weight * (relative - mean[t.key]) ** 2, t.key, num, t.leads)
     deviation = (safe_sqrt(safe_divide(squares, n - ddof)) + eps)[t.key]
-    score = t.to_go(jnp.where(t.leads, safe_divide(relative - mean[t.key], deviation), jnp.zeros_like(earned)))
+    apart = jnp.where(t.leads, safe_divide(t.earned - expected, deviation), jnp.zeros_like(t.earned))
+    score = t.to_go(apart)
     return _finish(graph, t, score, jnp.zeros_like(score), infinite, source="mt_grpo", score=True)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ import credit
 import estimators
 from credit.bench.bias import x64
 from credit.bench.enumeration import fan_outs
-from credit.bench.replay_bias import replay_bias
+from credit.bench.replay_bias import ReplayBias, replay_bias, replay_methods
 from credit.bench.stacked_batches import stack
 from estimators.base import Credit, Reason
 from graphs.errors import CreditError
@@ -145,6 +147,20 @@ def test_control_with_claims_of_siblings_has_no_bias(world: str) -> None:
             share = draws.chance[d] * batch.weight[d][event] * np.asarray(made.advantage)[event]
             np.add.at(pushed, (batch.state[d][event], batch.choice[d][event]), share)
     np.testing.assert_allclose(draws.world.through_scores(pushed), draws.world.gradient(), atol=1e-12)
+
+
+def test_the_stored_table_is_what_the_code_gives() -> None:
+    file = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "replay_bias.json"
+    rows = [
+        ReplayBias(**{name: math.nan if value is None else value for name, value in row.items()})
+        for row in json.loads(file.read_text())["rows"]
+    ]
+    assert {row.method for row in rows} == set(replay_methods())
+    for row in rows:
+        if row.method in ("rloo", "dr_grpo", "turn_baseline") and row.fans < 3:
+            again = replay_bias(row.method, row.world, fans=row.fans, at=row.at, siblings=row.siblings)
+            for score in ("told", "untold", "answered"):
+                assert getattr(again, score) == pytest.approx(getattr(row, score), abs=1e-9, nan_ok=True), row
 
 
 # The clusters themselves
