@@ -20,6 +20,7 @@ from agentlightning.types import Span
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pages import block
 
 import credit
 from credit.integrations.agent_lightning import read_store_async
@@ -72,8 +73,10 @@ async def filled(outcomes: dict[str, list[float]], mode: str = "train") -> InMem
 
 def test_rollouts_of_a_store_are_traces_in_groups() -> None:
     store = asyncio.run(filled({"a": [1.0, 0.0], "b": [0.0, 0.0, 1.0]}))
-    traces = credit.read_store(store, mode="train")
-    assert not traces.problems
+    scope: dict[str, Any] = {"credit": credit, "store": store}
+    exec(block("py", "read_store("), scope)
+    traces = scope["traces"]
+    assert not traces.problems and np.array_equal(traces.reward, credit.read_store(store, mode="train").reward)
     real = np.asarray(traces.graph.trace_mask)
     assert sorted(np.asarray(traces.reward)[real]) == [0, 0, 0, 1, 1], "the failed attempt's 9 is not read"
     assert sorted(np.bincount(np.asarray(traces.graph.group_ids)[real])) == [2, 3]

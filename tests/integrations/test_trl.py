@@ -14,6 +14,7 @@ pytest.importorskip("trl", reason="TRL is not installed here; `make integrations
 
 import torch
 from datasets import Dataset
+from pages import block
 from timing import compare
 from tiny import prompts, tiny_model, tiny_tokenizer
 from trl import GRPOConfig, GRPOTrainer
@@ -113,6 +114,19 @@ def test_what_is_trained_on_is_what_is_logged(tmp_path: Path, method: str) -> No
     assert len(history) == 8 and all(math.isfinite(entry["credit/milliseconds"]) for entry in history)
     assert sum(entry["credit/compilations"] for entry in history) == 0, "compiled before the first step"
     assert trainer.rewards_per_function.shape == (8, 2)
+
+
+def test_the_block_of_the_page_trains(tmp_path: Path) -> None:
+    given = build(GRPOTrainer, tmp_path, steps=2)
+    scope: dict[str, Any] = {
+        "model": given.model,
+        "config": given.args,
+        "tokenizer": given.processing_class,
+        "rewards": length,
+        "prompts": given.train_dataset,
+    }
+    exec(block("py", "CreditGRPOTrainer("), scope)
+    assert scope["trainer"].state.global_step == 2 and scope["trainer"].credit_metrics["credit/condition/unbiased"] == 1
 
 
 def test_a_completion_that_nobody_scored_gets_nothing(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 from grain import python as grain
+from pages import block
 from timing import compare
 from tunix.rl import function_registry, rl_cluster
 from tunix.rl.agentic import agentic_grpo_learner
@@ -73,13 +74,14 @@ def test_eight_steps_of_training() -> None:
         used.append((np.asarray(rewards), np.asarray(advantages)))
         return {}
 
-    name = estimator("rloo")
+    scope: dict[str, Any] = {"GRPOConfig": grpo_learner.GRPOConfig}
+    exec(block("py", 'estimator("rloo")'), scope)
     before = jax.tree.map(jnp.copy, nnx.state(made.actor_trainer.model, nnx.Param))
     learner = grpo_learner.GRPOLearner(
         rl_cluster=made,
         reward_fns=length,
-        algo_config=grpo_learner.GRPOConfig(num_generations=4, advantage_estimator=name),
-        metric_fns=[metrics_of(name), spy],
+        algo_config=scope["config"],
+        metric_fns=[metrics_of("credit_rloo"), spy],
     )
     data = grain.MapDataset.source(Prompts()).batch(2).map(lambda batch: {"prompts": batch, "answer": batch})
     learner.train(data)

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("verifiers", reason="verifiers is not installed here; `make integrations` runs this")
 
+from pages import block
 from verifiers.v1.configs.agent import AgentConfig
 from verifiers.v1.episode import Episode, GroupInfo
 from verifiers.v1.graph import MessageNode
@@ -74,7 +75,7 @@ def test_agents_of_a_team_are_compared_with_their_like() -> None:
         episode(trace_of("solver", 1.0, 2), trace_of("critic", 1.0, 1)),
         episode(trace_of("solver", 0.0, 1), trace_of("critic", 0.0, 1)),
     ]
-    assign_advantages(episodes, credit="dr_mas")
+    exec(block("py", "assign_advantages("), {"episodes": episodes})
     solver, critic = np.std([1, 1, 0], ddof=1) + 1e-6, np.std([1, 0], ddof=1) + 1e-6
     assert numbers(episodes[0])[0] == pytest.approx([1 / 3 / solver] * 2, abs=TOLERANCE)
     assert numbers(episodes[0])[1] == pytest.approx([0.5 / critic], abs=TOLERANCE)

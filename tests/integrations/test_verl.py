@@ -22,6 +22,7 @@ tq = pytest.importorskip("transfer_queue", reason="TransferQueue is not installe
 import ray  # noqa: E402
 import torch  # noqa: E402
 from hydra import compose, initialize_config_module  # noqa: E402
+from pages import block  # noqa: E402
 from timing import compare  # noqa: E402
 from verl import DataProto  # noqa: E402
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput  # noqa: E402
@@ -59,7 +60,8 @@ def configuration(*overrides: str) -> Any:
 
 def trainer(estimator: str, mode: str = "credit_sync", *more: str) -> Any:
     """A trainer as `TaskRunnerV1` makes it, from the two lines that a user writes."""
-    lines = [f"trainer.v1.trainer_mode={mode}", f"algorithm.adv_estimator={estimator}"]
+    lines = block("yaml", "credit_sync").replace("credit_sync", mode).replace("credit_dr_mas", estimator)
+    lines = [line.replace(": ", "=") for line in lines.splitlines()]
     config = configuration(*lines, *more)
     return get_trainer_cls(config.trainer.v1.trainer_mode)(config=config)
 

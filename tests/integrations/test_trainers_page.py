@@ -1,0 +1,33 @@
+"""The blocks of docs/trainers.md that need no trainer run and print what they say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from pages import PAGE, block
+
+import credit
+
+
+def run(body: str) -> tuple[dict[str, Any], list[str]]:
+    out, namespace = io.StringIO(), {}
+    with contextlib.redirect_stdout(out):
+        exec(compile(body, str(PAGE), "exec"), namespace)
+    return namespace, out.getvalue().rstrip().splitlines()
+
+
+def test_the_core() -> None:
+    body = block("python", "RowAdvantages(")
+    _, printed = run(body)
+    assert printed == [line[2:] for line in body.splitlines() if line.startswith("# ")]
+
+
+def test_inside_a_jitted_step() -> None:
+    namespace, _ = run(block("python", "def jitted_advantages"))
+    graph, reward, rows = credit.from_columns(group=[0, 0], trace=[1, 0], reward=[1.0, 0.0], events=8)
+    result = np.asarray(namespace["jitted_advantages"](graph, reward, rows.event))
+    assert result == pytest.approx(np.array([0.5, -0.5]) / (np.sqrt(0.5) + 1e-6))
