@@ -1,6 +1,6 @@
 """The ledger against its parts, fixed budgets and naive stacking, where the truth is known; the stack; and speed.
 
-    python benchmarks/ledger.py [table|stack|variance|speed] ...     (default: all)
+    python benchmarks/ledger.py [table|stack|variance|heterogeneous|speed] ...     (default: all)
 
 Results go to benchmarks/results/ledger.json, section by section. Errors are `rel` = Σ(x − truth)² / Σ truth² over all
 events: 1 is as bad as answering zero. Speed is a multiple of one `segment_sum` over the same events, timed in turns.
@@ -377,6 +377,36 @@ def variance() -> dict[str, Any]:
     return out
 
 
+def heterogeneous() -> dict[str, Any]:
+    """Variance of `control` over RLOO where claims are exact on 72 tasks and pure noise on 8 of another size."""
+    groups, traces, steps, seeds = 80, 8, 4, 20
+    task = np.repeat(np.arange(groups), traces)
+    trace = np.repeat(np.arange(len(task)), steps)
+    out = {}
+    for size in (1.0, 2.0, 4.0, 10.0, 100.0):
+        noisy = task < groups // 10
+        unit = np.where(noisy, size, 1.0)[:, None]
+        sums = {name: np.zeros(2) for name in ("exact", "noise", "all")}
+        for seed in range(seeds):
+            rng = np.random.default_rng(seed)
+            choices = rng.integers(0, 2, (len(task), steps))
+            other = np.where(noisy[:, None], rng.integers(0, 2, choices.shape), choices)
+            graph, reward, rows = credit.from_columns(
+                group=task[trace], trace=trace, reward=(unit * choices).sum(axis=1)[trace]
+            )
+            amount = np.full(graph.num_events, np.nan)
+            amount[rows.event] = (unit * (other - 0.5)).ravel()
+            given = credit.claim(graph, amount, estimand="increment", source="c", centred=True, own_outcome=False)
+            for k, claims in enumerate(([given], [])):
+                advantage = estimators.control_advantage(graph, reward, claims).credit.advantage
+                terms = np.asarray(rows.gather(advantage)).reshape(choices.shape) * (choices - 0.5)
+                for name, where in (("exact", ~noisy), ("noise", noisy), ("all", noisy | True)):
+                    sums[name][k] += (terms[where] ** 2).sum()
+        out[f"size {size:g}"] = {name: float(with_claims / without) for name, (with_claims, without) in sums.items()}
+        print(f"size {size:g}", out[f"size {size:g}"])
+    return out
+
+
 def speed(sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000, 10_000_000)) -> dict[str, Any]:
     """Three claims over five levels, and quantisation, as multiples of one segment sum; float32."""
     out: dict[str, Any] = {}
@@ -455,6 +485,7 @@ SECTIONS: dict[str, Callable[[], dict[str, Any]]] = {
     "table": table,
     "stack": stack,
     "variance": variance,
+    "heterogeneous": heterogeneous,
     "speed": speed,  # last: it turns 64 bits off
 }
 

@@ -1,8 +1,8 @@
 """The audit: what adding claims up would have paid, beside what the ledger pays.
 
-Stacking methods by adding their numbers pays the same decision several times: a broadcast gives the whole return to
-every action, a contrast counts what comes after it again, and two estimates of one increment are two payments. An audit
-adds everything up in that way, and holds the sum against the reward that there was to divide.
+Adding the numbers of several methods pays the same decision several times: a broadcast gives the whole return to every
+action, a contrast counts what comes after it again, and two estimates of one increment are two payments. An audit adds
+everything up in that way and compares the sum with the reward.
 """
 
 from __future__ import annotations
@@ -114,16 +114,26 @@ class Audit:
 
 
 def audit(graph: EventGraph, reward: Array, claims: Mapping[str, Credit], *, ledger: Ledger | None = None) -> Audit:
-    """Add claims up as naive stacking would, and say what it would have paid.
+    """What adding claims up would have paid, in units of reward, beside the ledger of the same claims.
 
     Args:
-      graph, reward: the batch; traces without reward pay nothing. For claims that were given rewards at events, the
+      graph: the batch.
+      reward: float [T]; traces without reward (NaN) pay nothing. For claims that were given rewards at events, the
         reward here holds their sum too.
       claims: results of methods on it, by the names to show, whatever they estimate.
       ledger: of the same claims; by default `compose(graph, reward, claims)` by rule "increments".
 
+    Returns:
+      `Audit`; `ratio` is Σ |claims| over Σ |R|.
+
     Raises:
       CreditError: there are no claims, or one is not of this batch.
+
+    >>> import credit
+    >>> graph, reward, _ = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
+    >>> made = audit(graph, reward, {"rloo": credit.rloo(graph, reward), "grpo": credit.grpo(graph, reward)})
+    >>> print(made.ratio, made.times[:4], made.twice[:4])
+    6.0 [2 2 2 2] [ True  True  True  True]
     """
     if not claims:
         raise CreditError("audit has no claims; expected one or more")

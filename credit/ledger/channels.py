@@ -1,9 +1,9 @@
 """Reward channels: several rewards of one trace, each with a ledger of its own, and their weighted sum as one ledger.
 
-Composite rewards (an outcome, a bonus for working in parallel, a process reward of a role) are told apart before they
-are composed: a method runs on one channel at a time, the ledger accounts for that channel's total exactly, and what is
-trained on is the weighted sum of the ledgers (`credit.ledger.sums`), which accounts for the weighted sum of the
-rewards. So it can be said what each reward paid whom, and a weight can be annealed without computing anything again.
+Composite rewards (an outcome, a bonus for working in parallel, a process reward of a role) are kept apart until they
+are composed: a method runs on one channel at a time, the ledger accounts for that channel's total exactly, and training
+uses the weighted sum of the ledgers (`credit.ledger.sums`), which accounts for the weighted sum of the rewards. Each
+ledger shows what its reward paid to which event, and a weight can be annealed without computing anything again.
 
     channels = (channel(traces, "team"), channel(traces, "finish_rate", weight=annealed(0.2, 0.0, steps=1000)))
     ledgers = {c.name: credit.compose(traces.graph, c.total, claims_on(c)) for c in channels}
@@ -94,8 +94,21 @@ def annealed(
     "linear" is start + (end − start) t, "cosine" start + (end − start) (1 − cos πt) / 2, with t = step / steps. Any
     function of the step serves as well, such as optax's schedules.
 
+    Args:
+      start: the weight at step 0.
+      end: the weight from step `steps` on.
+      steps: of training, 1 or more.
+      shape: "linear" or "cosine".
+
+    Returns:
+      A function of the step.
+
     Raises:
       CreditError: `steps` is not positive, or no such shape.
+
+    >>> weight = annealed(0.3, 0.0, 100)
+    >>> print(weight(0), weight(50), weight(1000))
+    0.3 0.15 0.0
     """
     if steps < 1:
         raise CreditError(f"steps is {steps}; expected 1 or more")
@@ -122,6 +135,16 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
 
     Raises:
       CreditError: the log has no such reward; the names that it has are in the message.
+
+    >>> from graphs.traces.batch import assemble
+    >>> from graphs.traces.record import Agent, TraceRecord
+    >>> rewards = {"team": 1.0, "r_format": 0.5}
+    >>> record = TraceRecord("t0", "task", "log.jsonl", instances={"a": Agent()}, rewards=rewards)
+    >>> record.event("e0", 0, "a", action=True)
+    0
+    >>> made = channel(assemble([record]), "r_format", weight=0.2)
+    >>> print(made.name, made.family, made.total[0], made.at(step=0))
+    r_format shared 0.5 0.2
     """
     expect("traces", traces, Traces, "what credit.read returns")
     if name in DERIVED:
@@ -217,8 +240,16 @@ def kimi_parl(traces: Traces, *, parallel: Weight, finish: Weight, outcome: str 
     they are a budget for an episode, not a reward). To use another, make its channel by `channel` from the log.
 
     Args:
-      parallel, finish: λ₁ and λ₂; `annealed(λ, 0.0, steps)` is the published shape.
+      traces: what was read.
+      parallel: λ₁, a number or a function of the step; `annealed(λ, 0.0, steps)` is the published shape.
+      finish: λ₂, likewise.
       outcome: the reward of the log that is r_perf.
+
+    Returns:
+      Three channels: the outcome, `parallel_saving` and `finish_rate`.
+
+    Raises:
+      CreditError: the log has no reward named `outcome`.
     """
     return (
         channel(traces, outcome),
@@ -235,6 +266,16 @@ def sharp(
     marginal_i is the outcome less that with agent i's output masked, logged as `counterfactual_reward` at one event of
     the agent; tool_i are rewards at tool calls and their results. Marginals are effects: they add up to what the agents
     are paid, not to the outcome, so their channel has a total of its own.
+
+    Args:
+      traces: what was read.
+      shared: w₁, a number or a function of the step.
+      marginal: w₂, likewise.
+      tool: w₃, likewise.
+      outcome: the reward of the log that is R.
+
+    Raises:
+      CreditError: the log lacks one of the three.
     """
     return (
         channel(traces, outcome, weight=shared),

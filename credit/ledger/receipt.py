@@ -101,7 +101,7 @@ def explain(
     *,
     ledger: Ledger | None = None,
 ) -> Receipt:
-    """Write the receipt of one event.
+    """The receipt of one event: each claim on it, what the ledger paid, and the account of its trace.
 
     Args:
       traces: what was read.
@@ -110,8 +110,23 @@ def explain(
       claims: results of methods on `traces.graph`, by the names to show.
       ledger: of the same claims; by default `compose(graph, reward, claims)` by rule "increments".
 
+    Returns:
+      `Receipt`, in units of reward.
+
     Raises:
       CreditError: no such trace or event.
+
+    >>> import credit
+    >>> from graphs.traces.batch import assemble
+    >>> from graphs.traces.record import Agent, TraceRecord
+    >>> def record(name, reward):
+    ...     made = TraceRecord(name, "task", "log.jsonl", instances={"a": Agent()}, rewards={"team": reward})
+    ...     made.event("e0", 0, "a", action=True)
+    ...     return made
+    >>> traces = assemble([record("t0", 1.0), record("t1", 0.0)])
+    >>> made = explain(traces, "t0", "e0", {"rloo": credit.rloo(traces.graph, traces.reward)})
+    >>> print(made.reward, made.expected, made.entry, made.unexplained, made.lines[0].wanted)
+    1.0 0.0 0.0 1.0 1.0
     """
     expect("traces", traces, Traces, "what credit.read returns")
     expect("claims", claims, Mapping, "results of methods by name")

@@ -105,7 +105,7 @@ class Composed(NamedTuple):
 
 
 def no_entries(graph: EventGraph, dtype: jax.typing.DTypeLike, refused: dict[str, str]) -> Composed:
-    """No event has an entry: nobody made a claim that can take part."""
+    """No event has an entry: no claim can take part."""
     nothing = jnp.zeros(graph.num_events, dtype)
     return Composed(("nobody",), nothing[:, None], nothing, nothing > 0, (), refused, {})
 

@@ -1,11 +1,11 @@
-"""The stack: message advantages and orchestrator increments in one ledger, agent-wise normalisation last.
+"""The stack: message advantages and orchestrator increments in one ledger, agent-wise scale last.
 
-C3 and its relatives say what a message was worth against its siblings; Puppeteer, DEPART and critics say what a
-delegation was worth; Dr. MAS divides by the spread of each agent's numbers. Put on top of each other they pay one
-message three times. Typed, they fit: the first two are increments of different events, the third is a factor.
+Message counterfactuals (C3) estimate increments of messages; critics estimate increments of delegations; Dr. MAS
+divides by the spread of each agent's numbers. Added up, they would pay one message three times. Here the first two are
+claims on different events and the third is a factor:
 
     ledger    R = expected + Σ increments of messages + Σ increments of orchestrator decisions + unexplained
-    signal    A_e = (R − b) − Σ_{f≠e} β_f c_f, divided by the spread of A over the actions of one agent name in a group
+    signal    A_e = (R − b) − Σ_{f≠e} β_f c_f, divided by the scale of `estimators.composition.scaling`
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Stack(NamedTuple):
     Attributes:
       ledger: the exact partition of the reward.
       unscaled: advantages before the agent-wise scale: unbiased under the conditions that they state.
-      signal: advantages after it, to train on.
+      signal: advantages after it, none larger than 10: they re-weight agents and tasks.
     """
 
     ledger: Ledger
@@ -55,18 +55,38 @@ def stack(
 ) -> Stack:
     """Compose message advantages with orchestrator increments, and scale agent by agent at the end.
 
+    It is `compose` with the two claims, then `advantage("control")` without and with a scale.
+
     Args:
-      graph, reward: the batch.
+      graph: the batch.
+      reward: float [T], NaN where a trace has none.
       messages: increments of messages, such as `estimators.c3` with `own_outcome=False`; other events are left out.
       orchestrator: increments of orchestrator decisions (spawn, decide, aggregate, stop), such as Q̂(a) − Σ π Q̂ of a
         critic; other events are left out.
-      expected, baseline, beta, decided_before: as in `compose` and `Ledger.advantage`.
+      expected: float [T], what each trace was worth at its start; by default the mean of the other traces of its group.
+      baseline: float [T], b of each trace, which must not depend on its own choices; by default the same mean.
+      beta: coefficients, a number or [2]; by default fitted on other groups whose rewards spread alike.
       by: whose spread divides: "agent_name" or "role_name".
+      decided_before: sources whose presence on an event was fixed before the event chose; not checked.
 
     Returns:
       `Stack`. Measured against each of its parts in docs/ledger.md.
 
+    Raises:
+      CreditError: as `compose` and `Ledger.advantage`.
+
     Source: no publication has this combination; the parts are those of C3, of orchestrator critics and of Dr. MAS.
+
+    >>> import credit, numpy as np
+    >>> graph, reward, rows = credit.from_columns(
+    ...     group=[0] * 4, trace=[0, 0, 1, 1], agent=["lead", "worker"] * 2, reward=[1.0, 1.0, 0.0, 0.0])
+    >>> amount = np.where(graph.action_mask, 0.1, np.nan)
+    >>> claims = [
+    ...     credit.claim(graph, amount, estimand="increment", source=s, centred=True, own_outcome=False)
+    ...     for s in ("siblings", "critic")]
+    >>> made = stack(graph, reward, *claims)
+    >>> print(rows.gather(made.unscaled.credit.advantage), rows.gather(made.signal.credit.advantage))
+    [ 1.  1. -1. -1.] [ 1.  1. -1. -1.]
     """
     parts = [_only(graph, messages, "message"), _only(graph, orchestrator, "orchestrator")]
     ledger = compose(graph, reward, parts, expected=expected)

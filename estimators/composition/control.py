@@ -1,6 +1,6 @@
-"""Advantages from claims as control variates: the policy gradient's mean stays right however wrong the claims are.
+"""Advantages from claims as control variates: wrong claims leave the policy gradient's mean right, if they are centred.
 
-A claim c_f says what action f was worth, its increment. Taking the claims of all *other* actions out of the return of
+A claim c_f is an estimate of the increment of action f. Taking the claims of all *other* actions out of the return of
 an action leaves its own contribution with less noise:
 
     A_e = (R − b) − Σ_{f ≠ e} β c_f
@@ -9,10 +9,10 @@ Its mean times the score of e is exactly the policy gradient if (i) b and β do 
 every claim is centred under the policy that acted, E[c_f | log before f] = 0; (iii) claims of actions before e do not
 contain this trace's own outcome; (iv) whether f carries a claim depends on the log before f only, not on f's choice.
 Proof: for f before e, c_f is a function of the past, given which the score of e has mean zero; for f after e, c_f has
-mean zero given everything before f, the choice at e included. How good the claims are does not enter.
+mean zero given everything before f, the choice at e included. The accuracy of the claims does not enter.
 
-So with b the leave-one-out mean and no claims this is RLOO. A claim that contains its own trace's outcome may still
-serve the actions before it, and does; one that is not centred, or no increment, is left out by name.
+With b the leave-one-out mean and no claims this is RLOO. A claim that contains its own trace's outcome serves only the
+actions before it; a claim that is not centred, or no increment, is refused by name.
 """
 
 from __future__ import annotations
@@ -59,8 +59,11 @@ def control_advantage(
 ) -> Control:
     """The return of each action with the centred claims of all other actions of its trace taken out.
 
+        A_e = (R − b) − Σ_{f ≠ e} β c_f
+
     Args:
-      graph, reward: the batch.
+      graph: the batch.
+      reward: float [T], NaN where a trace has none.
       claims: increments; of each source one `Credit`. Those that are not centred, or no increments, are refused.
       baseline: float [T], b of each trace, which must not depend on the trace's own choices; by default the mean of the
         other traces of its group, and traces without others are invalid.
@@ -74,6 +77,15 @@ def control_advantage(
 
     Source: the control-variate form of composition (docs/data-model.md); Cheng, Yan and Boots 2020 have the idea of
     trajectory-wise control variates, in another form.
+
+    >>> import credit, numpy as np
+    >>> graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
+    >>> amount = np.zeros(graph.num_events)
+    >>> amount[rows.event] = [0.5, 0.0, -0.5, 0.0]
+    >>> claims = [credit.claim(
+    ...     graph, amount, estimand="increment", source="critic", centred=True, own_outcome=False)]
+    >>> print(rows.gather(control_advantage(graph, reward, claims, beta=1.0).credit.advantage))
+    [ 1.   0.5 -1.  -0.5]
     """
     kept, refused = _usable(claims)
     shared = rloo(graph, reward)

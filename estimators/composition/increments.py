@@ -8,7 +8,7 @@ other estimand is converted exactly or refused by name:
     return      A_t of an estimator with state values (GAE, R − V): δ_t = A_t − λ A_{t+1}, undiscounted and over the
                 actions of the whole trace: what is between two actions of one agent is also others' work
     effect      a contrast with the policy-weighted mean of all other alternatives: times (1 − π)
-    total       R − b, one number for all actions: says how much there is to divide, nothing about shares: refused
+    total       R − b, one number for all actions: how much there is to divide, nothing about shares: refused
     scale       a normaliser's factor: applied after composition: refused
     share       of a coalition game: a ledger of its own: refused
     score       a judge's number, no unit: refused
@@ -50,15 +50,34 @@ class NotComposableError(CreditError):
 
 
 def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None = None) -> Credit:
-    """The same information as a claim on increments.
+    """A result converted to a claim on increments, D_e = E[R | log through e] − E[R | log before e].
+
+        increment   as it is
+        return      δ_t = A_t − λ A_{t+1} over the actions of the trace
+        effect      (1 − π) times the contrast with the policy-weighted mean of all other alternatives
 
     Args:
+      graph: the batch.
       credit: a method's result. A return says in `recursion` how it was computed.
       propensity: for an effect, float [E], the probability π with which the action was chosen. Where it is missing, 0
         or 1, there was no alternative to compare with and the claim is invalid.
 
+    Returns:
+      `Credit` of estimand "increment", at level "event" if it was converted. Of a return that states the errors of its
+      values, `stderr` is that of their difference; else infinite.
+
     Raises:
       NotComposableError: there is no exact conversion; it says why.
+
+    Source: the telescoping sum of a return; docs/ledger.md.
+
+    >>> import credit, numpy as np
+    >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=[0, 0], reward=[1.0, 1.0])
+    >>> value = np.full(graph.num_events, np.nan, np.float32)
+    >>> value[rows.event] = [0.25, 0.75]
+    >>> result = credit.gae(graph, reward, value=value, lambda_=1.0)
+    >>> print(rows.gather(result.advantage), rows.gather(as_increment(graph, result).credit))
+    [0.75 0.25] [0.5  0.25]
     """
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     expect("credit", credit, Credit, "what a method returns")
@@ -156,7 +175,7 @@ class Combined(NamedTuple):
     """Claims of several sources on the same events as one.
 
     Attributes:
-      amount: float [E], the average claim; 0 where nobody claims.
+      amount: float [E], the average claim; 0 where there is no claim.
       parts: float [S, E], what each source brought to it: weight times claim.
       stderr: float [E]; infinite where no source states an error.
       claim_mask: bool [E], events with at least one valid claim.

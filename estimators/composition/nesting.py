@@ -1,7 +1,7 @@
 """Nested levels of a batch: which unit lies in which, the spawn forest as levels, priors that splitting cannot raise.
 
 The levels trace > role > agent > turn > event nest by construction. The spawn forest nests too: an agent's own events
-lie in the subtree of the agent, that in the subtree of whoever spawned it. As levels: one for each depth d, in which
+lie in the subtree of the agent, and that in the subtree of its parent. As levels: one for each depth d, in which
 the unit of an agent at depth d or less is its own subtree, of a deeper one that of its ancestor at depth d. A role does
 not nest with subtrees: a subtree holds several roles, and a role is found in several subtrees.
 """
@@ -108,8 +108,8 @@ def prior_variance(graph: EventGraph, unclaimed: np.ndarray, scale: float) -> np
     """Prior variance of each unclaimed event: scale² of each trace, divided equally among siblings on the way down.
 
     From a trace to its root agents, from an agent to its own work and each subtree that it spawned, from own work to
-    its turns, from a turn to its events; only what holds unclaimed events has a part. So whoever splits their work into
-    more events, turns or spawned agents divides their own part, and nobody else's.
+    its turns, from a turn to its events; only what holds unclaimed events has a part. An agent that splits its work
+    into more events, turns or spawned agents divides its own part only.
 
     Args:
       unclaimed: bool [E], the events among which to divide.

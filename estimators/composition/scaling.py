@@ -63,7 +63,7 @@ def agent_scale(graph: EventGraph, advantage: Array, where: Array, *, by: By = "
       by: whose advantages are one key: "agent_name" or "role_name".
 
     Returns:
-      `AgentScale`. Keys with `traces` < 2 have a positive scale, too, which nobody should use.
+      `AgentScale`. Keys with `traces` < 2 have a positive scale, too, which is not to be used.
 
     Source: own; Dr. MAS (arXiv:2602.08847) divides by the standard deviation over rows.
 

@@ -3,11 +3,11 @@
     x_child = x_parent w_child / Σ_siblings w          scores and budgets, w >= 0
     x_child = φ_child + (x_parent − Σ φ) / n           shares of n siblings: Owen shares of nested unions stay as is
 
-Whatever a level does not split (all weights of its siblings 0) is given to nobody. Below the finest level that is
+An amount whose units all have weight 0 is given to no unit. Below the finest level that is
 weighed, a unit's amount is divided evenly among its actions.
 
-A split answers another question than increments do: who should be paid, by a rule, not what changed the expected
-outcome. It is a partition, and no advantage, but for the even split of R − b.
+A split states who is paid by a rule, not what changed the expected outcome. It is a partition and no advantage, except
+for the even split of R − b.
 """
 
 from __future__ import annotations
@@ -46,7 +46,12 @@ def split_down(levels: tuple[Weights, ...], total: Array, additive: tuple[bool, 
       levels: coarsest first; the parents of the first are traces.
       total: float [T].
       additive: for each level, whether its weights are shares: amounts in units of reward. Of the first level they are
-        taken as they are, so that what they leave of the total stays with nobody.
+        taken as they are, and what they leave of the total goes to no unit.
+
+    >>> import numpy as np
+    >>> agents = Weights(np.float32([3, 1]), np.array([True, True]), np.array([0, 0]))
+    >>> print(split_down((agents,), np.float32([1.0]), (False,)))
+    [0.75 0.25]
     """
     amount, first = jnp.asarray(total), True
     for (weight, unit_mask, parent), shares in zip(levels, additive, strict=True):

@@ -1,9 +1,9 @@
 """One vote a source: the claims of methods on the units of their levels, with errors that can be believed.
 
-Claims of one source share their errors, so however many there are, they count once: their mean, with the mean of their
-variances. A stated error of 0 is a constraint only where the caller declares the source exact. An error of 0 that was
-*estimated*, because all replays happened to agree, is no knowledge: with 4 replays of an outcome of probability 0.9
-that happens two times in three. It is raised to what a uniform prior leaves after k successes in n,
+Claims of one source share their errors, so they count once: their mean, with the mean of their variances. A stated
+error of 0 is a constraint only where the caller declares the source exact. An error of 0 that was *estimated*, because
+all replays agreed, is no certainty: with 4 replays of an outcome of probability 0.9 that happens two times in three. It
+is raised to what a uniform prior leaves after k successes in n,
 
     s² = (k + 1)(n − k + 1) / ((n + 2)² (n + 3)),  at k = 0 or n, in units of the outcome's span squared.
 """
@@ -91,13 +91,14 @@ def claim(
     own_outcome: bool = True,
     recursion: Recursion | None = None,
 ) -> Credit:
-    """A claim made of numbers that no method of this library computed: a judgement file, a critic elsewhere.
+    """A claim made of numbers computed elsewhere, such as judgements or another library's critic.
 
     Args:
+      graph: the batch.
       amount: float [E], in units of reward; constant within a unit.
       estimand: what it estimates; there is no default, since composition adds only like to like.
       source: whose errors it shares.
-      where: bool [E], events that it speaks about; all actions by default.
+      where: bool [E], the events that it is about; all actions with a finite amount by default.
       stderr: float or [E], standard error of `amount`, 0 or more; infinite says that it is unknown.
       unit: the level whose units share one number: "trace", "role", "subtree", "agent", "turn" or "event".
       centred: whether its mean under the policy that acted is zero, given the log before the event.
@@ -106,7 +107,13 @@ def claim(
 
     Raises:
       CreditError: no such estimand or unit, a `recursion` of anything but a return, or a standard error below 0 or not
-        a number where the claim speaks; it names the first such event.
+        a number on an event of the claim; it names the first such event.
+
+    >>> import credit, numpy as np
+    >>> graph, _, rows = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
+    >>> made = claim(graph, np.where(graph.action_mask, 0.5, np.nan), estimand="increment", source="judge", stderr=0.1)
+    >>> print(rows.gather(made.credit), rows.gather(made.valid), made.source)
+    [0.5 0.5] [ True  True] judge
     """
     if estimand not in ESTIMANDS:
         raise CreditError(f"estimand is {estimand!r}; expected one of {', '.join(ESTIMANDS)}")
@@ -138,7 +145,13 @@ def claim(
 
 
 def floor_variance(successes: Array, replays: Array) -> jax.Array:
-    """Variance of a probability after k successes in n replays under a uniform prior: of Beta(k + 1, n − k + 1)."""
+    """Variance of a probability after k successes in n replays under a uniform prior: that of Beta(k + 1, n − k + 1).
+
+        s² = (k + 1)(n − k + 1) / ((n + 2)² (n + 3))
+
+    >>> print(floor_variance(4.0, 4.0))
+    0.0198
+    """
     k, n = jnp.asarray(successes), jnp.asarray(replays)
     return (k + 1) * (n - k + 1) / ((n + 2) ** 2 * (n + 3))
 
