@@ -29,6 +29,10 @@ FORMATS: dict[str, str] = {
     "rollouts": "rollout dumps of trainers: verl, TRL, SkyRL, NeMo-RL, NeMo Gym",
     "tau2-bench": "results of tau2-bench: simulations of an agent and a user, both with tools",
     "langfuse": "exports of Langfuse: traces with observations, pages of its API",
+    "openhands": "OpenHands: output.jsonl and event streams",
+    "swe-agent": "SWE-agent trajectories, with results and predictions beside them",
+    "codex": "rollouts of Codex CLI",
+    "harbor": "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards",
     "otlp": "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs",
     "spans": "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow",
     "table": "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)",
@@ -49,6 +53,10 @@ MODULES: dict[str, str] = {
     "rollouts": "graphs.readers.training.rollouts",
     "tau2-bench": "graphs.readers.evaluation.tau2_bench",
     "langfuse": "graphs.readers.tracing.langfuse",
+    "openhands": "graphs.readers.coding.openhands",
+    "swe-agent": "graphs.readers.coding.swe_agent",
+    "codex": "graphs.readers.coding.codex",
+    "harbor": "graphs.readers.evaluation.harbor",
     "otlp": "graphs.readers.tracing.otlp",
     "spans": "graphs.readers.tracing.span_dumps",
     "table": "graphs.readers.training.table",
@@ -110,6 +118,10 @@ def sort_sources(
             problems.append(_unknown(source, head))
         else:
             members[name].append(source)
+    if members["harbor"] and members["atif"]:  # a trial's trajectory is read with its result
+        taken = reader_of("harbor").claims(members["harbor"], members["atif"])
+        members["atif"] = [source for source in members["atif"] if source not in taken]
+        members["harbor"] += taken
     return members, problems, results
 
 

@@ -32,6 +32,10 @@ KEYS: dict[str, frozenset[str]] = {
     "rollouts of NeMo Gym": frozenset({"responses_create_params", "response", "reward", "_ng_task_index"}),
     "tau2-bench": frozenset({"simulations", "tasks", "info", "reward_info", "messages"}),
     "langfuse": frozenset({"traceId", "parentObservationId", "startTime", "usageDetails", "projectId"}),
+    "openhands": frozenset({"history", "instruction", "action", "observation", "git_patch"}),
+    "swe-agent": frozenset({"trajectory", "history", "info", "response", "thought", "environment"}),
+    "codex": frozenset({"timestamp", "payload", "type", "cli_version", "originator"}),
+    "harbor": frozenset({"task_name", "trial_name", "verifier_result", "agent_info"}),
     "spans": frozenset({"trace_id", "span_id", "attributes", "start_time", "name"}),
     "otlp": frozenset({"resourceSpans", "scopeSpans", "spans", "traceId", "spanId"}),
 }

@@ -21,7 +21,7 @@ from graphs.traces.limits import DEFAULT, Limits
 
 __all__ = ["SUFFIXES", "Source", "TooLargeError", "find_sources", "unreadable"]
 
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".eval")
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".eval", ".traj")
 """Names of logs in a folder, also with .gz or .zst behind; other files are passed over and listed."""
 
 COMPRESSIONS = (".gz", ".zst")

@@ -193,6 +193,72 @@ LANGFUSE = {
     "observations": OBSERVATIONS,
 }  # fmt: skip
 
+EVENTS = [
+    {"id": 0, "timestamp": "2026-01-01T00:00:00", "source": "user", "cause": None, "action": "message", "args": {}},
+    {
+        "id": 1,
+        "source": "agent",
+        "cause": None,
+        "action": "run",
+        "args": {"command": "ls"},
+        "tool_call_metadata": {"tool_call_id": "a", "function_name": "bash", "model_response": {"id": "r1"}},
+    },
+    {
+        "id": 2,
+        "source": "agent",
+        "cause": None,
+        "action": "read",
+        "args": {},
+        "tool_call_metadata": {"tool_call_id": "b", "function_name": "read", "model_response": {"id": "r1"}},
+    },
+    {"id": 3, "source": "agent", "cause": 2, "observation": "read", "content": "x"},
+    {"id": 4, "source": "agent", "cause": 1, "observation": "run", "content": "x"},
+    {"id": 5, "source": "agent", "cause": None, "action": "delegate", "args": {"agent": "BrowsingAgent"}},
+    {"id": 6, "source": "agent", "cause": None, "action": "browse", "args": {}},
+    {"id": 7, "source": "agent", "cause": 6, "observation": "error", "content": "x"},
+    {"id": 8, "source": "agent", "cause": 5, "observation": "delegate", "content": "x"},
+    {"id": 9, "source": "agent", "cause": None, "action": "finish", "args": {}},
+]
+OPENHANDS = {
+    "instance_id": "repo__repo-1", "instruction": "fix", "git_patch": "", "history": EVENTS, "success": True,
+    "metadata": {"agent_class": "CodeActAgent", "llm_config": {"model": "m"}}, "error": None,
+    "metrics": {"accumulated_cost": 0.1, "token_usages": [
+        {"response_id": "r1", "model": "m", "prompt_tokens": 9, "completion_tokens": 4}]},
+}  # fmt: skip
+SWE_AGENT = {
+    "environment": "swe_main",
+    "trajectory": [
+        {"action": "ls -la", "observation": "x", "response": "look", "thought": "look", "state": "{}"},
+        {"action": "submit", "observation": "", "response": "done", "thought": "done", "state": "{}"},
+    ],
+    "history": [{"role": "system", "content": "x"}],
+    "info": {"exit_status": "submitted", "model_stats": {"tokens_sent": 90, "tokens_received": 8, "api_calls": 2}},
+}  # fmt: skip
+
+
+def codex(kind: str, second: int, **payload: Any) -> dict[str, Any]:
+    return {"timestamp": f"2026-01-01T00:00:{second:02d}.000Z", "type": kind, "payload": payload}
+
+
+CODEX = [
+    codex("session_meta", 0, id="s-1", cwd="x", originator="codex_cli_rs", cli_version="0.50.0"),
+    codex(
+        "response_item",
+        1,
+        type="message",
+        role="user",
+        content=[{"type": "input_text", "text": "<environment_context>"}],
+    ),
+    codex("response_item", 1, type="message", role="user", content=[{"type": "input_text", "text": "list"}]),
+    codex("turn_context", 1, model="m", cwd="x"),
+    codex("response_item", 2, type="reasoning", summary=[]),
+    codex("response_item", 3, type="function_call", name="shell", arguments="{}", call_id="c"),
+    codex("event_msg", 3, type="token_count", info={"last_token_usage": {"input_tokens": 9, "output_tokens": 4}}),
+    codex("response_item", 4, type="function_call_output", call_id="c", output="x"),
+    codex("response_item", 5, type="message", role="assistant", content=[{"type": "output_text", "text": "done"}]),
+    codex("event_msg", 5, type="token_count", info={"last_token_usage": {"input_tokens": 19, "output_tokens": 2}}),
+]
+
 SAMPLES: dict[str, Sample] = {
     "verifiers": Sample("verifiers", "traces.jsonl", recorded("verifiers_episodes.jsonl")),
     "verifiers results": Sample("verifiers", "results.jsonl", [RESULT, RESULT]),
@@ -209,4 +275,8 @@ SAMPLES: dict[str, Sample] = {
     "langfuse": Sample("langfuse", "trace.json", [LANGFUSE], lines=False),
     "langfuse page": Sample("langfuse", "page.json", [{"data": OBSERVATIONS, "meta": {"page": 1}}], lines=False),
     "langfuse lines": Sample("langfuse", "observations.jsonl", OBSERVATIONS),
+    "openhands": Sample("openhands", "output.jsonl", [OPENHANDS, OPENHANDS | {"success": False}]),
+    "openhands stream": Sample("openhands", "trajectory.json", [EVENTS], lines=False),
+    "swe-agent": Sample("swe-agent", "repo__repo-1.traj", [SWE_AGENT], lines=False),
+    "codex": Sample("codex", "rollout-1.jsonl", CODEX),
 }

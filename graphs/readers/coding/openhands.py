@@ -1,0 +1,265 @@
+"""OpenHands: rows of `output.jsonl` (evaluation harness, resolver), and event streams (saved trajectories).
+
+    {instance_id | issue, history: [EVENT | [ACTION, OBSERVATION]], metrics: {token_usages}, test_result, success}
+    [EVENT, …]
+    EVENT: {id, timestamp, source, action | observation, cause, tool_call_metadata: {function_name, model_response}}
+
+A row, or a stream, is a trace. What the agent does is a model call, and an action, with the tool that it used as an
+effect; actions of one model response are one call. `docs/formats/openhands.md` has the whole mapping.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.event_types import EventType
+from graphs.readers.common.files import model_names, short_names
+from graphs.readers.common.keys import opening
+from graphs.readers.common.model_calls import Team
+from graphs.readers.common.places import Document, Place, documents
+from graphs.readers.common.source import Source
+from graphs.readers.common.times import seconds
+from graphs.readers.common.typed import decode
+from graphs.traces.record import LARGEST_COUNT, TraceRecord
+
+__all__ = ["read", "sniff"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_AGENT, _USER = "agent", "user"
+_SILENT = frozenset({"null", "system", "recall", "change_agent_state", "condensation", "condensation_request", "pause"})
+_SILENT_RESULTS = frozenset({"null", "recall", "agent_state_changed", "condense", "user_rejected", "success"})
+_WITHOUT_TOOL = frozenset({"message", "finish", "reject", "think"})
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+    response_id: str | None = None
+    model: str | None = None
+
+
+class _Response(msgspec.Struct):
+    id: str | None = None
+    usage: _Usage | None = None
+
+
+class _Tool(msgspec.Struct):
+    tool_call_id: str | None = None
+    function_name: str | None = None
+    model_response: _Response | None = None
+
+
+class _Event(msgspec.Struct):
+    id: int | None = None
+    timestamp: datetime.datetime | None = None
+    source: str | None = None
+    action: str | None = None
+    observation: str | None = None
+    cause: int | None = None
+    tool: _Tool | None = msgspec.field(default=None, name="tool_call_metadata")
+
+
+class _Metrics(msgspec.Struct):
+    token_usages: list[_Usage] = []
+
+
+class _Report(msgspec.Struct):
+    resolved: bool | None = None
+
+
+class _Test(msgspec.Struct):
+    report: _Report | None = None
+    resolved: bool | None = None
+
+
+class _Model(msgspec.Struct):
+    model: str | None = None
+
+
+class _Settings(msgspec.Struct):
+    agent_class: str | None = None
+    llm_config: _Model | None = None
+
+
+class _Issue(msgspec.Struct):
+    owner: str = ""
+    repo: str = ""
+    number: int = 0
+
+
+class _Row(msgspec.Struct):
+    history: list[msgspec.Raw]
+    instance_id: str | None = None
+    issue: _Issue | None = None
+    metrics: _Metrics | None = None
+    success: bool | None = None
+    resolved: bool | None = None
+    report: _Report | None = None
+    test_result: _Test | None = None
+    metadata: _Settings | None = None
+
+    @property
+    def task(self) -> str:
+        """The instance, or the repository's issue."""
+        if self.instance_id:
+            return self.instance_id
+        return f"{self.issue.owner}/{self.issue.repo}#{self.issue.number}" if self.issue is not None else ""
+
+    @property
+    def outcome(self) -> bool | None:
+        """Whether the harness's tests passed, else whether the run was judged a success."""
+        test = self.test_result or _Test()
+        found = (
+            self.resolved,
+            self.report and self.report.resolved,
+            test.resolved,
+            test.report and test.report.resolved,
+        )
+        return next((value for value in (*found, self.success) if value is not None), None)
+
+
+_ROW = msgspec.json.Decoder(_Row)
+_EVENT = msgspec.json.Decoder(_Event)
+_PAIR = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as a row with a history of actions, or as a stream of events."""
+    keys = set(opening(head).keys)
+    if {"instance_id", "instruction"} <= keys or {"issue", "issue_type", "instruction"} <= keys:
+        return True
+    if "history" in keys and {"git_patch", "test_result"} & keys:
+        return True
+    stream = head.lstrip().startswith(b"[") or {"id", "timestamp", "source"} <= keys
+    return stream and b'"source"' in head and b'"cause"' in head and b'"action"' in head
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each row, and for each file of events.
+
+    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "empty-trace".
+    """
+    names = short_names(sources)
+    for source in sources:
+        stream: list[tuple[bytes, Place]] = []
+        for document in documents(source):
+            if isinstance(document, Problem):
+                yield document
+            elif b'"history"' in document.raw:
+                try:
+                    yield _row(document, names[source.name])
+                except TraceError as error:
+                    yield error.problem
+            else:
+                stream.append(document)
+        if stream:
+            record = TraceRecord(names[source.name], names[source.name], source.name, 1, 0, format="openhands")
+            try:
+                yield _History(record, {}).add_all(stream)
+            except TraceError as error:
+                yield error.problem
+        source.release()
+
+
+def _row(document: Document, file: str) -> TraceRecord:
+    raw, place = document
+    row = decode(_ROW, raw, file=place.file, line=place.line)
+    task = row.task or f"{file}/{place.line}"
+    record = TraceRecord(f"{file}/{place.line}", task, place.file, place.line, place.offset, format="openhands")
+    usages = row.metrics.token_usages if row.metrics is not None else []
+    settings = row.metadata or _Settings()
+    record.system = settings.agent_class or "openhands"
+    record.model = (settings.llm_config.model if settings.llm_config else None) or model_names(u.model for u in usages)
+    if row.outcome is not None:
+        record.rewards = {"resolved": float(row.outcome), "team": float(row.outcome)}
+    events: list[tuple[bytes, Place]] = []
+    for one in row.history:
+        text = bytes(one)
+        if text.startswith(b"["):  # older rows pair an action with its observation
+            pair = decode(_PAIR, text, file=place.file, line=place.line, at="history", trace=record.trace_id)
+            events += [(bytes(part), place) for part in pair if bytes(part).startswith(b"{")]
+        else:
+            events.append((text, place))
+    return _History(record, {usage.response_id: usage for usage in usages if usage.response_id}).add_all(events)
+
+
+class _History:
+    """Turns OpenHands' events into events of the record."""
+
+    def __init__(self, record: TraceRecord, usages: dict[str, _Usage]) -> None:
+        self.record, self.usages, self.team = record, usages, Team(record)
+        self.team.agent(_AGENT, _AGENT)
+        self.working = [_AGENT]  # who works, the delegates innermost
+        self.calls: dict[str, int] = {}  # model response -> position of its call
+        self.waiting: dict[int | None, tuple[int, str, str]] = {}  # action -> position, instance, tool
+        self.latest: tuple[int, str, str] | None = None  # the tool call that an observation without cause answers
+
+    def add_all(self, events: list[tuple[bytes, Place]]) -> TraceRecord:
+        """The record with all events.
+
+        Raises:
+          TraceError: kinds of `graphs.readers.common.typed.decode`.
+        """
+        trace = self.record.trace_id
+        for index, (raw, place) in enumerate(events):
+            event = decode(_EVENT, raw, file=place.file, line=place.line, at=f"history[{index}]", trace=trace)
+            if event.action is not None and event.action not in _SILENT:
+                self._action(str(index), event, place, first=index == 0)
+            elif event.observation is not None and event.observation not in _SILENT_RESULTS:
+                self._observation(str(index), event, place)
+        return self.team.finish()
+
+    def _action(self, event_id: str, event: _Event, place: Place, *, first: bool) -> None:
+        time, agent, kind = seconds(event.timestamp), self.working[-1], event.action or ""
+        by_user = event.source == "user" or (event.source is None and first and kind == "message")
+        if by_user or event.source == "environment":
+            if by_user and kind == "message":
+                self.team.human(self.working[0], event_id, place, time=time)
+            return
+        call = self._call(event_id, event, place, time)
+        if kind == "delegate":
+            instance = f"{event_id}/delegate"
+            self.team.agent(instance, "delegate", parent=agent)
+            self.team.spawn(agent, f"{event_id}/spawn", instance, place, call=call, time=time)
+            self.working.append(instance)
+        elif kind not in _WITHOUT_TOOL:
+            tool = (event.tool.function_name if event.tool is not None else None) or kind
+            position = self.team.tool_call(agent, f"{event_id}/call", place, call=call, tool=tool, time=time)
+            self.latest = (position, agent, tool)
+            if event.id is not None:
+                self.waiting[event.id] = self.latest
+
+    def _call(self, event_id: str, event: _Event, place: Place, time: float) -> int:
+        """The model call of an action; actions of one response share it."""
+        response = event.tool.model_response if event.tool is not None else None
+        name = (response.id if response is not None else None) or ""
+        if name in self.calls:
+            return self.calls[name]
+        usage = self.usages.get(name) or (response.usage if response is not None else None) or _Usage()
+        position = self.team.call(
+            self.working[-1], event_id, place, time=time,
+            event_type=EventType.STOP if event.action in ("finish", "reject") else None,
+            tokens=usage.completion_tokens, input_tokens=usage.prompt_tokens,
+        )  # fmt: skip
+        if name:
+            self.calls[name] = position
+        return position
+
+    def _observation(self, event_id: str, event: _Event, place: Place) -> None:
+        time = seconds(event.timestamp)
+        if event.observation == "delegate":
+            if len(self.working) > 1:
+                delegate = self.working.pop()
+                self.team.returned(delegate, event_id, self.working[-1], place, time=time)
+            return
+        answered = self.waiting.pop(event.cause, None) if event.cause is not None else self.latest
+        self.latest = None
+        if answered is not None:
+            position, agent, tool = answered
+            status = "error" if event.observation == "error" else None
+            self.team.result(agent, event_id, place, answers=position, tool=tool, status=status, time=time)

@@ -1,0 +1,179 @@
+"""SWE-agent: trajectories (`.traj`), with the evaluation's results joined by instance.
+
+    {environment, trajectory: [{action, observation, response, thought, execution_time}], history, info: {exit_status,
+     model_stats}}                                                                         INSTANCE.traj
+    {resolved: [INSTANCE, …], generated: […], …} or {resolved_ids: […], submitted_ids: […], …}    results.json
+    {INSTANCE: {model_patch, model_name_or_path}}, or one object a line            preds.json, all_preds.jsonl
+
+A trajectory is a trace; its group is its instance, the name of its file. A step is a model call, and an action; its
+command is the tool call, an effect. `docs/formats/swe-agent.md` has the whole mapping.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.chat import Chat
+from graphs.readers.common.files import short_names
+from graphs.readers.common.keys import opening
+from graphs.readers.common.places import Place, Places, documents, stem
+from graphs.readers.common.source import Source
+from graphs.readers.common.typed import content, decode
+from graphs.traces.record import LARGEST_COUNT, TraceRecord
+
+__all__ = ["read", "sniff"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_RESOLVED = ("resolved", "resolved_ids")
+_WORD = re.compile(r"[\w./-]+")
+
+
+class _Step(msgspec.Struct):
+    action: str | None = None
+    observation: str | None = None
+
+
+class _Stats(msgspec.Struct):
+    api_calls: _Count | None = None
+    tokens_sent: _Count | None = None
+    tokens_received: _Count | None = None
+
+
+class _Info(msgspec.Struct):
+    exit_status: str | None = None
+    model_stats: _Stats | None = None
+
+
+class _Trajectory(msgspec.Struct):
+    trajectory: msgspec.Raw
+    info: _Info | None = None
+
+
+class _Prediction(msgspec.Struct):
+    instance_id: str = ""
+    model_name_or_path: str | None = None
+
+
+_TRAJECTORY = msgspec.json.Decoder(_Trajectory)
+_STEPS = msgspec.json.Decoder(list[msgspec.Raw])
+_STEP = msgspec.json.Decoder(_Step)
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NAMES = msgspec.json.Decoder(list[str])
+_PREDICTION = msgspec.json.Decoder(_Prediction)
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as a trajectory, as an evaluation's results, or as predictions."""
+    shown = opening(head)
+    keys = set(shown.keys)
+    if {"trajectory", "environment"} <= keys or {"trajectory", "history", "info"} <= keys:
+        return True
+    if {"resolved", "generated"} <= keys or {"resolved_ids", "submitted_ids"} <= keys:
+        return True
+    return b'"model_patch"' in head and b'"model_name_or_path"' in head and b'"instance_id"' in head
+
+
+class _Evaluation:
+    """What the other files of the runs say of instances."""
+
+    def __init__(self) -> None:
+        self.resolved: dict[tuple[str, str], bool] = {}  # (folder, instance)
+        self.models: dict[tuple[str, str], str] = {}
+
+    def add(self, source: Source) -> Iterator[Problem]:
+        """Take a file of results or predictions in."""
+        folder = os.path.dirname(source.name)
+        for document in documents(source):
+            if isinstance(document, Problem):
+                yield document
+                continue
+            raw, place = document
+            members = decode(_OBJECT, raw, file=place.file, line=place.line)
+            if any(key in members for key in _RESOLVED):
+                self._results(members, folder, place)
+            elif "instance_id" in members:
+                self._prediction(raw, folder, place, "")
+            else:
+                for name, one in members.items():
+                    self._prediction(one, folder, place, name)
+
+    def _results(self, members: dict[str, msgspec.Raw], folder: str, place: Place) -> None:
+        listed: dict[str, list[str]] = {}
+        for key, value in members.items():
+            if bytes(value).startswith(b"["):
+                listed[key] = decode(_NAMES, value, file=place.file, line=place.line, at=key)
+        solved = {name for key in _RESOLVED for name in listed.get(key, ())}
+        for name in {name for names in listed.values() for name in names}:
+            self.resolved[folder, name] = name in solved
+
+    def _prediction(self, raw: bytes | msgspec.Raw, folder: str, place: Place, name: str) -> None:
+        one = decode(_PREDICTION, raw, file=place.file, line=place.line, at=name)
+        if one.model_name_or_path:
+            self.models[folder, one.instance_id or name] = one.model_name_or_path
+
+    def of(self, table: dict[tuple[str, str], Any], file: str, instance: str) -> Any:
+        """What the nearest folder at or above a file says of an instance."""
+        folder = os.path.dirname(file)
+        while True:
+            if (folder, instance) in table:
+                return table[folder, instance]
+            above = os.path.dirname(folder)
+            if above == folder:
+                return None
+            folder = above
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each trajectory, with its outcome where results of its folder, or of one above, name its instance.
+
+    Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "empty-trace".
+    """
+    names = short_names(sources, ".traj")
+    evaluation, trajectories = _Evaluation(), []
+    for source in sources:
+        try:
+            if b'"trajectory"' in source.head(1 << 16):
+                trajectories.append(source)
+            else:
+                yield from evaluation.add(source)
+        except TraceError as error:
+            yield error.problem
+    for source in trajectories:
+        try:
+            yield _record(source, names[source.name], evaluation)
+        except TraceError as error:
+            yield error.problem
+        source.release()
+
+
+def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
+    data = content(source)
+    wire = decode(_TRAJECTORY, data, file=source.name, line=1)
+    instance = stem(source.name, ".traj")
+    record = TraceRecord(name, instance, source.name, 1, 0, format="swe-agent", system="swe-agent")
+    record.model = evaluation.of(evaluation.models, source.name, instance) or ""
+    resolved = evaluation.of(evaluation.resolved, source.name, instance)
+    if resolved is not None:
+        record.rewards = {"resolved": float(resolved), "team": float(resolved)}
+    stats = wire.info.model_stats if wire.info and wire.info.model_stats else _Stats()
+    if stats.tokens_received is not None:
+        record.costs["tokens"] = float(stats.tokens_received)
+    chat = Chat(record, "agent")
+    start = max(data.find(bytes(wire.trajectory)), 0)
+    places = Places(data, start, 1 + data.count(b"\n", 0, start))
+    where: dict[str, Any] = {"file": source.name, "trace": record.trace_id}
+    for index, raw in enumerate(decode(_STEPS, wire.trajectory, line=1, at="trajectory", **where)):
+        place = Place(source.name, *places.of(raw))
+        step = decode(_STEP, raw, line=place.line, at=f"trajectory[{index}]", **where)
+        command = _WORD.search(step.action or "")
+        tool = command.group().rsplit("/", 1)[-1] if command else ""
+        chat.reply(str(index), place, [(str(index), tool)] if tool else [])
+        if tool and step.observation is not None:
+            chat.result(f"{index}/result", place, str(index), f"trajectory[{index}].observation")
+    return chat.finish()

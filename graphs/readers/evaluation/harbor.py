@@ -1,0 +1,126 @@
+"""Job folders of Harbor and Terminal-Bench: each trial's trajectory with its task and reward.
+
+    JOB/TRIAL/result.json           {task_name, trial_name, agent_info: {name, model_info: {name}},
+                                     verifier_result: {rewards: {NAME: NUMBER}}, config}
+    JOB/TRIAL/config.json           {task, trial_name, agent, …}
+    JOB/TRIAL/agent/*trajectory*.json    ATIF, read as `graphs.readers.evaluation.atif` does
+    JOB/result.json, JOB/config.json     of the whole job: no trace
+
+A trial is a trace, by its name; its group is its task. `docs/formats/harbor.md` has the whole mapping.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.keys import opening
+from graphs.readers.common.source import Source
+from graphs.readers.common.typed import content, decode
+from graphs.readers.evaluation import atif
+from graphs.traces.record import LARGEST_FLOAT, TraceRecord
+
+__all__ = ["claims", "read", "sniff"]
+
+_Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
+_RESULT = frozenset({"task_name", "trial_name"})
+_CONFIGS = (frozenset({"trial_name", "task", "agent"}), frozenset({"jobs_dir", "agents"}))
+_JOB = frozenset({"n_total_trials", "stats"})
+
+
+class _Verifier(msgspec.Struct):
+    rewards: dict[str, _Float | None] | None = None
+    reward: _Float | None = None
+
+
+class _Model(msgspec.Struct):
+    name: str | None = None
+    provider: str | None = None
+
+
+class _Agent(msgspec.Struct):
+    name: str | None = None
+    version: str | None = None
+    model_info: _Model | None = None
+
+
+class _Result(msgspec.Struct):
+    task_name: str = ""
+    trial_name: str = ""
+    source: str | None = None
+    verifier_result: _Verifier | None = None
+    agent_info: _Agent | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Result)
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as the result or the configuration of a trial or a job."""
+    keys = frozenset(opening(head).keys)
+    return keys >= _RESULT or keys >= _JOB or any(keys >= config for config in _CONFIGS)
+
+
+def claims(members: list[Source], trajectories: Iterable[Source]) -> list[Source]:
+    """The ATIF trajectories that lie in the folders of trials, whose results are among `members`."""
+    folders = {os.path.dirname(source.name) for source in members if os.path.basename(source.name) == "result.json"}
+    return [source for source in trajectories if _trial(source) in folders]
+
+
+def _trial(source: Source) -> str:
+    """The folder of the trial that a trajectory is of: the one around `agent/`, or its own."""
+    folder = os.path.dirname(source.name)
+    return os.path.dirname(folder) if os.path.basename(folder) == "agent" else folder
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each trial that has a trajectory.
+
+    Problem kinds: "unreadable", those of `graphs.readers.common.json_problems` and of the ATIF reader. Named, though
+    nothing is wrong: "no-events", a trial without a trajectory.
+    """
+    trajectories: dict[str, list[Source]] = {}
+    results: dict[str, Source] = {}
+    for source in sources:
+        keys = frozenset(opening(source.head(1 << 16)).keys)
+        if keys >= _RESULT:
+            results[os.path.dirname(source.name)] = source
+        elif atif.sniff(source.head(1 << 16)):
+            trajectories.setdefault(_trial(source), []).append(source)
+    for folder, source in results.items():
+        try:
+            result = decode(_DECODER, content(source), file=source.name, line=1)
+        except TraceError as error:
+            yield error.problem
+            continue
+        if folder not in trajectories:
+            trial, expected = result.trial_name, "a trajectory in its folder `agent`"
+            yield Problem("no-events", source.name, 0, "trajectory", "absent", expected, trial)
+            continue
+        for item in atif.read(trajectories[folder]):
+            yield _joined(item, result) if isinstance(item, TraceRecord) else item
+        source.release()
+
+
+def _joined(record: TraceRecord, result: _Result) -> TraceRecord:
+    """The trajectory's record with what the result knows of the trial."""
+    record.format = "harbor"
+    record.trace_id = result.trial_name or record.trace_id
+    task = result.task_name or record.group_id
+    record.group_id = f"{result.source}/{task}" if result.source else task
+    agent = result.agent_info or _Agent()
+    if agent.model_info is not None and agent.model_info.name:
+        record.model = "/".join(part for part in (agent.model_info.provider, agent.model_info.name) if part)
+    record.system = " ".join(part for part in (agent.name, agent.version) if part) or record.system
+    verifier = result.verifier_result or _Verifier()
+    rewards = {name: amount for name, amount in (verifier.rewards or {}).items() if amount is not None}
+    if verifier.reward is not None:
+        rewards.setdefault("reward", verifier.reward)
+    record.rewards = dict(rewards)
+    if "reward" in rewards or len(rewards) == 1:
+        record.rewards["team"] = rewards.get("reward", next(iter(rewards.values())))
+    return record
