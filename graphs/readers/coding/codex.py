@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.chat import Chat
+from graphs.readers.common.chats.messages import Chat
+from graphs.readers.common.chats.responses import Item, Responses, Usage
 from graphs.readers.common.files import model_names, short_names
 from graphs.readers.common.places import Place
-from graphs.readers.common.responses import Item, Responses, Usage
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import content, decode

@@ -18,7 +18,7 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.chat import Chat, ToolCall
+from graphs.readers.common.chats.messages import Chat, ToolCall
 from graphs.readers.common.files import short_names
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Place, Places

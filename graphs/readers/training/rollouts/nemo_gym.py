@@ -8,9 +8,9 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem
-from graphs.readers.common.chat import Chat
+from graphs.readers.common.chats.messages import Chat
+from graphs.readers.common.chats.responses import Item, Responses, Usage
 from graphs.readers.common.places import Document
-from graphs.readers.common.responses import Item, Responses, Usage
 from graphs.readers.common.typed import decode
 from graphs.readers.training.rollouts.rows import prompt_group
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord

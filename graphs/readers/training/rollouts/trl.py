@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.chat import Chat, Message, add_messages
+from graphs.readers.common.chats.messages import Chat, Message, add_messages
 from graphs.readers.common.places import Place
 from graphs.readers.common.source import Source
 from graphs.readers.training.rollouts.rows import prompt_group

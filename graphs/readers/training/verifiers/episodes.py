@@ -10,7 +10,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
-from graphs.readers.common.chat import Message
+from graphs.readers.common.chats.messages import Message
 from graphs.readers.common.files import model_names
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.typed import decode

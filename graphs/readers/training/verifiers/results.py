@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from graphs.errors import Problem
-from graphs.readers.common.chat import Chat, add_messages, decode_messages
+from graphs.readers.common.chats.messages import Chat, add_messages, decode_messages
 from graphs.readers.common.files import Tasks
 from graphs.readers.common.places import Document
 from graphs.readers.common.typed import decode

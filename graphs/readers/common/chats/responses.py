@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from graphs.readers.common.chat import Chat
+from graphs.readers.common.chats.messages import Chat
 from graphs.readers.common.places import Place
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 
