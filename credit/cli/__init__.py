@@ -1,16 +1,17 @@
 """The command line: `credit validate`, `assign`, `compose`, `explain`, `audit`, `compare`, `show`, `methods`, `score` …
 
-Exit codes: 0 all is well; 1 the call or its options are wrong, or the output cannot be written; 2 nothing could be
-read; 3 some traces were refused and the rest was done (0 with `--allow-bad`); 130 interrupted; 141 the reader of the
-output went away; 143 terminated. What the library refuses on purpose is one line `error: ...` on standard error, and
-never a traceback.
+Exit codes: 0 success; 1 a wrong call or option, or an output that cannot be written; 2 nothing could be read; 3 some
+traces were refused and the rest was processed (0 with `--allow-bad`); 130 interrupted; 141 the reader closed the pipe;
+143 terminated. An error that the library raises on purpose is one line `error: ...` on standard error, without a
+traceback.
 
-Commands import what they need when they run, so that `credit --help` answers at once; a test sees to it.
+Commands import what they need when they run, so that `credit --help` answers quickly.
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import os
 import signal
@@ -66,8 +67,11 @@ class Door(click.Group):
                     code = super().main(args, prog_name or "credit", complete_var, standalone_mode=False, **extra)
                     if sys.stdout is not None:  # as it is where the shell closed it
                         sys.stdout.flush()
-                except click.ClickException as error:
+                except click.exceptions.NoArgsIsHelpError as error:
                     error.show()
+                    code = USAGE
+                except click.ClickException as error:
+                    _show_usage(error)
                     code = USAGE
                 except click.Abort:
                     code = INTERRUPTED
@@ -76,9 +80,29 @@ class Door(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        """As click's, which prints `--help` and `--version` here, and leaves by 1 where their reader went away."""
+        """As click's, which prints `--help` and `--version` here, and exits by 1 where the reader closed the pipe."""
         with _readers_may_leave():
             return super().make_context(*args, **extra)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's; a name that no command has is answered by the nearest ones."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            near = difflib.get_close_matches(name, self.list_commands(ctx), n=3)
+            hint = f"Did you mean {' or '.join(near)}?" if near else "`credit --help` lists all."
+            ctx.fail(f"No command {name!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by what they are for, the first ones to use first."""
+        left = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        for title, names in [*SECTIONS.items(), ("More", tuple(left))]:
+            commands = [(name, left.pop(name)) for name in names if name in left]
+            if commands:
+                with formatter.section(title):
+                    formatter.write_dl([(name, c.get_short_help_str(100)) for name, c in commands if c is not None])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named; errors raised on purpose become one line and an exit code."""
@@ -110,7 +134,7 @@ class Door(click.Group):
 
 @contextlib.contextmanager
 def _readers_may_leave() -> Iterator[None]:
-    """Leave in silence where whoever read the output went away; click would take the same for an error of its own.
+    """Exit silently where the reader closed the pipe (for example, `head`); click would report an error.
 
     Raises:
       click.exceptions.Exit: with `BROKEN_PIPE`.
@@ -125,11 +149,19 @@ def _readers_may_leave() -> Iterator[None]:
 
 
 def _keep_quiet(stream: TextIO) -> None:
-    """What nobody reads goes nowhere: Python flushes streams once more at exit, which must not fail again."""
+    """Send further output to nowhere: Python flushes streams once more at exit, which must not fail again."""
     try:
         stream.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """An error of the call: how to call the command, where to read more, and what was wrong."""
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    if ctx is not None:
+        click.echo(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.", err=True)
+    _complain(error.format_message())
 
 
 def _complain(message: str) -> None:
@@ -138,10 +170,37 @@ def _complain(message: str) -> None:
     click.echo(f"error: {printable(message)}", err=True)
 
 
-@click.group(cls=Door, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+START = """\
+credit assigns the reward of a team of LLM agents to what each agent did.
+
+  credit demo             generate logs with known credit and run everything on them
+  credit validate runs/   check your logs and report which groups carry a training signal
+  credit choose runs/     recommend a method for them, with the command to run
+
+`credit --help` lists all commands, `credit COMMAND --help` their options and examples."""
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Start here": ("demo", "validate", "choose"),
+    "Look at logs": ("traces", "show", "summary"),
+    "Assign credit": ("assign", "methods", "fit", "shapley"),
+    "Compose methods": ("compose", "explain", "audit", "compare"),
+    "Check results": ("score", "bench"),
+    "Files": ("convert", "schema", "completion"),
+}
+"""The commands in the order of the help."""
+
+
+@click.group(
+    cls=Door,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="orchestration-credit", prog_name="credit")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context, /) -> None:
     """Who earned the reward? Read logs of LLM agent teams and assign credit to what each agent did."""
+    if ctx.invoked_subcommand is None:
+        click.echo(START)
 
 
 for _command in (

@@ -7,7 +7,7 @@ import click
 __all__ = ["completion"]
 
 
-@click.command
+@click.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, /, shell: str) -> None:

@@ -10,6 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import leave
+from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs, stderr, words
 from graphs.text import counted
@@ -27,19 +28,32 @@ def _methods(context: click.Context, parameter: click.Parameter, incomplete: str
 
 
 method_option = click.option(
-    "--method", "-m", default="grpo", show_default=True, shell_complete=_methods, help="`credit methods` lists them."
+    "--method",
+    "-m",
+    default="grpo",
+    show_default=True,
+    shell_complete=_methods,
+    help="Method; `credit methods` lists all.",
 )
 method_options = click.option(
-    "--option", "given", multiple=True, metavar="KEY=VALUE", help="Option of the method; may be repeated."
+    "--option", "given", multiple=True, metavar="KEY=VALUE", help="Option of the method. May be repeated."
 )
 
 
 evidence_option = click.option(
-    "--evidence", "also", multiple=True, metavar="NAME", help="Evidence of the log that the method can do without."
+    "--evidence", "also", multiple=True, metavar="NAME", help="Optional evidence to take from the log. May be repeated."
 )
 
 
-@click.command(short_help="Write a table of advantages.")
+@click.command(
+    cls=Command,
+    short_help="Write a table of advantages.",
+    examples="""
+    credit assign runs/ -o advantages.parquet
+    credit assign runs/ --method rloo --actions-only -o advantages.csv
+    credit assign runs/ --method gae --option lambda_=0.9 -o -
+    """,
+)
 @reads_logs()
 @click.option(
     "--output",
@@ -47,17 +61,17 @@ evidence_option = click.option(
     required=True,
     metavar="OUT",
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="File to write: .parquet, .csv, .jsonl or .arrow; - writes CSV to standard output.",
+    help="File to write: .parquet, .csv, .jsonl or .arrow. - writes CSV to standard output.",
 )
 @method_option
 @method_options
 @evidence_option
 @click.option("--critic", metavar="DIR", type=click.Path(exists=True, file_okay=False),
-              help="Values from a critic that `credit fit critic` kept there.")  # fmt: skip
+              help="Take values from the critic in this folder, which `credit fit critic` wrote.")  # fmt: skip
 @click.option("--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-              help="The numbers of each event that the critic was fitted with, .npy.")  # fmt: skip
+              help="Numbers of each event, .npy, with which the critic was fitted.")  # fmt: skip
 @click.option("--chunk-events", type=click.IntRange(1), metavar="N",
-              help="Read whole groups at a time, about N events: for native logs larger than memory.")  # fmt: skip
+              help="Read whole groups, about N events at a time: for native logs larger than memory.")  # fmt: skip
 @click.option("--actions-only", is_flag=True, help="Leave out events that no policy chose.")
 @allow_bad
 @click.pass_context
@@ -76,7 +90,10 @@ def assign(
     allow_bad: bool,
     **reading: Any,
 ) -> None:
-    """Write a table of credit and advantages, one row an event."""
+    """Write a table of credit and advantages with one row for each event.
+
+    Missing evidence is an error that says how to log it.
+    """
     from credit.cli.advantages.summary import Summary
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import leave
+from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, stdout, words
 from graphs.event_types import EventType
 from graphs.text import counted
@@ -22,30 +23,35 @@ if TYPE_CHECKING:
 __all__ = ["fit", "read_dense"]
 
 
-@click.group(short_help="Learn from logs.")
+@click.group(short_help="Fit a critic on logs.")
 def fit() -> None:
-    """Learn from logs what methods need and logs do not hold."""
+    """Fit what methods need and logs do not hold."""
 
 
-@fit.command(short_help="Fit a critic: the value of every prefix.")
-@reads_logs()
-@click.option(
-    "--output", "-o", required=True, metavar="DIR", type=click.Path(file_okay=False), help="Folder to keep it in."
+@fit.command(
+    cls=Command,
+    short_help="Fit a critic: the value of every prefix.",
+    examples="""
+    credit fit critic runs/ -o critic/
+    credit assign runs/ --method gae --critic critic/ -o advantages.parquet
+    """,
 )
+@reads_logs()
+@click.option("--output", "-o", required=True, metavar="DIR", type=click.Path(file_okay=False), help="Folder to write.")
 @click.option("--head", type=click.Choice(["bernoulli", "value"]), default="bernoulli", show_default=True,
-              help="bernoulli for outcomes in [0, 1], value for any.")  # fmt: skip
+              help="bernoulli for outcomes in [0, 1]; value for any.")  # fmt: skip
 @click.option("--members", type=click.IntRange(1), default=5, show_default=True, help="Size of the ensemble.")
 @click.option("--model", type=click.Choice(["auto", "network", "additive"]), default="auto", show_default=True,
               help="auto fits both and keeps the one with the lower held-out loss.")  # fmt: skip
 @click.option("--epochs", type=click.IntRange(1),
-              help="The most passes over the traces.  [default: 20, more for few traces]")  # fmt: skip
+              help="Greatest number of passes over the traces.  [default: 20, more for few traces]")  # fmt: skip
 @click.option("--patience", type=click.IntRange(1),
-              help="Epochs without a better held-out loss.  [default: a fifth of them]")  # fmt: skip
+              help="Stop after so many epochs without a lower held-out loss.  [default: a fifth of them]")  # fmt: skip
 @click.option("--lambda", "lambda_", type=click.FloatRange(0, 1), default=1.0, show_default=True,
-              help="Of TD(lambda) targets; 1 is Monte Carlo.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of splits, parameters and order.")
+              help="Lambda of TD(lambda) targets; 1 is Monte Carlo.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of splits, parameters and order.")
 @click.option("--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-              help="Numbers of your own, .npy, a row for each event in the order read.")  # fmt: skip
+              help="Your own numbers, .npy, one row for each event in the order read.")  # fmt: skip
 @allow_bad
 @click.pass_context
 def critic(
@@ -64,9 +70,9 @@ def critic(
     allow_bad: bool,
     **reading: Any,
 ) -> None:
-    """Fit a critic on logged traces, stop it by held-out tasks, and judge it on others.
+    """Fit a critic on logged traces, stop by held-out tasks, and evaluate on further tasks.
 
-    Called again with the same logs and options, it goes on where it was killed.
+    Training resumes from matching checkpoints.
     """
     from credit.fitted_critic import require_extra
     from credit.fitting import fit_critic

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import stderr, stdout, words
 
 if TYPE_CHECKING:
@@ -34,15 +35,24 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     return tuple(dict.fromkeys(chosen))
 
 
-@click.command(short_help="Exact bias and variance, by enumeration.")
-@click.option("--method", "-m", "methods", multiple=True, callback=_known, help="A method, with its variants.")
-@click.option("--world", "worlds", multiple=True, callback=_known, help="A micro-orchestration.")
-@click.option("--score", type=click.Choice(SCORES), default="bias", show_default=True, help="Which to print.")
-@click.option("--json", "as_json", is_flag=True, help="Print every score, as one JSON object.")
+@click.command(
+    cls=Command,
+    short_help="Compute exact bias and variance by enumeration.",
+    examples="""
+    credit bench bias --method mt_grpo --world stop-rewards
+    credit bench bias --score variance --json
+    """,
+)
+@click.option(
+    "--method", "-m", "methods", multiple=True, callback=_known, help="Method, with its variants. May be repeated."
+)
+@click.option("--world", "worlds", multiple=True, callback=_known, help="World, as in docs/bias.md. May be repeated.")
+@click.option("--score", type=click.Choice(SCORES), default="bias", show_default=True, help="Score to print.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every score.")
 def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, as_json: bool) -> None:
-    """Run methods on every batch that a small team could produce, and compare with its true policy gradient.
+    """Run methods on every batch that a small team can produce, and compare with the true policy gradient.
 
-    The whole table takes a minute or two. Several numbers in a cell are those of groups of 2 / 3 traces.
+    The whole table takes a minute or two. Two numbers in a cell are those of groups of 2 / 3 traces.
     """
     rows = _measured(methods, worlds)
     if as_json:

@@ -24,6 +24,6 @@ class _Benches(click.Group):
         return command
 
 
-@click.group(cls=_Benches, short_help="Measure methods where the truth is known.")
+@click.group(cls=_Benches, short_help="Measure methods on worlds with known truth.")
 def bench() -> None:
-    """Measure methods on worlds whose truth is known."""
+    """Measure methods on worlds with known truth."""

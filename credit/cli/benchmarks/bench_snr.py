@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import stderr, stdout, words
 
 if TYPE_CHECKING:
@@ -33,22 +34,42 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, given: str | None
         raise click.BadParameter(f"{given!r}; expected whole numbers with commas between, as 10,100,1000") from error
 
 
-@click.command(short_help="Signal to noise against trace length.")
-@click.option(
-    "--method", "-m", "names", multiple=True, metavar="NAME", help="A scheme, a method, or your own as module:function."
+@click.command(
+    cls=Command,
+    short_help="Measure signal to noise against trace length.",
+    examples="""
+    credit bench snr --quick -o snr/
+    credit bench snr --quick -m rloo -m mine:estimator
+    """,
 )
-@click.option("--all", "all_", is_flag=True, help="Every scheme and every method that the world's logs allow.")
-@click.option("--lengths", callback=_whole_numbers, metavar="T,T,...", help="Decisions of a trace: multiples of 10.")
-@click.option("--group-size", "groups", callback=_whole_numbers, default="8", show_default=True, metavar="K,...")
-@click.option("--quick", is_flag=True, help="Fewer draws, and T up to 1,000: about half a minute.")
+@click.option(
+    "--method",
+    "-m",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Scheme, method, or your own function as module:function. May be repeated.",
+)
+@click.option("--all", "all_", is_flag=True, help="Run every scheme and every method that the logs of the world allow.")
+@click.option("--lengths", callback=_whole_numbers, metavar="T,T,...", help="Decisions of a trace, multiples of 10.")
+@click.option(
+    "--group-size",
+    "groups",
+    callback=_whole_numbers,
+    default="8",
+    show_default=True,
+    metavar="K,...",
+    help="Traces of a group.",
+)
+@click.option("--quick", is_flag=True, help="Use fewer draws, and T up to 1,000: about half a minute.")
 @click.option(
     "--output",
     "-o",
     metavar="FOLDER",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for snr.json, snr.parquet and the figures; a run that was stopped goes on from what is there.",
+    help="Folder for snr.json, snr.parquet and figures. A stopped run resumes from the points in it.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of everything that is drawn.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def snr(
     names: tuple[str, ...],
@@ -60,9 +81,10 @@ def snr(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Measure how the signal of one decision drowns as traces grow, for each way to assign credit.
+    """Measure the signal-to-noise ratio of one decision's advantage as traces grow.
 
-    In a world of independent decisions, with 99 % bands, closed forms, fitted slopes, and the cost of the evidence.
+    The world has independent decisions. The table has 99 % bands, closed forms, fitted slopes, and the cost of the
+    evidence.
     """
     from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
 

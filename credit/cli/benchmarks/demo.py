@@ -6,12 +6,15 @@ from pathlib import Path
 
 import click
 
+from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import stdout
 
 __all__ = ["demo"]
 
 
-@click.command(short_help="A whole run on made-up logs.")
+@click.command(
+    cls=Command, short_help="Generate logs with known credit and run everything on them.", examples="credit demo"
+)
 @click.option(
     "--output",
     "-o",
@@ -19,11 +22,11 @@ __all__ = ["demo"]
     show_default=True,
     metavar="FOLDER",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for what it writes.",
+    help="Folder to write.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of the traces that it makes up.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the traces.")
 def demo(output: Path, seed: int) -> None:
-    """Make up logs with known credit, assign it, and compare."""
+    """Generate logs with known credit, assign credit, and compare."""
     from credit.demonstration import run
 
     run(stdout(), output, seed)

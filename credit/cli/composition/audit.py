@@ -10,6 +10,7 @@ import click
 
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
 from graphs.text import counted
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 
-@click.command(short_help="What adding methods up would pay.")
+@click.command(
+    cls=Command,
+    short_help="Show what adding methods up would pay twice.",
+    examples="""
+    credit audit runs/ --methods rloo,gae,dr_mas
+    credit audit runs/ --methods rloo,gae -o payments.csv
+    """,
+)
 @reads_logs()
 @takes_claims
 @makes_ledger
@@ -36,9 +44,11 @@ __all__ = ["audit"]
     default="event",
     show_default=True,
     type=click.Choice(["trace", "event"]),
-    help="A row of --output for each of these.",
+    help="Write one row of --output for each of these.",
 )
-@click.option("--worst", default=10, show_default=True, type=click.IntRange(0), help="Traces and events to name.")
+@click.option(
+    "--worst", default=10, show_default=True, type=click.IntRange(0), help="Number of traces and events to list."
+)
 @allow_bad
 @json_option
 @click.pass_context
@@ -55,7 +65,7 @@ def audit(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Say what adding the claims up would have paid, what was paid twice, and what the ledger pays instead."""
+    """Show what adding the claims up would pay, which events it would pay twice, and what the ledger pays."""
     if output is None and ctx.get_parameter_source("level") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--level is of the rows of --output; expected --output FILE with it")
     asked.check()

@@ -9,6 +9,7 @@ import click
 
 from credit.cli.shared.answers import leave
 from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table, table_path
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
 from graphs.text import counted
@@ -22,41 +23,53 @@ if TYPE_CHECKING:
 __all__ = ["compose"]
 
 
-@click.command(short_help="Write the ledger of several methods.")
+@click.command(
+    cls=Command,
+    short_help="Compose methods into a ledger that adds up to the reward.",
+    examples="""
+    credit compose runs/ --methods rloo,c3 -o ledger.parquet
+    credit compose runs/ --methods rloo,c3 -o ledger.parquet --advantage control --advantages-to a.parquet
+    credit compose runs/ --methods rloo,gae --level agent -o ledger.csv --plot ledger.svg
+    """,
+)
 @reads_logs()
 @takes_claims
 @makes_ledger
-@output_option("File of the ledger: .parquet, .csv, .jsonl or .arrow.", required=True)
+@output_option("File to write: .parquet, .csv, .jsonl or .arrow.", required=True)
 @click.option(
     "--level",
     default="event",
     show_default=True,
     type=click.Choice(["trace", "role", "agent", "turn", "event"]),
-    help="A row for each unit of this level.",
+    help="Write one row for each unit of this level.",
 )
-@click.option("--advantage", type=click.Choice(["control", "entry", "even"]), help="Also make advantages to train on.")
+@click.option(
+    "--advantage", type=click.Choice(["control", "entry", "even"]), help="Also compute advantages to train on."
+)
 @click.option(
     "--advantages-to", "target", metavar="FILE", callback=table_path, type=click.Path(dir_okay=False, path_type=Path),
-    help="File of the advantages, as `credit assign` writes it.",
+    help="File for the advantages, as `credit assign` writes it.",
 )  # fmt: skip
 @click.option(
     "--channel",
     "channels",
     multiple=True,
     metavar="NAME=WEIGHT",
-    help="A reward of the log and its weight; NAME=START..END/STEPS anneals it.",
+    help="Reward of the log and its weight. NAME=START..END/STEPS anneals the weight. May be repeated.",
 )
-@click.option("--step", default=0, show_default=True, type=click.IntRange(0), help="Of training, for annealed weights.")
-@click.option("--scale", metavar="NAME", help="Divide the advantages last: agent_name, role_name, or a method.")
+@click.option(
+    "--step", default=0, show_default=True, type=click.IntRange(0), help="Step of training, for annealed weights."
+)
+@click.option("--scale", metavar="NAME", help="Divide the advantages by a scale: agent_name, role_name, or a method.")
 @click.option(
     "--decided-before",
     "before",
     multiple=True,
     metavar="METHOD",
-    help="Assert that which events carry its claim was fixed before they acted; may be repeated.",
+    help="Assert that scored events were fixed before acting. May be repeated.",
 )
 @picture_option
-@click.option("--trace", "drawn", metavar="ID", help="The trace to draw; by default the first that has a reward.")
+@click.option("--trace", "drawn", metavar="ID", help="Trace to draw. Default: the first with a reward.")
 @allow_bad
 @click.pass_context
 def compose(
@@ -78,7 +91,10 @@ def compose(
     allow_bad: bool,
     **reading: Any,
 ) -> None:
-    """Write a table of entries that sum to each trace's reward, exactly, with nothing paid twice."""
+    """Compose several methods into one ledger.
+
+    The entries of a trace sum to its reward exactly. Claims on one event are averaged, never added.
+    """
     if (advantage is None) != (target is None):
         raise click.UsageError("--advantage and --advantages-to go together: which advantages, and the file to write")
     if (scale is not None or before) and advantage is None:

@@ -8,6 +8,7 @@ import click
 
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
@@ -22,7 +23,11 @@ __all__ = ["explain"]
 ROUNDING = 1e-5  # what the grid of exact arithmetic may move, and nobody needs to be told
 
 
-@click.command(short_help="The receipt of one event.")
+@click.command(
+    cls=Command,
+    short_help="Explain the credit of one event.",
+    examples="credit explain runs/ q1-a e7 --methods rloo,c3",
+)
 @reads_logs()
 @takes_claims
 @makes_ledger
@@ -39,9 +44,9 @@ def explain(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Say which claims touched an event, what each wanted, what it got, and why: PATH... TRACE EVENT.
+    """Explain the credit of one event: its claims, what each of them estimates, and what the ledger pays.
 
-    TRACE is the id of a trace, EVENT the id of one of its events.
+    The last two arguments are the id of a trace and the id of one of its events: PATH... TRACE EVENT.
     """
     if len(paths) < 3:
         raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from credit.cli.shared.answers import leave
+from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.reading import allow_bad, keep_logs, read_traces, reads_logs, stderr, words
 from graphs.text import counted
@@ -18,7 +19,15 @@ OTLP_FILES = ("spans.jsonl", "logs.jsonl")
 NATIVE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
-@click.command(short_help="Rewrite logs in another format.")
+@click.command(
+    cls=Command,
+    short_help="Rewrite logs in another format.",
+    examples="""
+    credit convert runs/ -o traces.jsonl.zst
+    credit convert runs/ -o corpus.parquet
+    credit convert runs/ --to otlp -o otlp/
+    """,
+)
 @reads_logs()
 @click.option(
     "--output",
@@ -26,19 +35,22 @@ NATIVE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
     required=True,
     metavar="OUT",
     type=click.Path(),
-    help="A .jsonl, .jsonl.gz or .jsonl.zst file; for cache, a .parquet file; for otlp, a folder.",
+    help="File to write: .jsonl, .jsonl.gz or .jsonl.zst; .parquet for a cache; a folder for OTLP.",
 )
 @click.option(
     "--to",
     type=click.Choice(["native", "otlp", "cache"]),
-    help="By default cache for a .parquet file, else native.",
+    help="Format to write. Default: cache for a .parquet file, else native.",
 )
 @allow_bad
 @click.pass_context
 def convert(
     ctx: click.Context, /, paths: tuple[str, ...], output: str, to: str | None, allow_bad: bool, **reading: Any
 ) -> None:
-    """Write logs of any format in the native one, as OTLP, or as a Parquet cache that reads back fast."""
+    """Rewrite logs in the native format, as OTLP, or as a Parquet cache that reads back fast.
+
+    The output must lie outside the folders that are read.
+    """
     to = to or ("cache" if output.endswith(".parquet") else "native")
     if to == "cache" and not output.endswith(".parquet"):
         raise click.BadParameter(f"{output!r}; expected a name ending in .parquet", ctx=ctx)

@@ -6,10 +6,12 @@ import importlib.resources
 
 import click
 
+from credit.cli.shared.commands import Command
+
 __all__ = ["schema"]
 
 
-@click.command
+@click.command(cls=Command, examples="credit schema > trace.schema.json")
 def schema() -> None:
     """Print the JSON Schema of the native format."""
     text = (

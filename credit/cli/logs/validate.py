@@ -1,4 +1,4 @@
-"""`credit validate`: what reads, what does not, and what the corpus can teach."""
+"""`credit validate`: check logs and report which groups carry a training signal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import SHOWN, allow_bad, exit_code, list_problems, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
@@ -18,16 +19,27 @@ if TYPE_CHECKING:
 __all__ = ["validate"]
 
 
-@click.command(short_help="What reads, and what it can teach.")
+@click.command(
+    cls=Command,
+    short_help="Check logs and report which groups carry a training signal.",
+    examples="""
+    credit validate runs/
+    credit validate runs/ --rewards outcomes.csv --all
+    credit validate runs/ --json
+    """,
+)
 @reads_logs()
 @allow_bad
-@click.option("--all", "all_", is_flag=True, help="List every problem, not the first twenty.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
+@click.option("--all", "all_", is_flag=True, help="List every problem instead of the first twenty.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def validate(
     ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, all_: bool, as_json: bool, **reading: Any
 ) -> None:
-    """Say what reads, what does not and why, and which groups teach nothing."""
+    """Check logs: what was read, what was refused and why, and which groups carry a training signal.
+
+    A group carries a signal where its traces have different outcomes.
+    """
     from credit.reports.corpus import survey
 
     traces = read_traces(paths, **reading)

@@ -24,17 +24,17 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
             callback=_split,
             shell_complete=_complete,
             metavar="NAME,...",
-            help="Methods, separated by commas; `credit methods` lists them.",
+            help="Methods, separated by commas; `credit methods` lists all.",
         ),
         click.option(
-            "--option", "given", multiple=True, metavar="METHOD.KEY=VALUE", help="Option of a method; may be repeated."
+            "--option", "given", multiple=True, metavar="METHOD.KEY=VALUE", help="Option of a method. May be repeated."
         ),
         click.option(
             "--evidence",
             "also",
             multiple=True,
             metavar="METHOD.NAME",
-            help="Evidence of the log that a method can do without; may be repeated.",
+            help="Optional evidence to take from the log. May be repeated.",
         ),
         click.option(
             "--judgements",
@@ -42,7 +42,7 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             metavar="FILE",
             type=click.Path(exists=True, dir_okay=False),
-            help="Scores of judges: a table with `trace` and `score`; may be repeated.",
+            help="Table of a judge's scores with columns `trace` and `score`. May be repeated.",
         ),
     )
 
@@ -67,14 +67,14 @@ def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
             default="increments",
             show_default=True,
             type=click.Choice(["increments", "reconcile", "shares"]),
-            help="How claims become entries.",
+            help="Rule that turns claims into entries.",
         ),
         click.option(
             "--expected",
             default="baseline",
             show_default=True,
             type=click.Choice(["baseline", "value"]),
-            help="A trace's worth at its start: a baseline of its group, or the log's value before its first action.",
+            help="Expected reward at the start: a baseline of the group, or the logged value before the first action.",
         ),
         click.option(
             "--tau",
@@ -82,18 +82,18 @@ def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             metavar="NUMBER",
             callback=_tau,
-            help="Rule reconcile: prior standard deviation of what stays unexplained; inf, 0, fit, or a number.",
+            help="For reconcile: prior standard deviation of the unexplained part: inf, 0, fit, or a number.",
         ),
         click.option(
             "--unclaimed",
             type=click.FloatRange(0, min_open=True),
-            help="Rule reconcile: prior standard deviation of a trace's unclaimed events together; else they get 0.",
+            help="For reconcile: prior standard deviation of all unclaimed events of a trace. Default: they get 0.",
         ),
         click.option(
             "--exact",
             multiple=True,
             metavar="METHOD",
-            help="Rules increments, reconcile: its errors of 0 are constraints.",
+            help="For increments and reconcile: standard errors of 0 of this method are constraints.",
         ),
     )
 

@@ -40,7 +40,7 @@ def picture_option(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
         callback=lambda context, parameter, path: _picture_path(path),
-        help="Also draw it: .svg, .png or .pdf.",
+        help="Also draw a figure: .svg, .png or .pdf.",
     )(command)
 
 

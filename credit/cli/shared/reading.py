@@ -46,14 +46,23 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
     """Give a command PATH... (`paths`) and the options of `graphs.readers.read` (keywords of `read_traces`)."""
     options = (
         click.argument("paths", metavar="PATH...", nargs=-1, required=required, type=click.Path(readable=False)),
-        click.option("--format", "format_", metavar="NAME", shell_complete=_formats, help="Format of all files."),
-        click.option("--columns", metavar="NAME=COLUMN,...", callback=_columns, help="Columns of a trainer's table."),
         click.option(
-            "--rewards", type=_FILE, metavar="FILE", help="Outcomes kept elsewhere: a table with `trace` and `reward`."
+            "--format",
+            "format_",
+            metavar="NAME",
+            shell_complete=_formats,
+            help="Format of all files. Default: told by content.",
         ),
         click.option(
-            "--groups", type=_FILE, metavar="FILE", help="Tasks kept elsewhere: a table with `trace` and `group`."
+            "--columns",
+            metavar="NAME=COLUMN,...",
+            callback=_columns,
+            help="Columns of a trainer's table, as trace=traj_uid,group=uid.",
         ),
+        click.option(
+            "--rewards", type=_FILE, metavar="FILE", help="Table of outcomes with columns `trace` and `reward`."
+        ),
+        click.option("--groups", type=_FILE, metavar="FILE", help="Table of tasks with columns `trace` and `group`."),
         click.option(
             "--group-by",
             callback=_keys,
@@ -61,13 +70,15 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             help="Traces to compare: those of one task, model and system (task,model,system, the default); "
             "task compares all models.",
         ),
-        click.option("--reward-channel", default=CHANNEL, show_default=True, help="The reward that is the outcome."),
+        click.option(
+            "--reward-channel", default=CHANNEL, show_default=True, help="Reward of the log that is the outcome."
+        ),
         click.option(
             "--limit",
             "limits",
             multiple=True,
             metavar="NAME=INTEGER",
-            help="Bound on what is read, from 1 to 10^18 - 1, as file-bytes=8000000000; may be repeated. NAME is "
+            help="Bound on reading, from 1 to 10^18 - 1, as file-bytes=8000000000. May be repeated. NAME is "
             "file-bytes, record-bytes, string-bytes, depth, events, edges, files or ratio.",
         ),
     )
@@ -149,7 +160,7 @@ def _is_log(path: Path) -> bool:
 
 _FILE = click.Path(exists=True, dir_okay=False)
 
-allow_bad = click.option("--allow-bad", is_flag=True, help="Exit with 0 although some traces were refused.")
+allow_bad = click.option("--allow-bad", is_flag=True, help="Exit with 0 although traces were refused.")
 
 
 def _formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

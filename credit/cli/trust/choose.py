@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, given_inputs, plain_table, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
@@ -17,13 +18,23 @@ if TYPE_CHECKING:
 __all__ = ["choose"]
 
 
-@click.command(short_help="Which methods logs call for.")
+@click.command(
+    cls=Command,
+    short_help="Recommend methods for logs.",
+    examples="""
+    credit choose runs/
+    credit choose runs/ --json
+    """,
+)
 @reads_logs()
 @allow_bad
 @json_option
 @click.pass_context
 def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
-    """Say, unit by unit, which method the logs' evidence allows, what better ones would need, and what to run."""
+    """Recommend methods for logs by the evidence that they hold, and print the command to run.
+
+    The command uses only methods whose policy gradient has no bias.
+    """
     from credit.methods.advice import choose as go_through
 
     traces = read_traces(paths, **reading)

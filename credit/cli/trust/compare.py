@@ -10,6 +10,7 @@ import click
 
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.claims import takes_claims
+from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
 from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
 
@@ -28,12 +29,19 @@ __all__ = ["compare"]
 MOST = 7  # roles or kinds that have a column
 
 
-@click.command(short_help="Lay methods side by side.")
+@click.command(
+    cls=Command,
+    short_help="Compare methods on the same logs.",
+    examples="""
+    credit compare runs/ --methods rloo,turn_baseline,gae
+    credit compare runs/ --methods rloo,gae -o all.csv --plot methods.svg
+    """,
+)
 @reads_logs()
 @takes_claims
 @output_option("Also write the advantages of all methods: .parquet, .csv, .jsonl or .arrow.")
 @picture_option
-@click.option("--worst", default=10, show_default=True, type=click.IntRange(0), help="Disagreements to name.")
+@click.option("--worst", default=10, show_default=True, type=click.IntRange(0), help="Number of disagreements to list.")
 @allow_bad
 @json_option
 @click.pass_context
@@ -49,7 +57,7 @@ def compare(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Say how far methods agree on the same logs, whom each of them moves, and where they differ most."""
+    """Compare methods: rank correlations, shares by role and kind, and where they differ most."""
     from credit.reports.comparison import compare as side_by_side
 
     asked.check(least=2)

@@ -1,45 +1,112 @@
-"""`credit methods`: every method and its promises; given logs, which of them these logs allow."""
+"""`credit methods`: all methods, one method, or which methods logs allow."""
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from credit.cli.shared.answers import json_option, leave, print_json
-from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stdout, words
+from credit.cli.shared.commands import Command
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from credit.methods.availability import Availability
+    from credit.methods.method_page import MethodPage
+
 __all__ = ["methods"]
 
+LEGEND = """\
+unit: the events that share one number. estimand: what the number estimates. unbiased: the policy gradient has the right
+mean. needs: evidence that the log must hold.
+`credit methods NAME` describes one method, `credit methods --all` adds scope, cost, source and published names, and
+`credit methods runs/` says which methods logs allow."""
 
-@click.command(short_help="List methods; which of them logs allow.")
+
+@click.command(
+    cls=Command,
+    short_help="List methods, describe one, or show which ones logs allow.",
+    examples="""
+    credit methods
+    credit methods rloo
+    credit methods runs/
+    """,
+)
 @reads_logs(required=False)
+@click.option("--all", "all_", is_flag=True, help="Add scope, cost, source and published names.")
 @allow_bad
 @json_option
 @click.pass_context
-def methods(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
-    """List methods, and published names; with logs, say which are computable, degenerate, or lack evidence."""
+def methods(
+    ctx: click.Context, /, paths: tuple[str, ...], all_: bool, allow_bad: bool, as_json: bool, **reading: Any
+) -> None:
+    """List methods; with the name of a method describe it; with logs show which methods they allow.
+
+    An argument that is no file or folder is the name of a method.
+    """
+    if len(paths) == 1 and paths[0] != "-" and not Path(paths[0]).exists():
+        from credit.methods.method_page import method_page
+
+        page = method_page(paths[0])
+        print_json(page.as_json()) if as_json else _print_page(page)
+        return
     from credit.methods.availability import availability
 
     traces = read_traces(paths, **reading) if paths else None
     states = None if traces is None else availability(traces)
+    console = stdout()
     if as_json:
         print_json(_plain(states))
-    else:
-        console = stdout()
-        console.print(_promises() if states is None else _states(states))
+    elif states is not None:
+        console.print(_states(states))
         console.print(_published(states))
+    elif all_:
+        console.print(_promises())
+        console.print(_published(None))
+    else:
+        console.print(_short())
+        console.print(LEGEND, soft_wrap=True)
     if traces is not None:
         leave(ctx, traces, allow_bad)
 
 
-def _plain(states: dict[str, Any] | None) -> dict[str, Any]:
-    """Methods by name, then published names that lead to one of them or to none."""
-    import dataclasses
+def _print_page(page: MethodPage) -> None:
+    console = stdout()
+    console.print(words(page.name, "bold"))
+    if page.method and page.method != page.name:
+        console.print(words(f"computed by {page.method}"))
+    for title, rows in (
+        ("", page.facts),
+        ("Needs from the log", page.needs),
+        ("Can use from the log", page.takes),
+        ("Options", page.options),
+        ("Published names", page.published),
+    ):
+        if not rows:
+            continue
+        console.print()
+        if title:
+            console.print(words(title, "bold"))
+        table = plain_table("", "")
+        table.show_header = False
+        for name, text in rows.items():
+            table.add_row(words(name), words(text))
+        console.print(table)
+    if page.docstring:
+        console.print()
+        for line in page.docstring.splitlines():
+            console.print(words(line), soft_wrap=True)
+    if page.method:
+        console.print()
+        console.print(words(f"run: credit assign runs/ --method {page.name} -o advantages.parquet"), soft_wrap=True)
 
+
+def _plain(states: dict[str, Availability] | None) -> dict[str, Any]:
+    """Methods by name, then published names that lead to one of them or to none."""
     from credit.methods.published import PUBLISHED
     from credit.methods.registry import METHODS
 
@@ -54,6 +121,16 @@ def _plain(states: dict[str, Any] | None) -> dict[str, Any]:
     return plain
 
 
+def _short() -> Table:
+    from credit.methods.registry import METHODS
+
+    table = _grid("method", "unit", "estimand", "unbiased", "needs", "computes")
+    for name, m in METHODS.items():
+        needs, unbiased = ", ".join(m.needs) or "-", "yes" if m.unbiased else "no"
+        table.add_row(*map(words, (name, m.unit, m.estimand, unbiased, needs, m.summary)))
+    return table
+
+
 def _promises() -> Table:
     from credit.methods.registry import METHODS
 
@@ -65,10 +142,10 @@ def _promises() -> Table:
     return table
 
 
-def _states(states: dict[str, Any]) -> Table:
+def _states(states: dict[str, Availability]) -> Table:
     from credit.methods.registry import METHODS
 
-    table = _grid("method", "on these logs", "why", "what it computes")
+    table = _grid("method", "on these logs", "why", "computes")
     style = {"computable": "green", "degenerate": "yellow", "missing": "red"}
     for name, method in METHODS.items():
         state = states[name]
@@ -78,15 +155,16 @@ def _states(states: dict[str, Any]) -> Table:
     return table
 
 
-def _published(states: dict[str, Any] | None) -> Table:
+def _published(states: dict[str, Availability] | None) -> Table:
     """Every published name, what computes it, and how sure that is."""
     from credit.methods.published import PUBLISHED
 
-    table = _grid("name", "status" if states is None else "on these logs", "by", "published as, how sure, or why not")
+    table = _grid("name", "status" if states is None else "on these logs", "computed by", "published as; notes")
     for name, paper in PUBLISHED.items():
         state = paper.status if states is None else states[name].state
-        portable = f"; what can be used: {paper.portable}" if paper.portable else ""
-        table.add_row(*map(words, (name, state, paper.method or "-", f"{paper.title}: {paper.note}{portable}")))
+        portable = f"; usable part: {paper.portable}" if paper.portable else ""
+        by = paper.method or paper.function or "-"
+        table.add_row(*map(words, (name, state, by, f"{paper.title}: {paper.note}{portable}")))
     return table
 
 

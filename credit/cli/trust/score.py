@@ -1,4 +1,4 @@
-"""`credit score`: is a method's credit to be trusted? Blame: does it find the step and the agent that people blame?"""
+"""`credit score`: evaluate credit. `blame` ranks the step and the agent that people blame."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from credit.cli.advantages.assign import method_option, method_options
 from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stdout, words
 from credit.cli.trust.score_reliability import reliability
 
@@ -21,15 +22,19 @@ if TYPE_CHECKING:
 __all__ = ["score"]
 
 
-@click.group(short_help="Hold credit against what people say, and against itself.")
+@click.group(short_help="Evaluate credit against human labels and for reliability.")
 def score() -> None:
-    """Hold credit against what people say, and against itself."""
+    """Evaluate credit against human labels and for reliability."""
 
 
 score.add_command(reliability)
 
 
-@score.command(short_help="Rank of the blamed agent and step.")
+@score.command(
+    cls=Command,
+    short_help="Rank the blamed agent and step.",
+    examples="credit score blame labelled/ --method grpo",
+)
 @reads_logs()
 @method_option
 @method_options
@@ -46,7 +51,7 @@ def blame(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Rank the blamed agent and step of labelled runs by a method's credit, beside priors that know nothing."""
+    """Rank the blamed agent and step of labelled runs by a method's credit, beside uninformed baselines."""
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
     from credit.reports.blame import blame_cases, method_scores, prior_scores

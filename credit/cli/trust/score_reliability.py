@@ -10,6 +10,7 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
 from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
@@ -25,14 +26,20 @@ KINDS = ("tool", "agent", "role", "type")
 HALVES: tuple[Halves, ...] = ("groups", "traces")
 
 
-@click.command(short_help="Agreement between halves of the logs.")
+@click.command(
+    cls=Command,
+    short_help="Measure agreement between halves of the logs.",
+    examples="credit score reliability runs/ --method rloo --by agent",
+)
 @reads_logs()
 @method_option
 @method_options
 @evidence_option
-@click.option("--by", type=click.Choice(KINDS), default="tool", show_default=True, help="What a kind of action is.")
-@click.option("--splits", type=click.IntRange(1), default=20, show_default=True, help="Random splits to average.")
-@click.option("--seed", default=0, show_default=True, help="Of splits and intervals.")
+@click.option(
+    "--by", type=click.Choice(KINDS), default="tool", show_default=True, help="Kind of action to average over."
+)
+@click.option("--splits", type=click.IntRange(1), default=20, show_default=True, help="Number of random splits.")
+@click.option("--seed", default=0, show_default=True, help="Seed of splits and intervals.")
 @allow_bad
 @json_option
 @click.pass_context
@@ -50,9 +57,10 @@ def reliability(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Split the logs in two at random, assign credit in each half alone, and see how well the halves agree.
+    """Split the logs in two at random, assign credit in each half, and measure how well the halves agree.
 
-    Tasks are split, and the traces of each task. The numbers compared are mean advantages of kinds of action.
+    One table row splits tasks, one splits the traces of each task. The numbers compared are mean advantages of kinds
+    of action.
     """
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run_part

@@ -1,0 +1,53 @@
+"""`Command`: a command whose help has examples, and options in sections with the important ones first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+__all__ = ["Command"]
+
+READING = "Reading logs"
+LEDGER = "Ledger"
+
+SECTIONS: dict[str, str] = {
+    **dict.fromkeys(("rule", "expected", "tau", "unclaimed", "exact"), LEDGER),
+    **dict.fromkeys(
+        ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "limits", "allow_bad"), READING
+    ),
+}
+"""The section of an option by its name; all others are the command's own and come first."""
+
+
+class Command(click.Command):
+    """A command with examples.
+
+    Args:
+      examples: lines for the help, each a command that a shell takes.
+      **options: as of `click.Command`.
+    """
+
+    def __init__(self, *args: Any, examples: str = "", **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.examples = tuple(line.strip() for line in examples.strip().splitlines())
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the description, then the examples."""
+        super().format_help_text(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own options, then those that it shares with others."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": [], LEDGER: [], READING: []}
+        for parameter in self.get_params(ctx):
+            record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(ctx)
+            if record is not None:
+                sections[SECTIONS.get(parameter.name or "", "Options")].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)

@@ -1,0 +1,125 @@
+"""Everything that is known of one method, as plain data: what `credit methods NAME` prints."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+from credit.methods.option_texts import options_of
+from credit.methods.published import PUBLISHED, find_method, key_of
+from credit.methods.registry import METHODS
+from credit.methods.running import EVIDENCE, keywords_of
+from estimators.options import BOUNDS
+
+__all__ = ["MethodPage", "method_page"]
+
+SCOPES = {
+    "trace": "its own rewards change a trace's numbers",
+    "group": "the rewards of its group change a trace's numbers",
+    "batch": "all rewards of the batch change a trace's numbers",
+    "sequence": "the rewards of earlier traces change a trace's numbers",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class MethodPage:
+    """One method.
+
+    Attributes:
+      name: its key in `METHODS`, or the published name that was asked for.
+      method: its key in `METHODS`; "" for a published name that no log allows.
+      facts: what it computes, promises and costs, in words.
+      needs: evidence that it cannot do without, each with how to log it.
+      takes: evidence that it can do without, each with what it means.
+      options: each with its default and what it can be.
+      published: names of papers that it computes, each with how sure that is.
+      docstring: the documentation of its function.
+    """
+
+    name: str
+    method: str
+    facts: dict[str, str]
+    needs: dict[str, str]
+    takes: dict[str, str]
+    options: dict[str, str]
+    published: dict[str, str]
+    docstring: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for programs."""
+        return dataclasses.asdict(self)
+
+
+def method_page(name: str) -> MethodPage:
+    """The page of a method, or of a published name.
+
+    Args:
+      name: a key of `METHODS`, or a name of `PUBLISHED`.
+
+    Raises:
+      CreditError: nothing has that name; the nearest names are in the message.
+
+    >>> page = method_page("rloo")
+    >>> page.facts["unbiased"], list(page.options)
+    ('yes', ['singleton'])
+    """
+    key = key_of(name)
+    if name not in METHODS and key in PUBLISHED and PUBLISHED[key].method is None:
+        return _paper(key)
+    method = find_method(name)
+    home = name if name in METHODS else PUBLISHED[key].method or key if key in PUBLISHED else key
+    defaults = {n: p.default for n, p in inspect.signature(method.fn).parameters.items()}
+    options = {option: _option(option, defaults[option], hint) for option, hint in options_of(method).items()}
+    others = [n for n in keywords_of(method.fn) if n in EVIDENCE and n not in method.needs]
+    return MethodPage(
+        name=name,
+        method=home,
+        facts={
+            "computes": method.summary,
+            "estimand": method.estimand,
+            "unit": f"{method.unit}: its events share one number",
+            "unbiased": "yes" if method.unbiased else "no",
+            "scope": f"{method.scope}: {SCOPES[method.scope]}",
+            "status": method.status,
+            "reference": method.reference,
+            "cost": method.cost,
+        },
+        needs={n: EVIDENCE[n].how_to_log if n in EVIDENCE else "an argument from Python" for n in method.needs},
+        takes={n: EVIDENCE[n].meaning for n in others},
+        options=options,
+        published={paper.title: paper.note for paper in PUBLISHED.values() if paper.method == home},
+        docstring=inspect.getdoc(_plain(method.fn)) or "",
+    )
+
+
+def _paper(key: str) -> MethodPage:
+    paper = PUBLISHED[key]
+    facts = {"published as": paper.title, "status": paper.status, "note": paper.note, "usable part": paper.portable}
+    if paper.function:
+        facts["computed by"] = f"{paper.function} ({paper.kind})"
+    needs = {n: EVIDENCE[n].how_to_log for n in paper.needs}
+    return MethodPage(key, "", facts, needs, {}, {}, {}, "")
+
+
+def _option(name: str, default: Any, hint: Any) -> str:
+    allowed = BOUNDS[name].words if name in BOUNDS else _hint(hint)
+    return f"default {default!r}; {allowed}"
+
+
+def _hint(hint: Any) -> str:
+    """An annotation in words: choices, or names of types."""
+    import typing
+
+    if typing.get_origin(hint) is typing.Literal:
+        return " or ".join(map(repr, typing.get_args(hint)))
+    parts = typing.get_args(hint)
+    if parts:
+        return " or ".join(_hint(part) for part in parts if "Array" not in str(part) and "ndarray" not in str(part))
+    return "None" if hint is type(None) else getattr(hint, "__name__", str(hint))
+
+
+def _plain(fn: Any) -> Any:
+    while hasattr(fn, "func"):
+        fn = fn.func
+    return inspect.unwrap(fn)
