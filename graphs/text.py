@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "excerpt", "printable"]
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["counted", "excerpt", "near_names", "printable"]
 
 
 REPLACEMENT = "\ufffd"
+MOST_COMPARED = 10_000  # names that are compared letter by letter
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -36,3 +40,21 @@ def excerpt(value: object, limit: int = 60) -> str:
     """A short printable form of an offending value, for `Problem.value`."""
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
+    """What to answer to a name that does not exist: the nearest ones, those that contain it first.
+
+    >>> near_names("task-10", ["run/task-10/trial-0", "run/task-11/trial-0"])
+    'Did you mean run/task-10/trial-0?'
+    >>> near_names("x", ["a", "b"])
+    'There are 2: a, b.'
+    """
+    names = list(dict.fromkeys(known))
+    inside = [other for other in names if name and name.lower() in other.lower()]
+    close = difflib.get_close_matches(name, names, n=shown) if len(names) <= MOST_COMPARED else []
+    near = list(dict.fromkeys([*inside, *close]))[:shown]
+    if near:
+        return f"Did you mean {' or '.join(near)}?"
+    more = ", …" if len(names) > shown else ""
+    return f"There are {len(names)}: {', '.join(names[:shown])}{more}."

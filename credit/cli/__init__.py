@@ -29,8 +29,10 @@ from credit.cli.composition.audit import audit
 from credit.cli.composition.compose import compose
 from credit.cli.composition.explain import explain
 from credit.cli.logs.convert import convert
+from credit.cli.logs.list_traces import traces
 from credit.cli.logs.schema import schema
 from credit.cli.logs.show import show
+from credit.cli.logs.summary_by import summary
 from credit.cli.logs.validate import validate
 from credit.cli.replay.shapley_group import shapley
 from credit.cli.shared.reading import REFUSED
@@ -204,7 +206,7 @@ def cli(ctx: click.Context, /) -> None:
 
 
 for _command in (
-    validate, assign, compose, explain, audit, compare, show, methods, choose, score, convert, schema, demo, completion,
-    fit, bench, shapley,
+    validate, assign, compose, explain, audit, compare, traces, show, summary, methods, choose,
+    score, convert, schema, demo, completion, fit, bench, shapley,
 ):  # fmt: skip
     cli.add_command(_command)

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from graphs.event_graph import EdgeType, EventGraph, EventType
+from credit.reports.trace_events import EventRow, event_rows
+from graphs.event_graph import EventGraph, EventType
 from graphs.padding import unpad
 from graphs.structure.critical_path import critical_path, critical_steps, parallelism
 from graphs.structure.forest import spawn_forest
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from graphs.traces.batch import Traces
 
-__all__ = ["render"]
+__all__ = ["render", "trace_json"]
 
 MOST_AGENTS = 40  # rows of the table of agents and nodes of the spawn tree
 MOST_CAUSES = 3  # edges into an event that are written out
@@ -44,17 +45,21 @@ class _One:
     rows: np.ndarray
 
 
-def render(traces: Traces, trace: int | str = 0, *, first: int = 10, last: int = 5) -> RenderableType:
+def render(
+    traces: Traces, trace: int | str = 0, *, first: int = 10, last: int = 5, most: int = MOST_AGENTS, limit: int = 60
+) -> RenderableType:
     """A trace as something that `rich` can print.
 
     From top to bottom: its place, reward and topology; agents; the spawn forest; events by type; the first and last
-    events with what led to them; critical path, parallelism and critical steps. Text of the log is shown as text: no
-    markup, no terminal sequences.
+    events with what led to them, tools, status and excerpts of text; critical path, parallelism and critical steps.
+    Text of the log is shown as text: no markup, no terminal sequences.
 
     Args:
       traces: what was read.
       trace: the row or the id of a trace.
       first, last: how many events to list from the beginning and from the end.
+      most: how many agents to list.
+      limit: length of excerpts of text.
 
     Raises:
       CreditError: no such trace.
@@ -70,10 +75,40 @@ def render(traces: Traces, trace: int | str = 0, *, first: int = 10, last: int =
         row=traces.traces.slice(index, 1).to_pylist()[0],
         rows=rows,
     )
-    parts = [_header(traces, one, index), _agents(traces, one)]
+    parts = [_header(traces, one, index), _agents(traces, one, most)]
     if len(one.agents) > 1:
-        parts.append(_forest(one))
-    return Group(*_spaced([*parts, _types(one), _events(one, first, last), _structure(traces, one)]))
+        parts.append(_forest(one, most))
+    return Group(
+        *_spaced([*parts, _types(one), _events(traces, one, index, first, last, limit), _structure(traces, one)])
+    )
+
+
+def trace_json(traces: Traces, trace: int | str = 0, *, limit: int = 2000) -> dict[str, Any]:
+    """A trace as plain data for programs: what `render` shows, with every agent and event.
+
+    Args:
+      traces: what was read.
+      trace: the row or the id of a trace.
+      limit: length of excerpts of text.
+
+    Raises:
+      CreditError: no such trace.
+    """
+    index = traces.index(trace)
+    reward = float(traces.reward[index])
+    rows = np.flatnonzero(np.asarray(traces.graph.agent_mask) & (np.asarray(traces.graph.agent_trace) == index))
+    agents = traces.agents.take(rows).to_pylist()
+    names = traces.agents["agent"]
+    return {
+        **traces.traces.slice(index, 1).to_pylist()[0],
+        "reward": reward if np.isfinite(reward) else None,
+        "agents": [
+            {"agent": a["agent"], "name": a["name"], "role": a["role"]}
+            | {"parent": None if a["parent"] == row else names[a["parent"]].as_py()}
+            for row, a in zip(rows.tolist(), agents, strict=True)
+        ],
+        "events": [dataclasses.asdict(row) for row in event_rows(traces, index, limit=limit)],
+    }
 
 
 def _spaced(parts: Iterable[RenderableType]) -> Iterable[RenderableType]:
@@ -129,13 +164,13 @@ def _header(traces: Traces, one: _One, index: int) -> RenderableType:
     return _pairs(*pairs)
 
 
-def _agents(traces: Traces, one: _One) -> RenderableType:
+def _agents(traces: Traces, one: _One, most: int) -> RenderableType:
     graph, num = one.graph, len(one.agents)
     events = np.bincount(graph.agent_ids, minlength=num)
     actions = np.bincount(graph.agent_ids[graph.action_mask], minlength=num)
     tokens = {name: _sums(traces, one, name) for name in ("input_tokens", "tokens")}
     table = _table(f"agents ({num})", "agent", "name", "role", "parent", "#events", "#actions", "#tokens in", "#out")
-    for i, agent in enumerate(one.agents[:MOST_AGENTS]):
+    for i, agent in enumerate(one.agents[:most]):
         parent = int(graph.agent_parent[i])
         table.add_row(
             _text(agent["agent"], 40),
@@ -146,7 +181,7 @@ def _agents(traces: Traces, one: _One) -> RenderableType:
             str(actions[i]),
             *(f"{amounts[i]:.0f}" if known[i] else "–" for amounts, known in tokens.values()),
         )
-    return _cut(table, num)
+    return _cut(table, num, most)
 
 
 def _sums(traces: Traces, one: _One, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -159,18 +194,18 @@ def _sums(traces: Traces, one: _One, name: str) -> tuple[np.ndarray, np.ndarray]
     return np.bincount(agents, values[stated], minlength=num), np.bincount(agents, minlength=num) > 0
 
 
-def _cut(table: Table, num: int) -> RenderableType:
-    if num <= MOST_AGENTS:
+def _cut(table: Table, num: int, most: int) -> RenderableType:
+    if num <= most:
         return table
-    return Group(table, Text(f"… and {num - MOST_AGENTS} more", style="dim"))
+    return Group(table, Text(f"… and {num - most} more", style="dim"))
 
 
-def _forest(one: _One) -> RenderableType:
+def _forest(one: _One, most: int) -> RenderableType:
     """The spawn forest, drawn down to as many agents as fit; what is left out is counted where it belongs."""
     forest = spawn_forest(one.graph)
     top = Tree(Text("spawn forest", style="bold"), guide_style="dim")
     waiting: list[tuple[Tree, list[int]]] = [(top, np.flatnonzero(forest.is_root).tolist())]
-    room = MOST_AGENTS
+    room = most
     while waiting:
         branch, members = waiting.pop(0)
         for agent in members[:room]:
@@ -194,28 +229,36 @@ def _types(one: _One) -> RenderableType:
     return table
 
 
-def _events(one: _One, first: int, last: int) -> RenderableType:
-    num, graph = len(one.ids), one.graph
-    shown = range(num) if num <= first + last else [*range(first), *range(num - last, num)]
-    table = _table("first and last events", "#position", "event", "agent", "type", "action", "causes")
-    for row, position in enumerate(shown):
-        if row and position != shown[row - 1] + 1:
-            table.add_row("…", *[""] * 5)
+def _events(traces: Traces, one: _One, index: int, first: int, last: int, limit: int) -> RenderableType:
+    num = len(one.ids)
+    everything = num <= first + last
+    shown = range(num) if everything else [*range(first), *range(num - last, num)]
+    rows = event_rows(traces, index, shown, limit=limit)
+    optional = [name for name in ("tool", "status", "tokens", "text") if any(getattr(row, name) for row in rows)]
+    heads = ["#tokens" if name == "tokens" else name for name in optional]
+    title = "events" if everything else "first and last events"
+    table = _table(title, "##", "event", "agent", "type", "act", "causes", *heads)
+    for column in table.columns:
+        if column.header not in ("event", "text"):  # which give way where the terminal is narrow
+            column.no_wrap = True
+    for place, row in enumerate(rows):
+        if place and row.position != rows[place - 1].position + 1:
+            table.add_row("…", *[""] * (5 + len(optional)))
         table.add_row(
-            str(position),
-            _text(one.ids[position], 40),
-            _text(one.agents[graph.agent_ids[position]]["agent"], 40),
-            EventType(graph.event_type[position]).name.lower(),
-            "yes" if graph.action_mask[position] else "",
-            _causes(graph, position),
+            str(row.position),
+            _text(row.event, 24 if limit < 100 else None),
+            _text(row.agent, 24),
+            row.type,
+            "yes" if row.action else "",
+            _causes(row),
+            *(_text("" if getattr(row, name) is None else getattr(row, name), limit) for name in optional),
         )
     return table
 
 
-def _causes(graph: EventGraph, position: int) -> str:
-    edges = np.flatnonzero(graph.receivers == position)
-    causes = [f"{graph.senders[e]} {EdgeType(graph.edge_type[e]).name.lower()}" for e in edges[:MOST_CAUSES]]
-    return ", ".join(causes) + (f", … {len(edges) - MOST_CAUSES} more" if len(edges) > MOST_CAUSES else "")
+def _causes(row: EventRow) -> str:
+    causes = [f"{sender} {kind.replace('tool_dependency', 'tool')}" for sender, kind in row.causes[:MOST_CAUSES]]
+    return ", ".join(causes) + (f", … {len(row.causes) - MOST_CAUSES} more" if len(row.causes) > MOST_CAUSES else "")
 
 
 def _structure(traces: Traces, one: _One) -> RenderableType:

@@ -16,7 +16,7 @@ from graphs.traces.batch import Traces
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["event_columns", "table"]
+__all__ = ["event_columns", "table", "turn_in_trace"]
 
 TYPE_NAMES = [member.name.lower() for member in sorted(EventType)]
 
@@ -78,7 +78,7 @@ def event_columns(traces: Traces) -> dict[str, pa.Array | pa.ChunkedArray]:
         "event": traces.events["event"],
         "agent": _words(traces.agents["agent"], agent),
         "role": _words(traces.agents["role"], agent),
-        "turn": pa.array(_turn_in_trace(turn, trace)),
+        "turn": pa.array(turn_in_trace(turn, trace)),
         "type": _words(TYPE_NAMES, kind),
         "action": pa.array(np.asarray(graph.action_mask[:events])),
     }
@@ -91,7 +91,7 @@ def _words(words: Iterable[str] | pa.ChunkedArray, ids: np.ndarray) -> pa.Dictio
     return pa.DictionaryArray.from_arrays(distinct.indices.take(pa.array(ids, pa.int32())), distinct.dictionary)
 
 
-def _turn_in_trace(turns: np.ndarray, trace: np.ndarray) -> np.ndarray:
+def turn_in_trace(turns: np.ndarray, trace: np.ndarray) -> np.ndarray:
     """Turn numbers from 0 within each trace: ids are numbered over the batch in order of traces."""
     first = np.full(int(trace.max()) + 1, np.iinfo(np.int32).max, np.int32)
     np.minimum.at(first, trace, turns.astype(np.int32))

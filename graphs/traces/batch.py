@@ -20,7 +20,7 @@ from graphs.event_graph import EventGraph
 from graphs.padding import Sizes, bucket, pad_array
 from graphs.problem_log import ProblemLog
 from graphs.replay_clusters import with_clusters
-from graphs.text import counted, excerpt
+from graphs.text import counted, excerpt, near_names
 from graphs.traces.evidence import Evidence
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
 from graphs.traces.limits import DEFAULT, Limits
@@ -74,7 +74,7 @@ class Traces:
         if isinstance(trace, str):
             rows = np.flatnonzero(np.asarray(self.traces["trace"]) == trace)
             if len(rows) == 0:
-                raise CreditError(f"trace is {trace!r}; expected the id of one of the {self.traces.num_rows} traces")
+                raise CreditError(f"No trace {trace!r}. {near_names(trace, self.traces['trace'].to_pylist())}")
             return int(rows[0])
         if not 0 <= trace < self.traces.num_rows:
             raise CreditError(f"trace is {trace}; expected 0 to {self.traces.num_rows - 1}, or the id of a trace")

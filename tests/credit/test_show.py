@@ -98,7 +98,7 @@ def test_agents_are_listed_with_what_they_did() -> None:
 
 def test_events_show_their_causes() -> None:
     text = printed(assemble([team()]), first=2, last=1)
-    assert line_of(text, "       7").split() == [
+    assert line_of(text, "7  done").split() == [
         "7",
         "done",
         "lead",
@@ -152,7 +152,7 @@ def test_large_teams_are_cut() -> None:
 def test_a_trace_that_is_not_there_is_refused() -> None:
     traces = assemble([team()])
     for wrong in ("nobody", 1, -1):
-        with pytest.raises(CreditError, match="trace is"):
+        with pytest.raises(CreditError, match=r"trace is|No trace"):
             render(traces, wrong)
 
 

@@ -145,7 +145,7 @@ def test_a_wrong_attribute_is_named(case: str) -> None:
 
 def test_a_trace_that_is_not_there_is_refused(random_records: Records) -> None:
     batch = assemble(random_records(0))
-    with pytest.raises(CreditError, match="trace is 'nobody'"):
+    with pytest.raises(CreditError, match="No trace 'nobody'"):
         to_networkx(batch.graph, batch, "nobody")
     with pytest.raises(CreditError, match="trace is 99"):
         to_networkx(batch.graph, batch, 99)

@@ -2,55 +2,79 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import leave
+from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import picture_option, save_picture
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, stdout
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 
 __all__ = ["show"]
 
+EVERYTHING = 10**9  # more events and agents than a batch can have
 
-@click.command(short_help="Look at one trace.")
+
+@click.command(
+    cls=Command,
+    short_help="Show one trace.",
+    examples="""
+    credit show runs/
+    credit show runs/ --trace q1-a --events
+    credit show runs/ --trace q1-a --json
+    credit show runs/ --trace q1-a --method rloo --plot trace.svg
+    """,
+)
 @reads_logs()
-@click.option("--trace", "name", metavar="ID", help="The trace to show; by default the first.")
+@click.option("--trace", "name", metavar="ID", help="Trace to show; `credit traces` lists them. Default: the first.")
+@click.option("--events", "every_event", is_flag=True, help="List every event instead of the first and last.")
+@click.option("--all", "all_", is_flag=True, help="List every event and agent, with longer excerpts of text.")
 @picture_option
 @method_option
 @method_options
 @evidence_option
 @allow_bad
+@json_option
 @click.pass_context
 def show(
     ctx: click.Context,
     /,
     paths: tuple[str, ...],
     name: str | None,
+    every_event: bool,
+    all_: bool,
     plot: Path | None,
     method: str,
     given: tuple[str, ...],
     also: tuple[str, ...],
     allow_bad: bool,
+    as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show the events of one trace; with --plot, draw them with the advantages of a method."""
+    """Show one trace: agents, events with tools, status and text, and its structure.
+
+    With --plot, draw it with the advantages of a method.
+    """
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
+    from credit.reports.trace_text import render, trace_json
 
     options = parse_options(method, given)
     traces = read_traces(paths, **reading)
     trace = 0 if name is None else traces.index(name)
-    from credit.reports.trace_text import render
-
-    stdout().print(render(traces, trace))
+    if as_json:
+        print_json(trace_json(traces, trace))
+    elif all_:
+        stdout().print(render(traces, trace, first=EVERYTHING, most=EVERYTHING, limit=400))
+    else:
+        stdout().print(render(traces, trace, first=EVERYTHING if every_event else 10))
     if plot is not None and has_outcomes(traces):
         _draw(traces, trace, plot, method, run(traces, method, evidence=also, **options))
     elif plot is not None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+
+from credit.cli import cli
 
 from .logs import run
 
@@ -28,7 +32,6 @@ from .logs import run
         ["convert", "{good}", "-o", "missing/x.parquet"],
         ["completion", "tcsh"],
         ["nonsense"],
-        [],
     ],
 )
 def test_usage_errors_exit_1(good: Path, args: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -84,3 +87,40 @@ def test_two_outputs_are_two_files(good: Path, tmp_path: Path) -> None:
     result = run("compose", good, "--methods", "rloo", "-o", out, "--advantage", "entry", "--advantages-to", out)
     assert result.exit_code == 1 and "expected another file" in result.output
     assert not out.exists()
+
+
+def test_the_call_without_arguments_says_what_to_do_first() -> None:
+    result = run()
+    assert result.exit_code == 0
+    for command in ("credit demo", "credit validate", "credit choose"):
+        assert command in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["asign"], "No command 'asign'. Did you mean assign?"), (["zzz"], "`credit --help` lists all.")],
+)
+def test_a_wrong_command_is_answered_by_near_names_under_one_prefix(arguments: list[str], words: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 1 and words in result.stderr
+    assert "\nerror: " in result.stderr and "Error:" not in result.stderr
+
+
+def test_every_command_has_examples_that_name_it() -> None:
+    from credit.cli.shared.commands import Command
+
+    def leaves(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for part in command.list_commands(context):
+                found = command.get_command(context, part)
+                assert found is not None
+                yield from leaves(found, f"{name} {part}")
+        else:
+            yield name, command
+
+    for name, command in leaves(cli, "credit"):
+        if name in ("credit completion",) or name.startswith(("credit replay", "credit shapley")):
+            continue
+        assert isinstance(command, Command) and command.examples, name
+        assert any(line.startswith(name) for line in command.examples), name

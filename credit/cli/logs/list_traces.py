@@ -1,0 +1,61 @@
+"""`credit traces`: the traces of logs, one a line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.commands import Command
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+
+__all__ = ["traces"]
+
+SHOWN = 100  # traces that are listed unless all are asked for
+LEGEND = "reward: the outcome, – where the log has none. errors: events whose status the log calls an error."
+
+
+@click.command(
+    cls=Command,
+    short_help="List traces.",
+    examples="""
+    credit traces runs/
+    credit traces runs/ --group q1 --json
+    """,
+)
+@reads_logs()
+@click.option("--group", metavar="ID", help="List the traces of this group.")
+@click.option("--all", "all_", is_flag=True, help=f"List every trace instead of the first {SHOWN}.")
+@allow_bad
+@json_option
+@click.pass_context
+def traces(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    group: str | None,
+    all_: bool,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """List traces with their group, reward, sizes and errors; `credit show --trace ID` shows one."""
+    from credit.reports.trace_list import list_traces
+
+    read = read_traces(paths, **reading)
+    rows = list_traces(read, group)
+    if as_json:
+        print_json({"traces": rows})
+    else:
+        table = plain_table("trace", "group", "#reward", "#events", "#actions", "#agents", "#tokens", "#errors", "file")
+        for row in rows if all_ else rows[:SHOWN]:
+            reward = "–" if row["reward"] is None else f"{row['reward']:z.6g}"
+            tokens = "–" if row["tokens"] is None else str(row["tokens"])
+            numbers = (reward, str(row["events"]), str(row["actions"]), str(row["agents"]), tokens, str(row["errors"]))
+            table.add_row(words(row["trace"]), words(row["group"]), *numbers, words(row["file"]))
+        stdout().print(table)
+        if len(rows) > SHOWN and not all_:
+            stdout().print(f"… and {len(rows) - SHOWN} more; --all lists them")
+        stdout().print(LEGEND, soft_wrap=True)
+    leave(ctx, read, allow_bad)

@@ -1,0 +1,133 @@
+"""`credit summary`: who matters, by agent, role, turn, tool or type; without outcomes, what to look at first."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.advantages.assign import evidence_option, method_options
+from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.commands import Command
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from credit.reports.triage import Triage
+    from credit.reports.who_matters import Kind, Unit
+
+__all__ = ["summary"]
+
+KINDS = ("agent", "role", "turn", "tool", "type")
+LEGEND = (
+    "advantage: mean over the actions, by {method}. 95 % interval: over tasks. * the interval leaves out 0. "
+    "Where the method broadcasts the outcome, units differ only by the traces that they act in."
+)
+TRIAGE = (
+    "retries: calls of a tool after an error of it. loops: 3 or more calls of one tool in a row. "
+    "tokens: generated. seconds: from first to last event."
+)
+
+
+@click.command(
+    cls=Command,
+    short_help="Show who matters: mean advantages by agent, role, turn, tool or type.",
+    examples="""
+    credit summary runs/ --by agent
+    credit summary runs/ --by tool --method turn_baseline
+    credit summary sessions/ --json
+    """,
+)
+@reads_logs()
+@click.option("--by", type=click.Choice(KINDS), default="agent", show_default=True, help="Unit to average over.")
+@click.option("--method", "-m", default="rloo", show_default=True, help="Method; `credit methods` lists all.")
+@method_options
+@evidence_option
+@allow_bad
+@json_option
+@click.pass_context
+def summary(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    by: Kind,
+    method: str,
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Show who matters: mean advantages by agent, role, turn, tool or type, with intervals over tasks.
+
+    Logs without outcomes get a triage instead: errors, retries, loops, tokens and time by agent, and the events to
+    look at first.
+    """
+    from credit.methods.option_texts import parse_options
+    from credit.methods.running import has_outcomes, run
+
+    options = parse_options(method, given)
+    traces = read_traces(paths, **reading)
+    if has_outcomes(traces):
+        from credit.reports.who_matters import who_matters
+
+        units = who_matters(traces, run(traces, method, evidence=also, **options), by)
+        if as_json:
+            rows = [dataclasses.asdict(unit) | {"excludes_zero": unit.excludes_zero} for unit in units]
+            print_json({"by": by, "method": method, "units": [_finite(row) for row in rows]})
+        else:
+            _print(stdout(), units, by, method)
+    else:
+        from credit.reports.triage import triage
+
+        result = triage(traces)
+        if as_json:
+            rows = [_finite(dataclasses.asdict(row)) for row in result.agents]
+            print_json({"agents": rows, "suspects": [dataclasses.asdict(row) for row in result.suspects]})
+        else:
+            _print_triage(stdout(), result)
+    leave(ctx, traces, allow_bad)
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
+
+
+def _print(console: Console, units: list[Unit], by: str, method: str) -> None:
+    table = plain_table(by, "#actions", "#traces", "#tasks", "#advantage", "95 % interval", "")
+    for unit in units:
+        interval = f"{unit.low:+z.3f} to {unit.high:+z.3f}" if math.isfinite(unit.low) else "– (one task)"
+        counts = (str(unit.actions), str(unit.traces), str(unit.tasks))
+        table.add_row(words(unit.name), *counts, f"{unit.advantage:+z.3f}", interval, "*" if unit.excludes_zero else "")
+    console.print(table)
+    console.print(LEGEND.format(method=method), soft_wrap=True)
+
+
+def _print_triage(console: Console, result: Triage) -> None:
+    console.print("No trace has an outcome, so no action has credit. What the logs say without one:", soft_wrap=True)
+    console.print()
+    names = ("traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens")
+    table = plain_table("agent", *(f"#{name}" for name in names), "#seconds")
+    for row in result.agents:
+        seconds = "–" if math.isnan(row.seconds) else f"{row.seconds:.0f}"
+        table.add_row(words(row.agent), *(str(getattr(row, name)) for name in names), seconds)
+    console.print(table)
+    if result.suspects:
+        console.print()
+        console.print(words("Look at these first", "bold"))
+        table = plain_table("trace", "event", "##", "agent", "why")
+        for suspect in result.suspects:
+            table.add_row(
+                words(suspect.trace),
+                words(suspect.event),
+                str(suspect.position),
+                *map(words, (suspect.agent, suspect.why)),
+            )
+        console.print(table)
+    console.print(TRIAGE, soft_wrap=True)
+    console.print(
+        "To get credit, pass outcomes: --rewards FILE, a table with columns `trace` and `reward`.", soft_wrap=True
+    )

@@ -1,0 +1,175 @@
+"""The events of one trace as rows for people: who did what, with which tool, with what status, and what it said."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphs.errors import CreditError
+from graphs.event_graph import EdgeType, EventType
+from graphs.readers.common.source import Source
+from graphs.text import printable
+from graphs.traces.batch import Traces
+
+__all__ = ["EventRow", "event_rows"]
+
+WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
+TEXT_KEYS = ("text", "content", "output", "result", "arguments", "input", "command", "query", "prompt", "message")
+"""Keys of a log's record whose strings are what an event said or did, the most telling first."""
+DEPTH = 8  # levels of a record that are searched for text
+
+
+@dataclasses.dataclass(frozen=True)
+class EventRow:
+    """One event.
+
+    Attributes:
+      position: its place within the trace, from 0.
+      event: its id in the log.
+      agent, role: who it belongs to.
+      type: a name of `EventType`.
+      action: whether a policy of the team chose it.
+      tool: name of the tool; None where the log has none.
+      status: what the log says came of it; None where it says nothing.
+      tokens: tokens that it generated; None where the log does not say.
+      causes: positions and types of the events that led to it.
+      line: line of its record, 0 where the format has no lines.
+      text: an excerpt of what it said or did, without control characters; "" where the log's record holds none.
+    """
+
+    position: int
+    event: str
+    agent: str
+    role: str
+    type: str
+    action: bool
+    tool: str | None
+    status: str | None
+    tokens: int | None
+    causes: tuple[tuple[int, str], ...]
+    line: int
+    text: str
+
+
+def event_rows(
+    traces: Traces, trace: int | str, positions: Iterable[int] | None = None, *, limit: int = 200
+) -> list[EventRow]:
+    """Events of one trace as rows.
+
+    Args:
+      traces: what was read.
+      trace: the row or the id of a trace.
+      positions: places within the trace; by default all.
+      limit: length of the excerpts of text; 0 reads no file again.
+
+    Raises:
+      CreditError: no such trace.
+    """
+    index, graph = traces.index(trace), traces.graph
+    rows = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == index))
+    chosen = range(len(rows)) if positions is None else list(positions)
+    at = rows[list(chosen)]
+    columns = {name: traces.events[name].take(at).to_pylist() for name in ("event", "tool", "status", "line")}
+    agents = traces.agents.take(np.asarray(graph.agent_ids)[at]).to_pylist()
+    tokens = traces.evidence.get("tokens")
+    amounts = None if tokens is None else tokens.array[at]
+    texts = _texts(traces, at, limit) if limit else [""] * len(at)
+    causes = _causes(traces, int(rows[0]) if len(rows) else 0, set(at.tolist()))
+    return [
+        EventRow(
+            position=position,
+            event=columns["event"][i],
+            agent=agents[i]["agent"],
+            role=agents[i]["role"],
+            type=EventType(int(graph.event_type[at[i]])).name.lower(),
+            action=bool(graph.action_mask[at[i]]),
+            tool=columns["tool"][i],
+            status=columns["status"][i],
+            tokens=None if amounts is None or amounts[i] < 0 else int(amounts[i]),
+            causes=causes.get(int(at[i]), ()),
+            line=columns["line"][i] or 0,
+            text=texts[i],
+        )
+        for i, position in enumerate(chosen)
+    ]
+
+
+def _causes(traces: Traces, first: int, wanted: set[int]) -> dict[int, tuple[tuple[int, str], ...]]:
+    """The edges into events, as positions within the trace that begins at row `first`."""
+    graph = traces.graph
+    edges = np.flatnonzero(np.asarray(graph.edge_mask) & np.isin(np.asarray(graph.receivers), list(wanted)))
+    causes: dict[int, tuple[tuple[int, str], ...]] = {}
+    for edge in edges.tolist():
+        receiver, sender = int(graph.receivers[edge]), int(graph.senders[edge])
+        name = EdgeType(int(graph.edge_type[edge])).name.lower()
+        causes[receiver] = (*causes.get(receiver, ()), (sender - first, name))
+    return causes
+
+
+def _texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
+    """Excerpts of the log's records of events; each file is read once."""
+    files = traces.events["file"].take(rows).to_pylist()
+    offsets = traces.events["offset"].take(rows).to_pylist()
+    ids = traces.events["event"].take(rows).to_pylist()
+    contents: dict[str, bytes] = {}
+    texts = []
+    for file, offset, event in zip(files, offsets, ids, strict=True):
+        if file not in contents:
+            try:
+                contents[file] = bytes(Source(file, Path(file)).data) if Path(file).is_file() else b""
+            except (CreditError, OSError):
+                contents[file] = b""
+        texts.append(_excerpt(contents[file], -1 if offset is None else offset, event, limit))
+    return texts
+
+
+def _excerpt(content: bytes, offset: int, event: str, limit: int) -> str:
+    """What the record at an offset says of an event; "" where it is no record of its own."""
+    if not 0 <= offset < len(content):
+        return ""
+    try:
+        record, _ = json.JSONDecoder().raw_decode(content[offset : offset + WINDOW].decode(errors="ignore").lstrip())
+    except (ValueError, RecursionError):
+        return ""
+    if isinstance(record, dict) and isinstance(record.get("events"), list):
+        record = next((e for e in record["events"] if isinstance(e, dict) and str(e.get("id")) == event), {})
+    part = _part(record, event.removesuffix(".result"), 0) or record
+    return printable(" ".join(_strings(part, 0)), limit).strip()
+
+
+def _part(value: Any, event: str, depth: int) -> dict[str, Any] | None:
+    """The object within a record that has the event's id: one call of a message with several."""
+    if depth > DEPTH:
+        return None
+    if isinstance(value, dict):
+        if depth and event in (value.get("id"), value.get("tool_use_id"), value.get("call_id")):
+            return value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            part = _part(item, event, depth + 1)
+            if part is not None:
+                return part
+    return None
+
+
+def _strings(value: Any, depth: int) -> Iterator[str]:
+    """Strings under keys that hold text, in the order of `TEXT_KEYS`."""
+    if isinstance(value, str):
+        if value.strip():
+            yield value
+    elif depth <= DEPTH and isinstance(value, list):
+        for item in value:
+            yield from _strings(item, depth + 1)
+    elif depth <= DEPTH and isinstance(value, dict):
+        for key in TEXT_KEYS:
+            inner = value.get(key)
+            if key in ("input", "arguments") and isinstance(inner, dict):
+                yield json.dumps(inner, ensure_ascii=False)
+            elif inner is not None:
+                yield from _strings(inner, depth + 1)

@@ -1,0 +1,77 @@
+"""The traces of a batch as rows: group, reward, sizes, tokens and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from graphs.errors import CreditError, expect
+from graphs.text import near_names
+from graphs.traces.batch import Traces
+
+__all__ = ["error_mask", "list_traces"]
+
+ERRORS = ("error", "err", "failed", "failure", "exception", "timeout", "denied", "rejected", "cancelled")
+"""Words of a status, in lower case, that say that an event went wrong."""
+
+
+def error_mask(traces: Traces) -> np.ndarray:
+    """Whether the log calls each real event an error: bool [number of real events]."""
+    status = pc.utf8_lower(traces.events["status"].combine_chunks())
+    errors = np.zeros(traces.sizes.events, bool)
+    for word in ERRORS:
+        hit = pc.match_substring(status, word).fill_null(False)
+        errors |= hit.to_numpy(zero_copy_only=False)
+    return errors
+
+
+def list_traces(traces: Traces, group: str | None = None) -> list[dict[str, Any]]:
+    """One row a trace: trace, group, reward, events, actions, agents, tokens, errors, format, file, line.
+
+    Args:
+      traces: what was read.
+      group: only the traces of this group.
+
+    Returns:
+      Rows in the order of the batch; `reward` is None where the log has no outcome, `tokens` where it states none.
+
+    Raises:
+      CreditError: no such group.
+    """
+    expect("traces", traces, Traces, "what credit.read returns")
+    graph, n = traces.graph, traces.sizes
+    of_event = np.asarray(graph.trace_ids)[: n.events]
+    action = np.asarray(graph.action_mask)[: n.events]
+    counts = {
+        "events": np.bincount(of_event, minlength=n.traces),
+        "actions": np.bincount(of_event[action], minlength=n.traces),
+        "agents": np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces),
+        "errors": np.bincount(of_event[error_mask(traces)], minlength=n.traces),
+    }
+    tokens = traces.evidence.get("tokens")
+    stated = np.zeros(n.events, bool) if tokens is None else tokens.mask[: n.events]
+    amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
+    spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
+    has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0
+    reward = np.asarray(traces.reward)[: n.traces]
+    rows = [
+        {
+            "trace": row["trace"],
+            "group": row["group"],
+            "reward": float(reward[i]) if np.isfinite(reward[i]) else None,
+            **{name: int(count[i]) for name, count in counts.items()},
+            "tokens": int(spent[i]) if has_tokens[i] else None,
+            "format": row["format"],
+            "file": row["file"],
+            "line": row["line"],
+        }
+        for i, row in enumerate(traces.traces.to_pylist())
+    ]
+    if group is None:
+        return rows
+    groups = {row["group"] for row in rows}
+    if group not in groups:
+        raise CreditError(f"No group {group!r}. {near_names(group, groups)}")
+    return [row for row in rows if row["group"] == group]

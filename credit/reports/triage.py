@@ -1,0 +1,211 @@
+"""Triage of logs without outcomes: errors, retries, loops, tokens and time by agent, and events to look at first."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from credit.reports.trace_list import error_mask
+from graphs.errors import expect
+from graphs.event_graph import EventType
+from graphs.traces.batch import Traces
+
+__all__ = ["LOOP", "Suspect", "Triage", "Workload", "triage"]
+
+LOOP = 3
+"""Calls of one tool in a row, by one agent, from which they count as a loop."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """What one agent name did in all traces.
+
+    Attributes:
+      agent: its name.
+      traces: traces in which it acts.
+      events, actions: counts.
+      calls: tool calls.
+      errors: events whose status the log calls an error.
+      retries: calls of a tool whose previous call by the same agent ended in an error.
+      loops: runs of `LOOP` or more calls of one tool in a row.
+      tokens: generated tokens that the log states.
+      seconds: from the first to the last event of its instances, summed; NaN without times.
+    """
+
+    agent: str
+    traces: int
+    events: int
+    actions: int
+    calls: int
+    errors: int
+    retries: int
+    loops: int
+    tokens: int
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Suspect:
+    """An event that a person should look at.
+
+    Attributes:
+      trace, event, agent: where it is.
+      position: its place within the trace.
+      why: in words.
+    """
+
+    trace: str
+    event: str
+    agent: str
+    position: int
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Triage:
+    """Workloads by agent, most errors first, and events to look at, most serious first."""
+
+    agents: tuple[Workload, ...]
+    suspects: tuple[Suspect, ...]
+
+
+def triage(traces: Traces, *, most: int = 10) -> Triage:
+    """Count what went wrong, without any outcome.
+
+    Args:
+      traces: what was read.
+      most: how many events to name.
+
+    Returns:
+      Workloads and suspects. Suspects are the first error of each trace with the most errors, then loops, then the
+      action of a trace that generated the most tokens.
+    """
+    expect("traces", traces, Traces, "what credit.read returns")
+    calls = _calls(traces)
+    errors = error_mask(traces)
+    return Triage(_workloads(traces, errors, calls), _suspects(traces, errors, calls, most))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Calls:
+    """Tool calls in the order of events: rows, whether each is a retry, and the first call of each loop."""
+
+    rows: np.ndarray
+    retry: np.ndarray
+    loops: list[tuple[int, int]]
+
+
+def _calls(traces: Traces) -> _Calls:
+    graph, n = traces.graph, traces.sizes.events
+    kind = np.asarray(graph.event_type)[:n]
+    agent = np.asarray(graph.agent_ids)[:n]
+    tool = traces.events["tool"].to_pylist()
+    errors = error_mask(traces)
+    is_call, is_result = kind == int(EventType.TOOL_CALL), kind == int(EventType.TOOL_RESULT)
+    rows, retry, loops = [], [], []
+    failed: dict[int, set[str | None]] = {}
+    run: dict[int, tuple[str | None, int, int]] = {}  # by agent: the tool, how often in a row, where it began
+    for row in np.flatnonzero(is_call | is_result).tolist():
+        of, name = int(agent[row]), tool[row]
+        if is_result[row]:
+            known = failed.setdefault(of, set())
+            known.add(name) if errors[row] else known.discard(name)
+            continue
+        rows.append(row)
+        retry.append(name in failed.get(of, ()))
+        if errors[row]:
+            failed.setdefault(of, set()).add(name)
+        last, times, began = run.get(of, (None, 0, row))
+        run[of] = (name, times + 1, began) if name is not None and name == last else (name, 1, row)
+        if run[of][1] == LOOP:
+            loops.append((run[of][2], LOOP))
+        elif run[of][1] > LOOP:
+            loops = [(began, run[of][1]) if first == run[of][2] else (first, count) for first, count in loops]
+    return _Calls(np.array(rows, np.int64), np.array(retry, bool), loops)
+
+
+def _workloads(traces: Traces, errors: np.ndarray, calls: _Calls) -> tuple[Workload, ...]:
+    graph, n = traces.graph, traces.sizes
+    name_of = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[: n.events]]
+    instance = np.asarray(graph.agent_ids)[: n.events]
+    trace = np.asarray(graph.trace_ids)[: n.events]
+    action = np.asarray(graph.action_mask)[: n.events]
+    width = int(name_of.max(initial=0)) + 1
+    names = [""] * width
+    for row, name in enumerate(traces.agents["name"].to_pylist()):
+        names[int(graph.agent_name_ids[row])] = name
+
+    def count(where: np.ndarray) -> np.ndarray:
+        return np.bincount(name_of[where], minlength=width)
+
+    tokens = traces.evidence.get("tokens")
+    stated = np.zeros(n.events, bool) if tokens is None else tokens.mask[: n.events] & action
+    amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
+    spent = np.bincount(name_of[stated], amounts, minlength=width)
+    looping = np.bincount(name_of[[first for first, _ in calls.loops]], minlength=width) if calls.loops else None
+    seconds = _seconds(traces, instance, name_of, width)
+    rows = [
+        Workload(
+            agent=names[i],
+            traces=len(np.unique(trace[name_of == i])),
+            events=int(count(np.ones(n.events, bool))[i]),
+            actions=int(count(action)[i]),
+            calls=int(np.bincount(name_of[calls.rows], minlength=width)[i]) if len(calls.rows) else 0,
+            errors=int(count(errors)[i]),
+            retries=int(np.bincount(name_of[calls.rows[calls.retry]], minlength=width)[i]) if calls.retry.any() else 0,
+            loops=0 if looping is None else int(looping[i]),
+            tokens=int(spent[i]),
+            seconds=float(seconds[i]),
+        )
+        for i in range(width)
+        if (name_of == i).any()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.errors, -row.retries, -row.loops, -row.tokens)))
+
+
+def _seconds(traces: Traces, instance: np.ndarray, name_of: np.ndarray, width: int) -> np.ndarray:
+    """Time from the first to the last event of each instance, summed by name; NaN where no event has a time."""
+    time = np.asarray(traces.graph.time)[: len(instance)].astype(np.float64)
+    known = np.isfinite(time)
+    total = np.full(width, np.nan)
+    if known.any():
+        count = int(instance.max()) + 1
+        low, high = np.full(count, np.inf), np.full(count, -np.inf)
+        np.minimum.at(low, instance[known], time[known])
+        np.maximum.at(high, instance[known], time[known])
+        of_instance = np.asarray(traces.graph.agent_name_ids)[:count]
+        timed = np.isfinite(low)
+        some = np.bincount(of_instance[timed], minlength=width) > 0
+        total[some] = np.bincount(of_instance[timed], (high - low)[timed], minlength=width)[some]
+    return total
+
+
+def _suspects(traces: Traces, errors: np.ndarray, calls: _Calls, most: int) -> tuple[Suspect, ...]:
+    graph, n = traces.graph, traces.sizes
+    trace = np.asarray(graph.trace_ids)[: n.events]
+    first = np.searchsorted(trace, np.arange(n.traces))
+    reasons: dict[int, str] = {}
+    per_trace = np.bincount(trace[errors], minlength=n.traces)
+    for t in np.argsort(-per_trace, kind="stable"):
+        if per_trace[t]:
+            row = int(np.flatnonzero(errors & (trace == t))[0])
+            reasons.setdefault(row, f"first of {per_trace[t]} errors in this trace")
+    for row, times in sorted(calls.loops, key=lambda loop: -loop[1]):
+        reasons.setdefault(row, f"first of {times} calls of one tool in a row")
+    tokens = traces.evidence.get("tokens")
+    if tokens is not None and tokens.mask[: n.events].any():
+        amount = np.where(tokens.mask[: n.events], tokens.array[: n.events], -1)
+        for row in np.argsort(-amount, kind="stable")[:most].tolist():
+            reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")
+    agents = traces.agents["agent"]
+    return tuple(
+        Suspect(
+            trace=traces.traces["trace"][int(trace[row])].as_py(),
+            event=traces.events["event"][row].as_py(),
+            agent=agents[int(graph.agent_ids[row])].as_py(),
+            position=row - int(first[trace[row]]),
+            why=why,
+        )
+        for row, why in list(reasons.items())[:most]
+    )

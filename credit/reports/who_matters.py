@@ -1,0 +1,150 @@
+"""Mean advantage by agent, role, turn, tool or type, with intervals over tasks: who matters."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal
+
+import numpy as np
+
+from credit.tables.advantages import turn_in_trace
+from estimators.base import Credit
+from graphs.errors import CreditError, expect
+from graphs.event_graph import EventType
+from graphs.traces.batch import Traces
+
+__all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "labels_of", "who_matters"]
+
+Kind = Literal["agent", "role", "turn", "tool", "type"]
+KINDS_OF_UNIT: tuple[Kind, ...] = ("agent", "role", "turn", "tool", "type")
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """One agent name, role, turn number, tool or event type.
+
+    Attributes:
+      name: of the unit.
+      actions: its actions that have an advantage.
+      traces: traces with such an action.
+      tasks: groups with such an action.
+      advantage: mean advantage of those actions.
+      low, high: 95 % interval of that mean, by Student's t with the tasks as clusters; NaN for a single task.
+      excludes_zero: whether the interval leaves out 0.
+    """
+
+    name: str
+    actions: int
+    traces: int
+    tasks: int
+    advantage: float
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return bool(self.low > 0 or self.high < 0)
+
+
+def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit]:
+    """Mean advantages of units with intervals over tasks, the largest in size first.
+
+    The mean is Σ A / n over the valid actions of a unit. With S_g and n_g the sum and count of task g, its variance is
+    G/(G−1) Σ (S_g − mean n_g)² / n², that of a ratio over clusters. Tasks count as independent; within a task nothing
+    is assumed.
+
+    Args:
+      traces: what was read.
+      credit: a method's result on `traces.graph`.
+      by: what units are. A tool gets the advantages of the actions that called it.
+
+    Raises:
+      CreditError: `by` is something else, or `credit` is of another batch.
+    """
+    expect("traces", traces, Traces, "what credit.read returns")
+    expect("credit", credit, Credit, "what a method returns, such as credit.run(traces, 'rloo')")
+    if by not in KINDS_OF_UNIT:
+        raise CreditError(f"by is {by!r}; expected one of {', '.join(KINDS_OF_UNIT)}")
+    if credit.credit.shape != (traces.graph.num_events,):
+        raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
+    events, label, names = labels_of(traces, by)
+    valid = np.asarray(credit.valid)[events]
+    events, label = events[valid], label[valid]
+    value = np.asarray(credit.advantage, np.float64)[events]
+    trace = np.asarray(traces.graph.trace_ids)[events]
+    group = np.asarray(traces.graph.group_ids)[trace]
+    units = []
+    for i, name in enumerate(names):
+        of_unit = label == i
+        if of_unit.any():
+            units.append(_unit(name, value[of_unit], trace[of_unit], group[of_unit]))
+    return sorted(units, key=lambda unit: -abs(unit.advantage))
+
+
+def labels_of(traces: Traces, by: Kind) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Actions with the unit that each belongs to: rows of events, ids of units, and the names of the units.
+
+    By tool an action appears once for each tool that it is or that it called.
+    """
+    graph, n = traces.graph, traces.sizes.events
+    actions = np.flatnonzero(np.asarray(graph.action_mask)[:n])
+    agent = np.asarray(graph.agent_ids)[actions]
+    if by == "agent":
+        texts = np.asarray(traces.agents["name"].to_pylist(), object)[agent]
+    elif by == "role":
+        texts = np.asarray(traces.agents["role"].to_pylist(), object)[agent]
+    elif by == "type":
+        texts = np.asarray([EventType(int(t)).name.lower() for t in np.asarray(graph.event_type)[actions]], object)
+    elif by == "turn":
+        number = turn_in_trace(np.asarray(graph.turn_ids)[:n], np.asarray(graph.trace_ids)[:n])[actions]
+        names, label = np.unique(number, return_inverse=True)
+        return actions, label, [f"turn {name}" for name in names]
+    else:
+        actions, texts = _tools(traces, actions)
+    distinct = sorted(set(texts.tolist()))
+    place = {name: i for i, name in enumerate(distinct)}
+    return actions, np.array([place[text] for text in texts], np.int64), distinct
+
+
+def _tools(traces: Traces, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Actions that are tool calls or led to some, with the tools; "no tool" for the others."""
+    graph, n = traces.graph, traces.sizes.events
+    tool = np.asarray(traces.events["tool"].to_pylist(), object)
+    is_call = np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
+    is_action = np.asarray(graph.action_mask)[:n]
+    edges = np.asarray(graph.edge_mask)
+    senders, receivers = np.asarray(graph.senders)[edges], np.asarray(graph.receivers)[edges]
+    called = is_action[senders] & is_call[receivers] & ~is_action[receivers]
+    pairs = {(int(s), tool[r] or "unnamed tool") for s, r in zip(senders[called], receivers[called], strict=True)}
+    pairs |= {(int(a), tool[a] or "unnamed tool") for a in actions if is_call[a]}
+    with_tool = {event for event, _ in pairs}
+    pairs |= {(int(a), "no tool") for a in actions if int(a) not in with_tool}
+    events, texts = zip(*sorted(pairs), strict=True) if pairs else ((), ())
+    return np.array(events, np.int64), np.array(texts, object)
+
+
+def _unit(name: str, value: np.ndarray, trace: np.ndarray, group: np.ndarray) -> Unit:
+    tasks, task = np.unique(group, return_inverse=True)
+    count, total = np.bincount(task), np.bincount(task, value)
+    mean = float(value.mean())
+    half = math.nan
+    if len(tasks) > 1:
+        spread = float(np.sum((total - mean * count) ** 2)) * len(tasks) / (len(tasks) - 1)
+        half = _student(len(tasks) - 1) * math.sqrt(spread) / len(value)
+    return Unit(name, len(value), len(np.unique(trace)), len(tasks), mean, mean - half, mean + half)
+
+
+def _student(degrees: int) -> float:
+    """The 97.5 % quantile of Student's t, by bisection on its distribution function."""
+    from jax.scipy.special import betainc
+
+    def below(t: float) -> float:
+        return 1 - 0.5 * float(betainc(degrees / 2, 0.5, degrees / (degrees + t * t)))
+
+    low, high = 1.9, 13.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) < 0.975 else (low, middle)
+    return high

@@ -1,0 +1,135 @@
+"""`credit summary` and `credit traces`: who matters, and what to look at where nobody knows the outcome."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.reports.who_matters import who_matters
+
+from .logs import GOOD, run, trace, write
+
+
+def tool_log(name: str, task: str, reward: float | None, tools: list[tuple[str, str | None]]) -> dict[str, Any]:
+    """One agent whose actions are messages, each with a tool call and its result."""
+    events: list[dict[str, Any]] = []
+    edges = []
+    for i, (tool, status) in enumerate(tools):
+        events.append({"id": f"m{i}", "type": "message", "agent": "main", "action": True, "tokens": 10 + i})
+        events.append({"id": f"c{i}", "type": "tool_call", "agent": "main", "tool": tool, "action": False})
+        result = {"id": f"r{i}", "type": "tool_result", "agent": "main", "tool": tool, "action": False}
+        events.append(result | ({"status": status} if status else {}))
+        edges += [{"src": f"m{i}", "dst": f"c{i}", "type": "tool_dependency"}]
+    return trace(name, task, reward, events=events, edges=edges)
+
+
+def test_means_and_intervals_are_those_of_a_slow_reading(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = []
+    for task in range(5):
+        for k in range(4):
+            tools = [("search", None)] * int(rng.integers(1, 4)) + [("book", None)] * int(rng.integers(0, 2))
+            lines.append(tool_log(f"t{task}{k}", f"q{task}", float(rng.integers(0, 3)), tools))
+    log = write(tmp_path / "x.jsonl", lines)
+    rows = {row["name"]: row for row in json.loads(run("summary", log, "--by", "tool", "--json").stdout)["units"]}
+    traces = credit.read(log)
+    table = credit.table(traces, credit.rloo(traces.graph, traces.reward)).to_pylist()
+    by_tool: dict[str, dict[str, list[float]]] = {}
+    for i, row in enumerate(table):
+        if row["type"] == "tool_call":
+            tool = traces.events["tool"][i].as_py()
+            by_tool.setdefault(tool, {}).setdefault(row["group"], []).append(table[i - 1]["advantage"])
+    assert set(rows) == set(by_tool) == {"search", "book"}
+    for tool, tasks in by_tool.items():
+        every = [a for values in tasks.values() for a in values]
+        mean = sum(every) / len(every)
+        assert rows[tool]["actions"] == len(every) and rows[tool]["tasks"] == len(tasks)
+        assert rows[tool]["advantage"] == pytest.approx(mean, abs=1e-6)
+        squares = sum((sum(v) - mean * len(v)) ** 2 for v in tasks.values())
+        error = math.sqrt(squares * len(tasks) / (len(tasks) - 1)) / len(every)
+        quantile = {2: 4.3027, 3: 3.1824, 4: 2.7764}[len(tasks) - 1]  # a table of Student's t
+        assert rows[tool]["high"] - mean == pytest.approx(quantile * error, rel=1e-3)
+
+
+@pytest.mark.parametrize(("by", "names"), [("agent", {"boss", "solver"}), ("turn", {"turn 0", "turn 1"}),
+                                           ("type", {"orchestrator_decision", "message"})])  # fmt: skip
+def test_units_are_named(good: Path, by: Any, names: set[str]) -> None:
+    traces = credit.read(good)
+    units = who_matters(traces, credit.run(traces, "rloo"), by)
+    assert {unit.name for unit in units} == names
+    printed = run("summary", good, "--by", by).stdout
+    assert all(name in printed for name in names) and "over tasks" in printed
+    with pytest.raises(credit.CreditError, match="by is 'team'; expected one of agent, role"):
+        who_matters(traces, credit.run(traces, "rloo"), "team")  # type: ignore[arg-type]
+
+
+def test_the_interval_of_one_task_is_unknown(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.jsonl", GOOD[:2])
+    (row, _) = json.loads(run("summary", log, "--json").stdout)["units"]
+    assert row["tasks"] == 1 and row["low"] is None and row["excludes_zero"] is False
+
+
+def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
+    tools = [("search", None), ("search", "error: no such page"), ("search", None), ("search", None), ("book", None)]
+    log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools), tool_log("b", "q", None, [("book", None)])])
+    plain = json.loads(run("summary", log, "--json").stdout)
+    (main,) = plain["agents"]
+    counts = {name: main[name] for name in ("traces", "calls", "errors", "retries", "loops", "tokens")}
+    assert counts == {
+        "traces": 2,
+        "calls": 6,
+        "errors": 1,
+        "retries": 1,
+        "loops": 1,
+        "tokens": 10 + 11 + 12 + 13 + 14 + 10,
+    }
+    first = plain["suspects"][0]
+    assert (first["trace"], first["event"], first["position"]) == ("a", "r1", 5) and "1 errors" in first["why"]
+    assert any("4 calls of one tool in a row" in row["why"] for row in plain["suspects"])
+    printed = run("summary", log).stdout
+    assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
+
+
+def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:
+    rows = json.loads(run("traces", good, "--json").stdout)["traces"]
+    assert [row["trace"] for row in rows] == ["a", "b", "c", "d", "e"]
+    assert rows[0] | {"file": ""} == {
+        "trace": "a", "group": "q", "reward": 1.0, "events": 3, "actions": 2, "agents": 2, "errors": 0, "tokens": 7,
+        "format": "native", "file": "", "line": 1,
+    }  # fmt: skip
+    assert {row["trace"] for row in json.loads(run("traces", good, "--group", "r", "--json").stdout)["traces"]} == {
+        "c",
+        "d",
+    }
+    wrong = run("traces", good, "--group", "rr")
+    assert wrong.exit_code == 1 and "No group 'rr'. Did you mean r?" in wrong.output
+
+
+def test_near_names_of_traces(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.jsonl", [trace("run/task-10/trial-0", "q", 1.0), trace("run/task-2/trial-0", "q", 0.0)])
+    wrong = run("show", log, "--trace", "task-10")
+    assert wrong.exit_code == 1 and "No trace 'task-10'. Did you mean run/task-10/trial-0?" in wrong.output
+
+
+def test_show_lists_tools_status_and_text(tmp_path: Path) -> None:
+    tools = [("search", "error: no such page")] + [("book", None)] * 9
+    log = write(tmp_path / "x.jsonl", [tool_log("a", "q", 1.0, tools)])
+    short, every = run("show", log).stdout, run("show", log, "--events").stdout
+    assert "search" in short and "…" in short and len(every.splitlines()) > len(short.splitlines())
+    plain = json.loads(run("show", log, "--json").stdout)
+    assert [event["event"] for event in plain["events"]][:3] == ["m0", "c0", "r0"] and len(plain["events"]) == 30
+    assert plain["events"][2]["status"] == "error: no such page" and plain["events"][1]["causes"] == [
+        [0, "tool_dependency"]
+    ]
+
+
+def test_show_quotes_the_text_of_real_logs(shared_data: Path) -> None:
+    plain = json.loads(run("show", shared_data / "tau_bench_airline", "--json").stdout)
+    assert any("flight" in event["text"] for event in plain["events"])
+    assert all("\x1b" not in event["text"] for event in plain["events"])
