@@ -116,8 +116,10 @@ def dtypes(s: Subject) -> str:
 def _x64() -> contextlib.AbstractContextManager[Any]:
     """A context with 64 bits enabled; older JAX has it under `jax.experimental`."""
     if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    return importlib.import_module("jax.experimental").enable_x64(True)
+        context: contextlib.AbstractContextManager[Any] = jax.enable_x64(True)
+        return context
+    older: contextlib.AbstractContextManager[Any] = importlib.import_module("jax.experimental").enable_x64(True)
+    return older
 
 
 def _cast(batch: Batch, dtype: Any) -> Batch:

@@ -101,4 +101,5 @@ def _function(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The plain function under partial applications and decorators, which carries the annotations."""
     while hasattr(fn, "func"):
         fn = fn.func
-    return inspect.unwrap(fn)
+    plain: Callable[..., Any] = inspect.unwrap(fn)
+    return plain

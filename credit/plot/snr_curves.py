@@ -146,4 +146,5 @@ def _slope(curve: Curve) -> str:
 def _positive(values: Array) -> np.ndarray:
     """Those that can stand on a logarithmic axis."""
     values = np.asarray(values, np.float64)
-    return values[np.isfinite(values) & (values > 0)]
+    kept: np.ndarray = values[np.isfinite(values) & (values > 0)]
+    return kept

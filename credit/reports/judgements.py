@@ -96,8 +96,10 @@ class _Verdicts:
         if unit == "trace":
             return [""] * (last - first)
         if unit == "event":
-            return self.traces.events["event"].slice(first, last - first).to_pylist()
-        return self.traces.agents[unit].take(self.agent[first:last]).to_pylist()
+            names: list[str] = self.traces.events["event"].slice(first, last - first).to_pylist()
+            return names
+        of_agents: list[str] = self.traces.agents[unit].take(self.agent[first:last]).to_pylist()
+        return of_agents
 
     def add(self, line: int, row: dict[str, Any]) -> None:
         """Take one row, or note what is wrong with it."""

@@ -141,7 +141,8 @@ def _second_half(rng: np.random.Generator, group: np.ndarray, halves: Halves) ->
     """0 or 1 for each trace; where there is an odd one out, chance says which half gets it."""
     if halves == "groups":
         order = rng.permutation(group.max() + 1)
-        return (np.argsort(order) % 2)[group]
+        half: np.ndarray = (np.argsort(order) % 2)[group]
+        return half
     side = np.zeros(len(group), int)
     for g in range(group.max() + 1):
         members = rng.permutation(np.flatnonzero(group == g))

@@ -95,4 +95,5 @@ def turn_in_trace(turns: np.ndarray, trace: np.ndarray) -> np.ndarray:
     """Turn numbers from 0 within each trace: ids are numbered over the batch in order of traces."""
     first = np.full(int(trace.max()) + 1, np.iinfo(np.int32).max, np.int32)
     np.minimum.at(first, trace, turns.astype(np.int32))
-    return turns - first[trace]
+    number: np.ndarray = turns - first[trace]
+    return number

@@ -60,7 +60,8 @@ def from_torch(tensor: Any, *, copy: bool = True) -> jax.Array:
         least, most = (int(bound) for bound in tensor.aminmax())
         if least < -(2**31) or most >= 2**31:
             raise OverflowError(f"integers from {least} to {most} do not fit int32; set jax_enable_x64")
-    return jax.dlpack.from_dlpack(tensor.clone() if copy else tensor)
+    array: jax.Array = jax.dlpack.from_dlpack(tensor.clone() if copy else tensor)
+    return array
 
 
 def to_pandas(table: pa.Table) -> Any:

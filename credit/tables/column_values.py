@@ -92,7 +92,7 @@ def _rising(words: pa.Array) -> bool:
 
 
 def _is_id(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def begins(codes: np.ndarray) -> np.ndarray:
@@ -110,7 +110,8 @@ def numbers(column: str, values: Any, n: int) -> np.ndarray:
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or array.null_count == n
     ):
         raise ColumnError(column, [], f"values are of type {kind}; expected numbers")
-    return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    amounts: np.ndarray = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return amounts
 
 
 def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:

@@ -194,7 +194,8 @@ def _turns(turn: Any, by_agent: Segments) -> np.ndarray:
         return by_agent.ids
     codes, _ = factorise("turn", turn, len(by_agent.ids))
     width = int(codes.max()) + 1
-    return renumber(by_agent.ids * width + codes[by_agent.order], by_agent.count * width)[0]
+    numbered, _ = renumber(by_agent.ids * width + codes[by_agent.order], by_agent.count * width)
+    return numbered
 
 
 def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
@@ -210,7 +211,8 @@ def _types(event_type: Any, order: np.ndarray) -> np.ndarray:
     """The type of each row in the order of events: int32 [N]."""
     if event_type is None:
         return np.full(len(order), int(EventType.MESSAGE), np.int32)
-    return codes_of_types("event_type", event_type, EventType, len(order))[order]
+    types: np.ndarray = codes_of_types("event_type", event_type, EventType, len(order))[order]
+    return types
 
 
 def _actions(action: Any, types: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -221,7 +223,8 @@ def _actions(action: Any, types: np.ndarray, order: np.ndarray) -> np.ndarray:
     odd = ~np.isin(chosen, (0, 1))
     if odd.any():
         raise ColumnError("action", np.sort(order[odd]), "values are not all True or False")
-    return chosen == 1
+    actions: np.ndarray = chosen == 1
+    return actions
 
 
 def _parents(

@@ -43,7 +43,7 @@ class Segments:
         Raises:
           ColumnError: a segment has two values; `advice` ends the message.
         """
-        whole = values[self.first]
+        whole: np.ndarray = values[self.first]
         different = values != whole[self.ids]
         if different.any():
             expected = whole[self.ids]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.reading import stderr, words
 from graphs.text import counted
@@ -13,7 +14,12 @@ from graphs.text import counted
 __all__ = ["shapley_plan"]
 
 
-@click.command("plan", short_help="Choose the coalitions to evaluate.")
+@click.command(
+    "plan",
+    cls=Command,
+    short_help="Choose the coalitions to evaluate.",
+    examples="credit shapley plan --units planner,solver,critic --budget 64 -o plan.jsonl",
+)
 @click.option("--units", required=True, metavar="NAME,...", help="The units: agents, roles or sub-teams.")
 @click.option("--budget", required=True, type=click.IntRange(1), help="Evaluations that can be made.")
 @click.option(

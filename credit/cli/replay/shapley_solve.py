@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from credit.cli.shared.answers import json_option, print_json
+from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.reading import plain_table, stderr, stdout, words
 from graphs.text import counted
@@ -17,7 +18,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("solve", short_help="Solve for shares from evaluated coalitions.")
+@click.command(
+    "solve",
+    cls=Command,
+    short_help="Solve for shares from evaluated coalitions.",
+    examples="credit shapley solve plan.jsonl values.jsonl",
+)
 @click.argument("plan", type=_FILE)
 @click.argument("evaluations", type=_FILE)
 @click.option("--pending", type=_NEW, metavar="FILE", help="Write the rows without a value, if any, and stop.")
