@@ -46,7 +46,7 @@ def found(content: bytes, folder: Path, by_loops: bool, limits: Limits = DEFAULT
     except NothingReadError as error:
         return {"problems": error.problems}
     return (
-        {name: array.tobytes() for name, array in vars(traces.graph).items()}
+        {name: np.asarray(array).tobytes() for name, array in vars(traces.graph).items()}
         | {name: e.array.tobytes() for name, e in traces.evidence.items()}
         | {f"table {name}": getattr(traces, name) for name in ("events", "agents", "traces")}
         | {"reward": traces.reward.tobytes(), "problems": traces.problems}
