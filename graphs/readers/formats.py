@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -69,6 +70,9 @@ PARQUET: dict[str, frozenset[str]] = {
 }
 """Columns by which a Parquet file of a format other than the table is known."""
 
+FURTHER = 1 << 24  # bytes that are looked at where the head shows no format
+LONG = 256  # bytes of a string that is left out there
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 HEAD = 1 << 16  # bytes that a reader may look at to know its format
 
 
@@ -111,8 +115,8 @@ def sort_sources(
         if wide is not None:
             problems.append(wide)
             continue
-        name = format or _of_parquet(source, head) or detect(head)
-        if name is None and not head.strip():
+        name = format or _of_parquet(source, head) or detect(head) or _detect_further(source, head)
+        if name is None and not head.strip() and len(head) < HEAD:
             problems.append(Problem("empty-file", source.name, 0, "content", "empty", "at least one trace"))
         elif name is None:
             problems.append(_unknown(source, head))
@@ -139,11 +143,24 @@ def _of_parquet(source: Source, head: bytes) -> str | None:
     return next((name for name in PARQUET if columns >= PARQUET[name]), None)
 
 
+def _detect_further(source: Source, head: bytes) -> str | None:
+    """The format of a file whose head is filled by blanks or by a long string: told by what stands behind them."""
+    if len(head) < HEAD:
+        return None
+    try:
+        more = source.head(FURTHER).lstrip()
+    except OSError:  # damaged behind its head: its reader would say so, and none is known
+        return None
+    return detect(_STRING.sub(lambda match: match[0] if len(match[0]) <= LONG else b'"..."', more)[:HEAD])
+
+
 def _unknown(source: Source, head: bytes) -> Problem:
     """The problem of a file of no known format: what it resembles, if anything, and what was expected."""
     close = resemblance(head)
     if close is None:
         kinds = "a supported format: " + ", ".join(FORMATS)
+        if len(head) == HEAD:
+            kinds += f"; `--format NAME` where the first {HEAD} bytes do not show it"
         return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds)
     found, expected = close
     return Problem("unknown-format", source.name, 0, "content", found, expected)

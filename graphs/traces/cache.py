@@ -9,7 +9,7 @@ A cache is read by itself: it already has the rewards and groups that were joine
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -24,10 +24,10 @@ from graphs.invariants import InvariantError, validate
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.text import counted, excerpt
 from graphs.traces.batch import Traces, clustered
-from graphs.traces.evidence import Evidence
+from graphs.traces.evidence import Evidence, numbers_of_traces
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.parquet_limits import PackedError, read_decoded, unpacked_bytes
-from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
+from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 
 __all__ = ["is_cache", "read_cache", "write_cache"]
 
@@ -147,9 +147,21 @@ def _flat(traces: Traces) -> dict[str, pa.Array]:
             if axis != "agents" or name not in ("parent", "trace"):  # those two are arrays of the graph
                 columns[f"{axis}.table.{name}"] = table[name].combine_chunks()
     for name, evidence in traces.evidence.items():
-        axis, count = ("events", n.events) if name in EVENT_EVIDENCE else ("traces", n.traces)
-        columns[f"{axis}.evidence.{name}"] = pa.array(evidence.array[:count], mask=~evidence.mask[:count])
-    return columns
+        if name in EVENT_EVIDENCE:
+            columns[f"events.evidence.{name}"] = pa.array(evidence.array[: n.events], mask=~evidence.mask[: n.events])
+    return columns | _numbers_of_traces(traces.evidence, n.traces)
+
+
+def _numbers_of_traces(evidence: Mapping[str, Evidence], traces: int) -> dict[str, pa.Array]:
+    """Evidence of traces as two lists a trace, of names and of amounts: a log may use other names in every trace."""
+    stated = numbers_of_traces(evidence, [name for name in evidence if name not in EVENT_EVIDENCE], traces)
+    ends = np.cumsum([0, *map(len, stated)]).astype(np.int32)
+    names = pa.array([name for one in stated for name in one], pa.string())
+    amounts = pa.array([amount for one in stated for amount in one.values()], pa.float64())
+    return {
+        "traces.numbers.name": pa.ListArray.from_arrays(pa.array(ends), names),
+        "traces.numbers.amount": pa.ListArray.from_arrays(pa.array(ends), amounts),
+    }
 
 
 def _left_out(flat: dict[str, pa.Array], trace_of: pa.Array) -> list[str]:
@@ -324,6 +336,35 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
     )
 
 
+def _evidence_of_traces(columns: dict[str, pa.Array], to: Sizes) -> dict[str, Evidence]:
+    """Evidence of traces from the lists of their names and amounts."""
+    lists = [columns.get(f"traces.numbers.{name}") for name in ("name", "amount")]
+    kinds = (pa.list_(pa.string()), pa.list_(pa.float64()))
+    if any(
+        column is None or column.type != kind or column.null_count for column, kind in zip(lists, kinds, strict=True)
+    ):
+        raise _DamagedError("the numbers of traces are missing, or no lists of names and amounts")
+    names, amounts = lists
+    counts = np.diff(names.offsets.to_numpy())
+    if not np.array_equal(counts, np.diff(amounts.offsets.to_numpy())):
+        raise _DamagedError("the numbers of traces have other names than amounts")
+    coded = names.flatten().dictionary_encode()
+    values = amounts.flatten().to_numpy(zero_copy_only=False)
+    if coded.null_count or not np.all(np.isfinite(values)):
+        raise _DamagedError("the numbers of traces have a name that is missing, or an amount that is no finite number")
+    codes, rows = coded.indices.to_numpy(), np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(coded.dictionary)))
+    evidence = {}
+    for name, part in zip(coded.dictionary.to_pylist(), np.split(order, ends[:-1]), strict=False):
+        if np.any(np.diff(rows[part]) <= 0):
+            raise _DamagedError(f"a trace states {name!r} twice")
+        if name not in TRACE_EVIDENCE and not name.startswith(("rewards.", "costs.", "metrics.")):
+            raise _DamagedError(f"{name!r} is no number of a trace")
+        evidence[name] = Evidence.at(rows[part], values[part], to.traces)
+    return evidence
+
+
 def _check_finite(columns: dict[str, pa.Array]) -> None:
     """No number is infinite, which no reader accepts; NaN and null stand for what the log does not state."""
     for name, values in columns.items():
@@ -334,19 +375,18 @@ def _check_finite(columns: dict[str, pa.Array]) -> None:
 
 
 def _evidence(columns: dict[str, pa.Array], to: Sizes) -> dict[str, Evidence]:
-    evidence = {}
+    evidence = _evidence_of_traces(columns, to)
     for column, values in columns.items():
         axis, kind, name = (*column.split(".", 2), "", "")[:3]
         if kind != "evidence":
             continue
         key = EVENT_EVIDENCE.get(name)
-        if (key is None) != (axis == "traces"):
+        if key is None or axis != "events":
             raise _DamagedError(f"column {column!r} is no evidence of {axis}")
-        dtype: type[np.generic] = np.float64 if key is None else np.float32 if key.kind == "float" else np.int32
+        dtype: type[np.generic] = np.float32 if key.kind == "float" else np.int32
         if values.type != pa.from_numpy_dtype(dtype):
             raise _DamagedError(f"column {column!r} is {values.type}; expected {np.dtype(dtype)}")
         absent = -1 if dtype is np.int32 else np.nan
-        room = to.events if axis == "events" else to.traces
         filled = values.fill_null(absent).to_numpy(zero_copy_only=False)
-        evidence[name] = Evidence(pad_array(filled, room, absent))
+        evidence[name] = Evidence(pad_array(filled, to.events, absent))
     return evidence

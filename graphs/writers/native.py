@@ -212,8 +212,9 @@ def _team(traces: Traces) -> np.ndarray | None:
       CreditError: no channel is the reward, and "team" is taken.
     """
     reward = np.asarray(traces.reward)
+    stated = np.count_nonzero(~np.isnan(reward[: traces.sizes.traces]))
     for name, evidence in traces.evidence.items():
-        if name.startswith("rewards."):
+        if name.startswith("rewards.") and len(evidence.rows) == stated:
             channel = evidence.array.astype(np.float32)
             if np.array_equal(channel[: traces.sizes.traces], reward[: traces.sizes.traces], equal_nan=True):
                 return None

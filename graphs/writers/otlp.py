@@ -93,10 +93,11 @@ def _team(traces: Traces) -> dict[int, float]:
     """
     n = traces.traces.num_rows
     reward = np.asarray(traces.reward[:n])
+    stated = np.count_nonzero(~np.isnan(reward))
     for name, evidence in traces.evidence.items():
-        if name.startswith("rewards.") and np.array_equal(
-            evidence.array[:n].astype(np.float32), reward, equal_nan=True
-        ):
+        if not name.startswith("rewards.") or len(evidence.rows) != stated:
+            continue
+        if np.array_equal(evidence.array[:n].astype(np.float32), reward, equal_nan=True):
             return {}
     if "rewards.team" in traces.evidence and not np.all(np.isnan(reward)):
         raise CreditError("the reward is no channel of the batch, and there is another channel 'team' already")

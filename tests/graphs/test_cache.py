@@ -178,8 +178,10 @@ DAMAGE = {
     "no lists": with_column("events.table.tool", lambda v: pa.array(["x"] * len(v))),
     "an infinite reward": with_column("traces.reward", lambda v: pa.array([np.inf] * len(v), v.type)),
     "an infinite reward of a channel": with_column(
-        "traces.evidence.rewards.team", lambda v: pa.array([-np.inf] * len(v), v.type)
+        "traces.numbers.amount", flattened(lambda v: pa.array([-np.inf] * len(v), v.type))
     ),
+    "a number without its name": with_column("traces.numbers.amount", lambda v: pa.array([[]] * len(v), v.type)),
+    "an unknown number": with_column("traces.numbers.name", flattened(lambda v: pa.array(["x"] * len(v), v.type))),
     "infinite times": with_column("events.table.time", flattened(lambda v: pa.array([np.inf] * len(v), v.type))),
     "infinite times of the graph": with_column(
         "events.graph.time", flattened(lambda v: pa.array([np.inf] * len(v), v.type))

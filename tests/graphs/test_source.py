@@ -104,14 +104,17 @@ def test_a_file_and_a_folder_that_may_not_be_read(tmp_path: Path, monkeypatch: p
     assert [(p.kind, p.file, p.value) for p in traces.problems] == [("unreadable", str(secret), "'Permission denied'")]
     assert traces.sizes.traces == 1
 
-    def walk(top: Path, onerror: object) -> object:
-        assert callable(onerror)
-        onerror(PermissionError(13, "Permission denied", str(top / "closed")))
-        return iter([(str(top), [], ["z.json"])])
+    (tmp_path / "closed").mkdir()
+    scan = os.scandir
 
-    monkeypatch.setattr(os, "walk", walk)
+    def closed(folder: str) -> object:
+        if Path(folder) == tmp_path / "closed":
+            raise PermissionError(13, "Permission denied", folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", closed)
     sources, _, problems = find_sources([tmp_path])
-    assert [s.name for s in sources] == [str(good)]
+    assert [s.name for s in sources] == [str(secret), str(good)]
     assert [(p.kind, p.file) for p in problems] == [("unreadable", str(tmp_path / "closed"))]
 
 

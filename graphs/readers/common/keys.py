@@ -12,7 +12,8 @@ from graphs.readers.common.json_problems import JSON_ERRORS
 
 __all__ = ["Opening", "opening"]
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
+# A string that does not end within the head is one token: trying again behind each of its quotes would be quadratic.
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _LIMIT = 20_000  # tokens; a format shows itself long before

@@ -28,7 +28,9 @@ __all__ = ["PARQUET", "LostRow", "Row", "column_names", "number", "read_rows"]
 
 Row = dict[str, Any]
 PARQUET = b"PAR1"
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+|(?=[ni]))(e[+-]?\d+|nan|inf|infinity)?\s*", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\s*+[+-]?(\d++(?:\.\d*+)?|\.\d++|(?=[ni]))(e[+-]?\d++|nan|infinity|inf)?\s*+", re.ASCII | re.IGNORECASE
+)
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"?|([-+.\w]++)', re.DOTALL)

@@ -227,10 +227,20 @@ def _search(folder: Path, limits: Limits, sources: list[Source], ignored: list[s
         name = printable(error.filename or folder)
         problems.append(Problem("unreadable", name, 0, "folder", excerpt(error.strerror), "a readable folder"))
 
-    found: list[Path] = []
-    for root, _, names in os.walk(folder, onerror=refused):
-        found += [Path(root, name) for name in names]
-    for file in sorted(found):
+    files: list[Path] = []
+    waiting = [str(folder)]
+    while waiting:  # not os.walk, which before Python 3.12 goes no deeper than its stack
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    if not _is_folder(entry):
+                        files.append(Path(entry.path))
+                    elif not entry.is_symlink():
+                        waiting.append(entry.path)
+        except OSError as error:
+            refused(error)
+    for file in sorted(files):
         if not is_log(file):
             ignored.append(printable(file))
             continue
@@ -244,6 +254,13 @@ def _leads_outside(file: Path, folder: Path) -> Problem | None:
         return None
     expected = "a file of the folder itself; name the linked file to read it"
     return Problem("outside-link", printable(file), 0, "path", "a link out of the folder", expected)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _why_not_a_file(path: Path) -> Problem | None:

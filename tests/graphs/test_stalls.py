@@ -1,0 +1,126 @@
+"""What a small file can cost: time and memory are linear in the input, whatever it holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphs.readers import detect, read
+from graphs.readers.common.keys import opening
+from graphs.readers.common.rows import number
+from graphs.traces.cache import read_cache, write_cache
+from graphs.writers import native, otlp
+
+
+def trace(name: str, **more: object) -> dict[str, object]:
+    event = {"id": "1", "type": "message", "agent": "x"}
+    return {"trace_id": name, "task_id": "k", "events": [event], "rewards": {"team": 1.0}, **more}
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """The least of three runs, of the processor's time."""
+    spent = []
+    for _ in range(3):
+        start = time.process_time()
+        work()
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
+PIECES = [
+    b'"',
+    b'\\"',
+    b'{"a":"\\"',
+    b'{"',
+    b"[",
+    b"{",
+    b" ",
+    b"\\",
+    b'{"a":1}',
+    b"[{",
+    b'"\\\\',
+    b"a",
+    b":",
+    b"}{",
+    b"} ",
+]
+
+
+@pytest.mark.parametrize("piece", PIECES, ids=repr)
+@pytest.mark.parametrize("start", [b"", b"{", b'{"events":[{"id":"', b"["], ids=repr)
+def test_telling_the_format_is_linear(start: bytes, piece: bytes) -> None:
+    """A head is 64 KiB at most; twice as much takes about twice as long, or no time worth measuring."""
+
+    def head(size: int) -> bytes:
+        return (start + piece * (size // len(piece)))[:size]
+
+    small, large = (seconds(lambda size=size: (detect(head(size)), opening(head(size)))) for size in (1 << 14, 1 << 16))
+    assert large < 0.1 or large < 8 * small
+
+
+@pytest.mark.parametrize("text", ["1" * 300_000 + "x", "." * 300_000, " " * 300_000 + "x", "1e" + "9" * 300_000 + "x"])
+def test_telling_a_number_is_linear(text: str) -> None:
+    start = time.process_time()
+    assert number(text) is None
+    assert time.process_time() - start < 1
+
+
+def test_a_value_longer_than_the_head_is_looked_past(tmp_path: Path) -> None:
+    log = json.dumps(trace("a"))
+    for content in (" " * 70_000 + log, json.dumps({"note": 'y"\\' * 70_000, **trace("a")}), "\n" * 70_000 + log):
+        (tmp_path / "x.json").write_text(content)
+        assert read(tmp_path).traces["trace"].to_pylist() == ["a"]
+    (tmp_path / "x.json").write_text('{"note": "' + "y" * 70_000 + '"}')
+    with pytest.raises(ValueError, match="--format NAME"):
+        read(tmp_path)
+
+
+def test_folders_nested_a_thousand_deep(tmp_path: Path) -> None:
+    here = os.open(tmp_path, os.O_RDONLY)
+    for depth in range(1100):
+        os.mkdir("d", dir_fd=here)
+        inner = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+        if depth in (3, 1099):
+            file = os.open("x.jsonl", os.O_CREAT | os.O_WRONLY, dir_fd=here)
+            os.write(file, json.dumps(trace(f"a{depth}")).encode())
+            os.close(file)
+    os.close(here)
+    assert sorted(read(tmp_path).traces["trace"].to_pylist()) == ["a1099", "a3"]
+
+
+@pytest.mark.slow
+def test_names_of_numbers_that_differ_in_every_trace_take_linear_memory(tmp_path: Path) -> None:
+    def log(traces: int) -> Path:
+        lines = []
+        for i in range(traces):
+            names = {f"{family}{i}-{k}": k / 2 for family in "mc" for k in range(5)}
+            lines.append(json.dumps(trace(f"t{i}", metrics=names, rewards={"team": i, f"r{i}": 0.5})))
+        (tmp_path / f"{traces}.jsonl").write_text("\n".join(lines))
+        return tmp_path / f"{traces}.jsonl"
+
+    peaks = []
+    for traces in (250, 1000):
+        path = log(traces)
+        tracemalloc.start()
+        batch = read(path, compiled=False)
+        write_cache(batch, tmp_path / "cache.parquet")
+        again = read_cache(tmp_path / "cache.parquet")
+        native.write(batch, tmp_path / "again.jsonl")
+        otlp.write(batch, tmp_path / f"otlp{traces}")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert len(batch.evidence) == 11 * traces + 1 and again.evidence.keys() == batch.evidence.keys()
+        same = read(tmp_path / "again.jsonl")
+        for name in ("metrics.m7-4", "rewards.r9", "rewards.team"):
+            np.testing.assert_array_equal(batch.evidence[name].array, again.evidence[name].array)
+            np.testing.assert_array_equal(batch.evidence[name].array, same.evidence[name].array)
+    assert peaks[1] < 6 * peaks[0]  # 16 where it is quadratic
