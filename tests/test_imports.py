@@ -93,7 +93,10 @@ def test_the_door_is_small_and_gives_each_name_one_function() -> None:
     assert len(dir(credit)) <= 75
     for name, method in credit.METHODS.items():
         assert getattr(credit, name) is method.fn
-        assert getattr(estimators, name, method.fn) is method.fn or name == "critic"  # a package of `estimators`
+        assert getattr(estimators, name, method.fn) is method.fn or name in (
+            "critic",
+            "shapley",
+        )  # packages of `estimators`
     assert credit.critic is estimators.critic_increments
     for name in set(credit.__all__) & set(estimators.__all__):
         assert getattr(credit, name) is getattr(estimators, name)

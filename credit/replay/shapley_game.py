@@ -79,7 +79,8 @@ class Game:
             at = {name: i for i, name in enumerate(self.units)}
             roots = [i if name is None else at[name] for i, name in enumerate(self.parents)]
             above = ancestors_or_self(np.array(roots, np.int32))
-        return solve(self.plan, v, above=above, degrees=self.choice.degrees or (0,))
+        shares: Shares = solve(self.plan, v, above=above, degrees=self.choice.degrees or (0,))
+        return shares
 
 
 def shapley_plan(

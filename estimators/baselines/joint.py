@@ -110,7 +110,7 @@ def magrpo(
     if joint_mode == "aligned":
         if completion is not None:
             raise ValueError("completion is given, but joint_mode is 'aligned'; expected 'cross'")
-        one_mask, rivals, of_event = tree.there, tree.context_of, jnp.where(acts, tree.node[lead_of], 0)
+        one_mask, rivals, of_event = tree.node_mask, tree.context_of, jnp.where(acts, tree.node[lead_of], 0)
         even = jnp.ones(n, bool)
     else:
         if completion is None:

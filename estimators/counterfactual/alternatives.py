@@ -190,10 +190,10 @@ def drawn(graph: EventGraph, reward: Array, logged: Alternatives, draws: Draws, 
     weight = jnp.where(p.overlap & row, p.target / jnp.where(p.overlap & row, p.behaviour, 1), jnp.zeros_like(p.target))
     count = segment_count(of, n, draw_mask, weight.dtype)
     ess = safe_divide(segment_sum(weight, of, n, draw_mask) ** 2, segment_sum(weight**2, of, n, draw_mask))
-    seen = segment_sum(p.target[tree.first], tree.context_of, n, tree.there)
+    seen = segment_sum(p.target[tree.first], tree.context_of, n, tree.node_mask)
     covered = _covered(graph, tree, seen, logged.target_support)
     reason = _unsupported(tree, draw_mask, weight, count, seen, covered, unseen)
-    acted = segment_sum(p.behaviour[tree.first], tree.context_of, n, tree.there)
+    acted = segment_sum(p.behaviour[tree.first], tree.context_of, n, tree.node_mask)
     one_more = _ess_with_one_more(tree, draw_mask, weight, seen, acted, unseen)
     reason = _inconsistent(tree, p, (seen > 1 + ROUNDING) | (acted > 1 + ROUNDING), reason)
     return Drawn(
@@ -286,7 +286,7 @@ def _inconsistent(tree: ReplayTree, p: _Probabilities, over: jax.Array, reason: 
 
     unequal = jnp.abs(p.behaviour - p.behaviour[tree.first][at]) > ROUNDING
     unequal = unequal | (jnp.abs(p.target - p.target[tree.first][at]) > ROUNDING)
-    reason = jnp.where(segment_count(tree.context_of, n, tree.there) < 2, Reason.NO_SIBLING, reason)
+    reason = jnp.where(segment_count(tree.context_of, n, tree.node_mask) < 2, Reason.NO_SIBLING, reason)
     reason = jnp.where(somewhere(unequal) | over, Reason.CONTRADICTION, reason)
     reason = jnp.where(tree.mixed, Reason.CONTEXTS_DIFFER, reason)
     reason = jnp.where(somewhere(~p.overlap), Reason.NO_OVERLAP, reason)

@@ -97,6 +97,14 @@ def doubly_robust_contrast(
       TypeError, ValueError: dtypes or shapes, at trace time; exactly one of `control` and `propensity_control`.
 
     Reference: Robins, Rotnitzky and Zhao 1994; Dudík, Langford and Li 2011, arXiv:1103.4601.
+
+    >>> import jax.numpy as jnp
+    >>> outcome = jnp.array([1.0, 0.0] * 100)
+    >>> spawned = jnp.array([True, False] * 100)
+    >>> half, no_model = jnp.full(200, 0.5), jnp.zeros(200)
+    >>> found = doubly_robust_contrast(outcome, spawned, half, no_model, no_model)
+    >>> float(found.effect[0]), bool(found.valid[0])
+    (1.0, True)
     """
     n = jnp.shape(outcome)[0]
     y, m1, m0 = (
@@ -109,28 +117,30 @@ def doubly_robust_contrast(
         raise ValueError("pass both control and propensity_control, or neither (two alternatives: π₀ = 1 − π₁)")
     left = ~took if control is None else _mask("control", control, n)
     p0 = 1 - p1 if propensity_control is None else _floats("propensity_control", propensity_control, n)
-    there = jnp.ones(n, bool) if where is None else _mask("where", where, n)
-    took, left = took & there, left & there
+    decision_mask = jnp.ones(n, bool) if where is None else _mask("where", where, n)
+    took, left = took & decision_mask, left & decision_mask
     segment = jnp.zeros(n, jnp.int32) if segment_ids is None else jnp.asarray(segment_ids)
 
     overlap = (p1 > 0) & (p1 < 1) & (p0 > 0) & (p0 < 1) & (p1 + p0 <= 1 + 1e-5)
     known = jnp.isfinite(m1) & jnp.isfinite(m0) & (jnp.isfinite(y) | ~(took | left))
-    usable = there & overlap & known
+    usable = decision_mask & overlap & known
     y, m1, m0 = (jnp.where(usable, x, jnp.zeros_like(x)) for x in (y, m1, m0))
     inverse = jnp.where(took, 1 / jnp.where(usable, p1, 1), 1 / jnp.where(usable, p0, 1))
     residual = jnp.where(took, y - m1, jnp.where(left, m0 - y, jnp.zeros_like(y)))
     score = jnp.where(usable, m1 - m0 + residual * inverse, jnp.zeros_like(y))
 
-    count = segment_count(segment, num_segments, there, y.dtype)
-    first = score[segment_first(segment, num_segments, there)]  # relative to it, so that equal scores do not deviate
-    effect = first + segment_mean(score - first[segment], segment, num_segments, there)
+    count = segment_count(segment, num_segments, decision_mask, y.dtype)
+    first = score[
+        segment_first(segment, num_segments, decision_mask)
+    ]  # relative to it, so that equal scores do not deviate
+    effect = first + segment_mean(score - first[segment], segment, num_segments, decision_mask)
     if cluster_ids is None:
-        cluster, of_cluster, is_cluster = jnp.arange(n, dtype=jnp.int32), segment, there
+        cluster, of_cluster, is_cluster = jnp.arange(n, dtype=jnp.int32), segment, decision_mask
     else:
-        cluster = pair_ids(segment, jnp.asarray(cluster_ids), there)
-        of_cluster = segment[segment_first(cluster, n, there)]
-        is_cluster = segment_count(cluster, n, there) > 0
-    deviation = segment_sum(score - effect[segment], cluster, n, there)
+        cluster = pair_ids(segment, jnp.asarray(cluster_ids), decision_mask)
+        of_cluster = segment[segment_first(cluster, n, decision_mask)]
+        is_cluster = segment_count(cluster, n, decision_mask) > 0
+    deviation = segment_sum(score - effect[segment], cluster, n, decision_mask)
     clusters = segment_count(of_cluster, num_segments, is_cluster, y.dtype)
     squares = segment_sum(deviation**2, of_cluster, num_segments, is_cluster)
     stderr = safe_sqrt(safe_divide(squares * safe_divide(clusters, clusters - 1), count**2))
@@ -147,8 +157,8 @@ def doubly_robust_contrast(
 
     reason = jnp.where(enough, Reason.VALID, Reason.LOW_ESS)
     reason = jnp.where(empty | (clusters < 2), Reason.TOO_FEW, reason)
-    reason = jnp.where(segment_count(segment, num_segments, there & ~overlap) > 0, Reason.NO_OVERLAP, reason)
-    lacks = (segment_count(segment, num_segments, there & ~known) > 0) | (count < 1)
+    reason = jnp.where(segment_count(segment, num_segments, decision_mask & ~overlap) > 0, Reason.NO_OVERLAP, reason)
+    lacks = (segment_count(segment, num_segments, decision_mask & ~known) > 0) | (count < 1)
     reason = jnp.where(lacks, Reason.NO_EVIDENCE, reason).astype(jnp.int8)
     valid = reason == Reason.VALID
     return Contrast(
@@ -157,7 +167,7 @@ def doubly_robust_contrast(
         ess=ess,
         decisions=count,
         reason=reason,
-        score=jnp.where(there & valid[segment], score, jnp.zeros_like(score)),
+        score=jnp.where(decision_mask & valid[segment], score, jnp.zeros_like(score)),
     )
 
 
@@ -167,11 +177,12 @@ def _floats(name: str, values: Array, n: int) -> jax.Array:
         raise TypeError(f"{name} has dtype {values.dtype}; expected a floating type")
     if values.shape != (n,):
         raise ValueError(f"{name} has shape {values.shape}; expected ({n},), one entry for each decision")
-    return values.astype(jnp.promote_types(values.dtype, jnp.float32))
+    floats: jax.Array = values.astype(jnp.promote_types(values.dtype, jnp.float32))
+    return floats
 
 
 def _mask(name: str, values: Array, n: int) -> jax.Array:
-    values = jnp.asarray(values)
-    if values.dtype != jnp.bool_ or values.shape != (n,):
-        raise TypeError(f"{name} is {values.dtype} {values.shape}; expected bool ({n},)")
-    return values
+    mask: jax.Array = jnp.asarray(values)
+    if mask.dtype != jnp.bool_ or mask.shape != (n,):
+        raise TypeError(f"{name} is {mask.dtype} {mask.shape}; expected bool ({n},)")
+    return mask

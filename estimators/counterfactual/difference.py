@@ -25,7 +25,8 @@ def difference_reward(
     numbers of a trace do not add up to anything, and an AND of three decisions pays the reward three times.
 
     Args:
-      graph, reward: as in `estimators.grpo`.
+      graph: uses the ids of traces and the masks.
+      reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
       counterfactual_reward: float [E], the return of the trace in which the event's decision is replaced, event rewards
         included, from one run or the mean of several; NaN where none was made.
       event_reward: float [E], added up in the return R.
@@ -34,9 +35,17 @@ def difference_reward(
       `Credit` at level "event", estimand "effect"; `stderr` infinite, since single runs show no spread.
 
     Reference: Wolpert and Tumer 2002 (difference rewards, the "wonderful life" utility). No code for LLM teams.
+
+    >>> import numpy as np
+    >>> import credit
+    >>> graph, reward, _ = credit.from_columns(group=["g"] * 8, trace=["t"] * 8, reward=[1.0] * 8, events=8)
+    >>> without = np.array([0.25] + [np.nan] * 7, np.float32)  # one decision was replaced and the rest run again
+    >>> result = difference_reward(graph, reward, counterfactual_reward=without)
+    >>> float(result.advantage[0]), result.valid[:2].tolist()
+    (0.75, [True, False])
     """
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
-    other, there = check_event_array(graph, "counterfactual_reward", counterfactual_reward)
+    other, has_other = check_event_array(graph, "counterfactual_reward", counterfactual_reward)
     x = m.score[m.of_event]
     return finish(
         graph,
@@ -45,7 +54,7 @@ def difference_reward(
         scale=jnp.ones_like(x),
         stderr=jnp.full_like(x, jnp.inf),
         reason=jnp.where(
-            m.member_mask[m.of_event], jnp.where(there, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_REWARD
+            m.member_mask[m.of_event], jnp.where(has_other, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_REWARD
         ),
         unit="event",
         estimand="effect",

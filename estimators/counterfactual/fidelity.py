@@ -26,15 +26,19 @@ def weighted_leave_one_out(
     Args:
       values, weights: float [N], mean outcome of each alternative and the number of its replays.
       context: int [N] in [0, N), alternatives of one context are compared. Default: all are of one.
-      where: bool [N], alternatives that are there. Default: all.
+      where: bool [N], alternatives that count. Default: all.
 
     Reference: C3 `c3/analysis/metrics.py` at 628185b, executed, golden `c3_analysis_metrics`.
+
+    >>> import jax.numpy as jnp
+    >>> weighted_leave_one_out(jnp.array([1.0, 0.0, 0.5]), jnp.array([1.0, 1.0, 3.0])).tolist()
+    [0.625, -0.625, 0.0]
     """
-    v, w, of, there = _alternatives(values, weights, context, where)
+    v, w, of, mask = _alternatives(values, weights, context, where)
     num = v.shape[0]
-    rest = segment_sum(w, of, num, there)[of] - w
-    others = safe_divide(segment_sum(w * v, of, num, there)[of] - w * v, rest)
-    return jnp.where(there & (rest > 0), v - others, jnp.zeros_like(v))
+    rest = segment_sum(w, of, num, mask)[of] - w
+    others = safe_divide(segment_sum(w * v, of, num, mask)[of] - w * v, rest)
+    return jnp.where(mask & (rest > 0), v - others, jnp.zeros_like(v))
 
 
 @jax.jit
@@ -49,12 +53,16 @@ def rank_correlation(x: Array, y: Array, where: Array | None = None) -> jax.Arra
       where: bool [N], entries that count. Default: all.
 
     Reference: C3 `c3/analysis/metrics.py` at 628185b, executed, golden `c3_analysis_metrics`.
+
+    >>> import jax.numpy as jnp
+    >>> round(float(rank_correlation(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 4.0, 9.0]))), 3)
+    1.0
     """
     x, y = jnp.asarray(x), jnp.asarray(y)
-    there = jnp.ones(x.shape, bool) if where is None else jnp.asarray(where)
-    a, b = _ranks(x, there), _ranks(y, there)
+    mask = jnp.ones(x.shape, bool) if where is None else jnp.asarray(where)
+    a, b = _ranks(x, mask), _ranks(y, mask)
     zeros = jnp.zeros(x.shape, jnp.int32)
-    a, b = (jnp.where(there, r - segment_mean(r, zeros, 1, there)[0], 0) for r in (a, b))
+    a, b = (jnp.where(mask, r - segment_mean(r, zeros, 1, mask)[0], 0) for r in (a, b))
     return safe_divide(jnp.sum(a * b), safe_sqrt(jnp.sum(a * a) * jnp.sum(b * b)))
 
 
@@ -72,6 +80,11 @@ def influence(counts: Array, smoothing: float | Array = 1.0) -> jax.Array:
       smoothing: s.
 
     Reference: C3 `c3/analysis/metrics.py` at 628185b, executed, golden `c3_analysis_metrics`.
+
+    >>> import jax.numpy as jnp
+    >>> same = jnp.array([[5.0, 5.0], [5.0, 5.0]])
+    >>> round(abs(float(influence(same))), 3), float(influence(jnp.array([[10.0, 0.0], [0.0, 10.0]]))) > 0.4
+    (0.0, True)
     """
     n = jnp.asarray(counts)
     n = n.astype(jnp.promote_types(n.dtype, jnp.float32))
@@ -89,19 +102,19 @@ def _alternatives(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     v, w = jnp.asarray(values), jnp.asarray(weights)
     v = v.astype(jnp.promote_types(v.dtype, jnp.float32))
-    there = jnp.ones(v.shape, bool) if where is None else jnp.asarray(where)
+    mask = jnp.ones(v.shape, bool) if where is None else jnp.asarray(where)
     of = jnp.zeros(v.shape, jnp.int32) if context is None else jnp.asarray(context)
     zero = jnp.zeros_like(v)
-    return jnp.where(there, v, zero), jnp.where(there, w.astype(v.dtype), zero), of, there
+    return jnp.where(mask, v, zero), jnp.where(mask, w.astype(v.dtype), zero), of, mask
 
 
-def _ranks(x: jax.Array, there: jax.Array) -> jax.Array:
+def _ranks(x: jax.Array, mask: jax.Array) -> jax.Array:
     """1 for the least; equal values share the mean of their ranks."""
     n = x.shape[0]
-    order = jnp.lexsort((x, ~there))
+    order = jnp.lexsort((x, ~mask))
     ranked = x[order]
     new = jnp.concatenate([jnp.zeros(1, bool), ranked[1:] > ranked[:-1]])
     run = jnp.cumsum(new.astype(jnp.int32), dtype=jnp.int32)
     place = jnp.arange(1, n + 1).astype(jnp.promote_types(x.dtype, jnp.float32))
-    mean = safe_divide(segment_sum(place, run, n, there[order]), segment_count(run, n, there[order], place.dtype))
+    mean = safe_divide(segment_sum(place, run, n, mask[order]), segment_count(run, n, mask[order], place.dtype))
     return jnp.zeros_like(place).at[order].set(mean[run])

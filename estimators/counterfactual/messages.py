@@ -62,7 +62,8 @@ def c3(
     under another context, too, or whose traces belong to two tasks: those are no siblings.
 
     Args:
-      graph, reward: the traces are the leaves; each event of a trace that was decided in a context gets credit.
+      graph: the traces are the leaves; each action of a trace that was decided in a context gets credit.
+      reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
       context, node: int [E], ids in [0, E), -1 where the log has none.
       q_value: float [E], a critic's value of the chosen alternative; needed by the value variants.
       event_reward: not used; the outcome of a leaf is its reward.
@@ -80,6 +81,17 @@ def c3(
     Reference: C3, `c3/credit/c3/provider.py` at 628185b; goldens `c3_provider`, `c3_baselines`. The released default is
     variant="value_assisted", mix=1, normalise=True; its headline is "reward_only" with leave-one-out. The code falls
     back to another method when a group has one member or there is no critic; this one refuses.
+
+    >>> import numpy as np
+    >>> import credit
+    >>> graph, reward, _ = credit.from_columns(
+    ...     group=["g"] * 8, trace=list("abcdefgh"), reward=[1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], events=8
+    ... )
+    >>> context = np.zeros(8, np.int32)  # one situation, two alternatives with four replays each
+    >>> node = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int32)
+    >>> result = c3(graph, reward, context=context, node=node)
+    >>> [round(float(a), 2) for a in result.advantage[:4]]
+    [0.75, 0.75, -0.75, -0.75]
     """
     del event_reward
     outcome, scored = check_reward(graph, reward)
@@ -88,15 +100,15 @@ def c3(
     outcome = outcome[trace]
     value = tree.values(outcome)
     n = graph.num_events
-    j = segment_count(tree.context_of, n, tree.there, value.dtype)
+    j = segment_count(tree.context_of, n, tree.node_mask, value.dtype)
     known = tree.row
     if variant == "reward_only":
         own, against = value, _baseline(tree, value, baseline)
     elif variant in ("value_only", "value_assisted"):
         if q_value is None:
             raise ValueError(f"variant {variant!r} needs q_value, a critic's value of each alternative")
-        q, there = check_event_array(graph, "q_value", q_value)
-        q, missing = q[tree.first].astype(value.dtype), tree.there & ~there[tree.first]
+        q, has_q = check_event_array(graph, "q_value", q_value)
+        q, missing = q[tree.first].astype(value.dtype), tree.node_mask & ~has_q[tree.first]
         known = tree.row & (segment_count(tree.context_of, n, missing) == 0)[tree.context]
         own = q if variant == "value_only" else value
         critic = _baseline(tree, q, baseline)
@@ -106,8 +118,8 @@ def c3(
     scale = jnp.ones_like(own)
     if normalise:
         own = own - against
-        centre = segment_mean(own, tree.context_of, n, tree.there)
-        squares = segment_sum_squares(own, centre, tree.context_of, n, tree.there)
+        centre = segment_mean(own, tree.context_of, n, tree.node_mask)
+        squares = segment_sum_squares(own, centre, tree.context_of, n, tree.node_mask)
         against = centre[tree.context_of]
         scale = jnp.maximum(jnp.sqrt(safe_divide(squares, j) + 1e-8), 1e-8)[tree.context_of]
 
@@ -144,13 +156,13 @@ def _baseline(tree: ReplayTree, values: jax.Array, kind: str) -> jax.Array:
     n = values.shape[0]
     # Relative to one sibling, so that equal siblings differ by exactly 0.
     reference = values[tree.node[segment_first(tree.context, n, tree.row)]][tree.context_of]
-    relative = jnp.where(tree.there, values - reference, jnp.zeros_like(values))
-    mean = segment_mean(relative, tree.context_of, n, tree.there)[tree.context_of]
+    relative = jnp.where(tree.node_mask, values - reference, jnp.zeros_like(values))
+    mean = segment_mean(relative, tree.context_of, n, tree.node_mask)[tree.context_of]
     if kind == "mean":
         return reference + mean
     if kind != "leave_one_out":
         raise ValueError(f"baseline is {kind!r}; expected 'leave_one_out' or 'mean'")
-    j = segment_count(tree.context_of, n, tree.there, values.dtype)[tree.context_of]
+    j = segment_count(tree.context_of, n, tree.node_mask, values.dtype)[tree.context_of]
     return reference + mean - safe_divide(relative - mean, j - 1)
 
 
@@ -159,8 +171,8 @@ def _stderr(tree: ReplayTree, value: jax.Array, outcome: jax.Array, replays: jax
     n = replays.shape[0]
     deviation = jnp.where(tree.row, outcome - value[tree.node], jnp.zeros_like(outcome))
     own = safe_divide(segment_sum(deviation**2, tree.node, n, tree.row), replays * (replays - 1))
-    centre = segment_mean(value, tree.context_of, n, tree.there)
-    squares = segment_sum_squares(value, centre, tree.context_of, n, tree.there)
+    centre = segment_mean(value, tree.context_of, n, tree.node_mask)
+    squares = segment_sum_squares(value, centre, tree.context_of, n, tree.node_mask)
     siblings = safe_divide(squares, (j - 1) ** 2)[tree.context_of]
     enough = (replays > 1) & (j[tree.context_of] > 1)
     return jnp.where(enough, safe_sqrt(own + siblings), jnp.inf)

@@ -105,7 +105,7 @@ def _sibling_model(d: Drawn, drawn_here: jax.Array, others: jax.Array) -> _Model
     repeated = drawn_here > 1
     value = jnp.where(repeated, average[at] - safe_divide(y - average[at], drawn_here - 1), others)
     target = d.target[d.tree.first]
-    fitted = segment_sum(target * average, d.tree.context_of, n, d.tree.there)
+    fitted = segment_sum(target * average, d.tree.context_of, n, d.tree.node_mask)
     # The draw's own part in the mean of its alternative is taken out; undrawn alternatives take the fallback.
     mean = fitted[of] + d.target * (value - average[at]) + (1 - d.seen[of]) * others
     return _Model(value, mean, repeated, jnp.ones(n, bool))

@@ -32,7 +32,7 @@ class ReplayTree(NamedTuple):
       node, context: int32 [E], of events.
       weight: float [E], the share of the event's trace in the value of its node; sums to 1 over a node.
       first: int32 [E], an event of each node.
-      there: bool [E], nodes that exist.
+      node_mask: bool [E], True for nodes that exist.
       context_of: int32 [E], of nodes.
       mixed: bool [E], contexts with a node that is logged under another context, too, or with traces of two tasks: no
         siblings of one situation.
@@ -43,7 +43,7 @@ class ReplayTree(NamedTuple):
     context: jax.Array
     weight: jax.Array
     first: jax.Array
-    there: jax.Array
+    node_mask: jax.Array
     context_of: jax.Array
     mixed: jax.Array
 
@@ -72,11 +72,11 @@ def replay_tree(
     row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & where
     row = row & (context >= 0) & (node >= 0)
     context, node = jnp.where(row, context, 0), jnp.where(row, node, 0)
-    first, there = segment_first(node, n, row), segment_count(node, n, row) > 0
+    first, node_mask = segment_first(node, n, row), segment_count(node, n, row) > 0
     context_of = context[first]
 
     path = chains(graph, row)
-    alternatives = segment_count(context_of, n, there, dtype)
+    alternatives = segment_count(context_of, n, node_mask, dtype)
     # A context hangs below the node that its first event's trace came from.
     leads = jnp.arange(n) == segment_first(context, n, row)[context]
     above = _previous_row(node, row, trace)
@@ -87,7 +87,7 @@ def replay_tree(
     share = path.backward(among_siblings * among_children, jnp.zeros_like(among_children), end=1.0)
     weight = jnp.where(row, safe_divide(share, among_siblings), jnp.zeros_like(share))
     return ReplayTree(
-        row, node, context, weight, first, there, context_of, _mixed(graph, row, node, context, context_of)
+        row, node, context, weight, first, node_mask, context_of, _mixed(graph, row, node, context, context_of)
     )
 
 
@@ -110,7 +110,8 @@ def event_ids(graph: EventGraph, name: str, ids: Array) -> jax.Array:
     if not jnp.issubdtype(ids.dtype, jnp.integer) or ids.shape != (graph.num_events,):
         found = f"{ids.dtype} {ids.shape}"
         raise TypeError(f"{name} is {found}; expected integers ({graph.num_events},), -1 where the log has none")
-    return ids.astype(jnp.int32)
+    integers: jax.Array = ids.astype(jnp.int32)
+    return integers
 
 
 def _previous_row(node: jax.Array, row: jax.Array, trace: jax.Array) -> jax.Array:
@@ -131,10 +132,26 @@ def subtree_values(graph: EventGraph, reward: Array, *, context: Array, node: Ar
     siblings the same value is `estimators.c3`.
 
     Args:
-      context, node: as in `estimators.c3`.
+      graph: the traces are the leaves of the tree.
+      reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
+      context, node: int [E], the frozen context of a decision and the alternative chosen in it, ids in [0, E); -1 where
+        the log has none.
+
+    Raises:
+      TypeError, CreditError: wrong dtypes or shapes, at trace time.
 
     Reference: MALT, from second-hand descriptions: V(refine) = r, V(verify) = mean over its refinements, V(generate) =
     mean over its verifications.
+
+    >>> import numpy as np
+    >>> import credit
+    >>> graph, reward, _ = credit.from_columns(
+    ...     group=["g"] * 8, trace=list("abcdefgh"), reward=[1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], events=8
+    ... )
+    >>> context = np.zeros(8, np.int32)  # one situation, two alternatives with four replays each
+    >>> node = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int32)
+    >>> [round(float(v), 2) for v in subtree_values(graph, reward, context=context, node=node)[:4]]
+    [0.75, 0.75, 0.0, 0.0]
     """
     outcome, scored = check_reward(graph, reward)
     trace = jnp.asarray(graph.trace_ids)

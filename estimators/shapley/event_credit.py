@@ -117,10 +117,10 @@ def batch_shapley(
       values: float [P, C]; not finite where a row was not evaluated, which refuses the trace.
       units: int32 [P, N], the id at `level` of each unit of each plan (`graphs.level_ids`; for agents, the instance).
       empty, full: float [P], v(∅) and v(N) where known: with the realised reward shares are conditional on it.
-      noise: for enumerations, as in `solve`.
-      above: bool [P, N, N] or None, as in `solve`.
+      noise: standard error of the values of enumerations, one number or float [C].
+      above: bool [P, N, N] or None: row i of a plan marks unit i and its ancestors in the spawn forest.
       level: the level of the units.
-      degrees: as in `solve`.
+      degrees: which slopes in the size of the team a regression on pairs may use.
 
     Returns:
       `Credit` with estimand "share". Events of units without a plan, or of a refused one, have reason NO_EVIDENCE.
@@ -143,7 +143,7 @@ def batch_shapley(
     def by_id(x: Array, otherwise: float) -> Array:
         known = mask & jnp.isfinite(share.ravel())
         total = jnp.zeros(room, x.dtype).at[ids].add(jnp.where(known, x.ravel(), 0))
-        there = jnp.zeros(room, jnp.int32).at[ids].add(known.astype(jnp.int32))
-        return jnp.where((there == 1) & (count == 1), total, otherwise)
+        plans = jnp.zeros(room, jnp.int32).at[ids].add(known.astype(jnp.int32))
+        return jnp.where((plans == 1) & (count == 1), total, otherwise)
 
     return spread(graph, by_id(share, jnp.nan), by_id(stderr, jnp.inf), level=level)

@@ -46,6 +46,14 @@ def logged_coalitions(graph: EventGraph, reward: Array, group: int, *, by: By = 
     Raises:
       CreditError: no trace of the group has a reward.
       ValueError: `by` is not "agent_name" or "role_name".
+
+    >>> import credit
+    >>> graph, reward, _ = credit.from_columns(
+    ...     group=["g"] * 4, trace=["t", "u", "u", "v"], agent=["a", "a", "b", "b"], reward=[0.5, 1.0, 1.0, 0.0]
+    ... )
+    >>> teams = logged_coalitions(graph, reward, group=0)
+    >>> teams.coalitions.tolist(), teams.value.tolist()
+    ([[False, True], [True, False], [True, True]], [0.0, 0.5, 1.0])
     """
     if by not in ("agent_name", "role_name"):
         raise ValueError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
@@ -81,14 +89,21 @@ def logged_values(plan: Plan, logged: Logged, *, empty: float | None = None) -> 
 
     Raises:
       CreditError: a coalition that the plan needs never occurred; the message names how many and which first.
+
+    >>> import numpy as np
+    >>> from estimators.shapley import Logged, plan_exact
+    >>> teams = np.array([[False, True], [True, False], [True, True]])
+    >>> logged = Logged(np.arange(2), teams, np.array([0.0, 0.5, 1.0]), np.zeros(3), np.ones(3, int))
+    >>> logged_values(plan_exact(2), logged, empty=0.0)[0].tolist()
+    [0.0, 0.5, 0.0, 1.0]
     """
     wanted = np.asarray(plan.coalitions)
     if wanted.shape[1] != len(logged.units):
         raise ValueError(f"the plan is for {wanted.shape[1]} units; expected {len(logged.units)}, those of the log")
     at = {row.tobytes(): c for c, row in enumerate(logged.coalitions)}
-    found = np.array([at.get(row.tobytes(), -1) for row in wanted])
+    position = np.array([at.get(row.tobytes(), -1) for row in wanted])
     given = ~wanted.any(1) & (empty is not None)
-    missing = (found < 0) & ~given & np.asarray(plan.row_mask)
+    missing = (position < 0) & ~given & np.asarray(plan.row_mask)
     if missing.any():
         first = logged.units[wanted[np.flatnonzero(missing)[0]]].tolist()
         lacking, needed = len(np.unique(wanted[missing], axis=0)), len(np.unique(wanted, axis=0))
@@ -96,8 +111,8 @@ def logged_values(plan: Plan, logged: Logged, *, empty: float | None = None) -> 
             f"{lacking} of {needed} needed coalitions never occurred"
             f" in the log, first that of units {first}; evaluate them (`plan`), or ask for less (`leave_one_out`)"
         )
-    value = np.where(given, 0.0 if empty is None else empty, logged.value[found])
-    return value, np.where(given, 0.0, logged.stderr[found])
+    value = np.where(given, 0.0 if empty is None else empty, logged.value[position])
+    return value, np.where(given, 0.0, logged.stderr[position])
 
 
 def leave_one_out(logged: Logged) -> tuple[np.ndarray, np.ndarray]:
@@ -109,6 +124,13 @@ def leave_one_out(logged: Logged) -> tuple[np.ndarray, np.ndarray]:
 
     Raises:
       CreditError: the whole team never occurred, so no unit has a number.
+
+    >>> import numpy as np
+    >>> from estimators.shapley import Logged
+    >>> teams = np.array([[False, True], [True, False], [True, True]])
+    >>> logged = Logged(np.arange(2), teams, np.array([0.0, 0.5, 1.0]), np.zeros(3), np.ones(3, int))
+    >>> leave_one_out(logged)[0].tolist()
+    [1.0, 0.5]
     """
     n = len(logged.units)
     at = {row.tobytes(): c for c, row in enumerate(logged.coalitions)}

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.shapley.plan import SIZE_TERMS, Plan
 from graphs.event_graph import Array
@@ -91,7 +92,7 @@ def _fit(
     gram = scaled.T @ scaled
     regressors = n * (1 + degree + (above is not None)) + plan.size_terms
     # A penalty at the level of rounding, which grows with the number of regressors: collinear ones share their weight.
-    gram = gram + jnp.diag(jnp.full(x.shape[1], 4 * jnp.finfo(dtype).eps) * jnp.maximum(regressors, 4))
+    gram = gram + jnp.diag(jnp.full(x.shape[1], 4 * float(np.finfo(dtype).eps)) * jnp.maximum(regressors, 4))
     # z sums to 0 over units: a constant over them is not identified, nor needed. Fix it.
     constant = jnp.where(
         jnp.arange(x.shape[1]) < z.shape[1], jnp.pad(unit, (0, x.shape[1] - z.shape[1])) / jnp.sqrt(n), 0
@@ -110,7 +111,7 @@ def _fit(
     leverage = jnp.clip((onto * scaled).sum(1), 0, 1 - 1e-3)
     influence = onto @ (read / length[:, None])
     error = root[:, 0] * residual / jnp.sqrt(1 - leverage)
-    error = jnp.where(jnp.abs(residual) <= 256 * jnp.finfo(dtype).eps * jnp.abs(v).max(), 0, error)
+    error = jnp.where(jnp.abs(residual) <= 256 * float(np.finfo(dtype).eps) * jnp.abs(v).max(), 0, error)
     variance = _within_sizes(error[:, None] * influence, size, n, rest, pair)
     pairs = pair.sum().astype(dtype)
     enough = (pairs >= 1.5 * regressors) | (pairs * 2 >= 2 ** jnp.minimum(n, 30) - 2)

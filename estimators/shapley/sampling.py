@@ -7,6 +7,7 @@ import itertools
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 __all__ = ["generator", "paired_coalitions", "random_orders", "size_law", "sobol_orders"]
@@ -18,7 +19,7 @@ def generator(key: jax.Array) -> np.random.Generator:
     Raises:
       TypeError: `key` is not one typed key (`jax.random.key`).
     """
-    if not jax.dtypes.issubdtype(getattr(key, "dtype", None), jax.dtypes.prng_key) or key.shape != ():
+    if not isinstance(key, jax.Array) or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape != ():
         raise TypeError("key is not a typed JAX key; expected jax.random.key(seed)")
     return np.random.default_rng([int(word) for word in np.asarray(jax.random.key_data(key)).ravel()])
 
@@ -52,7 +53,7 @@ def _sobol_integers(n: int, log2_count: int) -> np.ndarray:
     from scipy.stats import qmc  # type: ignore[import-untyped]  # comes with JAX; takes a second to import
 
     points = qmc.Sobol(n, scramble=False, bits=30).random_base2(log2_count)
-    integers = np.round(points * 2**30).astype(np.uint32)
+    integers: np.ndarray = np.round(points * 2**30).astype(np.uint32)
     integers.setflags(write=False)
     return integers
 
@@ -65,7 +66,8 @@ def size_law(n: int) -> np.ndarray:
     """
     s = np.arange(1, n)
     q = 1 / np.sqrt(s * (n - s))
-    return q / q.sum()
+    law: np.ndarray = q / q.sum()
+    return law
 
 
 def paired_coalitions(rng: np.random.Generator, n: int, count: int, *, distinct: bool) -> np.ndarray:

@@ -6,6 +6,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.shapley.pairs import solve_pairs
 from estimators.shapley.plan import Plan
@@ -46,6 +47,12 @@ def solve(
 
     Raises:
       TypeError, ValueError: wrong dtypes or shapes, at trace time.
+
+    >>> import jax.numpy as jnp
+    >>> from estimators.shapley import plan_exact
+    >>> shares = solve(plan_exact(2), jnp.array([0.0, 0.5, 0.25, 1.0]))  # v of {}, {0}, {1}, {0, 1}
+    >>> shares.share.tolist(), float(shares.total)
+    ([0.625, 0.375], 1.0)
     """
     values = jnp.asarray(values)
     if not jnp.issubdtype(values.dtype, jnp.floating):
@@ -88,6 +95,11 @@ def mean_of_marginals(marginals: Array, *, antithetic: bool) -> tuple[jax.Array,
 
     With `antithetic` rows 2k and 2k + 1 are one sample. With one sample the variance is infinite, unless all marginals
     are equal. For simulators that can tell what each unit adds along an order without a list of coalitions.
+
+    >>> import jax.numpy as jnp
+    >>> mean, variance = mean_of_marginals(jnp.array([[1.0, 0.0], [0.0, 1.0]]), antithetic=False)
+    >>> mean.tolist(), variance.tolist()
+    ([0.5, 0.5], [0.25, 0.25])
     """
     if antithetic:
         marginals = marginals.reshape(-1, 2, marginals.shape[-1]).mean(1)
@@ -149,7 +161,7 @@ def _mean_and_variance(x: jax.Array, mask: jax.Array, unit: Array) -> tuple[jax.
     mean = safe_divide(jnp.where(mask[:, None], x, 0).sum(0), count)
     squares = jnp.where(mask[:, None], (x - mean[None]) ** 2, 0).sum(0)
     own = safe_divide(squares, count - 1)
-    scale = jnp.abs(x).max() * jnp.finfo(x.dtype).eps * 64
+    scale = jnp.abs(x).max() * float(np.finfo(x.dtype).eps) * 64
     mean_own = safe_divide(jnp.where(unit, own, 0).sum(), jnp.asarray(unit).sum().astype(x.dtype))
     pooled = (own * (count - 1) + mean_own * 2) / (count + 1)
     variance = jnp.where(pooled <= scale**2, 0, pooled) / jnp.maximum(count, 1)

@@ -39,13 +39,13 @@ def ideals(parent: Array, *, limit: int = 65_536) -> np.ndarray:
             below[parent[unit]] *= 1 + below[unit]
     if total > limit:
         raise ValueError(f"the forest has {total} ideals; expected at most {limit} (use precedence_walks)")
-    found = np.zeros((1, n), bool)
+    closed = np.zeros((1, n), bool)
     for unit in np.argsort(heights(parent), kind="stable"):
-        can = found if parent[unit] == unit else found[found[:, parent[unit]]]
+        can = closed if parent[unit] == unit else closed[closed[:, parent[unit]]]
         joined = can.copy()
         joined[:, unit] = True
-        found = np.concatenate([found, joined])
-    return found[np.lexsort((*found.T, found.sum(1)))]
+        closed = np.concatenate([closed, joined])
+    return closed[np.lexsort((*closed.T, closed.sum(1)))]
 
 
 def precedence_exact(parent: Array, coalitions: Array, values: Array) -> np.ndarray:

@@ -33,7 +33,8 @@ def heights(parent: Array) -> np.ndarray:
     n = len(parent)
     if n and not ((parent >= 0) & (parent < n)).all():
         raise ValueError(f"parent has entries outside 0 to {n - 1}")
-    depth, jump = (parent != np.arange(n)).astype(np.int32), parent
+    depth: np.ndarray = (parent != np.arange(n)).astype(np.int32)
+    jump = parent
     for _ in range(max(1, n).bit_length() + 1):
         depth, jump = depth + depth[jump], jump[jump]
     if (parent[jump] != jump).any():
@@ -75,7 +76,8 @@ def extensions(key: jax.Array, parent: Array, count: int) -> np.ndarray:
     for row, unit in enumerate(near.tolist()):
         if parent[unit] != unit:
             time[row] += time[place[parent[unit]]]
-    return near[_sorted_positions(np.ascontiguousarray(time.T))]
+    orders: np.ndarray = near[_sorted_positions(np.ascontiguousarray(time.T))]
+    return orders
 
 
 def _sorted_positions(time: np.ndarray) -> np.ndarray:

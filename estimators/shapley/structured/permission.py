@@ -53,7 +53,8 @@ def permission_of_worth(parent: Array, worth: Array) -> np.ndarray:
     φ_j = Σ over i at or below j of worth_i / d_i, with d_i the number of units from i up to its root.
     """
     above = ancestors_or_self(parent)
-    return above.T @ (np.asarray(worth, np.float64) / above.sum(1))
+    value: np.ndarray = above.T @ (np.asarray(worth, np.float64) / above.sum(1))
+    return value
 
 
 def team_parents(graph: EventGraph, trace: int) -> tuple[np.ndarray, np.ndarray]:
