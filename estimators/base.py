@@ -128,6 +128,13 @@ class Credit:
       recursion: of a return, how it holds what came after, so that it can be taken apart into increments; None of
         everything else.
       batch: uint32, `batch_fingerprint` of the graph that it was computed on; None where nothing states it.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> result = credit.rloo(graph, reward)
+      >>> rows.gather(result.credit).tolist(), rows.gather(result.baseline).tolist(), result.unit, result.estimand
+      ([1.0, 0.0, 0.0], [0.0, 0.5, 0.5], 'trace', 'total')
     """
 
     credit: Array
@@ -159,9 +166,21 @@ def check_reward(graph: EventGraph, reward: Array) -> tuple[jax.Array, jax.Array
 
     A reward that is not finite means that the log has none (as in `graphs.Traces.reward`).
 
+    Args:
+      graph: the batch.
+      reward: float [T].
+
     Raises:
       ArrayTypeError: `reward` is no array of a floating type; both a CreditError and a TypeError.
       CreditError: `graph` is no event graph, or `reward` has not one entry for each trace.
+
+    Example:
+      >>> import credit
+      >>> from estimators.base import check_reward
+      >>> graph, reward, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0], traces=2, events=2, agents=2)
+      >>> value, scored = check_reward(graph, reward)
+      >>> value.tolist(), scored.tolist()
+      ([1.0, 0.0], [True, False])
     """
     expect("graph", graph, EventGraph, "an EventGraph, as of credit.read(...).graph or credit.from_columns")
     reward = _floating("reward", reward)
@@ -174,15 +193,29 @@ def check_reward(graph: EventGraph, reward: Array) -> tuple[jax.Array, jax.Array
 def check_event_array(graph: EventGraph, name: str, values: Array) -> tuple[jax.Array, jax.Array]:
     """Evidence per event as float32 or wider, 0 where absent, and the mask of real events that have it: [E], [E].
 
+    Args:
+      graph: the batch.
+      name: of the evidence, for errors.
+      values: float [E]; NaN where absent.
+
     Raises:
       ArrayTypeError: no array of a floating type; both a CreditError and a TypeError.
       CreditError: not one entry for each event.
+
+    Example:
+      >>> import credit
+      >>> from estimators.base import check_event_array
+      >>> graph, reward, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0], traces=2, events=2, agents=2)
+      >>> import numpy as np
+      >>> value, stated = check_event_array(graph, "value", np.array([0.5, np.nan]))
+      >>> value.tolist(), stated.tolist()
+      ([0.5, 0.0], [True, False])
     """
     values = _floating(name, values)
     if values.shape != (graph.num_events,):
         raise CreditError(f"{name} has shape {values.shape}; expected ({graph.num_events},), one entry for each event")
-    there = jnp.asarray(graph.event_mask) & jnp.isfinite(values)
-    return jnp.where(there, values, jnp.zeros_like(values)), there
+    stated_mask = jnp.asarray(graph.event_mask) & jnp.isfinite(values)
+    return jnp.where(stated_mask, values, jnp.zeros_like(values)), stated_mask
 
 
 def _floating(name: str, values: Array) -> jax.Array:
@@ -190,10 +223,10 @@ def _floating(name: str, values: Array) -> jax.Array:
         raise ArrayTypeError(
             f"{name} is {excerpt(values)}, of type {type(values).__name__}; expected an array of floats"
         )
-    values = jnp.asarray(values)
-    if not jnp.issubdtype(values.dtype, jnp.floating):
-        raise ArrayTypeError(f"{name} has dtype {values.dtype}; expected a floating type (convert it, e.g. float32)")
-    return values.astype(jnp.promote_types(values.dtype, jnp.float32))
+    array: jax.Array = jnp.asarray(values)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        raise ArrayTypeError(f"{name} has dtype {array.dtype}; expected a floating type (convert it, e.g. float32)")
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
 
 
 def finish(
@@ -211,10 +244,27 @@ def finish(
     own_outcome: bool,
     recursion: Recursion | None = None,
 ) -> Credit:
-    """Clean padding and invalid events, and name what was computed: the only way out of an estimator.
+    """The `Credit` of an estimator, cleaned of padding and of invalid events: the only way out of an estimator.
 
-    `reason` [E] is the estimator's own; padding and events that are no actions override it here. What is not a finite
-    advantage over a positive scale is no answer, wherever it came from: OUT_OF_RANGE.
+    Padding and events that are no actions override `reason`. What is no finite advantage over a positive scale is
+    `Reason.OUT_OF_RANGE`. Where an event is invalid, its numbers are 0 and its scale is 1.
+
+    Args:
+      graph: the batch.
+      credit, baseline, scale, stderr: float [E], as in `Credit`.
+      reason: int [E], `Reason` codes of the estimator's own.
+      unit, estimand, source, centred, own_outcome, recursion: as in `Credit`.
+
+    Example:
+      >>> import credit
+      >>> from estimators.base import finish
+      >>> graph, reward, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0], traces=2, events=2, agents=2)
+      >>> import jax.numpy as jnp
+      >>> one = jnp.ones(2)
+      >>> result = finish(graph, credit=one, baseline=0 * one, scale=one, stderr=one, reason=jnp.zeros(2, int),
+      ...                 unit="event", estimand="score", source="mine", centred=False, own_outcome=False)
+      >>> result.advantage.tolist(), result.valid.tolist()
+      ([1.0, 0.0], [True, False])
     """
     answer = jnp.isfinite((credit - baseline) / scale) & jnp.isfinite(scale) & (scale > 0) & ~jnp.isnan(stderr)
     reason = jnp.where((reason == Reason.VALID) & ~answer, Reason.OUT_OF_RANGE, reason)

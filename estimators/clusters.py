@@ -69,6 +69,16 @@ def clusters_of(
       member_mask: bool [M], which samples there are.
       several: whether a trace may have several samples of one key.
       dtype: of counts.
+
+    Example:
+      >>> import dataclasses, credit, jax.numpy as jnp
+      >>> from estimators.clusters import clusters_of
+      >>> graph, _, _ = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[1.0] * 3)
+      >>> replayed = dataclasses.replace(graph, cluster_ids=0 * graph.group_ids + jnp.array([0, 0, 2] + [0] * 125))
+      >>> trace = jnp.arange(128)
+      >>> found = clusters_of(replayed, trace, graph.group_ids, graph.trace_mask, several=False)
+      >>> found.size[:3].tolist(), float(found.independent[0])
+      ([2.0, 2.0, 1.0], 2.0)
     """
     if graph.cluster_ids is None:
         return None
@@ -84,7 +94,17 @@ def clusters_of(
 
 
 def first_of_cluster(graph: EventGraph, trace: jax.Array, key: jax.Array, member_mask: jax.Array) -> jax.Array:
-    """For each of M samples the first one of its key and cluster, itself where there are no replays: int32 [M]."""
+    """For each of M samples the first one of its key and cluster, itself where there are no replays: int32 [M].
+
+    Example:
+      >>> import dataclasses, credit, jax.numpy as jnp
+      >>> from estimators.clusters import first_of_cluster
+      >>> graph, _, _ = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[1.0] * 3)
+      >>> replayed = dataclasses.replace(graph, cluster_ids=0 * graph.group_ids + jnp.array([0, 0, 2] + [0] * 125))
+      >>> trace = jnp.arange(128)
+      >>> first_of_cluster(replayed, trace, graph.group_ids, graph.trace_mask)[:3].tolist()
+      [0, 0, 2]
+    """
     num = member_mask.shape[0]
     place = jnp.arange(num, dtype=jnp.int32)
     if graph.cluster_ids is None:

@@ -10,11 +10,12 @@ Four questions tell the published variants apart, and each is an argument here:
 
 from __future__ import annotations
 
-import functools
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.clusters import Clusters, clusters_of
@@ -41,6 +42,9 @@ __all__ = [
     "row_scores",
     "statistics",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Population = Literal["trace", "row"]
 Aggregate = Literal["sum", "mean", "first"]
@@ -72,7 +76,20 @@ class Members(NamedTuple):
 
 
 def row_scores(graph: EventGraph, reward: Array, event_reward: Array | None) -> tuple[jax.Array, jax.Array]:
-    """What each row earned, outcome and its own event reward, and the mask of rows that count: float [E], bool [E]."""
+    """What each row earned, outcome and its own event reward, and the mask of rows that count: float [E], bool [E].
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> from estimators.group import row_scores
+      >>> rows.gather(row_scores(graph, reward, None)[0]).tolist()
+      [1.0, 0.0, 0.0]
+    """
     outcome, scored = check_reward(graph, reward)
     rows = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[graph.trace_ids]
     score = outcome[graph.trace_ids]
@@ -95,10 +112,26 @@ def members(
 
     A sample has at least one row: a trace with an outcome in which the team chose nothing enters no baseline.
 
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      by: None for whole traces, "agent_name" or "role_name" for the rows of one name.
+      population: "trace" or "row".
+      aggregate: how several rows make one score, below.
+      over: "group", members of one task are compared; "batch", all are.
+
     Score of a sample of several rows, with u its trace and E(u) its events:
       "sum"    reward[u] + Σ event_reward over all its events, chosen or not: its return
       "mean"   the mean over its rows of reward[u] + event_reward  (Dr. MAS)
       "first"  reward[u] + event_reward of its first row  (Dr. MAS' RLOO; Agent Lightning)
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> from estimators.group import members
+      >>> members(graph, reward, None, by=None, population="trace", aggregate="sum").score[:3].tolist()
+      [1.0, 0.0, 0.0]
     """
     outcome, _ = check_reward(graph, reward)
     score, rows = row_scores(graph, reward, event_reward)
@@ -172,6 +205,14 @@ def statistics(m: Members) -> tuple[jax.Array, jax.Array, jax.Array]:
     advantages to traces with equal rewards.
 
     With replays, members are weighted so that the traces of a cluster count as one, and n is the sum of the weights.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> from estimators.group import members, statistics
+      >>> n, mean, squares = statistics(members(graph, reward, None, by=None, population="trace", aggregate="sum"))
+      >>> float(n[0]), float(mean[0]), float(squares[0])
+      (3.0, 0.333, 0.667)
     """
     num = m.score.shape[0]
     reference, relative = _relative(m)
@@ -218,7 +259,7 @@ def _mean_of_independent(m: Members, shared: Clusters, x: jax.Array) -> tuple[ja
     squares = segment_sum_squares(own_mean[shared.pair], centre, m.key, num, shared.lead_mask)[m.key][m.of_event]
     apart = (own_mean[shared.pair] - centre[m.key])[m.of_event]
     others = squares - safe_divide(apart**2 * clusters, clusters - 1)
-    rounding = 8 * jnp.finfo(m.score.dtype).eps * squares
+    rounding = 8 * np.finfo(m.score.dtype).eps * squares
     others = jnp.where(others > rounding, others, 0)
     error = jnp.where(clusters > 2, safe_divide(others, (clusters - 1) * (clusters - 2)), jnp.inf)
     return reference[m.key][m.of_event] + mean, error
@@ -234,12 +275,13 @@ def _fit(ids: jax.Array, room: int, num: int) -> jax.Array:
     return jnp.zeros_like(ids).at[order].set(jnp.cumsum(new.astype(ids.dtype), dtype=ids.dtype))
 
 
-@functools.partial(
-    jax.jit,
-    static_argnames=(
-        "baseline", "scale", "by", "population", "aggregate", "own_score", "over", "singleton", "source",
-    ),
-)  # fmt: skip
+def _compiled(method: Callable[P, R]) -> Callable[P, R]:
+    """`jax.jit` with the options static, which keeps the signature for type checkers."""
+    static = ("baseline", "scale", "by", "population", "aggregate", "own_score", "over", "singleton", "source")
+    return cast("Callable[P, R]", jax.jit(method, static_argnames=static))
+
+
+@_compiled
 @checked_options
 def group_relative(
     graph: EventGraph,
@@ -294,6 +336,12 @@ def group_relative(
 
     Raises:
       TypeError, ValueError: wrong dtypes, shapes or options, at trace time.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> rows.gather(credit.group_relative(graph, reward, baseline="leave_one_out").advantage).tolist()
+      [1.0, -0.5, -0.5]
     """
     m = members(graph, reward, event_reward, by=by, population=population, aggregate=aggregate, over=over)
     n, mean, squares = statistics(m)
@@ -321,7 +369,7 @@ def group_relative(
     elif baseline == "leave_one_out":
         subtracted = mean_e - safe_divide(x - mean_e, n_e - 1)
         others = squares_e - safe_divide((m.score[m.of_event] - mean_e) ** 2 * n_e, n_e - 1)
-        rounding = 8 * jnp.finfo(x.dtype).eps * squares_e  # of that difference: what is below it is 0, or less
+        rounding = 8 * np.finfo(x.dtype).eps * squares_e  # of that difference: what is below it is 0, or less
         others = jnp.where(others > rounding, others, 0)
         error = safe_divide(others, (n_e - 1) * (n_e - 2))
         identified = n_e >= 3

@@ -11,6 +11,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from graphs.event_graph import Array, EventGraph
 
@@ -33,12 +34,18 @@ def pair_ids(first: Array, second: Array, mask: Array, num_first: int | None = N
       num_first: how many values `first` can have, if they lie in [0, num_first). Then nothing is sorted where the
         ranges of `second` for each of them fit into [0, M) side by side: numbers of turns in groups, or observations
         that are met in one group each. That was some 30 times as fast on two million pairs.
+
+    Example:
+      >>> import numpy as np
+      >>> from graphs.levels import pair_ids
+      >>> pair_ids(np.array([1, 0, 1]), np.array([5, 5, 5]), np.ones(3, bool)).tolist()
+      [1, 0, 1]
     """
     first, second, mask = jnp.asarray(first), jnp.asarray(second), jnp.asarray(mask)
     if num_first is None:
         return _sorted_pairs(first, second, mask)
     size = first.shape[0]
-    bounds = jnp.iinfo(jnp.int32)
+    bounds = np.iinfo(np.int32)
     least = jax.ops.segment_min(jnp.where(mask, second, bounds.max), first, num_segments=num_first)
     most = jax.ops.segment_max(jnp.where(mask, second, bounds.min), first, num_segments=num_first)
     room = jnp.where(most >= least, most - least + 1, 0)
@@ -49,7 +56,8 @@ def pair_ids(first: Array, second: Array, mask: Array, num_first: int | None = N
     def side_by_side() -> jax.Array:
         return jnp.where(mask, begin[first] + second - least[first], 0).astype(jnp.int32)
 
-    return jax.lax.cond(fits, side_by_side, lambda: _sorted_pairs(first, second, mask))
+    ids: jax.Array = jax.lax.cond(fits, side_by_side, lambda: _sorted_pairs(first, second, mask))
+    return ids
 
 
 def _sorted_pairs(first: Array, second: Array, mask: Array) -> jax.Array:
@@ -64,8 +72,20 @@ def _sorted_pairs(first: Array, second: Array, mask: Array) -> jax.Array:
 def level_ids(graph: EventGraph, level: Level) -> jax.Array:
     """The unit that each event belongs to at `level`: int32 [E]. Units never span traces.
 
+    Args:
+      graph: the batch.
+      level: "trace", "role", "agent", "turn" or "event".
+
     Raises:
       ValueError: `level` is none of `LEVELS`.
+
+    Example:
+      >>> import credit
+      >>> from graphs.levels import level_ids
+      >>> graph, _, rows = credit.from_columns(
+      ...     group=[0] * 3, trace=["a", "a", "b"], agent=["x", "y", "x"], reward=[1.0] * 3)
+      >>> rows.gather(level_ids(graph, "agent")).tolist()
+      [0, 1, 2]
     """
     if level == "trace":
         return jnp.asarray(graph.trace_ids)
@@ -91,7 +111,16 @@ def _names(graph: EventGraph, by: By) -> Array:
 
 
 def unit_ids(graph: EventGraph, by: By) -> jax.Array:
-    """Agent instance to the unit (trace, name) it is part of: int32 [A]. Two instances of one name are one unit."""
+    """Agent instance to the unit (trace, name) it is part of: int32 [A]. Two instances of one name are one unit.
+
+    Example:
+      >>> import credit
+      >>> from graphs.levels import unit_ids
+      >>> graph, _, rows = credit.from_columns(
+      ...     group=[0] * 3, trace=["a", "a", "b"], agent=["x", "y", "x"], reward=[1.0] * 3)
+      >>> unit_ids(graph, "agent_name")[:3].tolist()
+      [0, 1, 2]
+    """
     return pair_ids(jnp.asarray(graph.agent_trace), _names(graph, by), jnp.asarray(graph.agent_mask))
 
 
@@ -99,6 +128,14 @@ def key_ids(graph: EventGraph, by: By, *, dense: bool = True) -> jax.Array:
     """Agent instance to the key (group, name) whose members it is compared with: int32 [A].
 
     Not `dense`, numbers may be left out, and nothing is sorted where that can be avoided (see `pair_ids`).
+
+    Example:
+      >>> import credit
+      >>> from graphs.levels import key_ids
+      >>> graph, _, rows = credit.from_columns(
+      ...     group=[0] * 3, trace=["a", "a", "b"], agent=["x", "y", "x"], reward=[1.0] * 3)
+      >>> key_ids(graph, "agent_name")[:3].tolist()
+      [0, 1, 0]
     """
     groups = jnp.asarray(graph.group_ids)[graph.agent_trace]
     num_first = None if dense else graph.num_traces

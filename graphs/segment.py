@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from graphs.event_graph import Array
 
@@ -25,51 +26,156 @@ __all__ = [
 
 
 def segment_sum(values: Array, ids: Array, num_segments: int, where: Array | None = None) -> jax.Array:
-    """Sum of `values` in each segment: float [M] or [M, ...] to [num_segments, ...]."""
+    """Sum of the members of each segment: [num_segments, ...]; 0 where there are none.
+
+    Args:
+      values: float [M] or [M, ...].
+      ids: int [M] in [0, num_segments), in any order.
+      num_segments: how many segments there are.
+      where: bool [M], the members, or None for all; what is elsewhere cannot reach the result.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from graphs.segment import segment_sum
+      >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
+      >>> segment_sum(values, ids, 2, where).tolist()
+      [4.0, 0.0]
+    """
     if where is not None:
         values = jnp.where(where, values, jnp.zeros_like(values))
     return jax.ops.segment_sum(values, ids, num_segments=num_segments)
 
 
 def segment_count(ids: Array, num_segments: int, where: Array, dtype: jax.typing.DTypeLike = jnp.float32) -> jax.Array:
-    """Number of members in each segment, as `dtype`, since it is nearly always divided by."""
+    """Number of members of each segment, as `dtype`, since it is nearly always divided by: [num_segments].
+
+    Args:
+      ids: int [M] in [0, num_segments), in any order.
+      num_segments: how many segments there are.
+      where: bool [M], the members; what is elsewhere cannot reach the result.
+      dtype: of the counts.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from graphs.segment import segment_count
+      >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
+      >>> segment_count(ids, 2, where).tolist()
+      [2.0, 0.0]
+    """
     return jax.ops.segment_sum(where.astype(dtype), ids, num_segments=num_segments)
 
 
 def segment_mean(values: Array, ids: Array, num_segments: int, where: Array) -> jax.Array:
-    """Mean of the members of each segment; 0 where there are none."""
+    """Mean of the members of each segment: float [num_segments]; 0 where there are none.
+
+    Args:
+      values: float [M].
+      ids: int [M] in [0, num_segments), in any order.
+      num_segments: how many segments there are.
+      where: bool [M], the members; what is elsewhere cannot reach the result.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from graphs.segment import segment_mean
+      >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
+      >>> segment_mean(values, ids, 2, where).tolist()
+      [2.0, 0.0]
+    """
     total = segment_sum(values, ids, num_segments, where)
     return safe_divide(total, segment_count(ids, num_segments, where, values.dtype))
 
 
 def segment_sum_squares(values: Array, centre: Array, ids: Array, num_segments: int, where: Array) -> jax.Array:
-    """Sum of squared deviations from `centre` [num_segments]: the second pass of a two-pass variance.
+    """Sum of squared deviations of the members of each segment from its centre: float [num_segments].
 
-    Two passes, because E[x²] − E[x]² cancels: rewards near 1e4 with a spread of 1 would lose every digit in float32.
+    The second pass of a two-pass variance. E[x²] − E[x]² would cancel: rewards near 1e4 with a spread of 1 would lose
+    every digit in float32.
+
+    Args:
+      values: float [M].
+      centre: float [num_segments], the mean of each segment.
+      ids: int [M] in [0, num_segments), in any order.
+      num_segments: how many segments there are.
+      where: bool [M], the members; what is elsewhere cannot reach the result.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from graphs.segment import segment_sum_squares
+      >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
+      >>> segment_sum_squares(values, jnp.array([2.0, 0.0]), ids, 2, where).tolist()
+      [2.0, 0.0]
     """
     deviation = jnp.where(where, values - centre[ids], jnp.zeros_like(values))
     return jax.ops.segment_sum(deviation * deviation, ids, num_segments=num_segments)
 
 
 def segment_min(values: Array, ids: Array, num_segments: int, where: Array, empty: int) -> jax.Array:
-    """Smallest member of each segment of an integer array; `empty` where there are none."""
-    filled = jnp.where(where, values, jnp.iinfo(values.dtype).max)
+    """Smallest member of each segment of an integer array: int [num_segments]; `empty` where there are none.
+
+    Args:
+      values: int [M].
+      ids: int [M] in [0, num_segments), in any order.
+      num_segments: how many segments there are.
+      where: bool [M], the members; what is elsewhere cannot reach the result.
+      empty: the result for a segment without members.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from graphs.segment import segment_min
+      >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
+      >>> segment_min(jnp.array([4, 2, 9]), ids, 2, where, empty=-1).tolist()
+      [2, -1]
+    """
+    filled = jnp.where(where, values, np.iinfo(values.dtype).max)
     least = jax.ops.segment_min(filled, ids, num_segments=num_segments)
     return jnp.where(segment_count(ids, num_segments, where) > 0, least, empty)
 
 
 def segment_first(ids: Array, num_segments: int, where: Array) -> jax.Array:
-    """Position of the first member of each segment, int32 [num_segments]; 0 where there are none."""
+    """Position of the first member of each segment: int32 [num_segments]; 0 where there are none.
+
+    Args:
+      ids: int [M] in [0, num_segments), in any order.
+      num_segments: how many segments there are.
+      where: bool [M], the members; what is elsewhere cannot reach the result.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from graphs.segment import segment_first
+      >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
+      >>> segment_first(ids, 2, where).tolist()
+      [0, 0]
+    """
     return segment_min(jnp.arange(ids.shape[0], dtype=jnp.int32), ids, num_segments, where, empty=0)
 
 
 def safe_divide(numerator: Array, denominator: Array) -> jax.Array:
-    """Quotient, and 0 where the denominator is not positive; gradients are finite there too."""
+    """Quotient, and 0 where the denominator is not positive; gradients are finite there, too.
+
+    Args:
+      numerator, denominator: float, of shapes that broadcast.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from graphs.segment import safe_divide
+      >>> safe_divide(jnp.array([1.0, 1.0]), jnp.array([2.0, 0.0])).tolist()
+      [0.5, 0.0]
+    """
     positive = denominator > 0
     return jnp.where(positive, numerator / jnp.where(positive, denominator, 1), 0)
 
 
 def safe_sqrt(x: Array) -> jax.Array:
-    """Square root, and 0 with gradient 0 at and below 0, where the plain one has an infinite slope (a tie)."""
+    """Square root, and 0 with gradient 0 at and below 0, where the plain one has an infinite slope (a tie).
+
+    Args:
+      x: float, any shape.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from graphs.segment import safe_sqrt
+      >>> safe_sqrt(jnp.array([4.0, 0.0, -1.0])).tolist()
+      [2.0, 0.0, 0.0]
+    """
     positive = x > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)

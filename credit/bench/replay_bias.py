@@ -91,7 +91,7 @@ def replay_bias(name: str, world: str, *, fans: int, at: int, siblings: int = 3)
         known[state[valid[row, event]]] = True
         error = float(np.linalg.norm((mean - true)[known])) / length
         biases.append(error if known.any() else math.nan)
-    return ReplayBias(name, world, fans, at, siblings, *biases, shares[0])
+    return ReplayBias(name, world, fans, at, siblings, biases[0], biases[1], shares[0])
 
 
 @functools.lru_cache(maxsize=8)

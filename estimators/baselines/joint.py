@@ -192,7 +192,8 @@ def _leads(trace: jax.Array, turn: jax.Array, acts: jax.Array) -> jax.Array:
         joint = pair_ids(node, trace, acts, n)
         return segment_first(joint, n, acts)[joint]
 
-    return jax.lax.cond(jnp.any(acts & (number != usual)), parted, together)
+    leads: jax.Array = jax.lax.cond(jnp.any(acts & (number != usual)), parted, together)
+    return leads
 
 
 def _completions(

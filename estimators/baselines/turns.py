@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import Credit, Reason, Recursion, StateValues, check_event_array, check_reward, finish
 from estimators.baselines.turn_values import turn_values
@@ -177,7 +178,7 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     apart = (reference + own - mean) ** 2
     squares = segment_sum(apart, t.key, num, sample_mask)[t.key] + stopped * mean**2
     others = squares - safe_divide(apart * t.rivals, t.rivals - 1)
-    rounding = 8 * jnp.finfo(to_go.dtype).eps * squares  # of that difference: what is below it is 0, or less
+    rounding = 8 * np.finfo(to_go.dtype).eps * squares  # of that difference: what is below it is 0, or less
     others = jnp.where(others > rounding, others, 0)
     error = safe_sqrt(safe_divide(others, (t.rivals - 1) * (t.rivals - 2)))
     stderr = jnp.where(t.rivals > 2, error, jnp.inf)

@@ -82,14 +82,16 @@ class Walks(NamedTuple):
                 # A trace that has no more edges writes out of range, where nothing is kept.
                 return y.at[jnp.where(at < self.edges, sink, n)].add(part.astype(y.dtype), mode="drop")
 
-            return jax.lax.fori_loop(0, jnp.max(self.edges), step, start)
+            swept: jax.Array = jax.lax.fori_loop(0, jnp.max(self.edges), step, start)
+            return swept
 
-        return jax.lax.custom_linear_solve(
+        solved: jax.Array = jax.lax.custom_linear_solve(
             lambda y: y - mean(kept(y)),
             mean(addend),
             solve=lambda _, start: sweep(start, backward=True),
             transpose_solve=lambda _, start: sweep(start, backward=False),
         )
+        return solved
 
     def arriving(self, step: jax.Array, outcome: jax.Array) -> jax.Array:
         """What arrives at each event and on the way to the next action; the outcome at ends: all float [E]."""
@@ -114,11 +116,19 @@ class Walks(NamedTuple):
 
 
 def walks(graph: EventGraph, rows: Array) -> Walks:
-    """The walks of a batch, for the actions `rows`, bool [E]; edges of every type count, and each pair once."""
+    """The walks of a batch, for the actions `rows`, bool [E]; edges of every type count, and each pair once.
+
+    Example:
+      >>> import credit
+      >>> from estimators.sequence.causal import walks
+      >>> graph, reward, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0])
+      >>> walks(graph, graph.action_mask).ends[:1].tolist()
+      [True]
+    """
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
-    there = jnp.asarray(graph.edge_mask)
-    senders = jnp.where(there, jnp.asarray(graph.senders), n)
-    receivers = jnp.where(there, jnp.asarray(graph.receivers), n)
+    edge_mask = jnp.asarray(graph.edge_mask)
+    senders = jnp.where(edge_mask, jnp.asarray(graph.senders), n)
+    receivers = jnp.where(edge_mask, jnp.asarray(graph.receivers), n)
     order = jnp.lexsort((receivers, senders))
     senders, receivers = senders[order], receivers[order]
     again = (senders[1:] == senders[:-1]) & (receivers[1:] == receivers[:-1])

@@ -76,8 +76,21 @@ class Chains(NamedTuple):
 def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
     """The chains of the events in `rows` (bool [E], real events only), along traces or agent instances.
 
+    Args:
+      graph: the batch.
+      rows: bool [E], the members of chains.
+      along: "trace", all members of a trace in log order; "agent", those of one agent instance.
+
     Raises:
       ValueError: `along` is neither "trace" nor "agent".
+
+    Example:
+      >>> import credit, numpy as np
+      >>> from estimators.sequence.chains import chains
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0])
+      >>> path = chains(graph, graph.action_mask)
+      >>> path.backward(np.full(128, 0.5, np.float32), np.ones(128, np.float32))[:2].tolist()
+      [1.5, 1.0]
     """
     place = jnp.arange(graph.num_events, dtype=jnp.int32)
     if along == "trace":
@@ -98,6 +111,14 @@ def grouped_order(graph: EventGraph, ids: Array, num: int) -> jax.Array:
 
     The ids must not span traces. A counting sort: all traces take their steps side by side, so the loop is as long as
     the longest trace. It was four times as fast as sorting two million events by two keys.
+
+    Example:
+      >>> import credit, numpy as np
+      >>> from estimators.sequence.chains import grouped_order
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 3, trace=["a"] * 3, agent=["x", "y", "x"], reward=[1.0] * 3)
+      >>> grouped_order(graph, graph.agent_ids, graph.num_agents)[:3].tolist()
+      [0, 2, 1]
     """
     place, real = jnp.arange(graph.num_events, dtype=jnp.int32), jnp.asarray(graph.event_mask)
     trace, ids = jnp.asarray(graph.trace_ids), jnp.asarray(ids)

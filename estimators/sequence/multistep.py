@@ -67,12 +67,26 @@ def discounted_return(
     Plain REINFORCE: no baseline. Unbiased for the policy gradient at γ = 1; its variance is that of the whole future.
 
     Args:
-      graph, reward, event_reward: as in `estimators.grpo`.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
       discount: γ, applied once for each action of the chain.
-      along: "trace", "agent" or "causal", as in `gae`.
+      along: whose actions a chain goes through: "trace", "agent", or "causal" for means over walks along the edges.
 
     Returns:
       `Credit` at level "event", estimand "return"; `stderr` infinite.
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: Williams 1992 (REINFORCE).
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], evidence={"value": [0.25, 0.5]})
+      >>> rows.gather(credit.discounted_return(graph, reward, discount=0.9).advantage).tolist()
+      [0.9, 1.0]
     """
     actions, earned = _rewards(graph, reward, event_reward, along)
     total = actions.backward(jnp.full_like(earned, 1) * discount, earned)
@@ -102,7 +116,9 @@ def gae(
     Args:
       value: float [E], V of the state before each action; NaN where the log has none. An action whose own value, or
         that of a later action of its chain, is missing is invalid.
-      graph, reward, event_reward: as in `estimators.grpo`.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
       discount, lambda_: γ and λ, applied once for each action of the chain.
       along: "trace": through the team's chain of actions, whoever acts (MARFT; C3's MAPPO over role turns); "agent":
         each agent instance on its own, with the outcome on its last action; "causal": from an action to those that it
@@ -122,10 +138,17 @@ def gae(
 
     Reference: Schulman et al. 2016, arXiv:1506.02438, eq. 16, which numbers rewards as here. Goldens
     `c3_mappo_step_gae` and, before its normalisation, `marft_action_gae`.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], evidence={"value": [0.25, 0.5]})
+      >>> rows.gather(credit.gae(graph, reward, value=rows.evidence["value"], lambda_=0.5).advantage).tolist()
+      [0.5, 0.5]
     """
     actions, earned = _rewards(graph, reward, event_reward, along)
-    v, there = check_event_array(graph, "value", value)
-    v, there = actions.take(v).astype(earned.dtype), actions.take(there)
+    v, stated = check_event_array(graph, "value", value)
+    v, stated = actions.take(v).astype(earned.dtype), actions.take(stated)
     delta = earned + discount * actions.following(v) - v
     if bootstrap is not None:
         if isinstance(actions, Walks):
@@ -133,7 +156,7 @@ def gae(
         behind = check_reward(graph, bootstrap)[0][actions.take(graph.trace_ids)].astype(delta.dtype)
         delta = delta + jnp.where(actions.last, discount * behind, jnp.zeros_like(delta))
     advantage = actions.backward(jnp.full_like(delta, 1) * discount * lambda_, delta)
-    missing = actions.backward(jnp.ones_like(delta), jnp.where(there, 0.0, 1.0).astype(delta.dtype)) > 0
+    missing = actions.backward(jnp.ones_like(delta), jnp.where(stated, 0.0, 1.0).astype(delta.dtype)) > 0
     return _finish(graph, actions, advantage + v, v, missing, Recursion(discount, lambda_, along), source="gae")
 
 

@@ -32,11 +32,24 @@ def aggregate_loss(
         seq-mean-token-sum-norm  Σ loss / L, with L the padded width
 
     Args:
+      token_loss: float [N, L].
+      mask: bool [N, L], tokens that the policy generated.
+      mode: one of the four names.
       sequences: in the two modes that divide by N, what to divide by instead. MATPO divides by its planners' rows, so
         that adding workers does not shrink a task's loss; none counts as one.
 
+    Raises:
+      ValueError: `mask` is not bool [N, L], or an unknown mode.
+
     Reference: verl `agg_loss` in Dr. MAS at 19c632b and MATPO's at 3c41d62, executed, goldens `verl_agg_loss` and
     `matpo_agg_loss_num_valid`. ROLL uses two of the names for other things.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.tokens.losses import aggregate_loss
+      >>> loss, mask = np.array([[1.0, 1.0], [4.0, 0.0]]), np.array([[True, True], [True, False]])
+      >>> float(aggregate_loss(loss, mask)), float(aggregate_loss(loss, mask, mode="seq-mean-token-mean"))
+      (2.0, 2.5)
     """
     loss, mask = jnp.asarray(token_loss), jnp.asarray(mask)
     if mask.dtype != jnp.bool_ or mask.shape != loss.shape or mask.ndim != 2:

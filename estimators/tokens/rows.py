@@ -26,8 +26,19 @@ __all__ = ["gae", "masked_whiten", "per_rollout_mean", "reinforce_pp", "remax", 
 def spread(row_values: Array, mask: Array) -> jax.Array:
     """One number per row on each of its tokens: float [N] to [N, L], 0 outside `mask`.
 
+    Args:
+      row_values: float [N].
+      mask: bool [N, L], tokens that the policy generated.
+
     Raises:
       TypeError, ValueError: `row_values` is not floating, `mask` not bool, or their shapes do not fit.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.tokens import rows
+      >>> mask = np.array([[True, True], [True, False]])
+      >>> rows.spread(np.array([0.5, -1.0]), mask).tolist()
+      [[0.5, 0.5], [-1.0, 0.0]]
     """
     values = _floating("row_values", row_values)
     mask = _response_mask(mask)
@@ -44,7 +55,26 @@ def masked_whiten(x: Array, mask: Array, eps: float | Array = 1e-8, ddof: int | 
     Values that are all equal give exactly 0. With fewer than two tokens there is no variance and all is 0; verl raises
     there. `ddof` is 1 in verl and TRL, 0 in C3.
 
+    Sums are taken in pairs and the mean in two passes, so that one far value costs the others no digits.
+
+    Args:
+      x: float [N, L].
+      mask: bool [N, L], tokens that count.
+      eps: added to the variance.
+      ddof: 1 divides the squares by n − 1, 0 by n.
+
+    Raises:
+      TypeError: values that are not floating, or a mask that is not bool.
+      ValueError: shapes that do not fit.
+
     Reference: verl `masked_whiten` (`torch_functional.py`), whose Bessel factor counts the mask; TRL's is the same.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.tokens import rows
+      >>> mask = np.array([[True, True], [True, False]])
+      >>> rows.masked_whiten(np.array([[1.0, 2.0], [3.0, 9.0]]), mask).tolist()
+      [[-1.0, 0.0], [1.0, 0.0]]
     """
     x, mask = _tokens("x", x, mask)
     count = jnp.sum(mask).astype(x.dtype)
@@ -69,8 +99,24 @@ def token_returns(token_rewards: Array, mask: Array, discount: float | Array = 1
     g_t = r_t + discount · g_{t+1} under the mask and 0 outside it. A gap in the mask (a tool's answer) ends the sum, as
     in verl, whose "reset after EOS" acts at every position outside the mask.
 
+    Args:
+      token_rewards: float [N, L].
+      mask: bool [N, L], tokens that the policy generated.
+      discount: of each later token.
+
+    Raises:
+      TypeError: values that are not floating, or a mask that is not bool.
+      ValueError: shapes that do not fit.
+
     Reference: verl `compute_reinforce_plus_plus_outcome_advantage`, golden `drmas_rfpp`. As an associative scan: log L
     steps on an accelerator instead of L.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.tokens import rows
+      >>> mask = np.array([[True, True], [True, False]])
+      >>> rows.token_returns(np.array([[0.0, 1.0], [2.0, 0.0]]), mask, 0.5).tolist()
+      [[0.5, 1.0], [2.0, 0.0]]
     """
     rewards, mask = _tokens("token_rewards", token_rewards, mask)
     factor = jnp.where(mask, jnp.asarray(discount, rewards.dtype), jnp.zeros_like(rewards))
@@ -78,7 +124,8 @@ def token_returns(token_rewards: Array, mask: Array, discount: float | Array = 1
     def compose(later: tuple[jax.Array, jax.Array], sooner: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         return sooner[0] * later[0], sooner[1] + sooner[0] * later[1]
 
-    return jax.lax.associative_scan(compose, (factor, rewards), reverse=True, axis=1)[1]
+    returns: jax.Array = jax.lax.associative_scan(compose, (factor, rewards), reverse=True, axis=1)[1]
+    return returns
 
 
 @jax.jit
@@ -102,8 +149,20 @@ def gae(
       discount, lambda_: γ and λ, numbers.
       bootstrap: float [N], V behind the last token of a row that was cut off; 0 where the row ended.
 
+    Raises:
+      TypeError: values that are not floating, or a mask that is not bool.
+      ValueError: shapes that do not fit.
+
     Reference: Schulman et al. 2016, arXiv:1506.02438. Golden `verl_gae` where a row has no padding, and all of
     `marft_token_gae`; how old verl treats padding is `estimators.baselines.released.verl_gae_tokens`.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.tokens import rows
+      >>> mask = np.array([[True, True], [True, False]])
+      >>> rewards, values = np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([[0.25, 0.5], [1.0, 0.0]])
+      >>> rows.gae(rewards, values, mask)[0].tolist()
+      [[0.75, 0.5], [1.0, 0.0]]
     """
     rewards, mask = _checked("token_rewards", token_rewards, mask)
     value = _checked("values", values, mask)[0].astype(rewards.dtype)
@@ -113,9 +172,9 @@ def gae(
     def step(
         later: tuple[jax.Array, jax.Array], now: tuple[jax.Array, jax.Array, jax.Array]
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-        (ahead, total), (reward, held, there) = later, now
-        total = jnp.where(there, reward + gamma * ahead - held + keep * total, total)
-        return (jnp.where(there, held, ahead), total), jnp.where(there, total, jnp.zeros_like(total))
+        (ahead, total), (reward, held, in_mask) = later, now
+        total = jnp.where(in_mask, reward + gamma * ahead - held + keep * total, total)
+        return (jnp.where(in_mask, held, ahead), total), jnp.where(in_mask, total, jnp.zeros_like(total))
 
     # All rows step by step: one pass over the block, where an associative scan takes several. What is not under the
     # mask is passed over on the way: to clear it before or behind the scan takes more passes, some across the rows.
@@ -132,10 +191,27 @@ def gae(
 def reinforce_pp(token_rewards: Array, mask: Array, discount: float | Array = 1.0) -> jax.Array:
     """REINFORCE++: discounted returns of tokens, whitened over the batch: float [N, L].
 
+    Args:
+      token_rewards: float [N, L].
+      mask: bool [N, L], tokens that the policy generated.
+      discount: of each later token.
+
+    Raises:
+      TypeError: values that are not floating, or a mask that is not bool.
+      ValueError: shapes that do not fit.
+
     Reference: Hu 2025, arXiv:2501.03262; verl `compute_reinforce_plus_plus_outcome_advantage`, golden `drmas_rfpp`.
     At discount 1 with the reward on a row's last token it is `estimators.reinforce_pp` with `tokens`.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.tokens import rows
+      >>> mask = np.array([[True, True], [True, False]])
+      >>> rows.reinforce_pp(np.array([[0.0, 1.0], [2.0, 0.0]]), mask).tolist()
+      [[-0.5773, -0.5773], [1.1547, 0.0]]
     """
-    return masked_whiten(token_returns(token_rewards, mask, discount), mask)
+    whitened: jax.Array = masked_whiten(token_returns(token_rewards, mask, discount), mask)
+    return whitened
 
 
 @jax.jit
@@ -149,8 +225,19 @@ def remax(token_rewards: Array, greedy_reward: Array, mask: Array) -> jax.Array:
       greedy_reward: float [N], reward of a separate greedy run on the row's task.
       mask: bool [N, L].
 
+    Raises:
+      TypeError: values that are not floating, or a mask that is not bool.
+      ValueError: shapes that do not fit.
+
     Reference: Li et al. 2023, arXiv:2310.10505; verl `compute_remax_outcome_advantage`, golden `verl_remax` (which
     leaves the returns in gaps; here they are 0).
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.tokens import rows
+      >>> mask = np.array([[True, True], [True, False]])
+      >>> rows.remax(np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([0.5, 0.5]), mask).tolist()
+      [[0.5, 0.5], [1.5, 0.0]]
     """
     rewards, mask = _tokens("token_rewards", token_rewards, mask)
     greedy = _floating("greedy_reward", greedy_reward)
@@ -172,7 +259,18 @@ def per_rollout_mean(advantages: Array, trace_of_row: Array, mask: Array) -> jax
       trace_of_row: int [N], any integers; rows of a trace share one.
       mask: bool [N, L].
 
+    Raises:
+      TypeError: values that are not floating, or a mask that is not bool.
+      ValueError: shapes that do not fit.
+
     Reference: Agent Lightning `per_rollout_loss.py`, golden `agl_rollout_level`, output `per_rollout_mean_adv`.
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.tokens import rows
+      >>> mask = np.array([[True, True], [True, False]])
+      >>> rows.per_rollout_mean(np.ones((2, 2)), np.array([0, 0]), mask).tolist()
+      [[0.1667, 0.1667], [0.1667, 0.0]]
     """
     advantages, mask = _tokens("advantages", advantages, mask)
     trace = jnp.asarray(trace_of_row)
@@ -183,7 +281,8 @@ def per_rollout_mean(advantages: Array, trace_of_row: Array, mask: Array) -> jax
     tokens = jnp.sum(mask, axis=1).astype(advantages.dtype)
     of_trace = segment_sum(tokens, dense, rows)[dense]
     trained = jnp.sum(tokens > 0).astype(advantages.dtype)
-    return advantages / jnp.maximum(of_trace * trained, 1)[:, None]
+    weighted: jax.Array = advantages / jnp.maximum(of_trace * trained, 1)[:, None]
+    return weighted
 
 
 def _sum(x: jax.Array) -> jax.Array:
@@ -210,16 +309,16 @@ def _checked(name: str, values: Array, mask: Array) -> tuple[jax.Array, jax.Arra
 
 
 def _floating(name: str, values: Array) -> jax.Array:
-    values = jnp.asarray(values)
-    if not jnp.issubdtype(values.dtype, jnp.floating):
-        raise TypeError(f"{name} has dtype {values.dtype}; expected a floating type")
-    return values.astype(jnp.promote_types(values.dtype, jnp.float32))
+    array: jax.Array = jnp.asarray(values)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        raise TypeError(f"{name} has dtype {array.dtype}; expected a floating type")
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
 
 
 def _response_mask(mask: Array) -> jax.Array:
-    mask = jnp.asarray(mask)
-    if mask.dtype != jnp.bool_:
-        raise TypeError(f"mask has dtype {mask.dtype}; expected bool (convert it, e.g. mask > 0)")
-    if mask.ndim != 2:
-        raise ValueError(f"mask has shape {mask.shape}; expected two axes, rows and token positions")
-    return mask
+    array: jax.Array = jnp.asarray(mask)
+    if array.dtype != jnp.bool_:
+        raise TypeError(f"mask has dtype {array.dtype}; expected bool (convert it, e.g. mask > 0)")
+    if array.ndim != 2:
+        raise ValueError(f"mask has shape {array.shape}; expected two axes, rows and token positions")
+    return array

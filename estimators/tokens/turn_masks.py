@@ -46,6 +46,13 @@ def turn_tokens(ids: Array, turn_rewards: Array, *, start: int, end: int, header
 
     Reference: MARSHAL `env_manager.py` `get_masks_and_scores` at 2db0222, executed, golden `marshal_masks` (in which
     every turn is closed, and nothing stands between turns).
+
+    Example:
+      >>> import numpy as np
+      >>> from estimators.tokens.turn_masks import turn_tokens
+      >>> ids = np.array([[1, 7, 5, 2, 1, 8, 5, 2]])  # 1 begins a turn, 2 ends it; 7 is the policy, 8 somebody else
+      >>> turn_tokens(ids, np.array([[0.5]]), start=1, end=2, header=[1, 7]).rewards.tolist()
+      [[0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]]
     """
     ids, rewards = jnp.asarray(ids), jnp.asarray(turn_rewards)
     if not header or header[0] != start:
