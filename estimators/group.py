@@ -340,7 +340,8 @@ def group_relative(
     Example:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
-      >>> rows.gather(credit.group_relative(graph, reward, baseline="leave_one_out").advantage).tolist()
+      >>> from estimators import group_relative
+      >>> rows.gather(group_relative(graph, reward, baseline="leave_one_out").advantage).tolist()
       [1.0, -0.5, -0.5]
     """
     m = members(graph, reward, event_reward, by=by, population=population, aggregate=aggregate, over=over)

@@ -208,7 +208,7 @@ def reinforce_pp(token_rewards: Array, mask: Array, discount: float | Array = 1.
       >>> from estimators.tokens import rows
       >>> mask = np.array([[True, True], [True, False]])
       >>> rows.reinforce_pp(np.array([[0.0, 1.0], [2.0, 0.0]]), mask).tolist()
-      [[-0.5773, -0.5773], [1.1547, 0.0]]
+      [[-0.5774, -0.5774], [1.1547, 0.0]]
     """
     whitened: jax.Array = masked_whiten(token_returns(token_rewards, mask, discount), mask)
     return whitened
