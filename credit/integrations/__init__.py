@@ -1,7 +1,9 @@
-"""Credit inside trainers: one core for rows of any trainer, and one file for each trainer.
+"""Credit inside trainers: one core for rows of any trainer, and one module for each trainer.
 
-    row_advantages  rows of a trainer to advantages and metrics, compiled once: `RowAdvantages`, `rows_advantage`
-    verl, trl, tunix  what connects the core with each trainer; import the one that you train with
+    row_advantages   rows of a trainer to advantages and metrics, compiled once: `RowAdvantages`, `rows_advantage`
+    watch            what to look at while training: `Watch`
+    verl, trl, tunix, agent_lightning, skyrl, verifiers
+                     what connects the core with each; import the one that you train with
 
 Nothing here imports a trainer, PyTorch or JAX before it is used. docs/trainers.md has the lines that a user writes.
 """
@@ -13,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from credit.integrations.row_advantages import Advantages, RowAdvantages, rows_advantage
+    from credit.integrations.watch import Watch
 
-__all__ = ["Advantages", "RowAdvantages", "rows_advantage"]
+__all__ = ["Advantages", "RowAdvantages", "Watch", "rows_advantage"]
 
 _HOME = {
     **dict.fromkeys(("Advantages", "RowAdvantages", "rows_advantage"), "credit.integrations.row_advantages"),
+    "Watch": "credit.integrations.watch",
 }
 
 

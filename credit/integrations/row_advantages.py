@@ -17,6 +17,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from credit.tables.column_values import ColumnError
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
+    from credit.integrations.watch import Watch
     from estimators.base import Credit
     from graphs.event_graph import EventGraph
 
@@ -55,6 +57,7 @@ class RowAdvantages:
       method: a name in `credit.METHODS`, or a function `(graph, reward, *, event_reward=None, ...) -> Credit`.
       rows: the largest number of rows to expect. Default: the largest seen; a larger batch then compiles once more.
       scaled: False leaves the method's scale out: credit minus baseline.
+      watch: what looks at each batch, or the folder of a `Watch` with its defaults.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Raises:
@@ -71,7 +74,13 @@ class RowAdvantages:
     """
 
     def __init__(
-        self, method: str | Callable[..., Credit], *, rows: int | None = None, scaled: bool = True, **options: Any
+        self,
+        method: str | Callable[..., Credit],
+        *,
+        rows: int | None = None,
+        scaled: bool = True,
+        watch: Watch | str | Path | None = None,
+        **options: Any,
     ) -> None:
         self.name, self._method, self._facts = _resolve(method)
         parameters = inspect.signature(self._method).parameters
@@ -83,6 +92,11 @@ class RowAdvantages:
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
         self._accepts = None if open_ended else frozenset(parameters)
         self._options, self._scaled = options, scaled
+        if isinstance(watch, str | Path):
+            from credit.integrations.watch import Watch
+
+            watch = Watch(watch)
+        self._watch = watch
         self._room = 0 if rows is None else _room(rows)
         self._program: Callable[..., Any] | None = None
         self._compilations = 0
@@ -119,6 +133,7 @@ class RowAdvantages:
             raise CreditError("warmup does not know the size of a batch; pass rows=")
         begin = time.perf_counter()
         label = {name: ["a", "b"] if name in _LABELS else [0.0, 0.0] for name in evidence}
+        watch, self._watch = self._watch, None
         self(
             group=["q", "q"],
             trace=[0, 1],
@@ -126,7 +141,7 @@ class RowAdvantages:
             event_reward=[0.0, 0.0] if event_reward else None,
             evidence=label,
         )
-        self.last = None
+        self.last, self._watch = None, watch
         return time.perf_counter() - begin
 
     def __call__(
@@ -193,6 +208,9 @@ class RowAdvantages:
             advantage[at] = batch.advantage[batch.rows.event]
             valid[at] = batch.reason[batch.rows.event] == 0
             metrics = batch_metrics(batch, use, valid, advantage, self._facts)
+            if self._watch is not None:
+                own = self._method(batch.graph, batch.reward, **batch.evidence, **self._options)
+                metrics |= self._watch(batch, own, metrics)
         else:
             self.last, metrics = None, no_metrics(use)
         result = give_back(advantage, reward)
@@ -210,8 +228,9 @@ class RowAdvantages:
         """The method on the rows `take`, in that order."""
         from credit.tables.columns import from_columns
 
-        columns = {name: _taken(column, take) for name, column in {**labels, **amounts, "reward": score}.items()}
-        evidence = {name: columns.pop(name) for name in list(columns) if name not in _FROM_COLUMNS}
+        given = {name: _taken(column, take) for name, column in {**labels, **amounts, "reward": score}.items()}
+        columns = {name: column for name, column in given.items() if name in _FROM_COLUMNS}
+        evidence = {name: column for name, column in given.items() if name not in _FROM_COLUMNS}
         count = len(columns["reward"])
         self._room = max(self._room, _room(count))
         size = self._room
@@ -222,7 +241,7 @@ class RowAdvantages:
                 raise
             raise ColumnError(error.column, take[error.rows], error.problem) from None
         advantage, reason = self._compiled()(graph, outcome, dict(rows.evidence))
-        return Batch(graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason))
+        return Batch(given, graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason))
 
     def _compiled(self) -> Callable[..., Any]:
         if self._program is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,16 @@ __all__ = ["Batch", "Facts", "batch_metrics", "group_spread", "no_metrics"]
 
 
 class Batch(NamedTuple):
-    """What a method saw and said of one batch, for reports: host arrays of the padded graph."""
+    """What a method saw and said of one batch, for reports.
 
+    Attributes:
+      columns: the trainer's columns of the rows that entered, in the order in which they stand in a trace.
+      graph, reward, evidence: as the method got them, padded.
+      rows: leads from events to those rows.
+      advantage, reason: [E], the answer.
+    """
+
+    columns: Mapping[str, Any]
     graph: EventGraph
     reward: np.ndarray
     rows: Rows

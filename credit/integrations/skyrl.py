@@ -10,7 +10,8 @@ Written against SkyRL 0.3.0.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -55,7 +56,13 @@ class CreditRayPPOTrainer(RayPPOTrainer):
     The outcome of a trajectory is what its last step earned, as in SkyRL. Where the generator's `env_metrics` name the
     "agent" of a step, or its "turn", they become columns; without a "turn", each step is a turn. Rows that SkyRL adds
     to fill the batch get 0 and enter no statistics. Everything else is SkyRL's.
+
+    Attributes:
+      options: keyword arguments of `RowAdvantages`, the method's and `watch`; set on the class or in a subclass.
     """
+
+    options: ClassVar[Mapping[str, Any]] = {}
+    _credit: RowAdvantages | None = None
 
     def convert_to_training_input(self, generator_output: Any, uids: list[str]) -> Any:
         batch = super().convert_to_training_input(generator_output, uids)
@@ -81,7 +88,9 @@ class CreditRayPPOTrainer(RayPPOTrainer):
             given = data.metadata.get(f"{PREFIX}{column}")
             if given is not None:
                 columns[column] = list(given) + [given[0]] * (len(last) - len(given))
-        result = _advantages(name.removeprefix(PREFIX))(
+        if self._credit is None:
+            self._credit = RowAdvantages(name.removeprefix(PREFIX), **self.options)
+        result = self._credit(
             group=data.metadata["uids"],
             trace=trace,
             reward=outcome,

@@ -43,7 +43,7 @@ def assign_advantages(
     """
     advantages = credit if isinstance(credit, RowAdvantages) else RowAdvantages(credit, **(options or {}))
     nodes: list[Any] = []
-    columns: dict[str, list[Any]] = {name: [] for name in ("group", "trace", "agent", "turn", "reward", "where")}
+    columns: dict[str, Any] = {name: [] for name in ("group", "trace", "agent", "turn", "reward", "where")}
     for number, episode in enumerate(episodes):
         group, outcome = _group(episode), _outcome(episode) if reward is None else float(reward(episode))
         for part, trace in enumerate(episode.traces):

@@ -20,8 +20,9 @@ def run(body: str) -> tuple[dict[str, Any], list[str]]:
     return namespace, out.getvalue().rstrip().splitlines()
 
 
-def test_the_core() -> None:
-    body = block("python", "RowAdvantages(")
+@pytest.mark.parametrize("holds", ["advantages.warmup()", "Watch(folder"])
+def test_the_core(holds: str) -> None:
+    body = block("python", holds)
     _, printed = run(body)
     assert printed == [line[2:] for line in body.splitlines() if line.startswith("# ")]
 

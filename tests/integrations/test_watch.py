@@ -1,0 +1,97 @@
+"""What is watched while training: numbers by hand, files that are read back, and options that reach it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.integrations import RowAdvantages, Watch
+from credit.integrations.watch import alignment, signal_to_noise
+
+TEAM: dict[str, Any] = {
+    "group": ["q"] * 4,
+    "trace": ["a", "a", "b", "b"],
+    "agent": ["planner", "worker"] * 2,
+    "reward": np.array([1.0, 1.0, 0.0, 0.0]),
+    "evidence": {"value": [0.5, 0.8, 0.5, 0.1]},
+}
+
+
+def test_the_ledger_by_role_is_what_the_roles_changed(tmp_path: Path) -> None:
+    """Values 0.5 → 0.8 → 1 and 0.5 → 0.1 → 0: the planners changed 0.3 and −0.4, the workers 0.2 and −0.1."""
+    watched = RowAdvantages("critic", watch=Watch(tmp_path))
+    metrics = watched(**TEAM).metrics
+    assert metrics["credit/ledger/role/planner"] == pytest.approx((0.3 - 0.4) / 2, abs=1e-6)
+    assert "credit/ledger/role/worker" in metrics
+    total = sum(metrics[f"credit/ledger/{name}"] for name in ("role/planner", "role/worker", "expected", "unexplained"))
+    assert total == pytest.approx(0.5, abs=1e-6), "the mean reward"
+    assert metrics["credit/ledger/conditions_hold"] >= 1 and metrics["credit/ledger/conditions_broken"] == 0
+
+
+def test_a_broadcast_has_no_ledger_by_role(tmp_path: Path) -> None:
+    metrics = RowAdvantages("rloo", watch=Watch(tmp_path))(**{**TEAM, "evidence": {}}).metrics
+    assert not [name for name in metrics if name.startswith("credit/ledger")]
+
+
+def test_alignment_is_a_cosine() -> None:
+    assert alignment(np.array([1.0, 0.0]), np.array([1.0, 1.0])) == pytest.approx(np.sqrt(0.5))
+    assert alignment(np.array([1.0, -1.0]), np.array([-2.0, 2.0])) == pytest.approx(-1)
+    assert alignment(np.zeros(2), np.ones(2)) == 0
+
+
+def test_signal_to_noise_is_what_errors_do_not_explain() -> None:
+    graph, reward, _ = credit.from_columns(group=[0] * 4, trace=range(4), reward=[1.0, 0.0, 0.0, 0.0])
+    result = credit.rloo(graph, reward)
+    amount = np.array([1, -1 / 3, -1 / 3, -1 / 3])
+    noise = float(np.mean(np.asarray(result.stderr)[:4].astype(float) ** 2))
+    expected = np.sqrt(max(amount.var() - noise, 0) / noise)
+    assert signal_to_noise(result) == pytest.approx(expected, abs=1e-6)
+
+
+def test_files_are_read_back(tmp_path: Path) -> None:
+    watched = RowAdvantages("dr_mas", watch=Watch(tmp_path, compare=["rloo"], every=2, ledger=False))
+    given = {**TEAM, "evidence": {}}
+    watched.warmup(16)
+    for _ in range(3):
+        watched(**given)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [0, 2]
+    assert all(line["credit/alignment/rloo"] == pytest.approx(1) for line in lines)
+    traces = credit.read(tmp_path / "rows.jsonl")
+    assert not traces.problems and traces.traces.num_rows == 4
+    assert sorted(traces.traces["trace"].to_pylist()) == ["0/a", "0/b", "2/a", "2/b"]
+    assert set(traces.agents["name"].to_pylist()) == {"planner", "worker"}
+    assert np.asarray(traces.reward)[:2].tolist() == [1, 0]
+
+
+def test_a_folder_is_enough(tmp_path: Path) -> None:
+    RowAdvantages("rloo", watch=tmp_path / "new")(group=["q", "q"], reward=np.array([1.0, 0.0]))
+    assert (tmp_path / "new" / "metrics.jsonl").exists()
+
+
+def test_what_cannot_be_watched_is_named(tmp_path: Path) -> None:
+    with pytest.raises(credit.CreditError, match="compare names 'nope'"):
+        Watch(tmp_path, compare=["nope"])
+    with pytest.raises(credit.CreditError, match="every is 0"):
+        Watch(tmp_path, every=0)
+    watched = RowAdvantages("rloo", watch=Watch(tmp_path, compare=["gae"]))
+    with pytest.raises(credit.CreditError, match="'gae', which needs value"):
+        watched(group=["q", "q"], reward=np.array([1.0, 0.0]))
+
+
+def test_tensorboard_gets_the_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    watched = RowAdvantages("rloo", watch=Watch(tmp_path, tensorboard=True, ledger=False))
+    for _ in range(2):
+        watched(group=["q", "q"], reward=np.array([1.0, 0.0]))
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    assert [event.step for event in events.Scalars("credit/groups_that_teach")] == [0, 1]
