@@ -33,7 +33,7 @@ from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Chunks", "read_chunks"]
+__all__ = ["ChangedError", "Chunks", "read_chunks"]
 
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
@@ -65,6 +65,24 @@ class _Index(NamedTuple):
     events: np.ndarray
     name: np.ndarray
     """A hash of the trace's id."""
+    identity: np.ndarray
+    """A hash of the trace's id, group and number of events, by which the second pass knows it again."""
+
+
+class _State(NamedTuple):
+    """A file as the first pass met it."""
+
+    size: int
+    modified: int
+    content: bytes
+    """A hash of the whole content, for files that are unpacked as a whole; empty for others."""
+
+
+class ChangedError(CreditError):
+    """A file that changed between the two passes over a folder: its groups can no longer be told."""
+
+    def __init__(self, file: str, how: str) -> None:
+        super().__init__(f"{file} {how}: it changed while it was read in chunks; read it again when it is complete")
 
 
 class Chunks:
@@ -86,8 +104,9 @@ class Chunks:
         ignored: list[str],
         compiled: bool,
         group_by: tuple[str, ...] = GROUP_KEYS,
+        states: Mapping[int, _State] | None = None,
     ) -> None:
-        self._group_by = group_by
+        self._group_by, self._states = group_by, states or {}
         self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
         self._read_records = read_compiled if compiled else read_records
         self._before, self.problems, self.ignored = before, ProblemLog(before), ignored
@@ -98,7 +117,10 @@ class Chunks:
     def __iter__(self) -> Iterator[Traces]:
         """Batches of whole groups, traces in the order of the files.
 
+        A file may grow meanwhile, as the log of a running job does: it is read up to where the first pass ended.
+
         Raises:
+          ChangedError: a file changed between the passes in another way, so that groups would be torn apart.
           NothingReadError: at the end, if not one trace was usable.
         """
         self.problems = ProblemLog(self._before)
@@ -127,24 +149,58 @@ class Chunks:
         decoder = SlimDecoder()
         for number in np.unique(self._index.source[rows]).tolist():
             source = self._sources[number]
+            self._check_state(number)
             found = self._pieces(source, rows[self._index.source[rows] == number])
             try:
                 yield from self._read_records(of_source(source, found), decoder)
             except OSError as error:
-                yield unreadable(source, error)
+                raise ChangedError(source.name, "cannot be read any more") from error
             source.release()
+
+    def _check_state(self, number: int) -> None:
+        """Refuse a file that is shorter than in the first pass, or was rewritten."""
+        source, before = self._sources[number], self._states.get(number)
+        if before is None or source.path is None:
+            return
+        try:
+            now = source.path.stat()
+            content = _digest(source) if before.content else b""
+        except OSError as error:
+            raise ChangedError(source.name, "cannot be read any more") from error
+        if now.st_size < before.size:
+            raise ChangedError(source.name, f"has {now.st_size} bytes; it had {before.size}")
+        if content != before.content:
+            raise ChangedError(source.name, "has another content")
+        if now.st_size == before.size and now.st_mtime_ns != before.modified:
+            raise ChangedError(source.name, "was written to, and is as long as before")
 
     def _pieces(self, source: Source, rows: np.ndarray) -> Iterator[Piece]:
         index = self._index
         lines, offsets, lengths = (column[rows].tolist() for column in (index.line, index.offset, index.length))
         if not all(lengths) or source.path is None:
-            wanted = set(offsets)
-            yield from (piece for piece in pieces(source) if not isinstance(piece, Problem) and piece[1] in wanted)
+            wanted = dict(zip(offsets, index.identity[rows].tolist(), strict=True))
+            for piece in pieces(source):
+                if not isinstance(piece, Problem) and piece[1] in wanted:
+                    yield self._known(source, piece, wanted.pop(piece[1]))
+            if wanted:
+                raise ChangedError(source.name, "has fewer traces than before")
             return
         with source.path.open("rb") as file:
-            for line, offset, length in zip(lines, offsets, lengths, strict=True):
+            for line, offset, length, identity in zip(
+                lines, offsets, lengths, index.identity[rows].tolist(), strict=True
+            ):
                 file.seek(offset)
-                yield line, offset, file.read(length).strip()
+                yield self._known(source, (line, offset, file.read(length).strip()), identity)
+
+    def _known(self, source: Source, piece: Piece, identity: int) -> Piece:
+        """The piece, if it is the trace that the first pass met there."""
+        try:
+            seen = _GLANCE.decode(piece[2])
+        except JSON_ERRORS as error:
+            raise ChangedError(source.name, f"has no trace at byte {piece[1]} any more") from error
+        if _hash(_identity(seen)) != identity:
+            raise ChangedError(source.name, f"has another trace or task at byte {piece[1]}")
+        return piece
 
 
 def read_chunks(
@@ -191,7 +247,7 @@ def read_chunks(
     sources = members["native"]
     by_loops = compiles(sources, compiled)
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
-    index, broken = _glance(sources, join)
+    index, broken, states = _glance(sources, join)
     before = ProblemLog([*problems, *refused, *join.problems, *broken])
     if not len(index.source):
         raise NothingReadError("no trace could be read", tuple(before))
@@ -205,17 +261,22 @@ def read_chunks(
         [*ignored, *results],
         by_loops,
         check_group_by(group_by),
+        states,
     )
 
 
-def _glance(sources: list[Source], join: Join) -> tuple[_Index, ProblemLog]:
+def _glance(sources: list[Source], join: Join) -> tuple[_Index, ProblemLog, dict[int, _State]]:
     """The first pass; a record whose ids cannot be found is a problem and is not read again."""
     columns = {name: array.array("q") for name in _Index._fields}
     groups: dict[str, int] = {}
     problems, faults = ProblemLog(), Faults()
+    states: dict[int, _State] = {}
     for number, source in enumerate(sources):
         try:
-            for piece, length in _lengths(source):
+            before = source.path.stat() if source.path is not None else None
+            whole = False
+            for piece, length in _lengths(source, None if before is None else before.st_size):
+                whole |= length == 0
                 if isinstance(piece, Problem):
                     problems.append(piece)
                     continue
@@ -229,7 +290,6 @@ def _glance(sources: list[Source], join: Join) -> tuple[_Index, ProblemLog]:
                     problems.extend(item for item in found if isinstance(item, Problem))
                     continue
                 group = join.groups.get(seen.trace_id, seen.group or seen.task_id)
-                name = hashlib.blake2b(seen.trace_id.encode(), digest_size=8).digest()
                 entry = (
                     number,
                     line,
@@ -237,16 +297,33 @@ def _glance(sources: list[Source], join: Join) -> tuple[_Index, ProblemLog]:
                     length,
                     groups.setdefault(group, len(groups)),
                     len(seen.events),
-                    int.from_bytes(name, "little", signed=True),
+                    _hash(seen.trace_id),
+                    _hash(_identity(seen)),
                 )
                 for column, value in zip(columns.values(), entry, strict=True):
                     column.append(value)
+            if before is not None:
+                content = _digest(source) if whole else b""
+                states[number] = _State(before.st_size, before.st_mtime_ns, content)
         except OSError as error:
             problems.append(unreadable(source, error))
         source.release()
-    return _Index(**{name: np.frombuffer(column, np.int64) for name, column in columns.items()}), ProblemLog(
-        [*problems, *faults.counted()]
-    )
+    problems.extend(faults.counted())
+    index = _Index(**{name: np.frombuffer(column, np.int64) for name, column in columns.items()})
+    return index, problems, states
+
+
+def _identity(seen: _Glance) -> str:
+    """What makes a trace the one that the first pass met: its id, its group and how many events it has."""
+    return "\0".join((seen.trace_id, seen.group or seen.task_id, str(len(seen.events))))
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def _digest(source: Source) -> bytes:
+    return hashlib.blake2b(source.data, digest_size=16).digest()
 
 
 def _divide(index: _Index, events: int) -> list[np.ndarray]:
@@ -275,22 +352,27 @@ def _root(together: np.ndarray, group: int) -> int:
     return group
 
 
-def _lengths(source: Source) -> Iterator[tuple[Piece | Problem, int]]:
-    """Records with their lengths in bytes, 0 where only the whole file can be read, packed or not a trace a line."""
+def _lengths(source: Source, end: int | None) -> Iterator[tuple[Piece | Problem, int]]:
+    """Records with their lengths in bytes, 0 where only the whole file can be read, packed or not a trace a line.
+
+    Lines are read up to the byte `end`, where the file ended at first; a last line without its end may be half written.
+    """
     if source.path is not None and _is_plain(source.path, source.limits.file_bytes):
         with source.path.open("rb") as file:
             first = file.readline()
             if first.startswith(b"{") and NEXT_OBJECT.match(first[-2:] + file.read(1)):
                 file.seek(0)
-                yield from _lines(file)
+                yield from _lines(file, end)
                 return
     for piece in pieces(source):
         yield piece, 0
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[Piece, int]]:
+def _lines(file: BinaryIO, end: int | None) -> Iterator[tuple[Piece, int]]:
     offset = 0
     for number, line in enumerate(file, start=1):
+        if end is not None and offset + len(line) > end:
+            return
         text = line.strip()
         if text:
             yield (number, offset, text), len(line)

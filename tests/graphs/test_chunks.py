@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers import read
-from graphs.readers.chunks import read_chunks
+from graphs.readers.chunks import ChangedError, read_chunks
 from graphs.traces.batch import Traces
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +111,7 @@ def test_what_cannot_be_read_twice_or_by_groups_is_refused(tmp_path: Path) -> No
 PEAK = """
 import re, sys
 import numpy as np
-from graphs.readers.chunks import read_chunks
+from graphs.readers.chunks import ChangedError, read_chunks
 from graphs.readers import read
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
@@ -141,3 +142,56 @@ def test_memory_is_that_of_a_chunk_whatever_the_folder(tmp_path: Path) -> None:
         assert events == groups * 8000
         grown.append(bytes_grown)
     assert grown[1] < grown[0] + (8 << 20)
+
+
+def _log(names: list[str], reward: float = 1.0) -> str:
+    event = {"id": "1", "type": "message", "agent": "x"}
+    documents = [
+        {"trace_id": name, "task_id": name[0], "events": [event], "rewards": {"team": reward}} for name in names
+    ]
+    return "".join(json.dumps(document) + "\n" for document in documents)
+
+
+def _rewrite(path: Path) -> None:
+    path.write_text(_log(["a1", "a2", "b1", "b2"], 2.0))
+    os.utime(path, (1, 1))
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "shorter": lambda path: path.write_text(_log(["a1", "a2", "b1"])),
+    "gone": lambda path: path.unlink(),
+    "traces in another order": lambda path: path.write_text(_log(["b1", "a1", "b2", "a2"])),
+    "a trace of another task": lambda path: path.write_text(_log(["a1", "a2", "c1", "b2", "b3"])),
+    "another reward, as long": _rewrite,
+    "no JSON": lambda path: path.write_text("x" * 10_000),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_changes_between_the_passes_is_named(tmp_path: Path, change: str, packed: bool) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(_log(["a1", "a2", "b1", "b2"]))
+
+    def pack() -> None:
+        if packed and path.exists():
+            path.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+
+    pack()
+    chunks = read_chunks(path, events=2)
+    first = next(iter(chunks))
+    assert first.traces["trace"].to_pylist() == ["a1", "a2"]
+    CHANGES[change](path)
+    pack()
+    with pytest.raises(ChangedError, match=r"log\.jsonl"):
+        list(chunks)
+
+
+def test_a_log_that_grows_is_read_up_to_where_it_ended(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(_log(["a1", "b1", "a2", "b2"]))
+    chunks = read_chunks(path, events=2)
+    with path.open("a") as file:
+        file.write(_log(["a3", "c1"]))
+    assert [one.traces["trace"].to_pylist() for one in chunks] == [["a1", "a2"], ["b1", "b2"]]
+    assert list(chunks.problems) == []

@@ -6,7 +6,7 @@ import json
 import os
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +82,9 @@ def test_a_value_longer_than_the_head_is_looked_past(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_folders_nested_a_thousand_deep(tmp_path: Path) -> None:
+@pytest.fixture
+def deep(tmp_path: Path) -> Iterator[Path]:
+    """A folder of 1,100 folders within each other, with a log in the 4th and in the last."""
     here = os.open(tmp_path, os.O_RDONLY)
     for depth in range(1100):
         os.mkdir("d", dir_fd=here)
@@ -94,7 +96,18 @@ def test_folders_nested_a_thousand_deep(tmp_path: Path) -> None:
             os.write(file, json.dumps(trace(f"a{depth}")).encode())
             os.close(file)
     os.close(here)
-    assert sorted(read(tmp_path).traces["trace"].to_pylist()) == ["a1099", "a3"]
+    yield tmp_path
+    while (tmp_path / "d").exists():  # removed from above: what cleans up afterwards would need a deep stack
+        (tmp_path / "d" / "x.jsonl").unlink(missing_ok=True)
+        if (tmp_path / "d" / "d").exists():
+            (tmp_path / "d" / "d").rename(tmp_path / "next")
+        (tmp_path / "d").rmdir()
+        if (tmp_path / "next").exists():
+            (tmp_path / "next").rename(tmp_path / "d")
+
+
+def test_folders_nested_a_thousand_deep(deep: Path) -> None:
+    assert sorted(read(deep).traces["trace"].to_pylist()) == ["a1099", "a3"]
 
 
 @pytest.mark.slow
