@@ -1,0 +1,179 @@
+"""Tasks for teams that learn, small enough that the expected return of any policy is an exact number.
+
+A task has D decisions of C choices each, taken in order by agents of a team. Each trace has a kind, drawn before the
+first decision, which every decision sees. The expected reward depends on the kind and on the choices at R decisive
+decisions; a table holds it for all of them, so values and gradients follow by summing over the table. Decisions that
+were not reached (after a stop) are not taken.
+
+Legend: n traces, K kinds, D decisions, C choices, R decisive decisions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from graphs.errors import CreditError
+
+__all__ = ["TASKS", "LearningTask", "learning_task"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LearningTask:
+    """A task; equal only to itself, so that it can be a static argument of a compiled function.
+
+    Attributes:
+      name: of the task.
+      agents: D numbers, the agent that takes each decision.
+      choices: C.
+      decisive: the decisions that the expected reward depends on, in order.
+      reward: float64 [K, C, ..., C] with R axes of choices, the expected reward.
+      taken: bool [C, ..., C, D], decisions that are reached.
+      noise: standard deviation of the reward around its expectation; None for rewards of 0 or 1.
+    """
+
+    name: str
+    agents: tuple[int, ...]
+    choices: int
+    decisive: tuple[int, ...]
+    reward: np.ndarray
+    taken: np.ndarray
+    noise: float | None = None
+
+    def __post_init__(self) -> None:
+        shape = (self.choices,) * len(self.decisive)
+        if self.reward.shape[1:] != shape or self.taken.shape != (*shape, len(self.agents)):
+            raise CreditError(
+                f"LearningTask {self.name!r}: reward has shape {self.reward.shape} and taken {self.taken.shape}; "
+                f"expected (K, {', '.join(map(str, shape))}) and {(*shape, len(self.agents))}"
+            )
+        if self.noise is None and (self.reward.min() < 0 or self.reward.max() > 1):
+            raise CreditError(f"LearningTask {self.name!r}: expected rewards leave [0, 1], and noise is None")
+
+    @property
+    def kinds(self) -> int:
+        """K."""
+        return len(self.reward)
+
+    @property
+    def decisions(self) -> int:
+        """D."""
+        return len(self.agents)
+
+    @property
+    def optimum(self) -> float:
+        """The expected return of the best policy, which sees the kind: mean over kinds of the largest reward.
+
+        >>> learning_task("pivotal").optimum
+        0.9
+        """
+        return float(self.reward.reshape(self.kinds, -1).max(axis=1).mean())
+
+
+def learning_task(name: str) -> LearningTask:
+    """The task of this name, one of `TASKS`.
+
+    >>> learning_task("router").agents
+    (0, 1, 2, 3)
+
+    Args:
+      name: a key of `TASKS`.
+
+    Raises:
+      CreditError: there is no such task.
+    """
+    if name not in TASKS:
+        raise CreditError(f"no task {name!r}; expected one of {', '.join(TASKS)}")
+    return TASKS[name]()
+
+
+def _scored(
+    name: str, decisions: int, score: Callable[[tuple[int, ...]], float], agents: int = 3, noise: float | None = None
+) -> LearningTask:
+    """Two choices at each decision, all of them decisive, agents in turn."""
+    shape = (2,) * decisions
+    reward = np.empty((1, *shape))
+    for choice in itertools.product((0, 1), repeat=decisions):
+        reward[(0, *choice)] = score(choice)
+    taken = np.ones((*shape, decisions), bool)
+    return LearningTask(
+        name, tuple(d % agents for d in range(decisions)), 2, tuple(range(decisions)), reward, taken, noise
+    )
+
+
+def _additive() -> LearningTask:
+    """Every good choice adds to the reward, some more than others."""
+    weights = (0.05, 0.1, 0.15, 0.2, 0.25, 0.25)
+    return _scored("additive", 6, lambda c: sum(w * x for w, x in zip(weights, c, strict=True)), noise=0.3)
+
+
+def _bernoulli() -> LearningTask:
+    """Success with a logistic probability of the number of good choices."""
+    return _scored("bernoulli", 6, lambda c: 1 / (1 + math.exp(-1.2 * (sum(c) - 4))))
+
+
+def _bottleneck() -> LearningTask:
+    """Three of six choices must all be good."""
+    return _scored("bottleneck", 6, lambda c: 0.95 if c[0] and c[2] and c[4] else 0.05)
+
+
+def _pivotal() -> LearningTask:
+    """One of eight choices decides."""
+    return _scored("pivotal", 8, lambda c: 0.9 if c[3] else 0.1)
+
+
+def _free_rider() -> LearningTask:
+    """One of three agents, with a third of the decisions, changes nothing."""
+    return _scored("free_rider", 6, lambda c: 0.1 + 0.2 * (c[0] + c[1] + c[3] + c[4]))
+
+
+def _padding() -> LearningTask:
+    """Two useful choices, and four that only cost: work that is not needed."""
+    return _scored("padding", 6, lambda c: 0.25 + 0.35 * (c[0] + c[1]) - 0.06 * sum(c[2:]))
+
+
+def _router() -> LearningTask:
+    """The first agent chooses whom of four workers to ask; each kind of task needs another; then the worker acts."""
+    reward = np.full((4, 4, 4), 0.1)
+    for kind in range(4):
+        reward[kind, kind, :] = 0.6
+        reward[kind, kind, 1] = 0.95
+    taken = np.ones((4, 4, 4), bool)
+    return LearningTask("router", (0, 1, 2, 3), 4, (0, 1), reward, taken)
+
+
+def _planner() -> LearningTask:
+    """The first choice, the plan, matters only together with the last one, 50 decisions later."""
+    reward = np.array([[[0.1, 0.3], [0.2, 0.9]]])
+    return LearningTask("planner", tuple(d % 5 for d in range(52)), 2, (0, 51), reward, np.ones((2, 2, 52), bool))
+
+
+def _stopping() -> LearningTask:
+    """Go on (1) or stop (0): each further step helps less and costs the same."""
+    steps = 6
+    shape = (2,) * steps
+    reward = np.empty((1, *shape))
+    taken = np.zeros((*shape, steps), bool)
+    for choice in itertools.product((0, 1), repeat=steps):
+        went = next((i for i, x in enumerate(choice) if x == 0), steps)
+        reward[(0, *choice)] = 0.9 * (1 - 0.55**went) - 0.07 * went + 0.1
+        taken[choice] = np.arange(steps) <= went
+    return LearningTask("stopping", (0,) * steps, 2, tuple(range(steps)), reward, taken)
+
+
+TASKS: dict[str, Callable[[], LearningTask]] = {
+    "additive": _additive,
+    "bernoulli": _bernoulli,
+    "bottleneck": _bottleneck,
+    "pivotal": _pivotal,
+    "free_rider": _free_rider,
+    "padding": _padding,
+    "router": _router,
+    "planner": _planner,
+    "stopping": _stopping,
+}
+"""Six kinds of outcome, and three tasks that need teamwork; each is made anew at each call."""
