@@ -30,7 +30,7 @@ KEYS: dict[str, frozenset[str]] = {
     "rollouts of SkyRL": frozenset({"input_prompt", "output_response", "score", "stop_reason"}),
     "rollouts of NeMo-RL": frozenset({"content", "rewards", "generation_logprobs", "prev_logprobs"}),
     "rollouts of NeMo Gym": frozenset({"responses_create_params", "response", "reward", "_ng_task_index"}),
-    "tau2-bench": frozenset({"simulations", "tasks", "info", "reward_info", "messages"}),
+    "tau2-bench": frozenset({"simulations", "tasks", "user_info", "reward_info", "trial", "task_id"}),
     "langfuse": frozenset({"traceId", "parentObservationId", "startTime", "usageDetails", "projectId"}),
     "openhands": frozenset({"history", "instruction", "action", "observation", "git_patch"}),
     "swe-agent": frozenset({"trajectory", "history", "info", "response", "thought", "environment"}),

@@ -130,17 +130,50 @@ def test_a_bad_line_leaves_the_others(tmp_path: Path, name: str) -> None:
     assert "bad-json" in [problem.kind for problem in traces.problems]
 
 
+def near_misses(sample: Sample) -> list[str]:
+    """Texts of logs with a wrapper around them, or with one of the keys that are highest in them renamed."""
+    values: Any = sample.values if sample.lines else sample.values[0]
+    texts = [
+        json.dumps(wrapped) for wrapped in ({"wrapped": values}, [[values]], {"v": 3, "payload": {"items": values}})
+    ]
+    first = values[0] if isinstance(values, list) else values
+    for key in list(first)[:8]:
+        renamed = [
+            {f"{name}_x" if name == key else name: part for name, part in one.items()} if isinstance(one, dict) else one
+            for one in (values if isinstance(values, list) else [values])
+        ]
+        texts.append("".join(json.dumps(one) + "\n" for one in renamed) if sample.lines else json.dumps(renamed))
+    return texts
+
+
 @EACH
 def test_near_misses_are_refused_by_the_name_of_the_format(tmp_path: Path, name: str) -> None:
-    """Wrapped, nested in a list of lists, or with a key that tells the format renamed."""
+    """They read, or are refused by their own reader, or the refusal names the format that they resemble."""
     sample = SAMPLES[name]
-    values: Any = sample.values
-    for number, wrapped in enumerate(({"wrapped": values}, [[values]], {"version": 3, "payload": {"items": values}})):
+    for number, text in enumerate(near_misses(sample)):
         path = tmp_path / f"{number}.json"
-        path.write_text(json.dumps(wrapped))
-        if detect(path.read_bytes()[: 1 << 16]) is not None:
-            continue  # it reads, or is refused by its own reader
+        path.write_text(text)
+        format = detect(text.encode()[: 1 << 16])
+        assert format in (None, sample.format)
+        if format is None:
+            with pytest.raises(NothingReadError) as caught:
+                read(path)
+            (problem,) = caught.value.problems
+            assert problem.kind == "unknown-format"
+            assert sample.format in f"{problem.value} {problem.expected}", (text[:200], problem)
+
+
+def test_products_that_no_reader_reads_are_named(tmp_path: Path) -> None:
+    for name, text, named, advice in (
+        ("events.jsonl", json.dumps({"kind": "scope", "scope_category": "start", "atof_version": "0.1"}), "ATOF", "ATIF"),
+        ("chats.jsonl", json.dumps({"messages": [{"role": "user"}]}), "fine-tuning", "--columns"),
+        ("jaeger.json", json.dumps({"data": [{"traceID": "x", "spans": [{"spanID": "y", "operationName": "z"}]}]}),
+         "Jaeger", "OTLP"),
+        ("weights.json", "\x80\x04", "pickle", "JSON"),
+    ):  # fmt: skip
+        path = tmp_path / name
+        path.write_bytes(text.encode("latin-1"))
         with pytest.raises(NothingReadError) as caught:
             read(path)
         (problem,) = caught.value.problems
-        assert problem.kind == "unknown-format" and sample.format in f"{problem.value} {problem.expected}", problem
+        assert named in problem.value and advice in problem.expected
