@@ -165,7 +165,7 @@ def test_near_misses_are_refused_by_the_name_of_the_format(tmp_path: Path, name:
 
 def test_products_that_no_reader_reads_are_named(tmp_path: Path) -> None:
     for name, text, named, advice in (
-        ("events.jsonl", json.dumps({"kind": "scope", "scope_category": "start", "atof_version": "0.1"}), "ATOF", "ATIF"),
+        ("events.jsonl", json.dumps({"scope_category": "start", "atof_version": "0.1"}), "ATOF", "ATIF"),
         ("chats.jsonl", json.dumps({"messages": [{"role": "user"}]}), "fine-tuning", "--columns"),
         ("jaeger.json", json.dumps({"data": [{"traceID": "x", "spans": [{"spanID": "y", "operationName": "z"}]}]}),
          "Jaeger", "OTLP"),
