@@ -44,7 +44,7 @@ class Comparison:
         explains under the most favourable scale.
       trace_share: the same with one number a trace: the mean advantage of its actions against R - V0.
       same_sign: among valid actions where neither is 0, the share whose signs agree.
-      silent_groups: groups in which every advantage is 0: they teach nothing.
+      silent_groups: groups in which every advantage is 0.
     """
 
     rank_correlation: float
@@ -134,13 +134,13 @@ def compare(traces: Traces, credit: Credit, increments: np.ndarray, gain: np.nda
     both = (a != 0) & (d != 0)
     names = traces.traces["group"].to_pylist()
     first = {int(g): name for g, name in zip(np.asarray(traces.graph.group_ids)[: len(names)], names, strict=True)}
-    taught = set(group[a != 0].tolist())
+    moved = set(group[a != 0].tolist())
     return Comparison(
         rank_correlation=correlation(mean_ranks(a), mean_ranks(d)),
         variance_share=correlation(a, d) ** 2,
         trace_share=correlation(mean, gain[count > 0]) ** 2,
         same_sign=float(np.mean(np.sign(a[both]) == np.sign(d[both]))) if both.any() else float("nan"),
-        silent_groups=tuple(name for g, name in first.items() if g not in taught),
+        silent_groups=tuple(name for g, name in first.items() if g not in moved),
     )
 
 
@@ -162,9 +162,9 @@ def _require_same(traces: Traces, credit: Credit, written: Path) -> None:
 def _telling_trace(traces: Traces, credit: Credit) -> int:
     """The first trace that has an advantage and three agents or more; else the first."""
     graph, n = traces.graph, traces.sizes.traces
-    taught = np.bincount(np.asarray(graph.trace_ids), np.abs(np.asarray(credit.advantage)), graph.num_traces)[:n] > 0
+    moved = np.bincount(np.asarray(graph.trace_ids), np.abs(np.asarray(credit.advantage)), graph.num_traces)[:n] > 0
     team = np.bincount(np.asarray(graph.agent_trace)[np.asarray(graph.agent_mask)], minlength=n)[:n]
-    return int(np.argmax(taught & (team >= 3)))
+    return int(np.argmax(moved & (team >= 3)))
 
 
 def _trace_table(world: World, episodes: Episodes, truth: Truth, traces: Traces, credit: Credit, trace: int) -> Table:
@@ -216,7 +216,7 @@ def _summary(traces: Traces, found: Comparison) -> Table:
     groups = len(set(traces.traces["group"].to_pylist()))
     silent = ", ".join(found.silent_groups) or "none"
     summary.add_row(
-        "groups that teach nothing: all their traces had one outcome", f"{len(found.silent_groups)} of {groups}"
+        "groups without a training signal: all their traces have one outcome", f"{len(found.silent_groups)} of {groups}"
     )
     summary.caption = f"they are: {silent}"
     return summary

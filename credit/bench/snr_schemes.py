@@ -29,6 +29,7 @@ from credit.bench.snr_draws import (
 )
 from credit.bench.snr_logs import Log, fitted
 from credit.bench.snr_theory import Setting
+from credit.methods.own_functions import load_function
 from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.errors import CreditError
@@ -223,7 +224,7 @@ def scheme_of(name: str) -> Scheme:
     if name in SCHEMES:
         return SCHEMES[name]
     if ":" in name:
-        return _from_function(name, _imported(name), "a method of the user's", together=False)
+        return _from_function(name, load_function(name), "a method of the user's", together=False)
     known = registered()
     if name in known:
         return known[name]
@@ -235,20 +236,6 @@ def scheme_of(name: str) -> Scheme:
         return SCHEMES[same[0]]
     raise CreditError(f"no scheme or method is called {name!r}; expected one of {', '.join(SCHEMES)}, a registered "
                       "method, or module:function")  # fmt: skip
-
-
-def _imported(name: str) -> Callable[..., Credit]:
-    import importlib
-
-    module, _, attribute = name.partition(":")
-    try:
-        loaded = getattr(importlib.import_module(module), attribute)
-    except (ModuleNotFoundError, AttributeError) as error:
-        raise CreditError(f"--method {name!r} cannot be imported: {error}") from error
-    if not callable(loaded):
-        raise CreditError(f"--method {name!r} is {loaded!r}; expected a function")
-    function: Callable[..., Credit] = loaded
-    return function
 
 
 def _from_function(name: str, fn: Callable[..., Credit], summary: str, *, together: bool) -> Scheme:

@@ -24,8 +24,11 @@ _WORDS: dict[type, str] = {type(None): "none", bool: "true or false", int: "an i
 
 
 def options_of(method: Method) -> dict[str, Any]:
-    """The options of a method that a text can state, each with its annotation; arrays are left out."""
-    hints = typing.get_type_hints(_function(method.fn))
+    """The options of a method that a text can state, each with its annotation, else its default's type; no arrays."""
+    fn = _function(method.fn)
+    stated = typing.get_type_hints(fn)
+    parameters = inspect.signature(fn).parameters
+    hints = {name: stated.get(name, type(parameter.default)) for name, parameter in parameters.items()}
     options = {}
     for name in keywords_of(method.fn):
         choices, kinds = _alternatives(hints[name])

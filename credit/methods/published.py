@@ -12,6 +12,7 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from credit.methods.own_functions import own_method
 from graphs.errors import CreditError, expect
 
 if TYPE_CHECKING:
@@ -61,23 +62,32 @@ class Published:
 
 
 def key_of(name: str) -> str:
-    """A name as a key: "Dr. MAS" and "dr-mas" are `dr_mas`; "REINFORCE++" is `reinforce_pp`."""
+    """A name as a key: "Dr. MAS" and "dr-mas" are `dr_mas`; "REINFORCE++" is `reinforce_pp`.
+
+    >>> key_of("Dr. MAS"), key_of("REINFORCE++")
+    ('dr_mas', 'reinforce_pp')
+    """
     text = name.strip().lower().replace("++", " pp").replace(".", " ")
     return "_".join("".join(c if c.isalnum() else " " for c in text).split())
 
 
 def find_method(name: str) -> Method:
-    """The method of a name: a key of `METHODS`, or a published name that one of them computes.
+    """The method of a name: a key of `METHODS`, a published name that one computes, or your own "module:function".
 
     Raises:
       CreditError: no method is called so (the nearest names are in the message), or no log allows it, with the reason
         and the piece that can be used.
+
+    >>> find_method("Dr. MAS").reference
+    'Dr. MAS compute_grpo_outcome_advantage'
     """
     expect("name", name, str, "the name of a method, such as 'rloo'")
     from credit.methods.registry import METHODS
 
     if name in METHODS:
         return METHODS[name]
+    if ":" in name:
+        return own_method(name)
     key = key_of(name)
     if key in PUBLISHED:
         found = PUBLISHED[key]

@@ -190,13 +190,25 @@ def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:
     Args:
       traces: what was read.
       needs: names as in `graphs.traces.schema`.
+
+    >>> import credit
+    >>> graph, reward, rows = credit.from_columns(
+    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+    ... )
+    >>> missing_evidence(rows.traces, ["value"])
+    {'value': 'add "value": NUMBER to the event when a critic scored the prefix'}
     """
     lacking = [name for name in needs if name not in traces.evidence or not traces.evidence[name].mask.any()]
     return {name: EVIDENCE[name].how_to_log if name in EVIDENCE else "see the method's page" for name in lacking}
 
 
 def keywords_of(fn: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a method's keyword-only parameters: its evidence and its options."""
+    """The names of a method's keyword-only parameters: its evidence and its options.
+
+    >>> import credit
+    >>> keywords_of(credit.rloo)
+    ('event_reward', 'singleton')
+    """
     parameters = inspect.signature(fn).parameters
     return tuple(name for name, parameter in parameters.items() if parameter.kind is inspect.Parameter.KEYWORD_ONLY)
 

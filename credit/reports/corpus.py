@@ -1,7 +1,4 @@
-"""What a corpus holds and what it can teach: numbers about traces, groups, rewards and agents (`credit validate`).
-
-Nothing here computes credit; it is what to know before any method runs. Chief of all: which groups teach nothing.
-"""
+"""A corpus in numbers: traces, groups, rewards, agents, and which groups carry a training signal."""
 
 from __future__ import annotations
 
@@ -132,7 +129,13 @@ def told_apart(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.ndarr
 
 
 def survey(traces: Traces) -> Survey:
-    """Count what was read, and sort the groups by what they can teach."""
+    """Count what was read, and sort groups into those with and without a training signal.
+
+    >>> import credit
+    >>> _, _, rows = credit.from_columns(group=[0, 0, 1], trace=["a", "b", "c"], reward=[1.0, 0.0, 1.0])
+    >>> survey(rows.traces).teaching, survey(rows.traces).singletons
+    (1, ('1',))
+    """
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids[: n.events])
     agent = np.asarray(graph.agent_ids[: n.events])

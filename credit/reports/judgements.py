@@ -1,8 +1,8 @@
 """Verdicts of judges as claims: numbers that a person or a model gave to agents or decisions, read from a table.
 
 Methods whose credit is text (LangMARL's critic, HERA's reflections, a model asked who is to blame) give no number that
-could be computed here. Whoever turns such a text into a number writes it to a judgement file, and it takes part in
-comparisons and audits like any method's result, as a *score*: it has no unit of reward, so it claims no increment.
+could be computed here. A judgement file holds such scores. They take part in comparisons and audits like any method's
+result, as a *score*: it has no unit of reward, so it claims no increment.
 `docs/judgements.md` has the format.
 """
 
@@ -160,7 +160,7 @@ class _Verdicts:
             estimand="score",
             source=judge,
             centred=False,
-            own_outcome=True,  # whoever reads a log sees how it ended
+            own_outcome=True,  # a judge who reads a log sees how it ended
         )
 
 

@@ -91,6 +91,11 @@ def from_columns(
         two outcomes, an instance has two roles or parents, a parent is no agent of the trace, or descends from its
         child; with the row numbers.
       CapacityError: the content does not fit the sizes asked for; it names the size needed.
+
+    >>> import credit
+    >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+    >>> rows.gather(credit.rloo(graph, reward)).tolist()
+    [1.0, -1.0]
     """
     if (reward is None) == (row_reward is None):
         problem = "pass either reward= (the outcome, the same on all rows of a trace) or row_reward= (per row)"

@@ -35,6 +35,13 @@ def write_table(table: pa.Table, path: str | Path) -> None:
     Raises:
       CreditError: another suffix, or something else than a table.
       OSError: the folder does not exist or cannot be written to.
+
+    >>> import pathlib, pyarrow, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "credit.csv")
+    ...     write_table(pyarrow.table({"advantage": [0.5]}), file)
+    ...     file.read_text().split()
+    ['"advantage"', '0.5']
     """
     expect("table", table, pa.Table, "an Arrow table, such as credit.table returns")
     write = table_writer(path)
@@ -82,9 +89,16 @@ def table_writer(path: str | Path) -> Callable[[pa.Table, BinaryIO], None]:
 def write_csv(table: pa.Table, file: BinaryIO, *, header: bool = True) -> None:
     """Write a table as CSV with a header line, unless that is there already; null is an empty field.
 
-    Spreadsheets run a field that begins with = + - or @ as a formula, and the text comes from logs that nobody vouches
-    for. So a text that begins with one of these, with a tab or line break, or with an apostrophe, gets an apostrophe in
-    front. Reading programs undo it by removing one leading apostrophe from text; the other formats need no such care.
+    Spreadsheets run a field that begins with = + - or @ as a formula, and text from logs is not trusted. A text
+    that begins with one of these, with a tab or line break, or with an apostrophe, gets an apostrophe in front. Reading
+    programs undo it by removing one leading apostrophe from text; the other formats need no such care.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> write_csv(pa.table({"agent": ["=1+1"]}), file)
+    >>> print(file.getvalue().decode().strip())
+    "agent"
+    "'=1+1"
     """
     plain = {name: _disarmed(table[name]) for name in table.column_names}
     options = pyarrow.csv.WriteOptions(include_header=header)

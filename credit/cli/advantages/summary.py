@@ -1,4 +1,4 @@
-"""What `credit assign` says about what it computed: counts, reasons in words, and groups that taught nothing."""
+"""The summary of `credit assign`: counts, reasons in words, and groups without a training signal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Summary:
     def __init__(self) -> None:
         self.counts: collections.Counter[str] = collections.Counter()
         self.reasons: collections.Counter[int] = collections.Counter()
-        self.taught: dict[str, bool] = {}  # by group, in order of appearance
+        self.has_signal: dict[str, bool] = {}  # by group, in order of appearance
 
     def add(self, traces: Traces, credit: Credit) -> None:
         """Count a batch and a method's result on it."""
@@ -40,24 +40,26 @@ class Summary:
         groups = list(dict.fromkeys(traces.traces["group"].to_pylist()))
         group = np.asarray(traces.graph.group_ids)[np.asarray(traces.graph.trace_ids[: n.events])]
         moved = np.abs(np.asarray(credit.advantage)[: n.events]) > 0
-        taught = np.bincount(group[valid & moved], minlength=len(groups)) > 0
-        self.taught.update(zip(groups, taught.tolist(), strict=False))
+        moved_by_group = np.bincount(group[valid & moved], minlength=len(groups)) > 0
+        self.has_signal.update(zip(groups, moved_by_group.tolist(), strict=False))
 
     def lines(self, method: str) -> list[str]:
-        """What was computed, why some actions have no advantage, and which groups taught nothing."""
+        """What was computed, why some actions have no advantage, and which groups have no signal."""
         from estimators.base import REASONS
 
         count = self.counts
         lines = [
-            f"{method}: {counted(count['traces'], 'trace')} in {counted(len(self.taught), 'group')}, "
+            f"{method}: {counted(count['traces'], 'trace')} in {counted(len(self.has_signal), 'group')}, "
             f"{counted(count['events'], 'event')}, {counted(count['actions'], 'action')}, "
             f"{count['valid']} with an advantage"
         ]
         lines += [
             f"  {counted(count, 'action')} without: {REASONS[code]}" for code, count in sorted(self.reasons.items())
         ]
-        silent = [name for name, taught in self.taught.items() if not taught]
+        silent = [name for name, signal in self.has_signal.items() if not signal]
         if silent:
             more = f", … and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
-            lines.append(f"  {counted(len(silent), 'group')} taught nothing: {', '.join(silent[:SHOWN])}{more}")
+            lines.append(
+                f"  {counted(len(silent), 'group')} without a training signal: {', '.join(silent[:SHOWN])}{more}"
+            )
         return lines

@@ -79,7 +79,7 @@ def _table(found: Survey, channel: str) -> Table:
     row("traces", found.traces)
     row("formats", ", ".join(f"{name} ({count})" for name, count in found.formats.items()))
     row("groups", f"{found.groups}; sizes: {sizes}")
-    row("  that teach", f"{found.teaching} of {found.groups}, with traces of different outcomes")
+    row("  with a signal", f"{found.teaching} of {found.groups}, with traces of different outcomes")
     row("  equal outcomes", len(found.equal))
     row("  of one trace", len(found.singletons))
     if found.divided:
@@ -105,7 +105,7 @@ def _table(found: Survey, channel: str) -> Table:
 
 
 def _advice(found: Survey, channel: str) -> list[str]:
-    """What to do about a corpus that cannot teach."""
+    """What to do about a corpus without a training signal."""
     lines = []
     if len(found.unscored) == found.traces:
         others = [name for name in found.reward_channels if name != channel]

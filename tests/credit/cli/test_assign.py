@@ -21,7 +21,7 @@ def test_assign_writes_a_table(good: Path, tmp_path: Path, suffix: str) -> None:
     assert result.stdout == ""
     assert "rloo: 5 traces in 3 groups, 15 events, 10 actions, 8 with an advantage" in result.stderr
     assert "2 actions without: nothing to compare with: the group has one member" in result.stderr
-    assert "2 groups taught nothing: r, s" in result.stderr
+    assert "2 groups without a training signal: r, s" in result.stderr
     assert f"wrote 15 rows to {out}" in result.stderr
     assert out.stat().st_size > 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["good.jsonl", out.name]
@@ -31,7 +31,7 @@ def test_one_of_a_thing_is_in_the_singular(tmp_path: Path) -> None:
     log = write(tmp_path / "one.jsonl", [trace("a", "q", 1.0)])
     result = run("assign", log, "-o", tmp_path / "a.csv", "--method", "rloo")
     assert "rloo: 1 trace in 1 group, 3 events, 2 actions, 0 with an advantage" in result.stderr
-    assert "  1 group taught nothing: q\n" in result.stderr
+    assert "  1 group without a training signal: q\n" in result.stderr
     result = run("convert", log, "-o", tmp_path / "b.jsonl")
     assert f"wrote 1 trace to {tmp_path / 'b.jsonl'}" in result.stderr
 
@@ -184,7 +184,7 @@ def test_real_logs(shared_data: Path, tmp_path: Path) -> None:
     assert (found["traces"], found["groups"], found["teaching"], len(found["equal"])) == (80, 20, 11, 9)
     out = tmp_path / "out.parquet"
     result = run("assign", logs, "-o", out, "--method", "rloo", "--actions-only")
-    assert result.exit_code == 0 and "9 groups taught nothing" in result.stderr
+    assert result.exit_code == 0 and "9 groups without a training signal" in result.stderr
     rows = pyarrow.parquet.read_table(out)
     assert rows.num_rows == found["actions"]
     first = rows.slice(0, 1).to_pylist()[0]
@@ -202,3 +202,29 @@ def test_logs_without_outcomes_are_refused_and_write_nothing(tmp_path: Path, chu
     assert "no trace has an outcome" in result.output and "--rewards" in result.output
     one = write(tmp_path / "x.jsonl", [trace("a", "q", 1.0), trace("b", "q", 0.0), trace("c", "r", None)])
     assert run("assign", one, "-m", "rloo", "-o", out, *chunks).exit_code == 0
+
+
+def test_an_own_function_of_the_working_directory_is_a_method(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_methods_of_a_test.py").write_text(
+        "from estimators import rloo\n"
+        "def halved(graph, reward, *, event_reward=None, ddof: int = 1):\n"
+        "    return rloo(graph, reward * 0.5, event_reward=event_reward)\n"
+        "def needy(graph, reward, *, value):\n"
+        "    return rloo(graph, reward)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for name, out in (("own_methods_of_a_test:halved", "own.csv"), ("rloo", "rloo.csv")):
+        assert run("assign", good, "-m", name, "-o", tmp_path / out).exit_code == 0
+    own, plain = (list(csv.DictReader((tmp_path / name).read_text().splitlines())) for name in ("own.csv", "rloo.csv"))
+    assert [float(row["advantage"]) * 2 for row in own] == [float(row["advantage"]) for row in plain]
+    for option, name, words in (
+        ("ddof=3", "halved", "ddof is '3'; expected 0 or 1"),
+        (None, "needy", "needs evidence that the log does not have. 'value'"),
+        (None, "absent", "cannot be imported"),
+    ):
+        extra = [] if option is None else ["--option", option]
+        result = run("assign", good, "-m", f"own_methods_of_a_test:{name}", "-o", tmp_path / "x.csv", *extra)
+        assert result.exit_code == 1 and words in result.output
+    assert run("compare", good, "--methods", "rloo,own_methods_of_a_test:halved").exit_code == 0

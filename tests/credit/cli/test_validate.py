@@ -13,7 +13,7 @@ def test_validate_names_what_teaches_nothing(good: Path) -> None:
     assert result.exit_code == 0, result.output
     lines = " ".join(result.stdout.split())
     assert "traces 5" in lines
-    assert "that teach 1 of 3" in lines
+    assert "with a signal 1 of 3" in lines
     assert "Groups with equal outcomes: r (all 1)" in lines
     assert "Groups of one: s" in lines
     assert "actions 10; a trace has 2" in lines
