@@ -11,11 +11,12 @@ number of types by Holm's method. No assumption about the critic enters.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from estimators.critic.data import Corpus
+if TYPE_CHECKING:  # it needs flax, which `import estimators` must not
+    from estimators.critic.data import Corpus
 
 __all__ = ["TypeTest", "stderr_factor", "validate_types"]
 
