@@ -9,11 +9,11 @@ from estimators.baselines.agentwise import dr_mas, dr_mas_rloo, reinforce_pp, re
 from estimators.baselines.anchors import gigpo
 from estimators.baselines.influence import maporl
 from estimators.baselines.joint import c3_magrpo, magrpo
-from estimators.baselines.moving import moving_average, moving_average_state
-from estimators.baselines.players import marshal, spiral_rae, spiral_rae_state
+from estimators.baselines.moving import moving_average
+from estimators.baselines.players import marshal, spiral_rae
 from estimators.baselines.process_marks import foldgrpo
 from estimators.baselines.released import foldgrpo_fork, mrlx
-from estimators.baselines.roles import matpo, matpo_reward, mgrpo, wideseek_r1, wideseek_r1_weights
+from estimators.baselines.roles import matpo, mgrpo, wideseek_r1
 from estimators.baselines.shared import dr_grpo, grpo, pass_at_k, reinforce_batch, remax, rloo
 from estimators.baselines.trainers import (
     agent_lightning,
@@ -28,7 +28,7 @@ from estimators.baselines.turns import mt_grpo, turn_baseline
 from estimators.composition.control import control_advantage
 from estimators.composition.increments import as_increment, combine
 from estimators.composition.least_squares import reconcile
-from estimators.composition.votes import claim, floor_variance
+from estimators.composition.votes import claim
 from estimators.counterfactual.alternatives import Alternatives, Refusals
 from estimators.counterfactual.contrast import Contrast, doubly_robust_contrast
 from estimators.counterfactual.difference import difference_reward
@@ -67,7 +67,6 @@ __all__ = [
     "dr_grpo",
     "dr_mas",
     "dr_mas_rloo",
-    "floor_variance",
     "foldgrpo",
     "foldgrpo_fork",
     "gae",
@@ -79,10 +78,8 @@ __all__ = [
     "maporl",
     "marshal",
     "matpo",
-    "matpo_reward",
     "mgrpo",
     "moving_average",
-    "moving_average_state",
     "mrlx",
     "mt_grpo",
     "off_policy",
@@ -98,11 +95,9 @@ __all__ = [
     "rloo",
     "slime_grpo",
     "spiral_rae",
-    "spiral_rae_state",
     "trl_grpo",
     "turn_baseline",
     "verl_grpo",
     "verl_rloo",
     "wideseek_r1",
-    "wideseek_r1_weights",
 ]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import credit
-import estimators
 from estimators.baselines import released
+from estimators.baselines.players import spiral_rae_state
 
 
 def games(seed: int) -> list[dict]:
@@ -94,7 +94,7 @@ def test_spiral_rae_against_a_loop(seed: int) -> None:
     result = credit.spiral_rae(graph, reward, event_reward=at.event_reward, decay=0.7, discount=0.8, initial=initial)
     found = at.gather(result.advantage)
     np.testing.assert_allclose(found, [expected[r["trace"], r["agent"], r["turn"]] for r in rows], rtol=1e-5, atol=1e-5)
-    state = estimators.spiral_rae_state(graph, reward, event_reward=at.event_reward, decay=0.7, initial=initial)
+    state = spiral_rae_state(graph, reward, event_reward=at.event_reward, decay=0.7, initial=initial)
     np.testing.assert_allclose(state[: len(names)], list(average.values()), rtol=1e-5, atol=1e-5)
     assert not np.asarray(state)[3:].any()
 

@@ -19,6 +19,7 @@ import pytest
 import credit
 import estimators
 from estimators import REASONS
+from estimators.baselines.moving import moving_average_state
 from estimators.tokens import rows as tokens
 
 SIZE = {"events": 128, "traces": 32, "agents": 64}
@@ -208,7 +209,7 @@ def test_the_moving_average_goes_on_in_the_next_batch() -> None:
     graph, reward, rows = columns([1.0, 0.0])
     first, state = (
         rows.gather(credit.moving_average(graph, reward).advantage),
-        estimators.moving_average_state(graph, reward),
+        moving_average_state(graph, reward),
     )
     graph, reward, rows = columns([0.5, 1.0, 1.0])
     rest = rows.gather(credit.moving_average(graph, reward, initial=state).advantage)

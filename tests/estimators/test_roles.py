@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import credit
-import estimators
 from estimators.baselines import released
+from estimators.baselines.roles import matpo_reward, wideseek_r1_weights
 
 SIZES = {"events": 128, "traces": 32, "agents": 64}
 
@@ -142,7 +142,7 @@ def test_matpo_against_a_loop(seed: int, gate: bool) -> None:
         part = 0.5 * (0.2 * mine["planner"] + (np.mean([0.2 * f for f in workers]) if workers else 0.0))
         outcome[trace] = 2.0 * accuracy[trace] + (part if accuracy[trace] == 1 or not gate else 0.0)
     weights = {"format_score": form, "accuracy_weight": 2.0, "format_weight": 0.2}
-    found = estimators.matpo_reward(log.graph, accuracy, **weights, gate=gate)
+    found = matpo_reward(log.graph, accuracy, **weights, gate=gate)
     np.testing.assert_allclose(found[:9], list(outcome.values()), rtol=1e-6)
     if not gate:
         expected = normalised(outcome, {t: t // 4 for t in outcome}, "raw")
@@ -154,7 +154,7 @@ def test_a_trace_whose_format_is_unknown_gets_no_matpo_reward() -> None:
     form = log.at.evidence["format_score"].copy()
     gone = [i for i, row in enumerate(log.rows) if (row["trace"], row["agent"]) == (2, "planner")]
     form[log.at.event[gone]] = np.nan
-    found = np.asarray(estimators.matpo_reward(log.graph, log.reward, format_score=form))
+    found = np.asarray(matpo_reward(log.graph, log.reward, format_score=form))
     assert np.isnan(found[2]) and np.isfinite(np.delete(found[:9], 2)).all()
 
 
@@ -182,7 +182,7 @@ def test_wideseek_r1_weights_against_a_loop(with_tokens: bool) -> None:
         agents = {r["agent"] for r in log.rows if r["trace"] == row["trace"]}
         mine = [r["tokens"] for r in log.rows if (r["trace"], r["agent"]) == (row["trace"], row["agent"])]
         expected.append((row["tokens"] / sum(mine) if with_tokens else 1 / len(mine)) / len(agents))
-    weights = estimators.wideseek_r1_weights(log.graph, tokens=log.at.tokens if with_tokens else None)
+    weights = wideseek_r1_weights(log.graph, tokens=log.at.tokens if with_tokens else None)
     np.testing.assert_allclose(log.at.gather(weights), expected, rtol=1e-6)
     assert not np.asarray(weights)[~np.asarray(log.graph.event_mask)].any()
 

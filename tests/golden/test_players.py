@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import credit
-import estimators
 from estimators.baselines import released
+from estimators.baselines.players import spiral_rae_state
 from estimators.tokens.turn_masks import turn_tokens
 
 pytestmark = pytest.mark.optimised
@@ -50,7 +50,7 @@ def test_spiral_rae(batch: Batch, oracle: Oracle) -> None:
     close(found, [a for game in outputs for _, a in game["adv"]])
     for games_seen in range(1, len(games) + 1):
         seen = play(batch, games[:games_seen])
-        state = estimators.spiral_rae_state(*seen[:2], event_reward=seen[2], decay=decay)
+        state = spiral_rae_state(*seen[:2], event_reward=seen[2], decay=decay)
         close(state[:2], outputs[games_seen - 1]["ema_after"])
 
 
@@ -58,7 +58,7 @@ def test_spiral_rae_goes_on_where_the_batch_before_ended(batch: Batch, oracle: O
     case = oracle("spiral_rae")
     games, outputs = case["inputs"]["games"], case["outputs"]["games"]
     first, second = play(batch, games[:2]), play(batch, games[2:])
-    state = np.asarray(estimators.spiral_rae_state(*first[:2], event_reward=first[2]))
+    state = np.asarray(spiral_rae_state(*first[:2], event_reward=first[2]))
     initial = np.zeros(second[0].num_agents, np.float32)
     initial[:2] = state[:2]
     found = credit.spiral_rae(*second[:2], event_reward=second[2], initial=initial).advantage[second[3]]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import credit
-import estimators
 from estimators.baselines import released
+from estimators.baselines.roles import matpo_reward, wideseek_r1_weights
 from estimators.tokens import rows as tokens
 
 pytestmark = pytest.mark.optimised
@@ -80,7 +80,7 @@ def test_matpo_reward(batch: Batch, oracle: Oracle) -> None:
         evidence={"format_score": given["format_score"]},
     )
     options = {"accuracy_weight": given["w_acc"], "format_weight": given["w_fmt"]}
-    found = estimators.matpo_reward(spawned_by_first(graph), reward, **evidence, **options)
+    found = matpo_reward(spawned_by_first(graph), reward, **evidence, **options)
     close(np.asarray(found)[np.asarray(graph.trace_ids)[row]], case["outputs"]["row_reward"])
 
 
@@ -143,8 +143,8 @@ def test_wideseek_r1(batch: Batch, oracle: Oracle, output: str, population: str)
 def test_wideseek_r1_weights(batch: Batch, oracle: Oracle) -> None:
     case = oracle("rlinf_wideseek")
     graph, _, _, evidence, row = wideseek_rows(batch, case["inputs"])
-    close(estimators.wideseek_r1_weights(graph)[row], case["outputs"]["agent_scale"])
-    weights = np.asarray(estimators.wideseek_r1_weights(graph, **evidence))
+    close(wideseek_r1_weights(graph)[row], case["outputs"]["agent_scale"])
+    weights = np.asarray(wideseek_r1_weights(graph, **evidence))
     close(weights[row], case["outputs"]["turn_scale"])
     close(np.bincount(np.asarray(graph.trace_ids)[row], weights[row]), 1.0)
     rows = len(case["inputs"]["idx_to_traj"])
