@@ -50,6 +50,7 @@ class Reason(enum.IntEnum):
     CONTEXTS_DIFFER = 13
     CONTRADICTION = 14
     SHARED_PREFIX = 15
+    FROZEN = 16
 
 
 REASONS: tuple[str, ...] = (
@@ -69,6 +70,7 @@ REASONS: tuple[str, ...] = (
     "the contexts differ: one choice is logged under several, so its alternatives were not drawn in one situation",
     "logged probabilities contradict each other or the draws: their sum exceeds 1, or the mean weight is not 1",
     "no independent trace: every other trace that it is compared with shares a choice with it (replays of one prefix)",
+    "an action of a frozen agent, which is not being trained",
 )
 """The reason for each code, in words; the empty string is the code of a valid event."""
 
@@ -268,6 +270,7 @@ def finish(
     """
     answer = jnp.isfinite((credit - baseline) / scale) & jnp.isfinite(scale) & (scale > 0) & ~jnp.isnan(stderr)
     reason = jnp.where((reason == Reason.VALID) & ~answer, Reason.OUT_OF_RANGE, reason)
+    reason = jnp.where(graph.trained_mask, reason, Reason.FROZEN)
     reason = jnp.where(jnp.asarray(graph.action_mask), reason, Reason.NOT_AN_ACTION)
     reason = jnp.where(jnp.asarray(graph.event_mask), reason, Reason.PADDING).astype(jnp.int8)
     valid = reason == Reason.VALID

@@ -91,7 +91,7 @@ def row_scores(graph: EventGraph, reward: Array, event_reward: Array | None) -> 
       [1.0, 0.0, 0.0]
     """
     outcome, scored = check_reward(graph, reward)
-    rows = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[graph.trace_ids]
+    rows = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[graph.trace_ids]
     score = outcome[graph.trace_ids]
     if event_reward is not None:
         score = score + check_event_array(graph, "event_reward", event_reward)[0]

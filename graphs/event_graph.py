@@ -27,6 +27,7 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from graphs.event_types import ACTION_TYPES, KINDS, EdgeType, EventType
 
@@ -65,6 +66,9 @@ class EventGraph:
       trace_mask: bool [T].
       cluster_ids: int32 [T], in [0, T): traces that share a choice, as replays of one trace do, share an id; None where
         every trace was sampled on its own. See `graphs.replay_clusters`.
+      trainable_mask: bool [E], False at events of agents that are not being trained (frozen sub-agents, judges); None
+        where all are. Methods give frozen agents no advantage and take no statistics from their actions. To include
+        them, pass `dataclasses.replace(graph, trainable_mask=None)`.
     """
 
     event_type: Array
@@ -86,6 +90,13 @@ class EventGraph:
     group_ids: Array
     trace_mask: Array
     cluster_ids: Array | None = None
+    trainable_mask: Array | None = None
+
+    @property
+    def trained_mask(self) -> jax.Array:
+        """bool [E]: actions of policies in training, `action_mask` where `trainable_mask` is None."""
+        mask: jax.Array = jnp.asarray(self.action_mask)
+        return mask if self.trainable_mask is None else mask & jnp.asarray(self.trainable_mask)
 
     @property
     def num_events(self) -> int:

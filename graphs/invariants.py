@@ -96,9 +96,9 @@ def _fail(invariant: str, field: str, broken: np.ndarray, values: np.ndarray) ->
 
 
 def _present(fields: tuple[str, ...], arrays: dict[str, np.ndarray]) -> tuple[str, ...]:
-    """The fields of an axis, with the optional one of traces where the graph has it."""
-    optional = ("cluster_ids",) if "group_ids" in fields and "cluster_ids" in arrays else ()
-    return (*fields, *optional)
+    """The fields of an axis, with the optional one of traces or events where the graph has it."""
+    optional = {"group_ids": "cluster_ids", "event_type": "trainable_mask"}
+    return (*fields, *(name for first, name in optional.items() if first in fields and name in arrays))
 
 
 def _check_arrays(arrays: dict[str, np.ndarray]) -> None:

@@ -78,6 +78,8 @@ def pad(graph: EventGraph, to: Sizes | None = None) -> EventGraph:
     for field, (column, _) in values.items():
         arrays[field][: len(column)] = column
     arrays["time"][real.events :] = np.nan
+    if graph.trainable_mask is not None:
+        arrays["trainable_mask"] = pad_array(np.asarray(graph.trainable_mask)[: real.events], to.events)
     if graph.cluster_ids is not None:
         arrays["cluster_ids"] = pad_array(np.asarray(graph.cluster_ids)[: real.traces], to.traces)
     return EventGraph(**arrays)

@@ -23,6 +23,7 @@ from credit.tables.row_segments import Segments
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 from graphs.event_types import ACTION_TYPES
+from graphs.frozen_agents import with_trainable
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import with_clusters
 from graphs.text import excerpt
@@ -145,6 +146,8 @@ def from_columns(
     arrays = {name: _evidence(name, column, n, by_trace, to) for name, column in columns.items()}
     tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent")}
     graph = with_clusters(graph, **tree)
+    if "trainable" in arrays:
+        graph = with_trainable(graph, arrays["trainable"])
     padded = pad_array(outcome.astype(np.float32), to.traces)
     names = RowNames(graph, padded, order, trace_names, group_names.take(pa.array(group_ids)), team.names, team.roles)
     return graph, padded, Rows(position, to.events, arrays, names)

@@ -65,7 +65,7 @@ def step_returns(
     """
     outcome, scored = check_reward(graph, reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
-    row = real & jnp.asarray(graph.action_mask) & scored[trace]
+    row = real & graph.trained_mask & scored[trace]
     place = jnp.arange(graph.num_events, dtype=jnp.int32)
     leads = row
     if env_step is not None:

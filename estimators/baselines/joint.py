@@ -93,7 +93,7 @@ def magrpo(
     n, trace, real = graph.num_events, jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     place = jnp.arange(n, dtype=jnp.int32)
     turn = event_ids(graph, "node", node)
-    acts = real & jnp.asarray(graph.action_mask) & scored[trace] & (turn >= 0)
+    acts = real & graph.trained_mask & scored[trace] & (turn >= 0)
     acts = acts & (event_ids(graph, "context", context) >= 0)
     lead_of = _leads(trace, turn, acts)
     leads = acts & (lead_of == place)

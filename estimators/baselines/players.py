@@ -243,7 +243,7 @@ def _names(graph: EventGraph, by: Name) -> jax.Array:
 def _turns(graph: EventGraph, scored: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Actions of scored traces, those of them that begin a turn, and for every event the one that begins its turn."""
     n, turn = graph.num_events, jnp.asarray(graph.turn_ids)
-    row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[graph.trace_ids]
+    row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[graph.trace_ids]
     lead_of = segment_first(turn, n, row)[turn]
     return row, row & (lead_of == jnp.arange(n, dtype=jnp.int32)), lead_of
 

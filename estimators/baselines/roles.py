@@ -81,7 +81,7 @@ def instances_normalised(
     """
     scored = check_reward(graph, reward)[1]
     agent = jnp.asarray(graph.agent_ids)
-    row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[graph.trace_ids]
+    row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[graph.trace_ids]
     acted_mask = segment_count(agent, graph.num_agents, row) > 0
     if known is not None:
         acted_mask = acted_mask & known
@@ -376,7 +376,7 @@ def wideseek_r1_weights(graph: EventGraph, *, tokens: Array | None = None) -> ja
       [0.5, 0.5, 0.5, 0.25, 0.25]
     """
     agent, num = jnp.asarray(graph.agent_ids), graph.num_agents
-    row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask)
+    row = jnp.asarray(graph.event_mask) & graph.trained_mask
     size = jnp.ones(graph.num_events, jnp.float32) if tokens is None else jnp.asarray(tokens).astype(jnp.float32)
     size = jnp.where(row & (size >= 0), size, 0)
     acted = segment_count(agent, num, row) > 0

@@ -95,7 +95,7 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
     """
     outcome, scored = check_reward(graph, reward)
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
-    row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[trace]
+    row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
     turn = jnp.asarray(graph.turn_ids)
     lead_of = segment_first(turn, n, row)[turn]
     leads = row & (lead_of == jnp.arange(n, dtype=jnp.int32))

@@ -36,7 +36,7 @@ def _rewards(
     """The chains, or the walks, of actions whose trace has an outcome, and r_t on them."""
     outcome, scored = check_reward(graph, reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
-    rows = real & jnp.asarray(graph.action_mask) & scored[trace]
+    rows = real & graph.trained_mask & scored[trace]
     if along == "causal":
         step = jnp.zeros_like(outcome[trace])
         if event_reward is not None:

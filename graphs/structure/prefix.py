@@ -103,7 +103,7 @@ def pack(graph: EventGraph) -> EventGraph:
         "agent_parent": "agent_mask",
     }
     axes = (
-        ("event_mask", EVENT_FIELDS),
+        ("event_mask", (*EVENT_FIELDS, *(() if graph.trainable_mask is None else ("trainable_mask",)))),
         ("edge_mask", EDGE_FIELDS),
         ("agent_mask", AGENT_FIELDS),
         ("trace_mask", ("group_ids", "trace_mask", *(() if graph.cluster_ids is None else ("cluster_ids",)))),

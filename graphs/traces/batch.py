@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from graphs.errors import CapacityError, CreditError, NothingReadError, Problem, TraceError, expect
 from graphs.event_graph import EventGraph
+from graphs.frozen_agents import with_trainable
 from graphs.padding import Sizes, bucket, pad_array
 from graphs.problem_log import ProblemLog
 from graphs.replay_clusters import with_clusters
@@ -272,7 +273,9 @@ def _join(
 
 
 def clustered(graph: EventGraph, evidence: Mapping[str, Evidence]) -> EventGraph:
-    """The graph with `cluster_ids`, from the evidence that the log has of replays."""
+    """The graph with `cluster_ids` and `trainable_mask`, from what the log says of replays and frozen agents."""
+    if "trainable" in evidence:
+        graph = with_trainable(graph, evidence["trainable"].array)
 
     def ids(name: str) -> np.ndarray | None:
         return evidence[name].array if name in evidence else None
