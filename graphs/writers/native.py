@@ -29,7 +29,7 @@ from graphs.traces.part import derive_turns
 from graphs.traces.record import TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS, TRACE_EVIDENCE
 
-__all__ = ["write"]
+__all__ = ["lines", "write"]
 
 _EVENT_NAMES = {int(kind): kind.name.lower() for kind in EventType}
 _EDGE_NAMES = {int(kind): kind.name.lower() for kind in EdgeType}
@@ -49,7 +49,7 @@ def write(traces: Traces, path: str | Path) -> None:
       OSError: the file cannot be written.
     """
     with atomic_write(path) as file, _compressed(file, Path(path).suffix) as stream:
-        for line in _lines(traces):
+        for line in lines(traces):
             stream.write(line)
             stream.write(b"\n")
 
@@ -76,7 +76,8 @@ class _Slices:
     edge_order: np.ndarray
 
 
-def _lines(traces: Traces) -> Iterator[bytes]:
+def lines(traces: Traces) -> Iterator[bytes]:
+    """Each trace of a batch as a JSON object in the native format."""
     graph = traces.graph
     n = traces.sizes
     traces_and_end = np.arange(n.traces + 1)

@@ -1,4 +1,4 @@
-"""`credit convert`: any format that reads, written in the native one, as OTLP, or as a cache of what was read."""
+"""`credit convert`: any format that reads, written in the native one, the survey's, as OTLP, or as a cache."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NATIVE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 )
 @click.option(
     "--to",
-    type=click.Choice(["native", "otlp", "cache"]),
+    type=click.Choice(["native", "survey", "otlp", "cache"]),
     help="Format to write. Default: cache for a .parquet file, else native.",
 )
 @allow_bad
@@ -71,6 +71,10 @@ def convert(
         from graphs.traces.cache import write_cache
 
         write_cache(traces, output)
+    elif to == "survey":
+        from graphs.writers import survey
+
+        survey.write(traces, output)
     else:
         from graphs.writers import otlp
 
