@@ -153,8 +153,8 @@ def _require_same(traces: Traces, credit: Credit, written: Path) -> None:
     pairs = {field.name: (getattr(traces.graph, field.name), getattr(again.graph, field.name))
              for field in dataclasses.fields(traces.graph)}  # fmt: skip
     pairs |= {"reward": (traces.reward, again.reward), "advantage": (credit.advantage, advantage)}
-    for name, (made, found) in pairs.items():
-        a, b = np.asarray(made), np.asarray(found)
+    for name, (generated, reread) in pairs.items():
+        a, b = np.asarray(generated), np.asarray(reread)
         if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes():
             raise CreditError(f"{written}: {name} read back is not what was written")
 
@@ -204,19 +204,20 @@ def _account(episodes: Episodes, truth: Truth, trace: int) -> str:
     return f"reward {reward:z.3f} = expected {expected:z.3f} + increments {earned:+z.3f} + luck {outcome:+z.3f}\n"
 
 
-def _summary(traces: Traces, found: Comparison) -> Table:
+def _summary(traces: Traces, findings: Comparison) -> Table:
     title = "The whole corpus: what a broadcast (rloo) explains"
     summary = Table(title=title, title_justify="left", show_header=False, caption_justify="left")
     summary.add_column()
     summary.add_column(justify="right")
-    summary.add_row("variance of reward − expected that it explains, trace by trace", f"{found.trace_share:.1%}")
-    summary.add_row("variance of true increments that it explains, action by action", f"{found.variance_share:.1%}")
-    summary.add_row("rank correlation with true increments", f"{found.rank_correlation:.3f}")
-    summary.add_row("same sign as the true increment, where neither is 0", f"{found.same_sign:.1%}")
+    summary.add_row("variance of reward − expected that it explains, trace by trace", f"{findings.trace_share:.1%}")
+    summary.add_row("variance of true increments that it explains, action by action", f"{findings.variance_share:.1%}")
+    summary.add_row("rank correlation with true increments", f"{findings.rank_correlation:.3f}")
+    summary.add_row("same sign as the true increment, where neither is 0", f"{findings.same_sign:.1%}")
     groups = len(set(traces.traces["group"].to_pylist()))
-    silent = ", ".join(found.silent_groups) or "none"
+    silent = ", ".join(findings.silent_groups) or "none"
     summary.add_row(
-        "groups without a training signal: all their traces have one outcome", f"{len(found.silent_groups)} of {groups}"
+        "groups without a training signal: all their traces have one outcome",
+        f"{len(findings.silent_groups)} of {groups}",
     )
     summary.caption = f"they are: {silent}"
     return summary

@@ -6,6 +6,8 @@ import dataclasses
 
 from graphs.text import excerpt
 
+QUOTES = "\"'"
+
 __all__ = [
     "ArrayTypeError",
     "CapacityError",
@@ -52,6 +54,8 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
+        if self.kind == "no-such-file" and self.file:
+            return f"{where}: {self.value.strip(QUOTES).lower()} [no-such-file]"
         trace = f" trace {self.trace!r}:" if self.trace else ""
         more = f", and {self.count - 1} more like it" if self.count > 1 else ""
         return f"{where}:{trace} {self.field} is {self.value}; expected {self.expected} [{self.kind}]{more}"

@@ -96,18 +96,18 @@ def dtypes(s: Subject) -> str:
     """float32 stays float32, also where 64 bits are enabled; bfloat16 is computed in float32; float64 is kept."""
     batch = padded(s.regular(), SIZES)
     expected = s.run(batch)
-    found = {jnp.float32: expected, jnp.bfloat16: s.eager(_cast(batch, jnp.bfloat16))}
+    results = {jnp.float32: expected, jnp.bfloat16: s.eager(_cast(batch, jnp.bfloat16))}
     with _x64():
-        found[jnp.float64] = s.once(_cast(batch, jnp.float64))
+        results[jnp.float64] = s.once(_cast(batch, jnp.float64))
         shapes = jax.eval_shape(lambda given: numbers(s.direct(given)), batch)
     for name in NUMBERS:
         if shapes[name].dtype != jnp.float32:
             return f"{name} is {shapes[name].dtype} for float32 where 64 bits are enabled; expected float32"
-        for given, out in found.items():
+        for given, out in results.items():
             promised = jnp.promote_types(given, jnp.float32)
             if out[name].dtype != promised:
                 return f"{name} is {out[name].dtype} for {jnp.dtype(given).name}; expected {promised}"
-    for given, out in found.items():
+    for given, out in results.items():
         if detail := differ(out, expected, batch.graph.event_mask):
             return f"{detail} (in {jnp.dtype(given).name}, against float32)"
     return ""

@@ -38,8 +38,8 @@ def missing_reward(s: Subject) -> str:
 
 def _moved_differ(s: Subject, batch: Batch, moved: Batch, was: np.ndarray) -> str:
     expected = {name: values[was] for name, values in s.run(padded(batch, SIZES)).items()}
-    found = {name: values[: len(was)] for name, values in s.run(padded(moved, SIZES)).items()}
-    return differ(found, expected, np.ones(len(was), bool))
+    result = {name: values[: len(was)] for name, values in s.run(padded(moved, SIZES)).items()}
+    return differ(result, expected, np.ones(len(was), bool))
 
 
 def independence(s: Subject) -> str:
@@ -79,14 +79,14 @@ def tight_scope(s: Subject) -> str:
 def response(s: Subject) -> str:
     """The numbers of a group change when the rewards of its traces do; never those that use no outcome at all."""
     batch = s.regular()
-    mine = (batch.graph.group_ids == 0)[batch.graph.trace_ids]
+    own = (batch.graph.group_ids == 0)[batch.graph.trace_ids]
     first = padded(batch, SIZES)
-    before = s.run(first)["advantage"][: len(mine)][mine]
+    before = s.run(first)["advantage"][: len(own)][own]
     silent = s.scope == "trace" and not jax.eval_shape(s.direct, first).own_outcome
     for seed in range(4):
         rng = np.random.default_rng(s.seed + seed)
         other = dataclasses.replace(batch, reward=draw_rewards(batch.graph, rng))
-        if (s.run(padded(other, SIZES))["advantage"][: len(mine)][mine] != before).any():
+        if (s.run(padded(other, SIZES))["advantage"][: len(own)][own] != before).any():
             return "rewards change its advantages, though it declares that no outcome enters them" if silent else ""
     if silent:
         raise NotApplicable("it uses evidence only, no outcome")

@@ -48,7 +48,7 @@ class Branch:
 
     Attributes:
       unit: what credit would attach to.
-      found: what the logs have of it, in words and counts.
+      stated: what the logs have of it, in words and counts.
       method: the first method that the logs allow; "" where they have no such unit, or allow none.
       why: what the method computes; or why there is none.
       unbiased: whether that method's policy gradient has no bias (`credit.METHODS` states the conditions).
@@ -56,7 +56,7 @@ class Branch:
     """
 
     unit: str
-    found: str
+    stated: str
     method: str
     why: str
     unbiased: bool
@@ -150,9 +150,9 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
 
 
 def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[str, Availability]) -> Branch:
-    found, has_units = UNITS[unit](traces)
+    stated, has_units = UNITS[unit](traces)
     if not has_units:
-        return Branch(unit, found, "", "the logs have no such units to compare", False, {})
+        return Branch(unit, stated, "", "the logs have no such units to compare", False, {})
     needs: dict[str, str] = {}
     for name in methods:
         state = states[name]
@@ -160,9 +160,9 @@ def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[st
         if not why:
             method = METHODS[name]
             bias = "no bias" if method.unbiased else "unbiased under control" if name in CENTRED else "biased"
-            return Branch(unit, found, name, f"{method.summary} ({method.estimand}; {bias})", method.unbiased, needs)
+            return Branch(unit, stated, name, f"{method.summary} ({method.estimand}; {bias})", method.unbiased, needs)
         needs[name] = why
-    return Branch(unit, found, "", "the logs allow none of its methods", False, needs)
+    return Branch(unit, stated, "", "the logs allow none of its methods", False, needs)
 
 
 def _too_little(traces: Traces, name: str) -> str:
@@ -177,10 +177,10 @@ def _too_little(traces: Traces, name: str) -> str:
 def _siblings(traces: Traces) -> int:
     """Actions whose context has another alternative."""
     context, node = traces.evidence["context"], traces.evidence["node"]
-    there = context.mask & node.mask & np.asarray(traces.graph.action_mask)
-    pairs = np.unique(np.stack([context.array[there], node.array[there]]), axis=1)
+    logged = context.mask & node.mask & np.asarray(traces.graph.action_mask)
+    pairs = np.unique(np.stack([context.array[logged], node.array[logged]]), axis=1)
     several = np.unique(pairs[0])[np.unique(pairs[0], return_counts=True)[1] > 1]
-    return int(np.isin(context.array[there], several).sum())
+    return int(np.isin(context.array[logged], several).sum())
 
 
 def _actions(traces: Traces) -> np.ndarray:
@@ -188,11 +188,11 @@ def _actions(traces: Traces) -> np.ndarray:
 
 
 def _team(traces: Traces) -> tuple[str, bool]:
-    found = survey(traces)
-    scored = found.traces - len(found.unscored)
+    corpus = survey(traces)
+    scored = corpus.traces - len(corpus.unscored)
     words = (
-        f"{scored} of {counted(found.traces, 'trace')} with an outcome; "
-        f"{found.teaching} of {counted(found.groups, 'group')} with different ones"
+        f"{scored} of {counted(corpus.traces, 'trace')} with an outcome; "
+        f"{corpus.teaching} of {counted(corpus.groups, 'group')} with different ones"
     )
     return words, scored > 0
 
@@ -249,14 +249,14 @@ UNITS: dict[str, Callable[[Traces], tuple[str, bool]]] = {
 
 
 def _warnings(traces: Traces, claims: list[str]) -> list[str]:
-    found = survey(traces)
+    corpus = survey(traces)
     lines = []
-    if len(found.unscored) == found.traces:
+    if len(corpus.unscored) == corpus.traces:
         lines.append("no trace has an outcome: pass --rewards FILE or --reward-channel NAME")
-    elif not found.teaching:
+    elif not corpus.teaching:
         lines.append("no group has traces of different outcomes: group-relative advantages are 0 or refused everywhere")
-    elif found.teaching < found.groups:
-        silent = f"{found.groups - found.teaching} of {found.groups}"
+    elif corpus.teaching < corpus.groups:
+        silent = f"{corpus.groups - corpus.teaching} of {corpus.groups}"
         lines.append(f"groups without a training signal: {silent}; `credit validate` names them")
     if claims and not set(claims) & set(CENTRED):
         lines.append(

@@ -79,8 +79,8 @@ def _judge(traces: Traces, method: Method) -> Availability:
         if step is not None:
             score = score + np.where(step.mask, step.array, 0)[rows]
     key = group[trace] if method.scope == "group" else np.zeros(len(trace), np.int64)
-    there = np.isfinite(score)
-    key, score, members = key[there], score[there], trace[there]
+    scored = np.isfinite(score)
+    key, score, members = key[scored], score[scored], trace[scored]
 
     if method.scope == "group" and len(np.unique(key)) == len(np.unique(members)):
         return Availability("degenerate", "no group has two traces with an outcome: there is nothing to compare")

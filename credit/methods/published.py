@@ -90,15 +90,15 @@ def find_method(name: str) -> Method:
         return own_method(name)
     key = key_of(name)
     if key in PUBLISHED:
-        found = PUBLISHED[key]
-        if found.method is None:
-            why = f"{found.kind}, not a method" if found.function else f"{found.status} from logs"
+        paper = PUBLISHED[key]
+        if paper.method is None:
+            why = f"{paper.kind}, not a method" if paper.function else f"{paper.status} from logs"
             raise CreditError(
-                f"method {name!r} ({found.title}) is {why}: {found.note}; what can be used: {found.portable}"
+                f"method {name!r} ({paper.title}) is {why}: {paper.note}; what can be used: {paper.portable}"
             )
-        method = METHODS[found.method]
+        method = METHODS[paper.method]
         return (
-            dataclasses.replace(method, fn=functools.partial(method.fn, **found.options)) if found.options else method
+            dataclasses.replace(method, fn=functools.partial(method.fn, **paper.options)) if paper.options else method
         )
     if key in METHODS:
         return METHODS[key]

@@ -24,14 +24,14 @@ class Question:
     Attributes:
       name: what it is about.
       answer: whether the logs say yes; None where they cannot tell.
-      found: the counts that the answer rests on.
+      stated: the counts that the answer rests on.
       advice: which methods follow from a yes.
       evidence: whether measurements of this project support that advice, over which worlds, and where they are.
     """
 
     name: str
     answer: bool | None
-    found: str
+    stated: str
     advice: str
     evidence: str
 
@@ -118,8 +118,8 @@ def _pipeline(traces: Traces) -> tuple[bool, str]:
     several = [tuple(order) for order in orders.values() if len(set(order)) > 1]
     once = [order for order in several if len(set(order)) == len(order)]
     same = max((once.count(order) for order in set(once)), default=0)
-    found = f"agents act once each, in one order, in {same} of {counted(len(several), 'trace')} with several agents"
-    return 2 * same > len(several), found
+    stated = f"agents act once each, in one order, in {same} of {counted(len(several), 'trace')} with several agents"
+    return 2 * same > len(several), stated
 
 
 def _debate(traces: Traces) -> tuple[bool, str]:

@@ -64,10 +64,10 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
     for axes, (field, label) in zip(panels, PANELS, strict=True):
         for number, world in enumerate(worlds):
             colour, marker = CYCLE[number % len(CYCLE)]
-            mine = [row for row in chosen if row.world == world]
+            of_method = [row for row in chosen if row.world == world]
             shift = 0.16 * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
-            values = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in mine]
-            y = [place[row.method] + shift for row in mine]
+            values = [0.0 if abs(getattr(row, field)) < EXACT else getattr(row, field) for row in of_method]
+            y = [place[row.method] + shift for row in of_method]
             axes.plot(values, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)
         plain_axes(axes, grid="both")
         axes.spines["left"].set_visible(False)

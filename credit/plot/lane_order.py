@@ -20,8 +20,8 @@ def lanes(traces: Traces, index: int) -> tuple[list[int], list[str]]:
     """Agent instances from top to bottom, each root followed by what it spawned, and their labels."""
     graph = traces.graph
     forest = spawn_forest(graph)
-    mine = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == index)
-    stack = np.flatnonzero(forest.is_root & mine)[::-1].tolist()
+    own = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == index)
+    stack = np.flatnonzero(forest.is_root & own)[::-1].tolist()
     order: list[int] = []
     while stack:
         order.append(stack.pop())

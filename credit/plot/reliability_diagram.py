@@ -94,10 +94,10 @@ def _pairs(name: str, predicted: Array, observed: Array) -> tuple[np.ndarray, np
     p, o = np.asarray(predicted, np.float64), np.asarray(observed, np.float64)
     if p.ndim != 1 or p.shape != o.shape:
         raise CreditError(f"series {name!r} has predictions {p.shape} and outcomes {o.shape}; expected [N] both")
-    there = np.isfinite(p) & np.isfinite(o)
-    if not there.any():
+    known = np.isfinite(p) & np.isfinite(o)
+    if not known.any():
         raise CreditError(f"series {name!r} has no prediction with an outcome")
-    return p[there], o[there]
+    return p[known], o[known]
 
 
 def _binned(predicted: np.ndarray, observed: np.ndarray, bins: int) -> _Bins:

@@ -55,9 +55,9 @@ class Curve:
         for field in ("snr", "low", "high", "theory", "cost"):
             values = getattr(self, field)
             if values is not None and np.shape(values) != np.shape(self.length):
-                found, expected = np.shape(values), np.shape(self.length)
+                shape, expected = np.shape(values), np.shape(self.length)
                 raise CreditError(
-                    f"curve {self.name!r}: {field} has shape {found}; expected {expected}, that of length"
+                    f"curve {self.name!r}: {field} has shape {shape}; expected {expected}, that of length"
                 )
         if (self.low is None) != (self.high is None):
             raise CreditError(f"curve {self.name!r}: a band needs both low and high")
@@ -120,12 +120,12 @@ def draw_snr(curves: Sequence[Curve], *, x: Literal["length", "cost"] = "length"
 
 def _draw(axes: Axes, curve: Curve, x: np.ndarray, colour: str, marker: str, floor: float) -> None:
     snr = np.asarray(curve.snr, np.float64)
-    there = np.isfinite(snr) & (snr > 0)
+    finite = np.isfinite(snr) & (snr > 0)
     if curve.low is not None and curve.high is not None:
-        low, high = (np.asarray(band, np.float64)[there] for band in (curve.low, curve.high))
-        axes.fill_between(x[there], np.maximum(low, floor), high, color=colour, alpha=0.18, linewidth=0, zorder=2)
+        low, high = (np.asarray(band, np.float64)[finite] for band in (curve.low, curve.high))
+        axes.fill_between(x[finite], np.maximum(low, floor), high, color=colour, alpha=0.18, linewidth=0, zorder=2)
     joined = "-" if curve.theory is None else "none"  # else the closed form joins them, and what departs from it shows
-    axes.plot(x[there], snr[there], marker, color=colour, markersize=5, linewidth=1.2, linestyle=joined, zorder=4)
+    axes.plot(x[finite], snr[finite], marker, color=colour, markersize=5, linewidth=1.2, linestyle=joined, zorder=4)
     if curve.theory is not None:
         theory = np.asarray(curve.theory, np.float64)
         known = np.isfinite(theory) & (theory > 0)

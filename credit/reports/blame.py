@@ -145,15 +145,15 @@ def _first_at(case: Case, k: int) -> np.ndarray:
 
 def _best(options: list[list[_Placed]]) -> int:
     """The option with most hits, the first of several; 0 without any."""
-    hits = [sum(found[0] for found in placed if found is not None) for placed in options]
+    hits = [sum(ranked[0] for ranked in placed if ranked is not None) for placed in options]
     return int(np.argmax(hits)) if hits else 0
 
 
 def _score(name: str, target: str, cases: list[Case], placed: list[_Placed]) -> Score:
-    known = [(c.group, found) for c, found in zip(cases, placed, strict=True) if found is not None]
+    known = [(c.group, ranked) for c, ranked in zip(cases, placed, strict=True) if ranked is not None]
     groups = np.array([group for group, _ in known])
-    hits, hits_interval = _mean(np.array([found[0] for _, found in known]), groups)
-    rank, rank_interval = _mean(np.array([found[1] for _, found in known]), groups)
+    hits, hits_interval = _mean(np.array([ranked[0] for _, ranked in known]), groups)
+    rank, rank_interval = _mean(np.array([ranked[1] for _, ranked in known]), groups)
     return Score(name, target, len(known), hits, hits_interval, rank, rank_interval)
 
 

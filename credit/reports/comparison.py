@@ -132,8 +132,8 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
     kinds, kind = (*KINDS, "other"), _kind(np.asarray(graph.event_type)[action])
     columns = pa.table(event_columns(traces)).take(pa.array(action))
     columns = columns.append_column("kind", pa.array([kinds[i] for i in kind], pa.string()))
-    for name, credit, there in zip(credits, credits.values(), valid, strict=True):
-        numbers = pa.array(np.asarray(credit.advantage)[action] + 0, mask=~there)
+    for name, credit, known in zip(credits, credits.values(), valid, strict=True):
+        numbers = pa.array(np.asarray(credit.advantage)[action] + 0, mask=~known)
         columns = columns.append_column(name if name not in columns.column_names else f"advantage.{name}", numbers)
 
     overall, within = _agreement(advantage, valid, trace)
@@ -218,9 +218,9 @@ def _disagreements(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Actions that two methods or more answer, by the spread of their ranks; the first of each trace, worst first."""
     scaled = np.full(advantage.shape, np.nan)
-    for row, (values, there) in enumerate(zip(advantage, valid, strict=True)):
-        if there.any():
-            scaled[row, there] = mean_ranks(values[there]) / max(1, int(there.sum()) - 1)
+    for row, (values, known) in enumerate(zip(advantage, valid, strict=True)):
+        if known.any():
+            scaled[row, known] = mean_ranks(values[known]) / max(1, int(known.sum()) - 1)
     several = np.flatnonzero(valid.sum(axis=0) > 1)
     if not len(several):
         return several, np.zeros(0)

@@ -185,11 +185,11 @@ def survey(traces: Traces) -> Survey:
 
 def _mixed(traces: Traces) -> dict[str, tuple[str, ...]]:
     """Groups whose traces are of several models or systems, with those."""
-    found: dict[str, dict[str, None]] = {}
+    mixtures: dict[str, dict[str, None]] = {}
     table = traces.traces.select(["group", "model", "system"]).to_pydict()
     for group, model, system in zip(table["group"], table["model"], table["system"], strict=True):
-        found.setdefault(group, {})[", ".join(filter(None, (model, system))) or "unknown"] = None
-    return {group: tuple(policies) for group, policies in found.items() if len(policies) > 1}
+        mixtures.setdefault(group, {})[", ".join(filter(None, (model, system))) or "unknown"] = None
+    return {group: tuple(policies) for group, policies in mixtures.items() if len(policies) > 1}
 
 
 def _divided(traces: Traces) -> int:

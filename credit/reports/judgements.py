@@ -54,16 +54,16 @@ def read_judgements(traces: Traces, path: str | Path) -> Judgements:
     Raises:
       CreditError: the file cannot be read, no row can be used, or a judge mixes units.
     """
-    found = _Verdicts(traces, str(path))
+    read = _Verdicts(traces, str(path))
     for line, row in read_rows(path):
         if isinstance(row, LostRow):
-            found.problems.append(row.problem)
+            read.problems.append(row.problem)
         else:
-            found.add(line, row)
-    if not found.scores:
-        reasons = "; ".join(map(str, found.problems[:3])) or "it has no rows"
+            read.add(line, row)
+    if not read.scores:
+        reasons = "; ".join(map(str, read.problems[:3])) or "it has no rows"
         raise CreditError(f"judgement file {str(path)!r} has no verdict that can be used: {reasons}")
-    return Judgements({judge: found.claim(judge) for judge in found.scores}, tuple(found.problems))
+    return Judgements({judge: read.claim(judge) for judge in read.scores}, tuple(read.problems))
 
 
 class _Verdicts:
@@ -85,10 +85,10 @@ class _Verdicts:
     def events(self, unit: Unit, trace: int, name: str) -> list[int]:
         """Positions of a unit's events; empty where the trace has no such unit."""
         if (trace, unit) not in self.members:
-            found = self.members[trace, unit] = {}
+            labels = self.members[trace, unit] = {}
             first, last = int(self.start[trace]), int(self.start[trace + 1])
             for event, label in enumerate(self._labels(unit, first, last), start=first):
-                found.setdefault(label, []).append(event)
+                labels.setdefault(label, []).append(event)
         return self.members[trace, unit].get(name, [])
 
     def _labels(self, unit: Unit, first: int, last: int) -> list[str]:

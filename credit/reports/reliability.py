@@ -102,7 +102,7 @@ def reliability(
     kind, kinds = _kinds(traces, by)
     rng = np.random.default_rng(seed)
     weight = np.stack([np.ones(len(sizes)), *rng.multinomial(len(sizes), np.ones(len(sizes)) / len(sizes), resamples)])
-    found, units, taught = [], [], np.zeros(len(sizes), bool)
+    correlations, units, taught = [], [], np.zeros(len(sizes), bool)
     for _ in range(splits):
         second = _second_half(rng, group, halves)
         total, count = (np.stack(x) for x in zip(*(
@@ -110,9 +110,9 @@ def reliability(
         ), strict=True))  # fmt: skip
         taught |= count.sum((0, 2)) > 0
         correlation, compared = _correlations(total, count, weight, halves)
-        found.append(correlation)
+        correlations.append(correlation)
         units.append(compared)
-    mean = np.mean(found, axis=0)
+    mean = np.mean(correlations, axis=0)
     spread = mean[1:][np.isfinite(mean[1:])]
     r = float(mean[0])
     low, high = np.percentile(spread, [2.5, 97.5]) if len(spread) else (np.nan, np.nan)
@@ -153,7 +153,7 @@ def _second_half(rng: np.random.Generator, group: np.ndarray, halves: Halves) ->
 def _by_kind(
     traces: Traces,
     method: Callable[[Traces], Credit],
-    mine: np.ndarray,
+    in_half: np.ndarray,
     group: np.ndarray,
     kind: np.ndarray,
     kinds: int,
@@ -161,7 +161,7 @@ def _by_kind(
     """Sums of advantages of one half and numbers of valid actions, by task and kind: [G, kinds] each."""
     n = traces.sizes.events
     reward = np.array(traces.reward)
-    reward[: len(mine)][~mine] = np.nan
+    reward[: len(in_half)][~in_half] = np.nan
     credit = method(dataclasses.replace(traces, reward=reward))
     valid = np.asarray(credit.valid)[:n]
     trace = np.asarray(traces.graph.trace_ids)[:n]

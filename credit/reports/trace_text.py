@@ -158,7 +158,7 @@ def _header(traces: Traces, one: _One, index: int) -> RenderableType:
     row, reward = one.row, float(traces.reward[index])
     place = f"{row['file']}:{row['line']}" if row["line"] else row["file"]
     roles = [agent["role"] for agent in one.agents]
-    found = TOPOLOGIES[int(topology(one.graph, roles)[0])]
+    kind_of_team = TOPOLOGIES[int(topology(one.graph, roles)[0])]
     declared = f" (the log says {printable(row['topology'], 40)})" if row["topology"] else ""
     channels = [
         f"{printable(name.removeprefix('rewards.'), 40)} {amount:z.6g}"
@@ -171,7 +171,7 @@ def _header(traces: Traces, one: _One, index: int) -> RenderableType:
         ("file", _text(f"{place} [{row['format']}]" if row["format"] else place)),
         ("reward", _text(f"{reward:z.6g}" if np.isfinite(reward) else "none in the log")),
         ("channels", _text(", ".join(channels) or "none")),
-        ("topology", _text(found + declared)),
+        ("topology", _text(kind_of_team + declared)),
     ]
     if row["system"]:
         pairs.append(("system", _text(row["system"], 200)))

@@ -60,11 +60,11 @@ def as_ids(column: str, values: Any, n: int | None) -> pa.Array:
         return array
     if not pa.types.is_floating(kind):
         raise ColumnError(column, [], f"ids are of type {kind}; expected strings or integers")
-    there = array.is_valid().to_numpy(zero_copy_only=False)
-    row = int(np.argmax(there))
+    present = array.is_valid().to_numpy(zero_copy_only=False)
+    row = int(np.argmax(present))
     problem = f"ids are floats, {array[row].as_py()!r} in row {row}; expected strings or integers"
     advice = 'pandas makes integers floats where a row has none: pass .astype("Int64"), or strings'
-    raise ColumnError(column, np.flatnonzero(~there), f"{problem}; {advice}{_holes(~there)}")
+    raise ColumnError(column, np.flatnonzero(~present), f"{problem}; {advice}{_holes(~present)}")
 
 
 def _holes(missing: np.ndarray) -> str:
@@ -78,9 +78,9 @@ def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]
         return codes, begins(highest)
     first = np.full(room, len(codes), np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several assignments to one place the last counts
-    there = np.zeros(len(codes), bool)
-    there[first[first < len(codes)]] = True
-    rows = np.flatnonzero(there)
+    present = np.zeros(len(codes), bool)
+    present[first[first < len(codes)]] = True
+    rows = np.flatnonzero(present)
     rank = np.empty(room, np.int64)
     rank[codes[rows]] = np.arange(len(rows))
     return rank[codes], rows
@@ -152,8 +152,8 @@ def _no_nulls(column: str, array: pa.Array) -> None:
 
 
 def _refuse_missing(column: str, missing: np.ndarray) -> NoReturn:
-    found = f"no id, but null or NaN, in {int(missing.sum())} of {counted(len(missing), 'row')}"
-    raise ColumnError(column, np.flatnonzero(missing), f"{found}; expected a string or an integer")
+    lacking = f"no id, but null or NaN, in {int(missing.sum())} of {counted(len(missing), 'row')}"
+    raise ColumnError(column, np.flatnonzero(missing), f"{lacking}; expected a string or an integer")
 
 
 def finite(column: str, values: np.ndarray) -> np.ndarray:

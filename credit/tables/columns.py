@@ -240,26 +240,26 @@ def _parents(
 ) -> np.ndarray:
     """The instance that spawned each instance, itself where none did: [A]."""
     array = as_ids("parent", parent, len(trace_ids))
-    there = array.is_valid().to_numpy(zero_copy_only=False)
-    codes = np.full(len(there), -1)
-    if there.any():
-        words, distinct = factorise("parent", array.filter(pa.array(there)))
+    present = array.is_valid().to_numpy(zero_copy_only=False)
+    codes = np.full(len(present), -1)
+    if present.any():
+        words, distinct = factorise("parent", array.filter(pa.array(present)))
         if distinct.type != names.type:
             problem = f"names agents by {distinct.type}, column 'agent' by {names.type}; expected one type"
-            raise ColumnError("parent", np.flatnonzero(there), problem)
+            raise ColumnError("parent", np.flatnonzero(present), problem)
         known = pc.index_in(distinct, value_set=names).fill_null(-2).to_numpy(zero_copy_only=False)
-        codes[there] = known[words]
+        codes[present] = known[words]
     spawner = by_agent.constant("parent", codes[by_agent.order], "an agent has one parent within a trace")
     width = len(names)
     keys = trace_ids[first] * width + name_ids[first]  # of instances
     order = np.argsort(keys)
     wanted = trace_ids[first] * width + spawner
-    found = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-    stranger = (spawner != -1) & ((spawner < 0) | (keys[found] != wanted))
+    spawner_row = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+    stranger = (spawner != -1) & ((spawner < 0) | (keys[spawner_row] != wanted))
     if stranger.any():
         at = int(by_agent.order[first[np.argmax(stranger)]])
         raise ColumnError("parent", [at], f"{excerpt(array[at].as_py())} is no agent of the row's trace")
-    parents = np.where(spawner == -1, np.arange(len(first)), found)
+    parents = np.where(spawner == -1, np.arange(len(first)), spawner_row)
     above = parents
     for _ in range(len(first).bit_length()):  # twice as far each time: from every agent that has one, a root is reached
         above = above[above]
@@ -278,23 +278,23 @@ def _evidence(column: str, values: Any, n: int, by_trace: Segments, to: Sizes) -
     kind = known[column].kind
     if kind == "id":
         array = as_ids(column, values, n)
-        there = array.is_valid().to_numpy(zero_copy_only=False)
+        present = array.is_valid().to_numpy(zero_copy_only=False)
         amounts = np.zeros(n)
-        if there.any():
-            amounts[there] = factorise(column, array.filter(pa.array(there)))[0]
+        if present.any():
+            amounts[present] = factorise(column, array.filter(pa.array(present)))[0]
     else:
         amounts = numbers(column, values, n)
         if column == "event_reward":
             finite(column, amounts)
-        there = np.isfinite(amounts)
-        amounts = np.where(there, amounts, 0)
-    amounts, there = amounts[by_trace.order], there[by_trace.order]
+        present = np.isfinite(amounts)
+        amounts = np.where(present, amounts, 0)
+    amounts, present = amounts[by_trace.order], present[by_trace.order]
     length = to.events
     if column in TRACE_EVIDENCE:
-        whole = by_trace.constant(column, np.where(there, amounts, np.nan), "it is one number for each trace")
-        there, amounts, length = np.isfinite(whole), np.nan_to_num(whole), to.traces
+        whole = by_trace.constant(column, np.where(present, amounts, np.nan), "it is one number for each trace")
+        present, amounts, length = np.isfinite(whole), np.nan_to_num(whole), to.traces
     typed = amounts.astype(np.float32 if kind == "float" else np.int32)
-    padded = pad_array(Evidence.of(typed, there).array, length, np.nan if kind == "float" else -1)
+    padded = pad_array(Evidence.of(typed, present).array, length, np.nan if kind == "float" else -1)
     return np.nan_to_num(padded) if column == "event_reward" else padded
 
 

@@ -54,8 +54,8 @@ def assign_in_chunks(
         chunk has; and as `graphs.readers.chunks.read_chunks` and `credit.run`.
     """
     options = parse_options(method, given)
-    found = find_method(method)
-    scope = found.scope
+    entry = find_method(method)
+    scope = entry.scope
     if scope not in DIVISIBLE:
         problem = f"its scope is {scope}: every trace changes the numbers of the others"
         raise CreditError(f"method {method!r} cannot be computed in chunks, since {problem}")
@@ -71,7 +71,7 @@ def assign_in_chunks(
         limits=Limits.parse(limits),
     )
     summary = Summary()
-    wanted = dict.fromkeys([*found.needs, *also])
+    wanted = dict.fromkeys([*entry.needs, *also])
     met: set[str] = set()
     any_outcome = False
 
@@ -79,10 +79,10 @@ def assign_in_chunks(
         nonlocal any_outcome
         for traces in chunks:
             any_outcome |= has_outcomes(traces)
-            there = {name for name in wanted if name in traces.evidence and traces.evidence[name].mask.any()}
-            met.update(there)
-            absent = _absent(traces, wanted.keys() - there)
-            credit = run_part(traces, method, evidence=there.intersection(also), **absent, **options)
+            present = {name for name in wanted if name in traces.evidence and traces.evidence[name].mask.any()}
+            met.update(present)
+            absent = _absent(traces, wanted.keys() - present)
+            credit = run_part(traces, method, evidence=present.intersection(also), **absent, **options)
             summary.add(traces, credit)
             yield table(traces, credit, actions_only=actions_only)
         if not any_outcome:

@@ -181,12 +181,14 @@ def _table(report: Report, group: int) -> Table:
     for column in ("scheme", *(f"T = {length:,}" for length in lengths), "slope", "closed form", "cost at the last T"):
         table.add_column(column, justify="left" if column == "scheme" else "right")
     for name in dict.fromkeys(p.scheme for p in points):
-        mine = {p.length: p for p in points if p.scheme == name}
+        of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
-        cells = [_cell(mine[length].snr, mine[length].agrees) if length in mine else "" for length in lengths]
+        cells = [
+            _cell(of_scheme[length].snr, of_scheme[length].agrees) if length in of_scheme else "" for length in lengths
+        ]
         slope = "" if line is None else f"{line.slope:+z.3f} ± {line.half_width:.3f}"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
-        last = mine[max(mine)]
+        last = of_scheme[max(of_scheme)]
         table.add_row(words(name), *cells, slope, form, f"{last.cost:,.0f}")
     fitted = min(max(lengths), 10_000)
     table.caption = (

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
+LEGEND = (
+    "R: reward. claim: what a method would pay an action. added up: the sum of all claims. overcount: Σ|claims| over "
+    "|R|. expected, increments, unexplained: the ledger, whose entries sum to R."
+)
+
 
 @click.command(
     cls=Command,
@@ -75,59 +80,61 @@ def audit(
     traces = read_traces(paths, **reading)
     traces, claims = asked.run(traces)
     ledger = compose_claims(traces, claims, **making)
-    found = add_up(traces.graph, total_of(traces), claims, ledger=ledger)
+    report = add_up(traces.graph, total_of(traces), claims, ledger=ledger)
     if as_json:
-        print_json(found.as_json(traces))
+        print_json(report.as_json(traces))
     else:
-        _print(stdout(), traces, claims, found, worst)
+        _print(stdout(), traces, claims, report, worst)
     if output is not None:
-        save_table(found.table(traces) if level == "event" else found.trace_table(traces), output)
+        save_table(report.table(traces) if level == "event" else report.trace_table(traces), output)
     leave(ctx, traces, allow_bad)
 
 
-def _print(console: Console, traces: Traces, claims: dict[str, Credit], found: Audit, worst: int) -> None:
+def _print(console: Console, traces: Traces, claims: dict[str, Credit], report: Audit, worst: int) -> None:
     import numpy as np
 
     n = traces.sizes.events
-    paid, twice = int(np.sum(found.times[:n] > 0)), int(np.sum(found.twice[:n]))
-    size = float(np.abs(np.asarray(found.ledger.reward, np.float64)).sum())
+    paid, twice = int(np.sum(report.times[:n] > 0)), int(np.sum(report.twice[:n]))
+    size = float(np.abs(np.asarray(report.ledger.reward, np.float64)).sum())
     console.print(words("Claims, added up", "bold"))
-    console.print(_claims(claims, found))
+    console.print(_claims(claims, report))
     console.print()
-    if math.isfinite(found.ratio):
-        console.print(f"overcount: Σ|claims| is {found.ratio:.3g} times Σ|R| = {size:.6g}", soft_wrap=True)
+    if math.isfinite(report.ratio):
+        console.print(f"overcount: Σ|claims| is {report.ratio:.3g} times Σ|R| = {size:.6g}", soft_wrap=True)
     else:
         console.print("overcount: there is no reward to hold the claims against: Σ|R| is 0", soft_wrap=True)
     console.print(f"paid: {counted(paid, 'action')}, {twice} of them more than once", soft_wrap=True)
     if worst and twice:
         console.print()
         console.print(words("Actions paid more than once, the most first", "bold"))
-        console.print(_events(traces, found, worst))
+        console.print(_events(traces, report, worst))
     if worst:
         console.print()
         console.print(words("Traces, the most overcounted first, and their ledgers", "bold"))
-        console.print(_traces(traces, found, worst))
+        console.print(_traces(traces, report, worst))
+    console.print()
+    console.print(LEGEND, soft_wrap=True)
 
 
-def _claims(claims: dict[str, Credit], found: Audit) -> Table:
+def _claims(claims: dict[str, Credit], report: Audit) -> Table:
     import numpy as np
 
     table = plain_table("claim", "estimates", "per", "#Σ|claim|", "#Σ claim", "in the ledger")
-    for name, row in zip(found.claims, found.payments, strict=True):
+    for name, row in zip(report.claims, report.payments, strict=True):
         claim = claims[name]
-        part = found.refused.get(name) or "takes part"
+        part = report.refused.get(name) or "takes part"
         numbers = (f"{np.abs(row).sum():.6g}", f"{row.sum():z.6g}")
         table.add_row(words(name), claim.estimand, claim.unit, *numbers, words(part))
     return table
 
 
-def _events(traces: Traces, found: Audit, worst: int) -> Table:
+def _events(traces: Traces, report: Audit, worst: int) -> Table:
     import numpy as np
 
     n = traces.sizes.events
-    weight = np.where(found.twice[:n], np.abs(found.payments[:, :n]).sum(axis=0), -1)
-    order = np.argsort(-weight, kind="stable")[: min(worst, int(found.twice[:n].sum()))]
-    table = plain_table("trace", "event", "agent", *(f"#{name}" for name in found.claims), "#added up", "#ledger")
+    weight = np.where(report.twice[:n], np.abs(report.payments[:, :n]).sum(axis=0), -1)
+    order = np.argsort(-weight, kind="stable")[: min(worst, int(report.twice[:n].sum()))]
+    table = plain_table("trace", "event", "agent", *(f"#{name}" for name in report.claims), "#added up", "#ledger")
     trace, agent = np.asarray(traces.graph.trace_ids), np.asarray(traces.graph.agent_ids)
     for event in order:
         place = (
@@ -135,16 +142,16 @@ def _events(traces: Traces, found: Audit, worst: int) -> Table:
             traces.events["event"][int(event)].as_py(),
             traces.agents["agent"][int(agent[event])].as_py(),
         )
-        numbers = (*found.payments[:, event], found.naive[event], float(found.ledger.increments[event]))
+        numbers = (*report.payments[:, event], report.naive[event], float(report.ledger.increments[event]))
         table.add_row(*map(words, place), *(f"{x:z.4g}" for x in numbers))
     return table
 
 
-def _traces(traces: Traces, found: Audit, worst: int) -> Table:
+def _traces(traces: Traces, report: Audit, worst: int) -> Table:
     columns = ("reward", "naive", "claimed", "overcount", "events_paid_twice", "expected", "increments", "unexplained")
     titles = ("R", "added up", "Σ|claims|", "overcount", "paid twice", "expected", "increments", "unexplained")
     table = plain_table("trace", *(f"#{title}" for title in titles))
-    rows = found.trace_table(traces).to_pylist()
+    rows = report.trace_table(traces).to_pylist()
     known = [row for row in rows if row["overcount"] is not None]
     known.sort(key=lambda row: (-row["overcount"], -row["claimed"]))  # where R is 0, by what was paid for it
     for row in known[:worst]:

@@ -157,15 +157,15 @@ def _sources(name: str, claims: dict[str, Credit], ledger: Ledger, weights: dict
     Raises:
       CreditError: none does.
     """
-    found = [claims[name].source] if name in claims else []
+    sources = [claims[name].source] if name in claims else []
     if weights:
         known = [*(claim.source for claim in ledger.claims), *ledger.refused]
-        found = [source for source in dict.fromkeys(known) if source in {f"{channel}/{name}" for channel in weights}]
-    if not found:
+        sources = [source for source in dict.fromkeys(known) if source in {f"{channel}/{name}" for channel in weights}]
+    if not sources:
         from graphs.errors import CreditError
 
         raise CreditError(f"--decided-before names {name!r}; expected one of --methods or of the judges")
-    return found
+    return sources
 
 
 def summary(traces: Traces, ledger: Ledger) -> list[str]:

@@ -43,28 +43,28 @@ def validate(
     from credit.reports.corpus import survey
 
     traces = read_traces(paths, **reading)
-    found = survey(traces)
+    corpus = survey(traces)
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.format(msgspec.json.encode(found.as_json())))
+        click.echo(msgspec.json.format(msgspec.json.encode(corpus.as_json())))
     else:
         console = stdout()
-        console.print(_table(found, reading["reward_channel"]))
-        for line in _advice(found, reading["reward_channel"]):
+        console.print(_table(corpus, reading["reward_channel"]))
+        for line in _advice(corpus, reading["reward_channel"]):
             console.print(words(line), soft_wrap=True)
-        _list_names(console, "Groups with equal outcomes", (f"{g} (all {r:g})" for g, r in found.equal.items()))
-        _list_names(console, "Groups of one", found.singletons if found.singletons and found.groups > 1 else ())
+        _list_names(console, "Groups with equal outcomes", (f"{g} (all {r:g})" for g, r in corpus.equal.items()))
+        _list_names(console, "Groups of one", corpus.singletons if corpus.singletons and corpus.groups > 1 else ())
         _list_names(
-            console, "Groups of several models or systems", (f"{g} ({'; '.join(p)})" for g, p in found.mixed.items())
+            console, "Groups of several models or systems", (f"{g} ({'; '.join(p)})" for g, p in corpus.mixed.items())
         )
-        _list_names(console, "Groups with fewer than two outcomes", found.unscored_groups)
-        _list_names(console, "Traces without outcome", found.unscored if len(found.unscored) < found.traces else ())
-        list_problems(found.problems, console, all_=all_)
+        _list_names(console, "Groups with fewer than two outcomes", corpus.unscored_groups)
+        _list_names(console, "Traces without outcome", corpus.unscored if len(corpus.unscored) < corpus.traces else ())
+        list_problems(corpus.problems, console, all_=all_)
     ctx.exit(exit_code(traces, allow_bad))
 
 
-def _table(found: Survey, channel: str) -> Table:
+def _table(corpus: Survey, channel: str) -> Table:
     from rich.table import Table
 
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -74,47 +74,47 @@ def _table(found: Survey, channel: str) -> Table:
     def row(name: str, value: object) -> None:
         table.add_row(name, words(value))
 
-    sizes = ", ".join(f"{count} of {size}" for size, count in found.group_sizes.items())
-    channels = ", ".join(f"{name} ({count})" for name, count in found.reward_channels.items())
-    row("traces", found.traces)
-    row("formats", ", ".join(f"{name} ({count})" for name, count in found.formats.items()))
-    row("groups", f"{found.groups}; sizes: {sizes}")
-    row("  with a signal", f"{found.teaching} of {found.groups}, with traces of different outcomes")
-    row("  equal outcomes", len(found.equal))
-    row("  of one trace", len(found.singletons))
-    if found.divided:
-        row("  of divided tasks", f"{found.divided} tasks have a group for each model or system")
-    if found.mixed:
-        row("  of several models", len(found.mixed))
-    if found.unscored_groups:
-        row("  too few outcomes", len(found.unscored_groups))
-    row("outcomes", f"{found.traces - len(found.unscored)} of {found.traces} traces, from reward {channel!r}")
+    sizes = ", ".join(f"{count} of {size}" for size, count in corpus.group_sizes.items())
+    channels = ", ".join(f"{name} ({count})" for name, count in corpus.reward_channels.items())
+    row("traces", corpus.traces)
+    row("formats", ", ".join(f"{name} ({count})" for name, count in corpus.formats.items()))
+    row("groups", f"{corpus.groups}; sizes: {sizes}")
+    row("  with a signal", f"{corpus.teaching} of {corpus.groups}, with traces of different outcomes")
+    row("  equal outcomes", len(corpus.equal))
+    row("  of one trace", len(corpus.singletons))
+    if corpus.divided:
+        row("  of divided tasks", f"{corpus.divided} tasks have a group for each model or system")
+    if corpus.mixed:
+        row("  of several models", len(corpus.mixed))
+    if corpus.unscored_groups:
+        row("  too few outcomes", len(corpus.unscored_groups))
+    row("outcomes", f"{corpus.traces - len(corpus.unscored)} of {corpus.traces} traces, from reward {channel!r}")
     row("rewards in the log", channels or "none")
-    row("events", found.events)
-    row("actions", f"{found.actions}; a trace has {found.actions_per_trace}")
-    row("agents", f"{found.agents}; a trace has {found.agents_per_trace}")
-    row("events per agent", found.events_per_agent)
-    tokens = found.tokens_per_trace
+    row("events", corpus.events)
+    row("actions", f"{corpus.actions}; a trace has {corpus.actions_per_trace}")
+    row("agents", f"{corpus.agents}; a trace has {corpus.agents_per_trace}")
+    row("events per agent", corpus.events_per_agent)
+    tokens = corpus.tokens_per_trace
     row("tokens generated", "not logged" if tokens is None else f"{tokens.total}; a trace has {tokens}")
-    row("evidence", ", ".join(f"{name} ({count})" for name, count in found.evidence.items()) or "none")
-    if found.ignored:
-        row("files passed over", len(found.ignored))
-    if found.problems:
-        row("problems", sum(problem.count for problem in found.problems))
+    row("evidence", ", ".join(f"{name} ({count})" for name, count in corpus.evidence.items()) or "none")
+    if corpus.ignored:
+        row("files passed over", len(corpus.ignored))
+    if corpus.problems:
+        row("problems", sum(problem.count for problem in corpus.problems))
     return table
 
 
-def _advice(found: Survey, channel: str) -> list[str]:
+def _advice(corpus: Survey, channel: str) -> list[str]:
     """What to do about a corpus without a training signal."""
     lines = []
-    if len(found.unscored) == found.traces:
-        others = [name for name in found.reward_channels if name != channel]
+    if len(corpus.unscored) == corpus.traces:
+        others = [name for name in corpus.reward_channels if name != channel]
         lines.append(
             f"No trace has an outcome {channel!r}: pass --reward-channel with one of {', '.join(others)}"
             if others
             else "No trace has an outcome: pass --rewards FILE, a table with columns `trace` and `reward`"
         )
-    if found.traces > 1 and len(found.singletons) == found.groups:
+    if corpus.traces > 1 and len(corpus.singletons) == corpus.groups:
         lines.append(
             "Every group has one trace: if traces share tasks, pass --groups FILE, a table with `trace` and `group`"
         )

@@ -53,10 +53,10 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
         asked = ClaimRequest(**{field.name: kwargs.pop(field.name) for field in dataclasses.fields(ClaimRequest)})
         return command(*args, asked=asked, **kwargs)
 
-    made: Callable[..., Any] = gathered
+    decorated: Callable[..., Any] = gathered
     for option in reversed(options):
-        made = option(made)
-    return made
+        decorated = option(decorated)
+    return decorated
 
 
 def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,10 +109,10 @@ def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
                 raise click.UsageError(f"{flag} is of --rule {' and '.join(rules)}; it is {making['rule']}")
         return command(*args, making=making, **kwargs)
 
-    made: Callable[..., Any] = gathered
+    decorated: Callable[..., Any] = gathered
     for option in reversed(options):
-        made = option(made)
-    return made
+        decorated = option(decorated)
+    return decorated
 
 
 def _tau(context: click.Context, parameter: click.Parameter, given: str) -> float | str:

@@ -49,7 +49,7 @@ def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_js
 def _print(console: Console, advice: Advice) -> None:
     table = plain_table("unit", "in the logs", "allowed", "what it computes, or why none")
     for branch in advice.branches:
-        table.add_row(branch.unit, words(branch.found), branch.method or "–", words(branch.why))
+        table.add_row(branch.unit, words(branch.stated), branch.method or "–", words(branch.why))
     console.print(table)
     better: dict[tuple[str, str], list[str]] = {}
     for branch in advice.branches:
@@ -66,7 +66,7 @@ def _print(console: Console, advice: Advice) -> None:
     for question in advice.questions:
         answer = "yes" if question.answer else "no"
         then = (question.advice, question.evidence) if question.answer else ("–", "–")
-        questions.add_row(question.name, answer, *map(words, (question.found, *then)))
+        questions.add_row(question.name, answer, *map(words, (question.stated, *then)))
     console.print(questions)
     console.print()
     for line in advice.warnings:

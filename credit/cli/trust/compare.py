@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
+LEGEND = (
+    "Correlations: from -1, opposite order, to 1, the same order; – where too few numbers differ. actions: those "
+    "with an advantage. Parts sum to 1 over all roles, or over all kinds."
+)
 MOST = 7  # roles or kinds that have a column
 
 
@@ -63,47 +67,58 @@ def compare(
     asked.check(least=2)
     traces = read_traces(paths, **reading)
     traces, claims = asked.run(traces)
-    found = side_by_side(traces, claims, worst=worst)
+    comparison = side_by_side(traces, claims, worst=worst)
     if as_json:
-        print_json(found.as_json())
+        print_json(comparison.as_json())
     else:
-        _print(stdout(), found)
+        _print(stdout(), comparison)
     if output is not None:
-        save_table(found.events, output)
+        save_table(comparison.events, output)
     if plot is not None:
         from credit.plot import draw_comparison
 
-        save_picture(draw_comparison(found), plot)
+        save_picture(draw_comparison(comparison), plot)
     leave(ctx, traces, allow_bad)
 
 
-def _print(console: Console, found: Comparison) -> None:
+def _print(console: Console, comparison: Comparison) -> None:
     for title, table in (
-        ("Rank correlation of advantages (Spearman, ties at their mean rank)", _matrix(found, found.correlation)),
-        ("The same among the actions of a trace", _matrix(found, found.within)),
-        ("Part of Σ|credit − baseline| by role", _shares(found, found.roles, found.by_role, found.actions_by_role)),
-        ("The same by kind of decision", _shares(found, found.kinds, found.by_kind, found.actions_by_kind)),
+        (
+            "Rank correlation of advantages (Spearman, ties at their mean rank)",
+            _matrix(comparison, comparison.correlation),
+        ),
+        ("The same among the actions of a trace", _matrix(comparison, comparison.within)),
+        (
+            "Part of Σ|credit − baseline| by role",
+            _shares(comparison, comparison.roles, comparison.by_role, comparison.actions_by_role),
+        ),
+        (
+            "The same by kind of decision",
+            _shares(comparison, comparison.kinds, comparison.by_kind, comparison.actions_by_kind),
+        ),
     ):
         console.print(words(title, "bold"))
         console.print(table)
         console.print()
-    if len(found.disagreements):
+    if len(comparison.disagreements):
         console.print(words("Where they differ most, one action a trace", "bold"))
-        console.print(_worst(found))
+        console.print(_worst(comparison))
+        console.print()
+    console.print(LEGEND, soft_wrap=True)
 
 
 def _number(value: float) -> str:
     return f"{value:z.2f}" if math.isfinite(value) else "–"
 
 
-def _matrix(found: Comparison, values: np.ndarray) -> Table:
-    table = plain_table("", *(f"#{i + 1}" for i in range(len(found.methods))), "#actions")
-    for i, name in enumerate(found.methods):
-        table.add_row(words(f"{i + 1} {name}"), *map(_number, values[i]), str(found.answered[i]))
+def _matrix(comparison: Comparison, values: np.ndarray) -> Table:
+    table = plain_table("", *(f"#{i + 1}" for i in range(len(comparison.methods))), "#actions")
+    for i, name in enumerate(comparison.methods):
+        table.add_row(words(f"{i + 1} {name}"), *map(_number, values[i]), str(comparison.answered[i]))
     return table
 
 
-def _shares(found: Comparison, names: Sequence[str], shares: np.ndarray, actions: np.ndarray) -> Table:
+def _shares(comparison: Comparison, names: Sequence[str], shares: np.ndarray, actions: np.ndarray) -> Table:
     """Parts that anybody has, the largest by name and first."""
     import numpy as np
 
@@ -111,18 +126,18 @@ def _shares(found: Comparison, names: Sequence[str], shares: np.ndarray, actions
     order = [i for i in np.argsort(-largest, kind="stable") if largest[i] > 0]
     shown, rest = order[:MOST], order[MOST:]
     table = plain_table("", *(f"#{names[i]}" for i in shown), *([f"#{len(rest)} more"] if rest else []))
-    for name, row in (("actions", actions), *zip(found.methods, shares, strict=True)):
+    for name, row in (("actions", actions), *zip(comparison.methods, shares, strict=True)):
         parts = [row[i] for i in shown] + ([row[rest].sum()] if rest else [])
         table.add_row(words(name), *map(_number, parts))
     return table
 
 
-def _worst(found: Comparison) -> Table:
+def _worst(comparison: Comparison) -> Table:
     import pyarrow as pa
 
-    shift = found.events.num_columns - len(found.methods)
-    table = plain_table("trace", "event", "agent", "type", *(f"#{name}" for name in found.methods))
-    for row in found.events.take(pa.array(found.disagreements)).to_pylist():
+    shift = comparison.events.num_columns - len(comparison.methods)
+    table = plain_table("trace", "event", "agent", "type", *(f"#{name}" for name in comparison.methods))
+    for row in comparison.events.take(pa.array(comparison.disagreements)).to_pylist():
         numbers = ["–" if value is None else f"{value:z.3g}" for value in list(row.values())[shift:]]
         table.add_row(*(words(row[name]) for name in ("trace", "event", "agent", "type")), *numbers)
     return table

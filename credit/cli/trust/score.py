@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["score"]
 
+LEGEND = (
+    "named first: part of the runs whose lowest credit is at the blamed agent or step, ± half of a 95 % interval. "
+    "mean rank: from 0, named first, to 1, named last."
+)
+
 
 @click.group(short_help="Evaluate credit against human labels and for reliability.")
 def score() -> None:
@@ -69,6 +74,7 @@ def blame(
         print_json({"scores": rows, "says": silence})
     else:
         stdout().print(_table(scores))
+        stdout().print(LEGEND, soft_wrap=True)
         for line in silence:
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)

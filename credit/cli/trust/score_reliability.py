@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["reliability"]
 
 KINDS = ("tool", "agent", "role", "type")
+LEGEND = (
+    "agreement: correlation between the halves, from -1 to 1. of the whole: what two data sets as large as the logs "
+    "would agree to. numbers: mean advantages that both halves have."
+)
 HALVES: tuple[Halves, ...] = ("groups", "traces")
 
 
@@ -72,11 +76,11 @@ def reliability(
     def credit_of(half: Traces) -> Credit:
         return run_part(half, method, evidence=also, **options)
 
-    found = {halves: _agreement(traces, credit_of, by, halves, splits, seed) for halves in HALVES}
-    if all(isinstance(r, str) for r in found.values()):
-        raise CreditError("; ".join(f"halves of {halves}: {why}" for halves, why in found.items()))
+    result = {halves: _agreement(traces, credit_of, by, halves, splits, seed) for halves in HALVES}
+    if all(isinstance(r, str) for r in result.values()):
+        raise CreditError("; ".join(f"halves of {halves}: {why}" for halves, why in result.items()))
     if as_json:
-        plain = {k: v if isinstance(v, str) else dataclasses.asdict(v) for k, v in found.items()}
+        plain = {k: v if isinstance(v, str) else dataclasses.asdict(v) for k, v in result.items()}
         print_json({"method": method, "by": by, "halves": plain})
     else:
         from rich.table import Table
@@ -84,7 +88,7 @@ def reliability(
         table = Table(
             "halves of", "agreement", "95 % interval", "of the whole", "numbers", "tasks", box=None, pad_edge=False
         )
-        for halves, r in found.items():
+        for halves, r in result.items():
             if isinstance(r, str):
                 table.add_row(halves, words(r))
                 continue
@@ -92,7 +96,8 @@ def reliability(
             numbers = (_number(r.agreement), interval, _number(r.stepped_up), f"{r.units:.0f}", str(r.groups))
             table.add_row(halves, *numbers)
         stdout().print(table)
-        if any(not isinstance(r, str) and math.isnan(r.stepped_up) for r in found.values()):
+        stdout().print(LEGEND, soft_wrap=True)
+        if any(not isinstance(r, str) and math.isnan(r.stepped_up) for r in result.values()):
             why = "of the whole: – where halves do not agree, since an agreement of 0 or less cannot be stepped up"
             stdout().print(why, soft_wrap=True)
     leave(ctx, traces, allow_bad)
@@ -109,9 +114,9 @@ def _agreement(
     from credit.reports.reliability import SplitError, reliability
 
     try:
-        found = reliability(traces, run, by=by, halves=halves, splits=splits, seed=seed)
+        result = reliability(traces, run, by=by, halves=halves, splits=splits, seed=seed)
     except SplitError as error:
         return str(error)
-    if math.isnan(found.agreement):
-        return f"not every split has 3 numbers in common that differ; on average they have {found.units:.0f}"
-    return found
+    if math.isnan(result.agreement):
+        return f"not every split has 3 numbers in common that differ; on average they have {result.units:.0f}"
+    return result
