@@ -98,21 +98,12 @@ def from_columns(
     >>> rows.gather(credit.rloo(graph, reward)).tolist()
     [1.0, -1.0]
     """
-    if (reward is None) == (row_reward is None):
-        problem = "pass either reward= (the outcome, the same on all rows of a trace) or row_reward= (per row)"
-        raise ColumnError("reward", [], problem)
-    if row_reward is not None and event_reward is not None:
-        raise ColumnError("event_reward", [], "row_reward= already holds what each row earned; pass one of them")
-
+    columns = _row_evidence(reward, row_reward, event_reward, tokens, evidence)
     by_trace, trace_names = _by_trace(trace)
     n, order = len(by_trace.order), by_trace.order
     group_codes, group_names = factorise("group", group, n)
     group_ids = by_trace.constant("group", group_codes[order], "a trace belongs to one group")
     team = _team(role if agent is None else agent, role, parent, by_trace)
-    columns = dict(evidence or {})
-    for name, column in (("event_reward", event_reward if row_reward is None else row_reward), ("tokens", tokens)):
-        if column is not None:
-            columns[name] = column
     outcome = _outcome(reward, by_trace)
     types = _types(event_type, order)
     position = np.empty(n, np.int32)
@@ -151,6 +142,19 @@ def from_columns(
     padded = pad_array(outcome.astype(np.float32), to.traces)
     names = RowNames(graph, padded, order, trace_names, group_names.take(pa.array(group_ids)), team.names, team.roles)
     return graph, padded, Rows(position, to.events, arrays, names)
+
+
+def _row_evidence(
+    reward: Any, row_reward: Any, event_reward: Any, tokens: Any, evidence: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The columns of evidence by name; exactly one of `reward` and `row_reward` must be given."""
+    if (reward is None) == (row_reward is None):
+        problem = "pass either reward= (the outcome, the same on all rows of a trace) or row_reward= (per row)"
+        raise ColumnError("reward", [], problem)
+    if row_reward is not None and event_reward is not None:
+        raise ColumnError("event_reward", [], "row_reward= already holds what each row earned; pass one of them")
+    stated = {"event_reward": event_reward if row_reward is None else row_reward, "tokens": tokens}
+    return dict(evidence or {}) | {name: column for name, column in stated.items() if column is not None}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import stderr, stdout, words
 
 __all__ = ["train"]
@@ -19,7 +20,11 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     return None if value is None else tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
 
 
-@click.command(short_help="Train teams, and compare what they learn.")
+@click.command(
+    cls=Command,
+    short_help="Train teams, and compare what they learn.",
+    examples="credit bench train --methods rloo,grpo --seeds 2",
+)
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
               help="Methods, by commas; also exact_increments, control_exact and zero.")  # fmt: skip
 @click.option("--tasks", callback=_names, metavar="NAMES", help="Tasks, by commas; default: all.")

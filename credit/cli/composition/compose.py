@@ -95,12 +95,7 @@ def compose(
 
     The entries of a trace sum to its reward exactly. Claims on one event are averaged, never added.
     """
-    if (advantage is None) != (target is None):
-        raise click.UsageError("--advantage and --advantages-to go together: which advantages, and the file to write")
-    if (scale is not None or before) and advantage is None:
-        raise click.UsageError("--scale and --decided-before are of advantages; expected --advantage with them")
-    if before and advantage != "control":
-        raise click.UsageError(f"--decided-before is of --advantage control; --advantage is {advantage}")
+    _check_advantage(advantage, target, scale, before)
     if step and not channels:
         raise click.UsageError("--step anneals the weights of channels; expected --channel with it")
     if drawn is not None and plot is None:
@@ -144,6 +139,16 @@ def compose(
         for line in str(signal).splitlines():
             console.print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
+
+
+def _check_advantage(advantage: str | None, target: Path | None, scale: str | None, before: tuple[str, ...]) -> None:
+    """Refuse options of advantages without advantages, before anything is read."""
+    if (advantage is None) != (target is None):
+        raise click.UsageError("--advantage and --advantages-to go together: which advantages, and the file to write")
+    if (scale is not None or before) and advantage is None:
+        raise click.UsageError("--scale and --decided-before are of advantages; expected --advantage with them")
+    if before and advantage != "control":
+        raise click.UsageError(f"--decided-before is of --advantage control; --advantage is {advantage}")
 
 
 def _scale(name: str | None, claims: dict[str, Any]) -> Any:
