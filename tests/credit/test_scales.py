@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -171,3 +172,23 @@ def test_the_stack_under_stochastic_spawning(name: str, k: int) -> None:
     cosine = np.sum(found["after"] * true) / np.linalg.norm(found["after"]) / length
     assert cosine == pytest.approx(COSINE[name][k - 2], abs=6e-4)
     assert found["largest"] <= np.sqrt(k * (k - 1 + PRIOR_TRACES) / PRIOR_TRACES) * 2
+
+
+def test_replays_of_one_trace_are_one_sample_of_a_scale() -> None:
+    """Traces 0 and 1 share a choice: together they are one sample, and a name that only they have has no scale."""
+    trace = np.array([0, 0, 1, 1, 2, 3])
+    agent = ["lead", "guest", "lead", "guest", "lead", "lead"]
+    graph, reward, rows = credit.from_columns(
+        group=np.zeros(6, int), trace=trace, agent=agent, reward=np.array([1.0, 0, 0, 1])[trace]
+    )
+    clusters = np.arange(graph.num_traces, dtype=np.int32)
+    clusters[1] = 0
+    tree = dataclasses.replace(graph, cluster_ids=clusters)
+    value = np.where(graph.action_mask, np.asarray(reward)[graph.trace_ids] - 0.25, 0)
+    plain = agent_scale(graph, value, np.asarray(graph.action_mask))
+    together = agent_scale(tree, value, np.asarray(graph.action_mask))
+    assert rows.gather(plain.traces).tolist() == [4, 2, 4, 2, 4, 4]
+    assert rows.gather(together.traces).tolist() == [3, 1, 3, 1, 3, 3]
+    square = np.array([(0.75**2 + 0.25**2) / 2, 0.25**2, 0.75**2])  # of the three samples
+    wanted = np.sqrt((square[1] + square[2] + PRIOR_TRACES * square.mean()) / (2 + PRIOR_TRACES))
+    np.testing.assert_allclose(rows.gather(together.scale)[0], wanted, rtol=1e-5)
