@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from graphs.errors import ArrayTypeError, CreditError, expect
 from graphs.event_graph import Array, EventGraph
+from graphs.floats import at_least_float32
 from graphs.text import excerpt
 
 __all__ = [
@@ -228,7 +229,7 @@ def _floating(name: str, values: Array) -> jax.Array:
     array: jax.Array = jnp.asarray(values)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise ArrayTypeError(f"{name} has dtype {array.dtype}; expected a floating type (convert it, e.g. float32)")
-    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+    return at_least_float32(array)
 
 
 def finish(

@@ -14,6 +14,7 @@ import numpy as np
 
 from credit.laws.subject import NUMBERS, QUICK, Subject, all_masked, differ, extreme, numbers, tied
 from credit.laws.trial_batches import LARGER, SIZES, Batch, draw_rewards, padded
+from graphs.floats import at_least_float32
 
 
 def jit(s: Subject) -> str:
@@ -104,7 +105,7 @@ def dtypes(s: Subject) -> str:
         if shapes[name].dtype != jnp.float32:
             return f"{name} is {shapes[name].dtype} for float32 where 64 bits are enabled; expected float32"
         for given, out in results.items():
-            promised = jnp.promote_types(given, jnp.float32)
+            promised = at_least_float32(jnp.zeros(0, given)).dtype
             if out[name].dtype != promised:
                 return f"{name} is {out[name].dtype} for {jnp.dtype(given).name}; expected {promised}"
     for given, out in results.items():

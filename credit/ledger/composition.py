@@ -21,6 +21,7 @@ from estimators.composition.nesting import unit_of_event
 from estimators.composition.votes import Errors
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
+from graphs.floats import at_least_float32
 
 __all__ = ["Balance", "check_claim", "compose", "partitioned"]
 
@@ -82,7 +83,7 @@ def compose(
     for place, claim in enumerate(claims):
         check_claim(graph, f"claims[{place}]", claim)
     reward = _by_trace(graph, "reward", reward)
-    reward = reward.astype(jnp.promote_types(reward.dtype, jnp.float32))
+    reward = at_least_float32(reward)
     scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
     total = jnp.where(scored, reward, 0)
     offered = [claim for claim in claims if claim.estimand != "total"]

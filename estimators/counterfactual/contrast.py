@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from estimators.base import Reason
 from graphs.event_graph import Array
+from graphs.floats import at_least_float32
 from graphs.levels import pair_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
 
@@ -177,7 +178,7 @@ def _floats(name: str, values: Array, n: int) -> jax.Array:
         raise TypeError(f"{name} has dtype {values.dtype}; expected a floating type")
     if values.shape != (n,):
         raise ValueError(f"{name} has shape {values.shape}; expected ({n},), one entry for each decision")
-    floats: jax.Array = values.astype(jnp.promote_types(values.dtype, jnp.float32))
+    floats: jax.Array = at_least_float32(values)
     return floats
 
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from graphs.event_graph import Array
+from graphs.floats import at_least_float32
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_mean, segment_sum
 
 __all__ = ["influence", "rank_correlation", "weighted_leave_one_out"]
@@ -87,7 +88,7 @@ def influence(counts: Array, smoothing: float | Array = 1.0) -> jax.Array:
     (0.0, True)
     """
     n = jnp.asarray(counts)
-    n = n.astype(jnp.promote_types(n.dtype, jnp.float32))
+    n = at_least_float32(n)
     replays = jnp.sum(n, axis=1)
     alternative = safe_divide(replays, jnp.sum(replays)[None])
     action = safe_divide(n + smoothing, (replays + smoothing * n.shape[1])[:, None])
@@ -101,7 +102,7 @@ def _alternatives(
     values: Array, weights: Array, context: Array | None, where: Array | None
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     v, w = jnp.asarray(values), jnp.asarray(weights)
-    v = v.astype(jnp.promote_types(v.dtype, jnp.float32))
+    v = at_least_float32(v)
     mask = jnp.ones(v.shape, bool) if where is None else jnp.asarray(where)
     of = jnp.zeros(v.shape, jnp.int32) if context is None else jnp.asarray(context)
     zero = jnp.zeros_like(v)
@@ -115,6 +116,6 @@ def _ranks(x: jax.Array, mask: jax.Array) -> jax.Array:
     ranked = x[order]
     new = jnp.concatenate([jnp.zeros(1, bool), ranked[1:] > ranked[:-1]])
     run = jnp.cumsum(new.astype(jnp.int32), dtype=jnp.int32)
-    place = jnp.arange(1, n + 1).astype(jnp.promote_types(x.dtype, jnp.float32))
+    place = jnp.arange(1, n + 1).astype(at_least_float32(x).dtype)
     mean = safe_divide(segment_sum(place, run, n, mask[order]), segment_count(run, n, mask[order], place.dtype))
     return jnp.zeros_like(place).at[order].set(mean[run])

@@ -12,6 +12,7 @@ from estimators.shapley.pairs import solve_pairs
 from estimators.shapley.plan import Plan
 from estimators.shapley.unit_shares import Shares
 from graphs.event_graph import Array
+from graphs.floats import at_least_float32
 from graphs.segment import safe_divide, safe_sqrt
 
 __all__ = ["mean_of_marginals", "solve"]
@@ -59,7 +60,7 @@ def solve(
         raise TypeError(f"values has dtype {values.dtype}; expected a floating type (convert it, e.g. float32)")
     if values.shape != plan.row_mask.shape:
         raise ValueError(f"values has shape {values.shape}; expected {plan.row_mask.shape}, one for each coalition")
-    values = values.astype(jnp.promote_types(values.dtype, jnp.float32))
+    values = at_least_float32(values)
     missing = jnp.any(plan.row_mask & ~jnp.isfinite(values))
     v = jnp.where(plan.row_mask & jnp.isfinite(values), values, 0)
     unit = jnp.asarray(plan.unit_mask)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from graphs.event_graph import Array
+from graphs.floats import at_least_float32
 from graphs.levels import pair_ids
 from graphs.segment import segment_sum
 
@@ -312,7 +313,7 @@ def _floating(name: str, values: Array) -> jax.Array:
     array: jax.Array = jnp.asarray(values)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise TypeError(f"{name} has dtype {array.dtype}; expected a floating type")
-    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+    return at_least_float32(array)
 
 
 def _response_mask(mask: Array) -> jax.Array:

@@ -1,0 +1,23 @@
+"""The float type that estimators compute in."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from graphs.event_graph import Array
+
+__all__ = ["at_least_float32"]
+
+
+def at_least_float32(values: Array) -> jax.Array:
+    """An array in its own float type where that has 32 bits or more, and in float32 otherwise.
+
+    Half precision loses the small differences that advantages are made of. Integers become float32.
+
+    >>> at_least_float32(jnp.zeros(2, jnp.bfloat16)).dtype
+    dtype('float32')
+    """
+    array = jnp.asarray(values)
+    wide = jnp.issubdtype(array.dtype, jnp.floating) and jnp.finfo(array.dtype).bits >= 32
+    return array if wide else array.astype(jnp.float32)
