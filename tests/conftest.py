@@ -14,7 +14,6 @@ import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
-jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 ROOT = Path(__file__).resolve().parent.parent
 
