@@ -1,0 +1,61 @@
+"""OpenRLHF: an experience maker with advantages of this library.
+
+    openrlhf.trainer.ppo_trainer.RemoteExperienceMaker = CreditExperienceMaker      # before the trainer is made
+
+Written against OpenRLHF's source at 3c3be62, which does not build on a machine without a GPU; see docs/trainers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
+
+from credit.integrations.row_advantages import RowAdvantages
+from credit.integrations.row_columns import spread
+from graphs.errors import CreditError
+
+__all__ = ["CreditExperienceMaker"]
+
+
+class CreditExperienceMaker(RemoteExperienceMaker):
+    """OpenRLHF's experience maker; a response is a trace, the responses to a prompt are a group.
+
+    Everything but the advantages is OpenRLHF's, length penalties and the logged returns among it. Clipping of rewards
+    (`reward.clip_range`) acts on OpenRLHF's own numbers, not on these. A KL penalty in the reward is refused: choose
+    the KL loss.
+
+    Attributes:
+      credit: a method by name, or a function; set on the class or in a subclass.
+      options: keyword arguments of `RowAdvantages`, the method's and `watch`.
+    """
+
+    credit: ClassVar[Any] = "openrlhf_group_norm"
+    options: ClassVar[Mapping[str, Any]] = {}
+    _advantages: RowAdvantages | None = None
+    credit_metrics: Mapping[str, float] = {}
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def compute_advantages_and_returns(self, experiences: list[Any]) -> list[Any]:
+        for experience in experiences:
+            if self.kl_ctl.value and experience.kl is not None and bool((experience.kl != 0).any()):
+                raise CreditError(
+                    "OpenRLHF has a KL penalty in the reward, which these advantages would leave out; use the KL loss"
+                )
+        experiences = super().compute_advantages_and_returns(experiences)
+        if self._advantages is None:
+            self._advantages = RowAdvantages(self.credit, **self.options)
+        place = torch.tensor([index for experience in experiences for index in experience.index])
+        result = self._advantages(
+            group=place // self.args.rollout.n_samples_per_prompt,
+            trace=place,
+            reward=torch.cat([experience.rewards for experience in experiences]),
+        )
+        self.credit_metrics = result.metrics
+        sizes = [len(experience.index) for experience in experiences]
+        for experience, values in zip(experiences, result.advantages.split(sizes), strict=True):
+            experience.advantages = spread(values, experience.action_mask)
+            experience.returns = experience.advantages.clone()
+        return experiences
