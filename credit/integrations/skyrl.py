@@ -18,7 +18,6 @@ import torch
 from skyrl.backends.skyrl_train.utils.ppo_utils import AdvantageEstimatorRegistry
 from skyrl.train.trainer import RayPPOTrainer
 
-from credit.integrations.method_names import METHOD_NAMES
 from credit.integrations.row_advantages import RowAdvantages
 from credit.methods.registry import METHODS
 
@@ -32,8 +31,8 @@ COLUMNS = ("agent", "turn")
 def register() -> None:
     """Add `credit_NAME` to SkyRL's registry for each method that needs no evidence; again is no error."""
     known = set(AdvantageEstimatorRegistry.list_available())
-    for name in METHOD_NAMES:
-        if PREFIX + name not in known and not METHODS[name].needs:
+    for name, method in METHODS.items():
+        if PREFIX + name not in known and not method.needs:
             AdvantageEstimatorRegistry.register(PREFIX + name, functools.partial(row_estimator, name))
 
 

@@ -18,11 +18,10 @@ import functools
 from typing import Any
 
 from credit.integrations.hooks import after_import
-from credit.integrations.method_names import METHOD_NAMES
 from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options
 from graphs.errors import CreditError
 
-__all__ = ["CREDIT_METRICS", "FIELDS", "LEGACY", "compute_advantage", "register", "row_estimator"]
+__all__ = ["CREDIT_METRICS", "FIELDS", "LEGACY", "METHOD_NAMES", "compute_advantage", "register", "row_estimator"]
 
 LEGACY = {
     "trace": ("traj_uid", "rollout_id_list", "trace"),
@@ -30,6 +29,52 @@ LEGACY = {
     "turn": ("turn_index_list", "turn"),
 }
 """Names in `non_tensor_batch` under which forks of the legacy trainer keep the ids of executions and agents."""
+
+METHOD_NAMES: tuple[str, ...] = (
+    "grpo",
+    "dr_grpo",
+    "rloo",
+    "remax",
+    "reinforce_batch",
+    "moving_average",
+    "discounted_return",
+    "gae",
+    "critic",
+    "maac",
+    "puppeteer",
+    "pass_at_k",
+    "verl_grpo",
+    "verl_rloo",
+    "trl_grpo",
+    "openrlhf_group_norm",
+    "slime_grpo",
+    "agent_lightning",
+    "agent_lightning_rows",
+    "dr_mas",
+    "dr_mas_rloo",
+    "reinforce_pp",
+    "reinforce_pp_baseline",
+    "c3",
+    "off_policy",
+    "coma",
+    "difference_reward",
+    "turn_baseline",
+    "mt_grpo",
+    "gigpo",
+    "mgrpo",
+    "mrlx",
+    "matpo",
+    "wideseek_r1",
+    "magrpo",
+    "c3_magrpo",
+    "foldgrpo",
+    "foldgrpo_fork",
+    "marshal",
+    "spiral_rae",
+    "maporl",
+    "shapley",
+)
+"""Names of `credit.METHODS`, which verl registers before JAX is imported; a test compares the two."""
 
 CREDIT_METRICS = "credit_metrics"
 """Key of `meta_info` under which `compute_advantage` leaves its metrics."""

@@ -11,7 +11,7 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages, rows_advantage
-from credit.integrations.method_names import METHOD_NAMES
+from credit.integrations.verl import METHOD_NAMES
 from credit.tables.column_values import ColumnError
 from estimators.group import group_relative
 

@@ -32,8 +32,7 @@ from verl.trainer.ppo.v1 import get_trainer_cls  # noqa: E402
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict  # noqa: E402
 
 from credit.integrations import RowAdvantages  # noqa: E402
-from credit.integrations.method_names import METHOD_NAMES  # noqa: E402
-from credit.integrations.verl import compute_advantage, register  # noqa: E402
+from credit.integrations.verl import METHOD_NAMES, compute_advantage, register  # noqa: E402
 from credit.integrations.verl_sessions import split_key  # noqa: E402
 from graphs.errors import CreditError  # noqa: E402
 
