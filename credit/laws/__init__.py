@@ -1,7 +1,7 @@
-"""Laws that every method obeys, and `check`, which tries them on a method: a published one or the user's own.
+"""Laws that every method obeys, and `check`, which tests a method by them.
 
-    def mine(graph, reward, *, event_reward=None): ...
-    print(credit.check(mine, scope="group"))
+    def own(graph, reward, *, event_reward=None): ...
+    print(credit.check(own, scope="group"))
 
 Each law is a function in `LAWS`; it returns "" where the law holds and the counter-example where it does not. They run
 the method on the batches of `credit.laws.trial_batches`. `docs/laws.md` says why each of them is one.
@@ -19,6 +19,7 @@ from credit.laws.subject import Subject
 from credit.laws.trial_batches import Needs
 from credit.methods.registry import Method, Scope
 from estimators.base import Credit
+from graphs.errors import CreditError
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
@@ -34,7 +35,7 @@ def check(
     seed: int = 0,
     strict: bool = True,
 ) -> LawReport:
-    """Try the laws on a method.
+    """Test a method by the laws.
 
     Args:
       fn: `fn(graph, reward, *, event_reward=None, **evidence) -> Credit`, with `functools.partial` for other options;
@@ -44,21 +45,21 @@ def check(
       scope: whose rewards can change a trace's numbers: "trace" its own only, "group", "batch", or "sequence" (those of
         earlier traces).
       skip: names in `LAWS` that are left out.
-      seed: of the batches.
+      seed: seed of the batches.
       strict: raise where a law is broken; otherwise the report says so.
 
     Raises:
       LawError: names the first broken law and gives the counter-example.
-      ValueError: `scope`, `skip` or `needs` name nothing known.
+      CreditError: `scope`, `skip` or `needs` name nothing known.
     """
     method = fn
     if isinstance(method, Method):
         fn, needs, scope = method.fn, method.needs, method.scope
     if scope not in get_args(Scope):
-        raise ValueError(f"scope is {scope!r}; expected one of {', '.join(get_args(Scope))}")
+        raise CreditError(f"scope is {scope!r}; expected one of {', '.join(get_args(Scope))}")
     for name in skip:
         if name not in LAWS:
-            raise ValueError(f"skip has {name!r}; expected names among {', '.join(LAWS)}")
+            raise CreditError(f"skip has {name!r}; expected names among {', '.join(LAWS)}")
     subject = Subject(fn, _levels(needs), scope, seed)
     results: list[LawResult] = []
     for name, law in LAWS.items():
@@ -82,7 +83,7 @@ def _levels(needs: Sequence[str] | Mapping[str, Literal["event", "trace"]]) -> N
     for name in needs:
         if name not in EVENT_EVIDENCE and name not in TRACE_EVIDENCE:
             known = ", ".join([*EVENT_EVIDENCE, *TRACE_EVIDENCE])
-            raise ValueError(f"needs has {name!r}; expected names among {known}, or a mapping to 'event' or 'trace'")
+            raise CreditError(f"needs has {name!r}; expected names among {known}, or a mapping to 'event' or 'trace'")
         levels[name] = "event" if name in EVENT_EVIDENCE else "trace"
     return levels
 

@@ -89,7 +89,7 @@ def test_groups_teach_where_methods_see_a_difference(first: float, second: float
     for method in (credit.rloo, credit.grpo):
         summary = Summary()
         summary.add(traces, method(traces.graph, traces.reward))
-        assert summary.taught == {"g": teaches}
+        assert summary.has_signal == {"g": teaches}
     state = availability(traces)["rloo"].state
     assert state == ("computable" if teaches else "degenerate")
 
