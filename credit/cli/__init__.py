@@ -34,6 +34,8 @@ from credit.cli.logs.schema import schema
 from credit.cli.logs.show import show
 from credit.cli.logs.summary_by import summary
 from credit.cli.logs.validate import validate
+from credit.cli.replay.plan import plan
+from credit.cli.replay.replay import replay
 from credit.cli.replay.shapley_group import shapley
 from credit.cli.shared.reading import REFUSED
 from credit.cli.shell_completion import completion
@@ -207,6 +209,6 @@ def cli(ctx: click.Context, /) -> None:
 
 for _command in (
     validate, assign, compose, explain, audit, compare, traces, show, summary, methods, choose,
-    score, convert, schema, demo, completion, fit, bench, shapley,
+    score, convert, schema, demo, completion, fit, bench, plan, replay, shapley,
 ):  # fmt: skip
     cli.add_command(_command)

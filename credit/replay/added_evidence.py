@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from credit.replay.replay_plan import ReplayPlan
+from credit.replay.run_results import Results
 from graphs.errors import CreditError
 from graphs.readers import read
 from graphs.text import excerpt
@@ -15,7 +17,7 @@ from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 from graphs.writers import native
 
-__all__ = ["add_evidence", "add_shares"]
+__all__ = ["add_evidence", "add_replays", "add_shares"]
 
 
 def add_evidence(traces: Traces, **columns: np.ndarray) -> Traces:
@@ -66,3 +68,37 @@ def add_shares(log: Path, output: Path, shares: Mapping[str, tuple[float, float]
     columns["share_stderr"][:n] = np.where(actions & np.isfinite(error[agent]), error[agent], np.nan)
     native.write(add_evidence(traces, **columns), output)
     return len(shares.keys() & set(names))
+
+
+def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
+    """The batch with the means of replays as evidence of the events that they started from.
+
+    "value" plans give `value`, the expected return before the event; "difference" and "spawn" plans give
+    `counterfactual_reward`. `replay_stderr` is the standard error of that mean and `replays` the number of runs. Events
+    without runs have none; other evidence of the log is kept.
+
+    Args:
+      traces: the log that the plan was made for.
+      plan: what was run.
+      results: what came of it.
+
+    Raises:
+      CreditError: the plan names a trace or an event that the log does not have.
+    """
+    n, length = traces.sizes.events, traces.graph.num_events
+    ids = traces.events["event"].to_pylist()
+    names = traces.traces["trace"].to_pylist()
+    trace_of = np.asarray(traces.graph.trace_ids)[:n].tolist()
+    at = {(names[trace_of[e]], ids[e]): e for e in range(n)}
+    value, error = (np.full(length, np.nan, np.float32) for _ in range(2))
+    count = np.full(length, -1, np.int32)
+    for job, mean, stderr, runs in zip(plan.jobs, *results.mean_and_stderr(), strict=True):
+        event = at.get((job.prefix.trace, job.prefix.decision or ""))
+        if event is None:
+            where = f"event {job.prefix.decision!r} of trace {job.prefix.trace!r}"
+            raise CreditError(f"the plan names {where}, which the log does not have")
+        if runs:
+            value[event], count[event] = mean, runs
+            error[event] = stderr if np.isfinite(stderr) else np.nan
+    name = "value" if plan.purpose == "value" else "counterfactual_reward"
+    return add_evidence(traces, **{name: value, "replay_stderr": error, "replays": count})

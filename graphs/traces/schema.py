@@ -129,6 +129,16 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "standard error of share",
         'add "share_stderr": NUMBER beside "share"',
     ),
+    "replays": EvidenceKey(
+        "count",
+        "number of runs that value or counterfactual_reward is the mean of",
+        'add "replays": COUNT beside it, as `credit replay` does',
+    ),
+    "replay_stderr": EvidenceKey(
+        "float",
+        "standard error of the mean of these runs",
+        'add "replay_stderr": NUMBER beside "replays"',
+    ),
     "block": EvidenceKey(
         "id",
         "the trainer's block that a sub-agent's trajectory fell into",

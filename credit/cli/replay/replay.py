@@ -1,0 +1,83 @@
+"""`credit replay`: make the runs of a plan, and add what came of them to a copy of the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.reading import stderr, words
+from graphs.text import counted
+
+__all__ = ["replay"]
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_NEW = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(short_help="Make the runs of a plan.")
+@click.argument("plan", type=_FILE)
+@click.option("--driver", metavar="MODULE:NAME", help="What runs the team; without it, only --log is written.")
+@click.option("--results", required=True, type=_NEW, metavar="FILE", help="A .jsonl file; resumed where it exists.")
+@click.option("--concurrency", type=click.IntRange(1), default=4, show_default=True, help="Runs at a time.")
+@click.option("--attempts", type=click.IntRange(1), default=3, show_default=True, help="Tries of a run.")
+@click.option("--pause", type=click.FloatRange(0), default=0.5, show_default=True, help="Seconds before a second try.")
+@click.option("--log", type=_FILE, metavar="LOG", help="The log of the plan; needs --output.")
+@click.option("--output", "-o", type=_NEW, metavar="OUT", help="A copy of the log with the evidence, a .jsonl file.")
+@click.pass_context
+def replay(
+    ctx: click.Context,
+    plan: Path,
+    driver: str | None,
+    results: Path,
+    concurrency: int,
+    attempts: int,
+    pause: float,
+    log: Path | None,
+    output: Path | None,
+) -> None:
+    """Make the runs of PLAN that --results lacks, and append each when it ends. It can be stopped at any moment.
+
+    The driver is a function of (prefix, replace, forbid, seed) that returns the reward, or an object with `run`
+    (`credit.replay.replayer.Replayer`). Failed runs are counted and have no reward.
+    """
+    from credit.replay.added_evidence import add_replays
+    from credit.replay.execution import Limits, execute, read_results
+    from credit.replay.replay_plan import read_plan
+    from credit.replay.replayer import load_replayer
+
+    if (log is None) != (output is None):
+        raise click.UsageError("--log and --output come together", ctx)
+    for path, option in ((results, "--results"), (output, "--output")):
+        if path is not None:
+            check_folder(path, option)
+            if path.resolve() in {p.resolve() for p in (plan, log) if p is not None}:
+                raise click.BadParameter(f"{str(path)!r} is an input; expected another file", param_hint=option)
+    planned = read_plan(plan)
+    found = read_results(planned, results)
+    console = stderr()
+    if driver is not None:
+        from rich.progress import Progress
+
+        replayer = load_replayer(driver)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+            task = bar.add_task("runs", total=planned.runs, completed=found.done)
+            limits = Limits(concurrency, attempts, pause)
+            found = execute(planned, replayer, results, limits=limits, advance=lambda n: bar.advance(task, n))
+    failed = sum(map(len, found.failed))
+    tokens = f", {found.tokens} tokens" if found.tokens else ""
+    console.print(words(f"{found.done} of {counted(planned.runs, 'run')} done{tokens}"), soft_wrap=True)
+    if failed:
+        console.print(words(f"{counted(failed, 'run')} failed; {results} says why"), soft_wrap=True)
+    if found.strayed:
+        strayed = counted(len(found.strayed), "decision")
+        console.print(words(f"the prefixes of {strayed} did not reproduce; their runs are no evidence"), soft_wrap=True)
+    if log is not None and output is not None:
+        from graphs.readers import read
+        from graphs.writers import native
+
+        native.write(add_replays(read(log), planned, found), output)
+        console.print(words(f"wrote {output}"), soft_wrap=True)
+    if failed or found.strayed:
+        ctx.exit(3)
