@@ -34,9 +34,9 @@ from credit.cli.logs.schema import schema
 from credit.cli.logs.show import show
 from credit.cli.logs.summary_by import summary
 from credit.cli.logs.validate import validate
-from credit.cli.replay.plan import plan
-from credit.cli.replay.replay import replay
-from credit.cli.replay.shapley_group import shapley
+from credit.cli.replays.plan import plan
+from credit.cli.replays.replay import replay
+from credit.cli.replays.shapley_group import shapley
 from credit.cli.shared.reading import REFUSED
 from credit.cli.shell_completion import completion
 from credit.cli.trust.choose import choose

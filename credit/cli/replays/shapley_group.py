@@ -21,7 +21,7 @@ class _Steps(click.Group):
         if cmd_name not in SUBCOMMANDS:
             return None
         name = f"shapley_{cmd_name}"
-        command: click.Command = getattr(importlib.import_module(f"credit.cli.replay.{name}"), name)
+        command: click.Command = getattr(importlib.import_module(f"credit.cli.replays.{name}"), name)
         return command
 
 
