@@ -40,6 +40,7 @@ __all__ = [
     "group_relative",
     "members",
     "row_scores",
+    "settle_alone",
     "statistics",
 ]
 
@@ -350,7 +351,7 @@ def group_relative(
     score, rows = row_scores(graph, reward, event_reward)
     key = m.key[m.of_event]
     x = score if own_score else m.score[m.of_event]
-    n_e, mean_e, squares_e = n[key], mean[key], squares[key]
+    n_e = n[key]
 
     one = jnp.ones_like(x)
     if scale == "std":
@@ -360,38 +361,13 @@ def group_relative(
         divisor = one
     else:
         raise ValueError(f"scale is {scale!r}; expected 'std' or 'none'")
-    if baseline == "mean":
-        subtracted = mean_e
-        error = safe_divide(squares_e, n_e * (n_e - 1))
-        identified = n_e >= 2
-    elif baseline == "leave_one_out" and m.clusters is not None:
-        subtracted, error = _mean_of_independent(m, m.clusters, x)
-        identified = jnp.isfinite(error)
-    elif baseline == "leave_one_out":
-        subtracted = mean_e - safe_divide(x - mean_e, n_e - 1)
-        others = squares_e - safe_divide((m.score[m.of_event] - mean_e) ** 2 * n_e, n_e - 1)
-        rounding = 8 * np.finfo(x.dtype).eps * squares_e  # of that difference: what is below it is 0, or less
-        others = jnp.where(others > rounding, others, 0)
-        error = safe_divide(others, (n_e - 1) * (n_e - 2))
-        identified = n_e >= 3
-    else:
-        raise ValueError(f"baseline is {baseline!r}; expected 'mean' or 'leave_one_out'")
-    stderr = jnp.where(identified, safe_sqrt(error), jnp.inf)
-
+    subtracted, stderr = _compared_with(m, x, n_e, mean[key], squares[key], baseline)
     alone = n_e < 2
-    reason = jnp.where(rows, Reason.VALID, Reason.NO_REWARD)
-    if singleton == "refuse":
-        reason = jnp.where(rows & alone, Reason.SINGLETON, reason)
-    elif singleton == "zero":
-        subtracted = jnp.where(alone, x, subtracted)
-    elif singleton == "raw":
-        subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
-    else:
-        raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
+    subtracted, reason = settle_alone(m, rows, alone, x, subtracted, singleton)
     if scale == "std":
-        reason = jnp.where(rows & ~alone & (n_e - ddof <= 0), Reason.TOO_FEW, reason)
+        too_few = (reason == Reason.VALID) & ~alone & (n_e - ddof <= 0)
+        reason = jnp.where(too_few, Reason.TOO_FEW, reason)
         divisor = jnp.where(alone, one + eps, divisor)
-    reason = jnp.where(rows & m.shared_mask[m.of_event], Reason.SHARED_PREFIX, reason)
     return finish(
         graph,
         credit=x,
@@ -405,6 +381,52 @@ def group_relative(
         centred=False,
         own_outcome=True,
     )
+
+
+def settle_alone(
+    m: Members, row_mask: jax.Array, alone: jax.Array, x: jax.Array, subtracted: jax.Array, singleton: Singleton
+) -> tuple[jax.Array, jax.Array]:
+    """What is subtracted from each event's score, and its reason, where there is nothing to compare with: [E] each.
+
+    Args:
+      m: the members.
+      row_mask: bool [E], events whose trace has a reward.
+      alone: bool [E], events whose key has one member.
+      x, subtracted: float [E], the score, and what is subtracted where the key has several members.
+      singleton: "refuse", "zero" or "raw". A key of replays of one trace is refused under each of them.
+
+    Raises:
+      ValueError: an unknown `singleton`.
+    """
+    reason = jnp.where(row_mask, Reason.VALID, Reason.NO_REWARD)
+    if singleton == "refuse":
+        reason = jnp.where(row_mask & alone, Reason.SINGLETON, reason)
+    elif singleton == "zero":
+        subtracted = jnp.where(alone, x, subtracted)
+    elif singleton == "raw":
+        subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
+    else:
+        raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
+    return subtracted, jnp.where(row_mask & m.shared_mask[m.of_event], Reason.SHARED_PREFIX, reason)
+
+
+def _compared_with(
+    m: Members, x: jax.Array, n: jax.Array, mean: jax.Array, squares: jax.Array, baseline: str
+) -> tuple[jax.Array, jax.Array]:
+    """The baseline of each event with score `x`, from the statistics of its key, and its standard error: [E] each."""
+    if baseline == "mean":
+        error = safe_divide(squares, n * (n - 1))
+        return mean, jnp.where(n >= 2, safe_sqrt(error), jnp.inf)
+    if baseline != "leave_one_out":
+        raise ValueError(f"baseline is {baseline!r}; expected 'mean' or 'leave_one_out'")
+    if m.clusters is not None:
+        others, error = _mean_of_independent(m, m.clusters, x)
+        return others, jnp.where(jnp.isfinite(error), safe_sqrt(error), jnp.inf)
+    spread = squares - safe_divide((m.score[m.of_event] - mean) ** 2 * n, n - 1)
+    rounding = 8 * np.finfo(x.dtype).eps * squares  # of that difference: what is below it is 0, or less
+    spread = jnp.where(spread > rounding, spread, 0)
+    error = safe_divide(spread, (n - 1) * (n - 2))
+    return mean - safe_divide(x - mean, n - 1), jnp.where(n >= 3, safe_sqrt(error), jnp.inf)
 
 
 def _unit(by: By, population: Population) -> str:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.clusters import clusters_of
 from estimators.counterfactual.replays import event_ids
-from estimators.group import Members, Population, Singleton, members, row_scores, statistics
+from estimators.group import Members, Population, Singleton, members, row_scores, settle_alone, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph
@@ -166,18 +166,8 @@ def gigpo(
     score, row = row_scores(graph, reward, event_reward)
     key = m.key[m.of_event]
     alone = n[key] < 2
-    subtracted = mean[key]
     deviation = safe_sqrt(safe_divide(squares, n - ddof))[key] + eps
-    reason = jnp.where(row, Reason.VALID, Reason.NO_REWARD)
-    if singleton == "refuse":
-        reason = jnp.where(row & alone, Reason.SINGLETON, reason)
-    elif singleton == "zero":
-        subtracted = jnp.where(alone, score, subtracted)
-    elif singleton == "raw":
-        subtracted = jnp.where(alone, jnp.zeros_like(score), subtracted)
-    else:
-        raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
-    reason = jnp.where(row & m.shared_mask[m.of_event], Reason.SHARED_PREFIX, reason)
+    subtracted, reason = settle_alone(m, row, alone, score, mean[key], singleton)
     deviation = jnp.where(alone, jnp.ones_like(deviation) + eps, deviation)
 
     to_go, known = step_returns(

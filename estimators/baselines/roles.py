@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.clusters import clusters_of
-from estimators.group import Members, Singleton, group_relative, statistics
+from estimators.group import Members, Singleton, group_relative, settle_alone, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
@@ -91,19 +91,10 @@ def instances_normalised(
     n, mean, squares = statistics(m)
     deviation = safe_sqrt(safe_divide(squares, n - ddof)) + eps
     k, x = m.key[agent], m.score[agent]
-    alone, subtracted = n[k] < 2, mean[k]
-    reason = jnp.where(row, Reason.VALID, Reason.NO_REWARD)
-    if singleton == "refuse":
-        reason = jnp.where(row & alone, Reason.SINGLETON, reason)
-    elif singleton == "zero":
-        subtracted = jnp.where(alone, x, subtracted)
-    elif singleton == "raw":
-        subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
-    else:
-        raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
+    alone = n[k] < 2
+    subtracted, reason = settle_alone(m, row, alone, x, mean[k], singleton)
     if known is not None:
         reason = jnp.where(row & ~jnp.asarray(known)[agent], Reason.NO_EVIDENCE, reason)
-    reason = jnp.where((reason != Reason.NO_REWARD) & m.shared_mask[agent], Reason.SHARED_PREFIX, reason)
     divisor = jnp.where(alone, jnp.ones_like(x) + eps, deviation[k])
     error = safe_sqrt(safe_divide(squares, n * (n - 1)))[k]
     return finish(

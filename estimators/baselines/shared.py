@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_reward, finish
-from estimators.group import Singleton, group_relative, members, statistics
+from estimators.group import Singleton, group_relative, members, settle_alone, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt
@@ -299,15 +299,8 @@ def pass_at_k(
     key, at = m.key[m.of_event], m.of_event
     x = m.score[at]
     alone = n[key] < 2
-    reason = jnp.where(m.member_mask[at], Reason.VALID, Reason.NO_REWARD)
     subtracted = jnp.where(best[at], runner_up[at], x)
-    if singleton == "refuse":
-        reason = jnp.where(m.member_mask[at] & alone, Reason.SINGLETON, reason)
-    elif singleton == "raw":
-        subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
-    elif singleton != "zero":
-        raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
-    reason = jnp.where(m.member_mask[at] & m.shared_mask[at], Reason.SHARED_PREFIX, reason)
+    subtracted, reason = settle_alone(m, m.member_mask[at], alone, x, subtracted, singleton)
     scale = jnp.where(alone | (deviation[key] <= 0), jnp.ones_like(x), deviation[key])
     return finish(
         graph,
