@@ -35,7 +35,7 @@ NATIVE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
     required=True,
     metavar="OUT",
     type=click.Path(),
-    help="File to write: .jsonl, .jsonl.gz or .jsonl.zst; .parquet for a cache; a folder for OTLP.",
+    help="File to write: .jsonl, .jsonl.gz or .jsonl.zst; .parquet for a cache; a folder for OTLP and survey.",
 )
 @click.option(
     "--to",
@@ -47,7 +47,7 @@ NATIVE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 def convert(
     ctx: click.Context, /, paths: tuple[str, ...], output: str, to: str | None, allow_bad: bool, **reading: Any
 ) -> None:
-    """Rewrite logs in the native format, as OTLP, or as a Parquet cache that reads back fast.
+    """Rewrite logs in the native format or the survey's, as OTLP, or as a Parquet cache that reads back fast.
 
     The output must lie outside the folders that are read.
     """
@@ -59,6 +59,10 @@ def convert(
     if to == "otlp":
         for name in OTLP_FILES:
             keep_logs(ctx, Path(output, name), "--output")
+    elif to == "survey":
+        folder = Path(output)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise click.BadParameter(f"{output!r} is not empty; expected a new folder", ctx=ctx)
     else:
         check_folder(Path(output), "--output")
     _stay_outside(ctx, Path(output))

@@ -114,13 +114,9 @@ class _Row(msgspec.Struct):
     def outcome(self) -> bool | None:
         """Whether the harness's tests passed, else whether the run was judged a success."""
         test = self.test_result or _Test()
-        found = (
-            self.resolved,
-            self.report and self.report.resolved,
-            test.resolved,
-            test.report and test.report.resolved,
-        )
-        return next((value for value in (*found, self.success) if value is not None), None)
+        report, inner = self.report or _Report(), test.report or _Report()
+        found = (self.resolved, report.resolved, test.resolved, inner.resolved, self.success)
+        return next((value for value in found if value is not None), None)
 
 
 _ROW = msgspec.json.Decoder(_Row)

@@ -168,7 +168,8 @@ def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
     start = max(data.find(bytes(wire.trajectory)), 0)
     places = Places(data, start, 1 + data.count(b"\n", 0, start))
     where: dict[str, Any] = {"file": source.name, "trace": record.trace_id}
-    for index, raw in enumerate(decode(_STEPS, wire.trajectory, line=1, at="trajectory", **where)):
+    steps: list[msgspec.Raw] = decode(_STEPS, wire.trajectory, line=1, at="trajectory", **where)
+    for index, raw in enumerate(steps):
         place = Place(source.name, *places.of(raw))
         step = decode(_STEP, raw, line=place.line, at=f"trajectory[{index}]", **where)
         command = _WORD.search(step.action or "")

@@ -142,13 +142,13 @@ def _record(results: _Results, raw: msgspec.Raw, place: Place, at: str, file: st
     places = Places(text, start, place.line + text.count(b"\n", 0, start))
     chat = Chat(record, role="user_simulator")
     dialogue = _Dialogue(chat)
-    for index, one in enumerate(
-        decode(_LIST, simulation.messages, file=place.file, line=place.line, at=at, trace=trace)
-    ):
+    where = {"file": place.file, "at": f"{at}.messages", "trace": trace}
+    messages: list[msgspec.Raw] = decode(_LIST, simulation.messages, line=place.line, **where)
+    for index, one in enumerate(messages):
         line, offset = places.of(one)
-        where, field = Place(place.file, line, place.offset + offset), f"{at}.messages[{index}]"
+        spot, field = Place(place.file, line, place.offset + offset), f"{at}.messages[{index}]"
         message = decode(_MESSAGE, one, file=place.file, line=line, at=field, trace=trace)
-        dialogue.add(str(index), message, where, field)
+        dialogue.add(str(index), message, spot, field)
     return chat.finish()
 
 

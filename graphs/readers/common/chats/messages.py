@@ -168,6 +168,7 @@ def decode_messages(raw: msgspec.Raw | bytes, place: Place, at: str, trace: str)
     Raises:
       TraceError: kinds of `graphs.readers.common.typed.decode`.
     """
-    for index, element in enumerate(decode(_LIST, raw, file=place.file, line=place.line, at=at, trace=trace)):
+    elements: list[msgspec.Raw] = decode(_LIST, raw, file=place.file, line=place.line, at=at, trace=trace)
+    for index, element in enumerate(elements):
         message = decode(_MESSAGE, element, file=place.file, line=place.line, at=f"{at}[{index}]", trace=trace)
         yield message, place

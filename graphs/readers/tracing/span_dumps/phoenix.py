@@ -42,18 +42,30 @@ def phoenix_spans(source: Source) -> Iterator[Dumped | Problem]:
 
 
 def _span(values: dict[str, Any], place: Place) -> Dumped | Problem:
-    texts = {name: values.get(name) for name in ("name", "span_kind", "status_code", "parent_id")}
-    ids = {name: values.get(f"context.{name}") for name in ("trace_id", "span_id")}
-    for name, value in (texts | ids).items():
+    columns = ("name", "span_kind", "status_code", "parent_id", "context.trace_id", "context.span_id")
+    texts: dict[str, str | None] = {}
+    for name in columns:
+        value = values.get(name)
         if value is not None and not isinstance(value, str):
             return Problem("bad-type", place.file, place.line, name, excerpt(value), "a string")
+        texts[name] = value
     attributes = {
         name.removeprefix(_ATTRIBUTE): value
         for name, value in values.items()
         if name.startswith(_ATTRIBUTE) and value is not None
     }
-    times = {name: _moment(values.get(name)) for name in ("start_time", "end_time")}
-    return Dumped(DumpedSpan(attributes=attributes, **texts, **ids, **times), place, {})
+    span = DumpedSpan(
+        name=texts["name"],
+        trace_id=texts["context.trace_id"],
+        span_id=texts["context.span_id"],
+        parent_id=texts["parent_id"],
+        span_kind=texts["span_kind"],
+        status_code=texts["status_code"],
+        start_time=_moment(values.get("start_time")),
+        end_time=_moment(values.get("end_time")),
+        attributes=attributes,
+    )
+    return Dumped(span, place, {})
 
 
 def _moment(value: Any) -> str | int | None:

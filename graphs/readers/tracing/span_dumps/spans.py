@@ -89,10 +89,11 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
     """
     span = dumped.span
     if not isinstance(span, DumpedSpan):
+        raw = span
         try:
-            span = _SPAN.decode(span)
+            span = _SPAN.decode(raw)
         except JSON_ERRORS as error:
-            raise TraceError(json_problem(error, bytes(dumped.span), dumped.place.file, dumped.place.line)) from error
+            raise TraceError(json_problem(error, raw, dumped.place.file, dumped.place.line)) from error
     context = span.context or _Context()
     trace = _identifier(context.trace_id if span.trace_id is None else span.trace_id, 32, "trace_id", dumped.place)
     parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)

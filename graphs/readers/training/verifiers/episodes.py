@@ -74,7 +74,7 @@ class _Trace(msgspec.Struct):
     @property
     def models(self) -> list[str | None]:
         """The models that were called, or that the agent was set up with."""
-        called = [call.model for call in self.calls if call.model]
+        called: list[str | None] = [call.model for call in self.calls if call.model]
         return called or [self.agent.config.model if self.agent.config is not None else None]
 
     @property
