@@ -35,6 +35,7 @@ from estimators.critic.network import Architecture, PrefixBatch
 from estimators.critic.objective import initial
 from estimators.critic.predict import predict_corpus, predict_replaced
 from estimators.critic.train import Fitted, Settings, _compiled, _counts, _State, fit
+from estimators.critic.validation import stderr_factor
 from graphs.event_types import EventType
 from graphs.worlds.quality import QualityEpisodes, QualityWorld
 
@@ -66,11 +67,11 @@ def held_against_truth(fitted: Fitted, world: QualityWorld, seed: int, n: int, m
     change = np.diff(value, axis=2, prepend=np.broadcast_to(start[:, None, None], (*shape[:2], 1)))
     true, increments = episodes.value, episodes.increments
     acts = episodes.graph.action_mask.reshape(n, -1)
-    told, error = change.mean(axis=0)[acts], change.std(axis=0, ddof=1)[acts]
+    told, error = change.mean(axis=0)[acts], (change.std(axis=0, ddof=1) * stderr_factor(len(change)))[acts]
     broadcast = np.broadcast_to((episodes.reward - mean)[:, None], acts.shape)[acts]
     outcome = np.repeat(episodes.reward, world.events).astype(float)
     v = value.mean(axis=0)
-    sure = np.abs(told) > 2 * error
+    sure = np.abs(told) > 1.96 * error
     matters = np.abs(increments[acts]) > 1e-9
     return {
         "r_squared": 1 - float(np.mean((v - true) ** 2) / np.var(true)),
@@ -79,7 +80,7 @@ def held_against_truth(fitted: Fitted, world: QualityWorld, seed: int, n: int, m
         "rank_broadcast": float(spearmanr(broadcast, increments[acts])[0]),
         "calibration_error_outcome": reliability(v.ravel(), outcome, np.ones(v.size)).error,
         "calibration_error_truth": reliability(v.ravel(), true.ravel(), np.ones(v.size)).error,
-        "within_two_stderr": float(np.mean(np.abs(told - increments[acts]) <= 2 * error)),
+        "inside_95": float(np.mean(np.abs(told - increments[acts]) <= 1.96 * error)),
         "sign_told": float(np.mean(sure)),
         "sign_right_where_told": float(np.mean(np.sign(told) == np.sign(increments[acts]), where=sure & matters)),
     }

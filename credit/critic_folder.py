@@ -14,7 +14,7 @@ import dataclasses
 import io
 import zipfile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 import numpy as np
@@ -117,7 +117,7 @@ def save_critic(critic: Critic, folder: Path) -> None:
     network = additive = None
     if isinstance(fitted, AdditiveCritic):
         with atomic_write(folder / "additive.npz") as file:
-            np.savez(file, **_arrays(fitted))
+            np.savez(file, **cast(dict[str, Any], _arrays(fitted)))
         additive = _Additive(
             fitted.head, fitted.features, fitted.roles, len(fitted.levels), fitted.steps, fitted.converged
         )
@@ -129,7 +129,7 @@ def save_critic(critic: Critic, folder: Path) -> None:
             {name: [str(x) for x in part.tolist()] for name, part in fitted.scaler._asdict().items()},
             fitted.centre,
             fitted.scale,
-            [tuple(epoch) for epoch in fitted.history],
+            [(e.number, e.train, e.validation, e.best, e.best_number) for e in fitted.history],
             fitted.converged,
         )
     kept = _Kept(

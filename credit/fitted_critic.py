@@ -69,7 +69,8 @@ class Critic:
         after, start = predict_by(self.fitted, corpus_of(traces, self.roles, dense))
         padded = np.zeros((len(after), traces.graph.num_events), np.float32)
         padded[:, : after.shape[1]] = after
-        return prefix_values(traces.graph, padded, start)
+        result: PrefixValues = prefix_values(traces.graph, padded, start)
+        return result
 
     def credit(self, traces: Traces, *, dense: Array | None = None) -> CriticCredit:
         """Increments of V̂ with their standard error, and what they leave of the reward.
@@ -89,7 +90,8 @@ class Critic:
         from estimators.critic.value_increments import critic_credit
 
         mask = np.isin(np.asarray(traces.graph.event_type), self.validated_types)
-        return critic_credit(traces.graph, traces.reward, self.values(traces, dense=dense), mask)
+        result: CriticCredit = critic_credit(traces.graph, traces.reward, self.values(traces, dense=dense), mask)
+        return result
 
     @property
     def validated_types(self) -> tuple[int, ...]:

@@ -78,8 +78,10 @@ def sizes(way: Way) -> tuple[int, ...]:
 def x64() -> contextlib.AbstractContextManager[Any]:
     """A context with 64 bits enabled; older JAX has it under `jax.experimental`."""
     if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    return importlib.import_module("jax.experimental").enable_x64(True)
+        result: contextlib.AbstractContextManager[Any] = jax.enable_x64(True)
+        return result
+    result: contextlib.AbstractContextManager[Any] = importlib.import_module("jax.experimental").enable_x64(True)
+    return result
 
 
 def measure(name: str, world: str, k: int) -> Row:
@@ -227,7 +229,8 @@ def _scores(draws: Draws, enumerated: _Enumerated) -> tuple[float, ...]:
 
 
 def _ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+    result: np.ndarray = np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+    return result
 
 
 def _one_ratio(a: float, b: float) -> float:

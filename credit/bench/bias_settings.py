@@ -62,7 +62,10 @@ def c3_pooled(graph: EventGraph, reward: Array, *, context: Array, node: Array, 
 
     def of(number: int) -> Credit:
         only = jnp.asarray(env_step) == number  # a tree of one decision: every leaf is a child of its node
-        return estimators.c3(graph, reward, context=jnp.where(only, context, -1), node=jnp.where(only, node, -1))
+        result: Credit = estimators.c3(
+            graph, reward, context=jnp.where(only, context, -1), node=jnp.where(only, node, -1)
+        )
+        return result
 
     result = of(0)
     for number in range(1, DECISIONS):

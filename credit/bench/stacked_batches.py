@@ -47,7 +47,8 @@ class Batches:
 def critic_error(world: Micro) -> np.ndarray:
     """What a bad critic adds to Q(h, a), float64 [S, C]: uneven, and half as large as the spread of Q."""
     s, c = np.indices(world.q.shape)
-    return 0.5 * float(np.std(world.q)) * np.sin(1.0 + 1.9 * s + 2.3 * c)
+    result: np.ndarray = 0.5 * float(np.std(world.q)) * np.sin(1.0 + 1.9 * s + 2.3 * c)
+    return result
 
 
 def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
@@ -71,7 +72,8 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
     def begins(mask: np.ndarray) -> np.ndarray:
         """How many rows stand before each trace, [D, T, 1]."""
         count = mask.sum(2)
-        return (np.cumsum(count, 1) - count)[:, :, None]
+        result: np.ndarray = (np.cumsum(count, 1) - count)[:, :, None]
+        return result
 
     events, agents = begins(own["event_mask"]), begins(own["agent_mask"])
     turns = np.where(own["event_mask"], own["turn_ids"] + 1, 0).max(2)

@@ -201,7 +201,8 @@ def fit_counts(columns: np.ndarray, outcome: np.ndarray, weight: np.ndarray, hea
 def predict_counts(weights: np.ndarray, columns: np.ndarray, head: str) -> np.ndarray:
     """Predictions of `fit_counts`: float64 [n]."""
     z = np.column_stack([columns, np.ones(len(columns))]) @ weights
-    return z if head == "value" else 1 / (1 + np.exp(-np.clip(z, -30, 30)))
+    result: np.ndarray = z if head == "value" else 1 / (1 + np.exp(-np.clip(z, -30, 30)))
+    return result
 
 
 def _mean_and_width(values: np.ndarray) -> tuple[float, float]:

@@ -117,7 +117,8 @@ class Scaler(NamedTuple):
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Standardised columns, float32."""
-        return (np.clip(features, self.low, self.high) - self.mean) / self.spread
+        result: np.ndarray = (np.clip(features, self.low, self.high) - self.mean) / self.spread
+        return result
 
 
 @dataclasses.dataclass(frozen=True)

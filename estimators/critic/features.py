@@ -167,7 +167,8 @@ def event_features(
 
 def event_kinds(features: Array) -> np.ndarray:
     """The type of each event, read back from its row of `event_features`: int [N]."""
-    return np.argmax(np.asarray(features)[:, : len(TYPES)], axis=1)
+    result: np.ndarray = np.argmax(np.asarray(features)[:, : len(TYPES)], axis=1)
+    return result
 
 
 def relations(graph: EventGraph) -> Relations:

@@ -63,13 +63,16 @@ def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: 
     each = jnp.where(mask, _loss(sizes, z, target) * batch.weight * weight[trace], 0)
     share = jax.ops.segment_sum(jnp.where(batch.last, batch.weight, 0), trace, num_segments=batch.reward.shape[0])
     empty = _loss(sizes, jnp.broadcast_to(start, at_start.shape), at_start) * share * weight  # 0 in padding
-    return (each.sum() + empty.sum()) / batch.trace_mask.sum()
+    result: jax.Array = (each.sum() + empty.sum()) / batch.trace_mask.sum()
+    return result
 
 
 def _loss(sizes: Architecture, z: Array, target: Array) -> jax.Array:
     if sizes.head == "bernoulli":
-        return optax.sigmoid_binary_cross_entropy(z, target)
-    return 0.5 * (z - target) ** 2
+        result: jax.Array = optax.sigmoid_binary_cross_entropy(z, target)
+        return result
+    result: jax.Array = 0.5 * (z - target) ** 2
+    return result
 
 
 @functools.cache

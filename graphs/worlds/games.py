@@ -136,7 +136,8 @@ def spawn_tree(n: int, rng: np.random.Generator, *, noisy: bool = False) -> Game
 
     def value(s: np.ndarray) -> np.ndarray:
         active = activate(parent, s)
-        return active @ w + (active[:, i] & active[:, j]) @ c
+        result: np.ndarray = active @ w + (active[:, i] & active[:, j]) @ c
+        return result
 
     return Game("spawn_tree", value, phi, parent, noisy)
 
@@ -167,7 +168,8 @@ def activate(parent: np.ndarray, coalitions: np.ndarray) -> np.ndarray:
     while True:
         active = active & active[:, at]
         if (at[at] == at).all():
-            return active & active[:, at]
+            result: np.ndarray = active & active[:, at]
+            return result
         at = at[at]
 
 

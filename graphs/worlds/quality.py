@@ -233,7 +233,8 @@ class QualityWorld:
         ahead = self.turns * (GOOD * good + BAD * (unborn - good))
         squared = self.turns * (GOOD**2 * good + BAD**2 * (unborn - good))
         at = (mean[:, None] + self.step * self.drift * ahead) / np.sqrt(1 + variance[:, None] + self.step**2 * squared)
-        return np.asarray(_normal(at)) @ _binomial(unborn, self.good_spawn)
+        result: np.ndarray = np.asarray(_normal(at)) @ _binomial(unborn, self.good_spawn)
+        return result
 
     def _start(self) -> float:
         """V(∅)."""
@@ -297,4 +298,5 @@ def _binomial(n: int, p: float) -> np.ndarray:
     """Probabilities of 0 to n successes, [n + 1]."""
     k = np.arange(n + 1)
     factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    return np.exp(factorial[n] - factorial[k] - factorial[n - k] + k * np.log(p) + (n - k) * np.log1p(-p))
+    result: np.ndarray = np.exp(factorial[n] - factorial[k] - factorial[n - k] + k * np.log(p) + (n - k) * np.log1p(-p))
+    return result

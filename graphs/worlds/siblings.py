@@ -169,7 +169,8 @@ def unanswerable_world(seed: int) -> SiblingWorld:
 def _world(rng: np.random.Generator, alternatives: int) -> SiblingWorld:
     def policy(spread: float) -> np.ndarray:
         weights = np.exp(spread * rng.normal(size=alternatives))
-        return weights / weights.sum()
+        result: np.ndarray = weights / weights.sum()
+        return result
 
     mean = rng.uniform(0.1, 0.9, alternatives)
     model = np.clip(mean + 0.15 * rng.normal(size=alternatives), 0, 1)

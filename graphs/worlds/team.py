@@ -84,9 +84,12 @@ class Pivotal(NamedTuple):
 
 Outcome = Additive | Bernoulli | Pivotal
 
+_LATEST = 2**31 - 1  # a tick after all others
+
 
 def _coin(key: jax.Array, probability: Array) -> jax.Array:
-    return (jax.random.uniform(key, dtype=jnp.float32) < jnp.float32(probability)).astype(jnp.float32)
+    result: jax.Array = (jax.random.uniform(key, dtype=jnp.float32) < jnp.float32(probability)).astype(jnp.float32)
+    return result
 
 
 class Slot(NamedTuple):
@@ -216,18 +219,20 @@ def decisions_taken(layout: Layout, size: Array) -> jax.Array:
     """Decisions of a team of `size` workers: bool [S]."""
     worker = (np.arange(layout.decisions) - 1) // layout.calls
     worker[[0, -2, -1]] = -1
-    return jnp.asarray(worker) < size
+    result: jax.Array = jnp.asarray(worker) < size
+    return result
 
 
 def final_score(layout: Layout, size: Array, good: Array) -> jax.Array:
     """The score of one trace: the weights of its good decisions, less what its workers cost; int32 []."""
     weights = jnp.asarray(layout.weights, jnp.int32)
-    return jnp.sum(jnp.where(good, weights, 0), dtype=jnp.int32) - layout.worker_cost * size
+    result: jax.Array = jnp.sum(jnp.where(good, weights, 0), dtype=jnp.int32) - layout.worker_cost * size
+    return result
 
 
 def decision_order(one: Episodes) -> jax.Array:
     """Slots of one trace's decisions in log order, int32 [S]; those not taken come last."""
-    return jnp.argsort(jnp.where(one.active, one.tick, jnp.iinfo(jnp.int32).max)).astype(jnp.int32)
+    return jnp.argsort(jnp.where(one.active, one.tick, _LATEST)).astype(jnp.int32)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -242,5 +247,5 @@ def log_entries(layout: Layout, one: Episodes) -> tuple[jax.Array, jax.Array, ja
     is_message = jnp.array([s.type == EventType.MESSAGE and s.decision < 0 for s in layout.slots])
     entry_mask = one.active[owner] & (~is_message | (one.recipient[owner] >= 0))
     tick = one.tick[anchor] + offset.astype(jnp.int32)
-    order = jnp.argsort(jnp.where(entry_mask, tick, jnp.iinfo(jnp.int32).max)).astype(jnp.int32)
+    order = jnp.argsort(jnp.where(entry_mask, tick, _LATEST)).astype(jnp.int32)
     return order, tick[order], entry_mask[order]

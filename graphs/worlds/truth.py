@@ -59,7 +59,8 @@ def _expected(layout: Layout, policy: Policy, outcome: Outcome) -> jax.Array:
         probability = jnp.where(taken, policy.good[task, plan], 0)
         value = _values(layout, outcome, probability, jnp.arange(layout.decisions), jnp.zeros_like(taken), score)[0]
         p = policy.good[task, 0, 0]
-        return value * jnp.where(plan == 1, p, 1 - p) * policy.size[size - 1]
+        result: jax.Array = value * jnp.where(plan == 1, p, 1 - p) * policy.size[size - 1]
+        return result
 
     terms = jax.vmap(jax.vmap(jax.vmap(after)))(task, plan, size)
     return jnp.sum(terms, axis=(1, 2)).astype(dtype)

@@ -97,12 +97,12 @@ def summary_rows(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str, int, fl
 
 
 def _row(task: LearningTask, signal: str, seed: int, settings: TrainingSettings) -> dict[str, Any]:
-    curves = Curves(*(np.asarray(part, np.float64) for part in train(task, training_signal(signal), settings, seed)))
-    expected = np.asarray(curves.expected)
+    curves: Curves = train(task, training_signal(signal), settings, seed)
+    expected = np.asarray(curves.expected, np.float64)
     at = np.unique(np.linspace(0, len(expected) - 1, POINTS).astype(int))
     goal = expected[0] + 0.9 * (task.optimum - expected[0])
     reached = np.flatnonzero(expected >= goal)
-    events = np.cumsum(np.asarray(curves.events))
+    events = np.cumsum(np.asarray(curves.events, np.float64))
     return {
         "task": task.name,
         "signal": signal,
@@ -111,9 +111,9 @@ def _row(task: LearningTask, signal: str, seed: int, settings: TrainingSettings)
         "final": float(expected[-1]),
         "area": float(expected.mean()),
         "events_to_90": float(events[reached[0]]) if len(reached) else None,
-        "cosine": float(np.mean(curves.cosine)),
+        "cosine": float(np.mean(np.asarray(curves.cosine))),
         "entropy": float(np.asarray(curves.entropy)[-1]),
-        "teaching": float(np.mean(curves.teaching)),
+        "teaching": float(np.mean(np.asarray(curves.teaching))),
         "events": float(events[-1]),
         "steps": at.tolist(),
         "curve": expected[at].tolist(),

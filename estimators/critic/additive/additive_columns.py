@@ -120,7 +120,8 @@ def expected_numbers(expected: Expected, corpus: Corpus, roles: int, key: np.nda
     for i in range(len(expected.keys)):
         own = row == i
         out[own] -= h[own] @ expected.own_slope[i]
-    return out / np.where(expected.spread > 1e-6, expected.spread, np.inf)
+    result: np.ndarray = out / np.where(expected.spread > 1e-6, expected.spread, np.inf)
+    return result
 
 
 def place_keys(corpus: Corpus, roles: int) -> np.ndarray:
@@ -263,7 +264,8 @@ def _ridge(h: np.ndarray, x: np.ndarray, spread: np.ndarray) -> np.ndarray:
         better = score < best
         best = np.where(better, score, best)
         slopes = np.where(better, along / (size + ridge)[:, None], slopes)
-    return np.asarray(axes @ slopes) / spread[:, None]
+    result: np.ndarray = np.asarray(axes @ slopes) / spread[:, None]
+    return result
 
 
 def _means(values: np.ndarray, place: np.ndarray, places: int, weight: np.ndarray) -> np.ndarray:

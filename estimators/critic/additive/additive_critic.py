@@ -253,4 +253,5 @@ def _bucket(events: np.ndarray) -> np.ndarray:
 
 
 def _so_far(corpus: Corpus) -> np.ndarray:
-    return np.arange(len(corpus.features)) - np.repeat(corpus.start[:-1], corpus.lengths) + 1
+    result: np.ndarray = np.arange(len(corpus.features)) - np.repeat(corpus.start[:-1], corpus.lengths) + 1
+    return result

@@ -118,7 +118,8 @@ class Micro:
     @functools.cached_property
     def total(self) -> np.ndarray:
         """R(τ) of each trace, float64 [N]."""
-        return self.outcomes + self.step_rewards.sum(1)
+        result: np.ndarray = self.outcomes + self.step_rewards.sum(1)
+        return result
 
     @functools.cached_property
     def logits(self) -> np.ndarray:
@@ -134,12 +135,16 @@ class Micro:
     def policy(self) -> np.ndarray:
         """π(a | h), float64 [S, C]."""
         weight = np.exp(self.logits)
-        return weight / weight.sum(1, keepdims=True)
+        result: np.ndarray = weight / weight.sum(1, keepdims=True)
+        return result
 
     def probabilities(self, policy: np.ndarray | None = None) -> np.ndarray:
         """P(τ) of each trace, float64 [N], under this policy or another one [S, C]."""
         chosen = (self.policy if policy is None else policy)[self.state, self.choice]
-        return np.array([luck for _, luck, _ in self.ends]) * np.prod(np.where(self.state < 0, 1, chosen), axis=1)
+        result: np.ndarray = np.array([luck for _, luck, _ in self.ends]) * np.prod(
+            np.where(self.state < 0, 1, chosen), axis=1
+        )
+        return result
 
     def mean(self, logits: Array, values: Array) -> jax.Array:
         """Σ_τ P(τ) x_τ for numbers x [N], differentiable in the logits [S, C]; for float64 enable 64 bits."""
@@ -158,7 +163,8 @@ class Micro:
 
     def through_scores(self, pushed: np.ndarray) -> np.ndarray:
         """Σ_a x(h, a) ∇ log π(a | h) for numbers x [..., S, C]: x(h, a) − π(a | h) Σ_a' x(h, a')."""
-        return pushed - self.policy * pushed.sum(-1, keepdims=True)
+        result: np.ndarray = pushed - self.policy * pushed.sum(-1, keepdims=True)
+        return result
 
     @functools.cached_property
     def q(self) -> np.ndarray:
@@ -175,7 +181,8 @@ class Micro:
     @functools.cached_property
     def v(self) -> np.ndarray:
         """V(h) = Σ_a π(a | h) Q(h, a), float64 [S]."""
-        return np.sum(self.policy * self.q, axis=1)
+        result: np.ndarray = np.sum(self.policy * self.q, axis=1)
+        return result
 
     @functools.cached_property
     def increments(self) -> np.ndarray:

@@ -134,14 +134,18 @@ class World:
 
     def sample(self, key: jax.Array, n: int, *, first: int = 0) -> Episodes:
         """Draw traces `first` to `first + n - 1`. What a trace draws depends on the key and its own number only."""
-        return draws.sample(self.layout, self.policy, self.outcome, key, jnp.arange(first, first + n, dtype=jnp.int32))
+        result: Episodes = draws.sample(
+            self.layout, self.policy, self.outcome, key, jnp.arange(first, first + n, dtype=jnp.int32)
+        )
+        return result
 
     def increments(self, episodes: Episodes) -> Truth:
         """What each event of each trace changed in the expected outcome; exact but for rounding.
 
         Computed in JAX's default precision: within `jax.enable_x64()`, in float64.
         """
-        return truths.increments(self.layout, self.policy, self.outcome, episodes)
+        result: Truth = truths.increments(self.layout, self.policy, self.outcome, episodes)
+        return result
 
     def rerun(
         self, key: jax.Array, episodes: Episodes, trace: int, t: int, good: bool, n: int, *, size: int | None = None
@@ -174,13 +178,15 @@ class World:
         one = jax.tree.map(lambda x: x[trace], episodes)
         team = jnp.asarray(one.size if size is None else size, jnp.int32)
         runs = jnp.arange(n, dtype=jnp.int32)
-        return draws.rerun(
+        result: jax.Array = draws.rerun(
             self.layout, self.policy, self.outcome, key, one, team, jnp.asarray(t), jnp.asarray(good), runs
         )
+        return result
 
     def log_order(self, episodes: Episodes) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Entries of each trace in log order: number in `layout.slots`, tick, and mask, each [n, V]."""
-        return team.log_order(self.layout, episodes)
+        result: tuple[jax.Array, jax.Array, jax.Array] = team.log_order(self.layout, episodes)
+        return result
 
     def records(self, episodes: Episodes, truth: Truth | None = None) -> list[TraceRecord]:
         """The traces as a reader would find them; with `truth`, true values are logged as value evidence."""

@@ -103,7 +103,8 @@ def _drawn(types: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def _present_agents(world: LoggedTeam, choice: np.ndarray) -> np.ndarray:
     """Agents that each trace has: bool [n, A]."""
     on = world.script.agent_on
-    return (on < 0) | choice[:, np.maximum(on, 0)]
+    result: np.ndarray = (on < 0) | choice[:, np.maximum(on, 0)]
+    return result
 
 
 def _edges_there(world: LoggedTeam, present: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

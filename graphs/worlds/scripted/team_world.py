@@ -151,9 +151,10 @@ class TeamWorld:
         """Draw traces `first` to `first + n - 1`. What a trace draws depends on the key and its own number only."""
         numbers = jnp.arange(first, first + n, dtype=jnp.int32)
         runs = _sample(self._depth, self.group_size, self._tables, self.outcome, key, numbers)
-        return dataclasses.replace(
+        result: Runs = dataclasses.replace(
             runs, choice=runs.choice[:, : self.decisions], present=runs.present[:, : self.decisions]
         )
+        return result
 
     def rerun(self, key: jax.Array, runs: Runs, trace: int, t: int, choice: bool, n: int) -> jax.Array:
         """Fresh outcomes of a trace in which action t was chosen otherwise: float32 [n].
@@ -179,10 +180,18 @@ class TeamWorld:
                 f"t is {t}; expected 0 to {len(taken) - 1}, trace {trace} has {counted(len(taken), 'action')}"
             )
         past = jnp.asarray(np.pad(np.asarray(runs.choice[trace]), (0, self._tables.gate.shape[0] - self.decisions)))
-        return _rerun(
-            self._depth, self._tables, self.outcome, key, past, jnp.asarray(runs.task[trace], jnp.int32),
-            jnp.asarray(taken[t], jnp.int32), jnp.asarray(choice), jnp.arange(n, dtype=jnp.int32),
-        )  # fmt: skip
+        result: jax.Array = _rerun(
+            self._depth,
+            self._tables,
+            self.outcome,
+            key,
+            past,
+            jnp.asarray(runs.task[trace], jnp.int32),
+            jnp.asarray(taken[t], jnp.int32),
+            jnp.asarray(choice),
+            jnp.arange(n, dtype=jnp.int32),
+        )
+        return result
 
     def increments(self, runs: Runs) -> Truth:
         """What each event of each trace changed in the expected outcome; in float64, exact but for rounding."""
@@ -210,7 +219,8 @@ class TeamWorld:
     def present(self, runs: Runs) -> np.ndarray:
         """Events of the script that each trace has: bool [n, V]."""
         on = self.script.on
-        return (on < 0) | np.asarray(runs.choice)[:, np.maximum(on, 0)]
+        result: np.ndarray = (on < 0) | np.asarray(runs.choice)[:, np.maximum(on, 0)]
+        return result
 
     def graph(self, runs: Runs) -> EventGraph:
         """The event graph of the traces, unpadded NumPy arrays; what `traces(runs).graph` is without its padding."""
@@ -257,7 +267,8 @@ def _member(key: jax.Array, family: int, number: Array) -> jax.Array:
 
 def _taken(tables: _Tables, choice: Array) -> jax.Array:
     """Decisions that are there: what they hang on was chosen; bool [D]."""
-    return (tables.on < 0) | choice[jnp.maximum(tables.on, 0)]
+    result: jax.Array = (tables.on < 0) | choice[jnp.maximum(tables.on, 0)]
+    return result
 
 
 def _score(depth: Array, tables: _Tables, choice: Array) -> jax.Array:
