@@ -1,6 +1,6 @@
 """Group-relative credit: each trace, or each row, against the others of its task. One kernel; methods are its settings.
 
-Four questions tell the published variants apart, and each is an argument here:
+The published variants differ in four choices, each an argument here:
 
     who is compared     `by`          all of the trace, or each agent name, or each role name, on its own
     what is a sample    `population`  a trace counts once, or each row (action) counts
@@ -312,7 +312,7 @@ def group_relative(
 
     The leave-one-out form without scale is an unbiased policy-gradient signal, since b_i does not depend on sample i;
     with the mean it is (n − 1)/n times that. A standard deviation makes the gradient's mean depend on the spread of a
-    group: easy and hard tasks weigh more. A group whose members have equal scores gets exactly 0: it teaches nothing.
+    group: easy and hard tasks weigh more. A group whose members have equal scores gets exactly 0.
 
     Args:
       graph: uses trace, agent and group ids and the masks.

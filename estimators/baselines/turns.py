@@ -1,9 +1,8 @@
 """Turn-level baselines: the k-th turn of a trace against the k-th turns of the other traces of its task.
 
-The k-th turn is the team's: turns are counted in the order of their first actions, whoever acts. A policy that decides
-how many turns there are makes a trap of this comparison, and this file has both sides of it: `turn_baseline`, which is
-unbiased, and `mt_grpo`, the published form, which is not. Both need nothing but rewards; the closed form of the bias is
-in the docstring of `mt_grpo`.
+The k-th turn is the team's: turns are counted in the order of their first actions, over all agents. Where the policy
+decides how many turns there are, a comparison by number can be biased. `turn_baseline` is unbiased; `mt_grpo`, the
+published form, is not, and its docstring has the bias in closed form. Both need rewards only.
 """
 
 from __future__ import annotations
@@ -211,7 +210,7 @@ def mt_grpo(
 
     since the score of the turns up to l has mean ∇p_l over traces that reach l, and ∇ρ_l when weighted with r_l; c_l is
     the mean of 1/(number of traces that reach l), the weight of r_il in its own m_l. The first part is the shrinkage of
-    any mean that contains its member; the second is the trap: the policy is paid μ_l for not reaching turn l. Where the
+    any mean that contains its member; by the second the policy is paid μ_l for not reaching turn l. Where the
     number of turns is fixed, ∇p_l = 0 and the bias is the factor (n − 1)/n. `turn_baseline` has none.
 
     Args:

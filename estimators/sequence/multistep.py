@@ -120,7 +120,7 @@ def gae(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None.
       discount, lambda_: γ and λ, applied once for each action of the chain.
-      along: "trace": through the team's chain of actions, whoever acts (MARFT; C3's MAPPO over role turns); "agent":
+      along: "trace": through the actions of all agents in log order (MARFT; C3's MAPPO over role turns); "agent":
         each agent instance on its own, with the outcome on its last action; "causal": from an action to those that it
         led to, over events that no policy chose. There r_t, V_{t+1} and A_{t+1} are means over walks along the edges,
         each edge out of an event equally likely, and the outcome arrives where a walk ends. What runs side by side then

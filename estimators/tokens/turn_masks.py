@@ -33,7 +33,7 @@ def turn_tokens(ids: Array, turn_rewards: Array, *, start: int, end: int, header
     """Find the turns that begin with `header`, and lay their rewards on their last tokens.
 
     A turn runs from a `start` token to the first `end` token after it. One that a row breaks off ends with the row, at
-    its last column. What stands between an end and the next start is nobody's.
+    its last column. Tokens between an end and the next start belong to no turn.
 
     Args:
       ids: int [N, L], tokens.

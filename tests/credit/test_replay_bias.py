@@ -123,7 +123,9 @@ def test_moving_averages_pass_over_replays_of_a_trace(name: str) -> None:
 @pytest.mark.parametrize("world", MICRO)
 def test_what_promises_no_bias_has_none_at_any_step(name: str, world: str) -> None:
     for fans, at in itertools.product((1, 2, 3), (0, 1, 2)):
-        if math.comb(len(list(fan_outs(MICRO[world], 1, at, 2).chance)) + fans, fans) > 30_000:
+        if at >= MICRO[world].choice.shape[1]:
+            continue  # nobody decides as often
+        if math.comb(len(list(fan_outs(MICRO[world], 1, at, 2).chance)) + fans, fans) > 10_000:
             continue
         row = replay_bias(name, world, fans=fans, at=at, siblings=2)
         assert not row.told >= 1e-12, (fans, at)  # NaN: everything is refused
