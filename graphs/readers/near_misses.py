@@ -36,6 +36,7 @@ KEYS: dict[str, frozenset[str]] = {
     "swe-agent": frozenset({"trajectory", "history", "info", "response", "thought", "environment"}),
     "codex": frozenset({"timestamp", "payload", "type", "cli_version", "originator"}),
     "harbor": frozenset({"task_name", "trial_name", "verifier_result", "agent_info"}),
+    "autogen": frozenset({"messages", "source", "models_usage", "created_at", "stop_reason"}),
     "spans": frozenset({"trace_id", "span_id", "attributes", "start_time", "name"}),
     "otlp": frozenset({"resourceSpans", "scopeSpans", "spans", "traceId", "spanId"}),
 }

@@ -279,4 +279,6 @@ SAMPLES: dict[str, Sample] = {
     "openhands stream": Sample("openhands", "trajectory.json", [EVENTS], lines=False),
     "swe-agent": Sample("swe-agent", "repo__repo-1.traj", [SWE_AGENT], lines=False),
     "codex": Sample("codex", "rollout-1.jsonl", CODEX),
+    "autogen": Sample("autogen", "result.json", recorded("autogen_result.json"), lines=False),
+    "autogen messages": Sample("autogen", "messages.jsonl", recorded("autogen_result.json")[0]["messages"]),
 }

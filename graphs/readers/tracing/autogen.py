@@ -1,0 +1,200 @@
+"""Runs of AutoGen's AgentChat, Magentic-One among them: a `TaskResult`, or its messages as a list or one a line.
+
+    {messages: [MESSAGE, …], stop_reason}
+    MESSAGE: {type, source, models_usage: {prompt_tokens, completion_tokens} | null, created_at, content}
+
+A run is a trace and a group of its own, without an outcome. A message with `models_usage`, or with tool calls, is a
+model call of its `source`, and an action. Team members hear one another: a call is caused by all that was written since
+its agent's last one. `docs/formats/autogen.md` has the whole mapping.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.event_types import EdgeType, EventType
+from graphs.readers.common.chats.messages import OpenCalls
+from graphs.readers.common.files import short_names
+from graphs.readers.common.keys import opening
+from graphs.readers.common.places import Document, Place, documents
+from graphs.readers.common.source import Source
+from graphs.readers.common.times import seconds
+from graphs.readers.common.typed import decode
+from graphs.text import excerpt
+from graphs.traces.record import LARGEST_COUNT, Agent, TraceRecord
+
+__all__ = ["read", "sniff"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_Id = Annotated[str, msgspec.Meta(min_length=1)]
+_SILENT = frozenset({"ModelClientStreamingChunkEvent", "MemoryQueryEvent", "SelectSpeakerEvent", "SelectorEvent"})
+_THOUGHT = "ThoughtEvent"
+_SUMMARY = "ToolCallSummaryMessage"
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+
+
+class _Call(msgspec.Struct):
+    id: str | None = None
+    name: str = "tool"
+    call_id: str | None = None
+    is_error: bool | None = None
+
+
+class _Message(msgspec.Struct):
+    type: str
+    source: _Id
+    models_usage: _Usage | None = None
+    created_at: datetime.datetime | None = None
+    content: msgspec.Raw = msgspec.Raw()
+    target: str | None = None
+
+
+class _Result(msgspec.Struct):
+    messages: list[msgspec.Raw]
+
+
+_RESULT = msgspec.json.Decoder(_Result)
+_MESSAGE = msgspec.json.Decoder(_Message)
+_CALLS = msgspec.json.Decoder(list[_Call])
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as a result with messages of AgentChat, or as such messages."""
+    shown = opening(head)
+    if {"source", "models_usage"} <= shown.first.get("messages", frozenset()):
+        return True
+    if {"source", "models_usage", "type"} <= set(shown.keys):
+        return True
+    return head.lstrip().startswith(b"[") and b'"models_usage"' in head and b'"source"' in head
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each result, and for each file of messages.
+
+    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "unknown-tool-call",
+    "empty-trace".
+    """
+    names = short_names(sources)
+    for source in sources:
+        loose: list[Document] = []
+        name, count = names[source.name], 0
+        for document in documents(source):
+            if isinstance(document, Problem):
+                yield document
+                continue
+            raw, place = document
+            if b'"messages"' not in raw:
+                loose.append(document)
+                continue
+            count += 1
+            try:
+                result = decode(_RESULT, raw, file=place.file, line=place.line)
+                trace = name if count == 1 else f"{name}/{place.line}"
+                yield _record([Document(bytes(one), place) for one in result.messages], trace, place)
+            except TraceError as error:
+                yield error.problem
+        if loose:
+            try:
+                yield _record(loose, name, loose[0].place)
+            except TraceError as error:
+                yield error.problem
+        source.release()
+
+
+def _record(messages: list[Document], trace: str, place: Place) -> TraceRecord:
+    record = TraceRecord(trace, trace, place.file, place.line, max(place.offset, 0), format="autogen")
+    record.system = "autogen"
+    run = _Run(record)
+    for index, (raw, where) in enumerate(messages):
+        field = f"messages[{index}]"
+        message = decode(_MESSAGE, raw, file=where.file, line=where.line, at=field, trace=trace)
+        run.add(str(index), message, where, field)
+    return record
+
+
+class _Run:
+    """Turns messages into events and edges."""
+
+    def __init__(self, record: TraceRecord) -> None:
+        self.record, self.open = record, OpenCalls()
+        self.heard: list[int] = []  # positions of messages that all agents hear
+        self.heard_by: dict[str, int] = {}  # agent -> how many of these it had heard at its last call
+        self.results: dict[str, list[int]] = {}  # agent -> results of its tools since its last call
+        self.last: dict[str, int] = {}
+
+    def add(self, event_id: str, message: _Message, place: Place, field: str) -> None:
+        """Append a message.
+
+        Raises:
+          TraceError: kinds of `graphs.readers.common.typed.decode`, "unknown-tool-call".
+        """
+        kind, source = message.type, message.source
+        if kind in _SILENT or (kind == _THOUGHT and message.models_usage is None):
+            return
+        where = {"file": place.file, "line": place.line, "at": f"{field}.content", "trace": self.record.trace_id}
+        if kind == "ToolCallExecutionEvent":
+            for number, result in enumerate(decode(_CALLS, message.content, **where)):  # type: ignore[arg-type]
+                self._result(f"{event_id}/{number}", source, result, message, place, field)
+        elif kind == "ToolCallRequestEvent":
+            call = self._call(event_id, message, place)
+            for number, asked in enumerate(decode(_CALLS, message.content, **where)):  # type: ignore[arg-type]
+                position = self._event(f"{event_id}/call-{number}", EventType.TOOL_CALL, source, message, place,
+                                       tool=asked.name)  # fmt: skip
+                self.record.edge(call, position, EdgeType.TOOL_DEPENDENCY)
+                self.open.add(asked.id, position, asked.name)
+        elif message.models_usage is not None:
+            self.heard.append(self._call(event_id, message, place))
+        elif kind != _SUMMARY:  # a summary repeats the results of tools
+            event_type = EventType.HUMAN_INTERVENTION if source == "user" else EventType.MESSAGE
+            self.heard.append(self._event(event_id, event_type, source, message, place))
+
+    def _event(
+        self, event_id: str, kind: EventType, source: str, message: _Message, place: Place, **columns: str | int | None
+    ) -> int:
+        self.record.instances.setdefault(source, Agent(name=source, role=source))
+        return self.record.event(
+            event_id, kind, source, action=False, time=seconds(message.created_at), line=place.line,
+            offset=max(place.offset, 0), **columns,
+        )  # fmt: skip
+
+    def _call(self, event_id: str, message: _Message, place: Place) -> int:
+        source, usage = message.source, message.models_usage or _Usage()
+        position = self._event(
+            event_id, EventType.MESSAGE, source, message, place,
+            tokens=usage.completion_tokens, input_tokens=usage.prompt_tokens,
+        )  # fmt: skip
+        self.record.actions[position] = True
+        for cause in self.heard[self.heard_by.get(source, 0) :]:
+            if self.record.agents[cause] != source:
+                kind = EdgeType.CAUSAL if self.record.types[cause] == EventType.HUMAN_INTERVENTION else EdgeType.MESSAGE
+                self.record.edge(cause, position, kind)
+        self.heard_by[source] = len(self.heard)
+        for result in self.results.pop(source, ()):
+            self.record.edge(result, position, EdgeType.CAUSAL)
+        if source in self.last:
+            self.record.edge(self.last[source], position, EdgeType.TEMPORAL)
+        self.last[source] = position
+        return position
+
+    def _result(self, event_id: str, source: str, result: _Call, message: _Message, place: Place, field: str) -> None:
+        answered = self.open.take(result.call_id)
+        if answered is None:
+            found, expected = excerpt(result.call_id), "the id of a tool call before it without a result"
+            raise TraceError(
+                Problem("unknown-tool-call", place.file, place.line, f"{field}.content", found, expected,
+                        self.record.trace_id)
+            )  # fmt: skip
+        call, tool = answered
+        status = "error" if result.is_error else None
+        position = self._event(event_id, EventType.TOOL_RESULT, source, message, place, tool=tool, status=status)
+        self.record.edge(call, position, EdgeType.RETURN)
+        self.results.setdefault(source, []).append(position)

@@ -1,0 +1,67 @@
+"""Record a team of AutoGen with a stub model: `python record_autogen.py`, in an environment with autogen-agentchat.
+
+Recorded with autogen-agentchat 0.7.5. A solver calls a tool and reflects on its result; a critic answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_core import FunctionCall
+from autogen_core.models import ChatCompletionClient, CreateResult, ModelFamily, ModelInfo, RequestUsage
+
+
+class Stub(ChatCompletionClient):
+    """A model that gives prepared replies."""
+
+    def __init__(self, *replies: Any) -> None:
+        self.replies = list(replies)
+
+    async def create(self, messages: Any, **_: Any) -> CreateResult:
+        content = self.replies.pop(0)
+        reason = "stop" if isinstance(content, str) else "function_calls"
+        return CreateResult(finish_reason=reason, content=content, usage=RequestUsage(10, 3), cached=False)
+
+    async def create_stream(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    async def close(self) -> None: ...
+
+    def actual_usage(self) -> RequestUsage:
+        return RequestUsage(0, 0)
+
+    total_usage = actual_usage
+
+    def count_tokens(self, *_: Any, **__: Any) -> int:
+        return 1
+
+    remaining_tokens = count_tokens
+
+    @property
+    def model_info(self) -> ModelInfo:
+        return ModelInfo(
+            vision=False, function_calling=True, json_output=True, family=ModelFamily.UNKNOWN, structured_output=False
+        )
+
+    capabilities = model_info
+
+
+async def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+async def main() -> None:
+    call = FunctionCall(id="c1", name="add", arguments='{"a":1,"b":1}')
+    solver = AssistantAgent("solver", Stub([call], "it is 2"), tools=[add], reflect_on_tool_use=True)
+    critic = AssistantAgent("critic", Stub("fine"))
+    result = await RoundRobinGroupChat([solver, critic], max_turns=2).run(task="1+1?")
+    Path(__file__).with_name("autogen_result.json").write_text(result.model_dump_json() + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
