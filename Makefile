@@ -46,7 +46,7 @@ integrations:
 	PYTHON=$(PYTHON) tests/integrations/run $(TRAINERS)
 
 # Hours; each rewrites its part of benchmarks/results.
-BENCHMARKS := reading columns chunks bias methods ledger shapley critic snr fuzz
+BENCHMARKS := reading columns chunks growth bias methods ledger shapley critic snr fuzz
 
 bench: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[bench,critic]"

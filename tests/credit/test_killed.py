@@ -162,6 +162,18 @@ def test_assign_killed_at_random_moments(output: str, tmp_path: Path) -> None:
     killed(tmp_path, output, "old", "assign", "--method", "rloo", moments=MOMENTS)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["x.parquet", "x.csv"])
+def test_chunked_assign_killed_at_random_moments(output: str, tmp_path: Path) -> None:
+    killed(tmp_path, output, "old", "assign", "--method", "rloo", "--chunk-events", "400")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("old", ["old", "none"])
+def test_compose_killed_at_random_moments(old: str, tmp_path: Path) -> None:
+    killed(tmp_path, "x.parquet", old, "compose", "--methods", "rloo")
+
+
 def test_assign_killed_at_a_few_moments(tmp_path: Path) -> None:
     killed(tmp_path, "x.parquet", "none", "assign", moments=2)
 

@@ -1,0 +1,149 @@
+"""How time and memory grow with a log: one long trace, one large team, many small traces.
+
+    python benchmarks/growth.py [--from 10000] [--to 1000000] [--output benchmarks/results/growth.json]
+
+For each shape and each command, a log of `--from` and of larger sizes (times ten) is written and the command run on it
+in a process of its own. Reported are processor seconds and the growth of memory over what the command takes on a log of
+a hundred events, and between consecutive sizes the exponent: 1 is linear, 2 quadratic. Exponents above 1.1 are marked.
+
+    events   one trace of n events, edges to the event before, 100 agents
+    agents   one trace of n / 10 agents that a chain of spawns started, one action each, and their returns
+    traces   n / 3 traces of three events in groups of four
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BOUND = 1.1
+COMMANDS: dict[str, list[str]] = {
+    "validate": ["validate"],
+    "show": ["show"],
+    "convert": ["convert", "-o", "{out}/log.jsonl"],
+    "convert to a cache": ["convert", "-o", "{out}/log.parquet"],
+    "assign": ["assign", "--method", "reinforce_batch", "-o", "{out}/advantages.parquet"],
+    "compose": ["compose", "--methods", "rloo", "-o", "{out}/ledger.parquet"],
+}
+
+
+def one_trace(events: int) -> Iterator[dict[str, Any]]:
+    """One trace of many events."""
+    listed = [
+        {"id": f"e{i}", "t": i, "type": "message", "agent": f"a{i % 100}", "tokens": i % 7, "value": 0.5}
+        for i in range(events)
+    ]
+    edges = [{"src": f"e{i}", "dst": f"e{i + 1}", "type": "causal"} for i in range(events - 1)]
+    yield {"trace_id": "t", "task_id": "q", "events": listed, "edges": edges, "rewards": {"team": 1.0}}
+
+
+def one_team(events: int) -> Iterator[dict[str, Any]]:
+    """One trace of many agents, each spawned by the one before."""
+    agents = max(2, events // 10)
+    listed = [{"id": f"s{i}", "type": "spawn", "agent": f"a{i}", "to": f"a{i + 1}"} for i in range(agents - 1)]
+    listed += [{"id": f"m{i}", "type": "message", "agent": f"a{i}"} for i in range(agents)]
+    listed += [{"id": f"r{i}", "type": "return", "agent": f"a{i}", "to": f"a{i - 1}"} for i in range(agents - 1, 0, -1)]
+    edges = [{"src": f"s{i}", "dst": f"m{i + 1}", "type": "spawn"} for i in range(agents - 1)]
+    yield {"trace_id": "t", "task_id": "q", "events": listed, "edges": edges, "rewards": {"team": 1.0}}
+
+
+def many_traces(events: int) -> Iterator[dict[str, Any]]:
+    """Traces of three events."""
+    for i in range(events // 3):
+        listed = [{"id": f"e{j}", "type": "message", "agent": f"a{j}"} for j in range(3)]
+        edges = [{"src": "e0", "dst": "e1", "type": "causal"}]
+        rewards = {"team": float(i % 3)}
+        yield {"trace_id": f"t{i}", "task_id": f"q{i // 4}", "events": listed, "edges": edges, "rewards": rewards}
+
+
+SHAPES = {"events": one_trace, "agents": one_team, "traces": many_traces}
+
+
+def measure(command: list[str], log: Path, out: Path) -> tuple[float, float, int]:
+    """Processor seconds, peak megabytes and exit code of a command."""
+    arguments = [part.format(out=out) for part in command]
+    arguments[1:1] = [str(log)]
+    done = subprocess.Popen([sys.executable, "-m", "credit", *arguments], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
+    with done:
+        _, message = done.communicate()
+        _, _, used = done.pid, done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode not in (0, 3):
+        print(f"{' '.join(arguments)}: {message.decode()[-300:]}", file=sys.stderr)
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3, done.returncode
+
+
+def in_a_process_of_its_own(command: list[str], log: Path, out: Path) -> tuple[float, float, int]:
+    """`measure` in a fork, whose children are this command alone."""
+    parent, child = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with os.fdopen(child, "w") as stream:
+            json.dump(measure(command, log, out), stream)
+        os._exit(0)
+    os.close(child)
+    with os.fdopen(parent) as stream:
+        seconds, memory, code = json.load(stream)
+    os.waitpid(pid, 0)
+    return seconds, memory, code
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--from", dest="least", type=int, default=10_000)
+    parser.add_argument("--to", dest="most", type=int, default=1_000_000)
+    parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
+    parser.add_argument("--commands", nargs="*", default=list(COMMANDS), choices=list(COMMANDS))
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "growth.json")
+    given = parser.parse_args()
+    sizes = [given.least]
+    while sizes[-1] * 10 <= given.most:
+        sizes.append(sizes[-1] * 10)
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for shape in given.shapes:
+            logs = {}
+            for size in (100, *sizes):
+                logs[size] = folder / f"{shape}{size}.jsonl"
+                with logs[size].open("w") as file:
+                    file.writelines(json.dumps(trace) + "\n" for trace in SHAPES[shape](size))
+            for name in given.commands:
+                found = {size: in_a_process_of_its_own(COMMANDS[name], log, folder) for size, log in logs.items()}
+                seconds = {size: max(found[size][0] - found[100][0], 0.0) for size in sizes}
+                memory = {size: max(found[size][1] - found[100][1], 0.0) for size in sizes}
+                exponents = {
+                    what: [_exponent(values[a], values[b], b / a, least) for a, b in itertools.pairwise(sizes)]
+                    for what, values, least in (("time", seconds, 0.05), ("memory", memory, 5.0))
+                }
+                over = any(e is not None and e > BOUND for found in exponents.values() for e in found)
+                rows.append(
+                    {"shape": shape, "command": name, "seconds": seconds, "megabytes": memory, "exponents": exponents,
+                     "exit codes": [found[size][2] for size in sizes], "within the bound": not over}
+                )  # fmt: skip
+                print(json.dumps(rows[-1]), flush=True)
+    machine = {"machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()}
+    report = {"sizes": sizes, "bound": BOUND, "load": os.getloadavg(), **machine, "rows": rows}
+    given.output.parent.mkdir(exist_ok=True)
+    given.output.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def _exponent(small: float, large: float, factor: float, least: float) -> float | None:
+    """The power of the size by which a number grew; None where the smaller one is too small to tell."""
+    return None if small < least or large <= 0 else round(math.log(large / small) / math.log(factor), 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""Hostile logs made from real ones: reading them ends in traces and named problems, soon, in bounded memory.
+
+    python benchmarks/hostile.py [--inputs 200] [--seed 0] [--logs FOLDER ...]
+
+Seeds are the recordings of the tests and the files under `--logs` (by default the real logs beside the checkout, where
+they are). Each is changed by its structure: keys are dropped, renamed, doubled or moved; values change type; ids and
+references are exchanged; lists, texts and depths grow; lines are cut. Each input is read in a process of its own.
+
+The run fails (exit code 1) where reading raises something else than the library's own errors, takes more than 5 seconds
+of processor time, takes more memory than 20 times the input and 300 MB, or gives a trace a reward that is no number or
+verdict in the file, nor the sum of channels that are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import json
+import math
+import os
+import pickle
+import random
+import re
+import select
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+SUFFIXES, LARGEST = (".json", ".jsonl", ".eval", ".csv"), 1 << 22
+HANGS = 120  # seconds of the wall clock
+SECONDS, TIMES, ROOM = 5.0, 20, 300 << 20
+AWKWARD = (
+    None, True, 0, -1, 2**70, -(2**63), 1e308, 1e-320, "", "0", "NaN", "-1e999", "f" * 32, "9" * 400, [], {}, [[]],
+    [None], {"": {}}, {"role": 7}, "\u202e\x1b[31m<script>", "1969-12-31T23:59:60Z", '",1.0\nforged,q,1.0\n',
+)  # fmt: skip
+VERDICTS = (0.0, 0.5, 1.0)
+"""Rewards that a log may state by a word: true and false, correct, partial and incorrect."""
+_NUMBER = re.compile(rb"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|-?\.\d+")
+
+
+def places(node: Any) -> list[tuple[Any, Any]]:
+    """Every (container, key) of a document."""
+    found, waiting = [], [node]
+    while waiting:
+        here = waiting.pop()
+        for key in list(here) if isinstance(here, dict) else range(len(here)) if isinstance(here, list) else ():
+            found.append((here, key))
+            waiting.append(here[key])
+    return found
+
+
+def change(document: Any, rng: random.Random) -> str:
+    """One structural change, in place; says which."""
+    found = places(document)
+    if not found:
+        return "none"
+    (node, key), (other, name) = rng.choice(found), rng.choice(found)
+    kind = rng.choice(("drop", "rename", "type", "move", "exchange", "grow", "text", "deep", "copy", "number"))
+    value = node[key]
+    if kind == "drop":
+        del node[key]
+    elif kind == "rename" and isinstance(node, dict):
+        node[f"{key}x"] = node.pop(key)
+    elif kind == "type":
+        node[key] = rng.choice(AWKWARD)
+    elif kind == "move":
+        node[key] = other[name] if json.dumps(other[name]) else None
+    elif kind == "exchange":
+        node[key], other[name] = other[name], value
+    elif kind == "grow" and isinstance(value, list) and value:
+        node[key] = value * rng.choice((2, 50, 2000 // len(value) + 1))
+    elif kind == "text":
+        node[key] = (value if isinstance(value, str) and value else "x") * rng.choice((100, 20_000))
+    elif kind == "deep":
+        for _ in range(rng.choice((50, 300))):
+            value = [value]
+        node[key] = value
+    elif kind == "copy" and isinstance(node, list):
+        node.insert(key, value)
+    elif kind == "number" and isinstance(value, int | float):
+        node[key] = rng.choice((-value, value * 10**30, str(value), value + 0.25))
+    return kind
+
+
+def mutate_text(data: bytes, rng: random.Random) -> bytes:
+    """A JSON document, or one of JSON lines, with a few changes; text that is no JSON is cut or doubled."""
+    lines = data.split(b"\n")
+    whole = _parsed(data)
+    at = rng.randrange(len(lines))
+    document = whole if whole is not None else _parsed(lines[at])
+    if document is None or rng.random() < 0.05:
+        cut = rng.randrange(1, len(data) + 1)
+        return rng.choice((data[:cut], data + data[:cut], data[cut:]))
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        change(document, rng)
+    try:
+        text = json.dumps(document).encode("utf-8", "surrogatepass")
+    except (ValueError, RecursionError):  # a value was put inside itself
+        return data[: len(data) // 2]
+    if whole is not None:
+        return text
+    lines[at] = text
+    if rng.random() < 0.2:
+        lines = lines[:at] + lines[at : at + 1] * rng.choice((2, 300)) + lines[at + 1 :]
+    return b"\n".join(lines)
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict | list) else None
+
+
+def mutate(data: bytes, rng: random.Random) -> bytes:
+    """A changed file; of an archive, one member is changed, or bytes where it is packed in a way of its own."""
+    if not data.startswith(b"PK"):
+        return mutate_text(data, rng)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in archive.infolist()):
+            damaged = bytearray(data)
+            for _ in range(rng.choice((1, 5, 50))):
+                damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+            return bytes(damaged[: rng.choice((len(damaged), rng.randrange(1, len(damaged))))])
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as changed:
+        names = archive.namelist()
+        chosen = rng.choice(names)
+        for name in names:
+            member = archive.read(name)
+            changed.writestr(name, mutate_text(member, rng) if name == chosen else member)
+    packed = out.getvalue()
+    return packed if rng.random() < 0.8 else packed[: rng.randrange(1, len(packed))]
+
+
+def seeds(folders: list[Path]) -> list[list[Path]]:
+    """The files to start from, by folder, so that a format with many files gets no more than its share."""
+    found: dict[Path, list[Path]] = {}
+    for file in (file for folder in folders if folder.is_dir() for file in sorted(folder.rglob("*"))):
+        if file.suffix in SUFFIXES and file.is_file() and file.stat().st_size < LARGEST:
+            found.setdefault(file.parent, []).append(file)
+    return list(found.values())
+
+
+def numbers_of(data: bytes) -> set[np.float32]:
+    """Every number that a file writes anywhere, and the verdicts, in single precision."""
+    texts = [data]
+    if data.startswith(b"PK"):
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                texts = [archive.read(name) for name in archive.namelist()]
+        except zipfile.BadZipFile:
+            texts = []
+    with np.errstate(over="ignore"):
+        stated = {np.float32(m) for text in texts for m in _NUMBER.findall(text)}
+    return stated | {np.float32(v) for v in VERDICTS}
+
+
+def peak() -> int:
+    """The most memory that this process has held since `clear_refs`."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024  # type: ignore[index]
+
+
+def attempt(path: Path) -> dict[str, Any]:
+    """Read a file in a process of its own: what went wrong, if anything, and what it took."""
+    parent, child = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        outcome: dict[str, Any] = {"fault": "killed"}
+        try:
+            outcome = _read(path)
+        except BaseException:  # noqa: BLE001 (whatever it is, it is the finding)
+            outcome = {"fault": traceback.format_exc()[-1500:]}
+        with os.fdopen(child, "wb") as stream:
+            pickle.dump(outcome, stream)
+        os._exit(0)
+    os.close(child)
+    with os.fdopen(parent, "rb") as stream:
+        answered = select.select([stream], [], [], HANGS)[0]
+        if not answered:
+            os.kill(pid, signal.SIGKILL)
+        content = stream.read()
+    os.waitpid(pid, 0)
+    return pickle.loads(content) if content else {"fault": "killed, or no answer in time"}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    from graphs.errors import CreditError
+    from graphs.readers import read
+
+    data = path.read_bytes()
+    Path("/proc/self/clear_refs").write_text("5")
+    before, start = peak(), time.process_time()
+    rewards: list[float] = []
+    channels: list[list[float]] = []
+    try:
+        traces = read(path)
+        channels = [e.amounts.tolist() for name, e in traces.evidence.items() if name.startswith("rewards.")]
+        rewards = [float(r) for r in traces.reward[: traces.sizes.traces] if not math.isnan(r)]
+        kind = "read"
+    except CreditError:
+        kind = "refused"
+    seconds, memory = time.process_time() - start, peak() - before
+    fault = ""
+    if seconds > SECONDS:
+        fault = f"took {seconds:.1f} s"
+    elif memory > TIMES * len(data) + ROOM:
+        fault = f"took {memory / 1e6:.0f} MB for {len(data)} bytes"
+    else:
+        stated = numbers_of(data)
+        stated |= {np.float32(sum(some)) for some in _sums(channels, stated)}
+        invented = [r for r in rewards if np.float32(r) not in stated]
+        if invented:
+            fault = f"gave the reward {invented[0]}, which the file does not state"
+    return {"kind": kind, "seconds": seconds, "memory": memory, "bytes": len(data), "fault": fault}
+
+
+def _sums(channels: list[list[float]], stated: set[np.float32]) -> Iterator[tuple[float, ...]]:
+    """Channels that may make up a reward, which some formats define as the sum of its parts: each part is stated."""
+    parts = sorted({amount for one in channels for amount in one if np.float32(amount) in stated})[:40]
+    yield from itertools.combinations(parts, 2)
+    yield from itertools.combinations(parts, 3)
+
+
+def run(inputs: int, seed: int, folders: list[Path]) -> Iterator[tuple[Path, bytes, dict[str, Any]]]:
+    """Each input with its outcome."""
+    from graphs.readers import FORMATS, read, reader_of
+
+    for name in FORMATS:
+        reader_of(name)
+    found = seeds(folders)
+    assert callable(read)
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as temporary:
+        import graphs.padding
+        import graphs.traces.batch  # noqa: F401 (loaded once, not by every child)
+
+        for number in range(inputs):
+            source = rng.choice(found[number % len(found)])
+            data = mutate(source.read_bytes(), rng)
+            path = Path(temporary) / f"x{source.suffix}"
+            path.write_bytes(data)
+            yield source, data, attempt(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--inputs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--logs", type=Path, nargs="*", default=[ROOT.parent / "shared" / "data"])
+    parser.add_argument("--keep", type=Path, help="Folder for the inputs that fail.")
+    given = parser.parse_args()
+    kinds: dict[str, int] = {}
+    faults, slowest, largest = 0, 0.0, 0.0
+    for number, (source, data, outcome) in enumerate(run(given.inputs, given.seed, [ROOT / "tests", *given.logs])):
+        kinds[outcome.get("kind", "fault")] = kinds.get(outcome.get("kind", "fault"), 0) + 1
+        slowest, largest = max(slowest, outcome.get("seconds", 0)), max(largest, outcome.get("memory", 0))
+        if outcome["fault"]:
+            faults += 1
+            print(f"input {number}, from {source.name} ({len(data)} bytes): {outcome['fault']}", file=sys.stderr)
+            if given.keep:
+                given.keep.mkdir(exist_ok=True)
+                (given.keep / f"{number}{source.suffix}").write_bytes(data)
+    print(json.dumps({"inputs": given.inputs, "seed": given.seed, **kinds, "faults": faults,
+                      "slowest, s": round(slowest, 2), "most memory, MB": round(largest / 1e6)}))  # fmt: skip
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+"""Real logs, changed by their structure, end in traces and named problems: see `benchmarks/hostile.py`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+def test_changed_logs_are_read_or_refused_soon_and_invent_no_reward() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "hostile.py"), "--inputs", "60", "--seed", "7"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["faults"] == 0 and found["read"] > 5 and found["refused"] > 5
