@@ -93,7 +93,8 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "node": "m", "q_value": 0.5, "anchor": 9, "env_step": 1, "env_reward": 0.25, "format_score": 1,
         "block": "b", "blamed": 0, "blamed_agent": 1,
         "target_propensity": 0.25, "target_support": 1, "target_value": 0.5, "completion": "y",
-        "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "trainable": 1,
+        "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3,
+        "replay_stderr": 0.5, "trainable": 1,
     }  # fmt: skip
     assert set(row) == set(KNOWN)
     second = row | {"id": "next", "type": "spawn", "turn": 5}
@@ -118,7 +119,8 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
             "tokens": 5, "input_tokens": 6, "stage": 0, "node": 0, "q_value": 0.5, "anchor": 0, "env_step": 1,
             "env_reward": 0.25, "format_score": 1, "block": 0, "blamed": 0, "blamed_agent": 1,
             "target_propensity": 0.25, "target_support": 1, "target_value": 0.5, "completion": 0,
-            "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "trainable": 1,
+            "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3, "replay_stderr": 0.5,
+            "trainable": 1,
         }  # fmt: skip
 
 
