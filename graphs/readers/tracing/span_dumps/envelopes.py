@@ -40,10 +40,8 @@ def dumped_spans(source: Source) -> Iterator[Dumped | Problem]:
         problem = source.limits.refuse_record(whole, source.name, 1)
         yield from [problem] if problem is not None else _unwrapped(whole, Place(source.name, 1, 0), {}, data)
         return
-    pieces = list(_pieces(source, data))
-    for line, start, text in pieces:
-        problem = source.limits.refuse_record(text, source.name, line)
-        yield from [problem] if problem is not None else _unwrapped(text, Place(source.name, line, start), {}, text)
+    for line, start, text in _pieces(source, data):
+        yield from _unwrapped(text, Place(source.name, line, start), {}, text)
 
 
 def _is_one_value(data: bytes) -> bool:
@@ -64,8 +62,12 @@ def _pieces(source: Source, data: bytes) -> Iterator[tuple[int, int, bytes]]:
     number, counted = 1, 0
     for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
         number += data.count(b"\n", counted, start)
-        counted = start
-        yield number, start, data[start:end].strip()
+        counted, text = start, data[start:end].strip()
+        problem = source.limits.refuse_record(text, source.name, number)
+        if problem is None:
+            yield number, start, text
+        else:
+            source.refused[number] = problem
     if not starts:
         yield from lines
 
