@@ -307,7 +307,7 @@ def batch_fingerprint(graph: EventGraph) -> jax.Array:
     events = (graph.event_type, graph.trace_ids, graph.agent_ids, graph.turn_ids)
     agents = (graph.agent_name_ids, graph.agent_role_ids, graph.agent_trace)
     parts = ((events, graph.event_mask), (agents, graph.agent_mask), ((graph.group_ids,), graph.trace_mask))
-    total = jnp.uint32(0)
+    total: jax.Array = jnp.uint32(0)
     for columns, mask in parts:
         total = total * jnp.uint32(0x85EBCA77) + _hash(columns, mask)
     return total
