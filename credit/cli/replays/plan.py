@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from credit.cli.shared.answers import leave
+from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
 from graphs.text import counted
@@ -17,7 +18,15 @@ __all__ = ["plan"]
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="Plan runs that the log lacks.")
+@click.command(
+    cls=Command,
+    short_help="Plan runs that the log lacks.",
+    examples="""
+    credit plan runs/ --for value --budget 2000 -o plan.jsonl
+    credit plan runs/ --for difference --replace "say nothing" --budget 2000 -o plan.jsonl
+    credit plan runs/ --for value --budget 2000 --after plan.jsonl results.jsonl -o more.jsonl
+    """,
+)
 @reads_logs()
 @click.option("--for", "purpose", required=True, type=click.Choice(["value", "difference", "spawn"]), help="Evidence.")
 @click.option("--budget", required=True, type=click.IntRange(1), help="Runs in all.")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.reading import stderr, words
 from graphs.text import counted
@@ -16,7 +17,14 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command(short_help="Make the runs of a plan.")
+@click.command(
+    cls=Command,
+    short_help="Make the runs of a plan.",
+    examples="""
+    credit replay plan.jsonl --driver my_team:rerun --results results.jsonl
+    credit replay plan.jsonl --results results.jsonl --log runs.jsonl -o with_evidence.jsonl
+    """,
+)
 @click.argument("plan", type=_FILE)
 @click.option("--driver", metavar="MODULE:NAME", help="What runs the team; without it, only --log is written.")
 @click.option("--results", required=True, type=_NEW, metavar="FILE", help="A .jsonl file; resumed where it exists.")
