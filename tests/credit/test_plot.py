@@ -165,7 +165,7 @@ def test_wrong_arguments_are_refused() -> None:
         draw_trace(traces, 0, stderr=np.zeros(traces.graph.num_events))
     with pytest.raises(CreditError, match="x is 'place'"):
         draw_trace(traces, 0, x="place")  # type: ignore[arg-type]
-    with pytest.raises(CreditError, match="trace is 'third'"):
+    with pytest.raises(CreditError, match="No trace 'third'"):
         draw_trace(traces, "third")
 
 
