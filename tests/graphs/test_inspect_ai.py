@@ -341,3 +341,13 @@ def test_a_corrupt_lzma_member_is_named_and_the_others_read(tmp_path: Path) -> N
     problem, record = items(path)
     assert isinstance(problem, Problem) and problem.kind == "bad-zip" and problem.field == "samples/a.json"
     assert isinstance(record, TraceRecord) and record.trace_id == "log/q/2"
+
+
+def test_logs_of_two_models_are_two_groups(tmp_path: Path) -> None:
+    paths = []
+    for name in ("gpt-4o", "llama"):
+        value = log(sample(model()))
+        value["eval"]["model"] = name
+        paths.append(write(tmp_path, value, f"{name}.json"))
+    assert read(*paths).traces["group"].to_pylist() == ["quiz/q [gpt-4o]", "quiz/q [llama]"]
+    assert read(*paths, group_by=("task",)).traces["group"].to_pylist() == ["quiz/q", "quiz/q"]
