@@ -23,6 +23,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_graph import EdgeType, EventType
+from graphs.readers.common.chats.messages import OpenCalls
 from graphs.readers.common.places import Places, stem
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode
@@ -152,8 +153,7 @@ class _Chat:
 
     def __init__(self, record: TraceRecord) -> None:
         self.record = record
-        self.open: dict[int, tuple[str | None, str]] = {}  # tool calls without a result: position -> id, tool
-        self.open_of: dict[str | None, list[int]] = {}  # their positions by id, also those answered without an id
+        self.open = OpenCalls()
         self.causes: list[tuple[int, EdgeType]] = []  # what the next action of the assistant answers to
         self.action: int | None = None  # the assistant's latest action
         self.text: int | None = None  # its latest text that the user has not answered
@@ -214,8 +214,7 @@ class _Chat:
                     tool=call.function.name,
                 )
                 record.edge(action, position, EdgeType.TOOL_DEPENDENCY)
-            self.open[position] = (call.id, call.function.name)
-            self.open_of.setdefault(call.id, []).append(position)
+            self.open.add(call.id, position, call.function.name)
 
     def _user(self, index: int, line: int, offset: int) -> None:
         agent = self._agent("user", "user_simulator")
@@ -227,30 +226,16 @@ class _Chat:
 
     def _result(self, index: int, message: _Message, line: int, offset: int) -> None:
         record, wanted = self.record, message.tool_call_id
-        call = self._answered(wanted)
-        if call is None:
+        answered = self.open.take(wanted)
+        if answered is None:
             field, expected = f"traj[{index}].tool_call_id", "the id of a tool call before it that has no result yet"
             raise TraceError(
                 Problem("unknown-tool-call", record.file, line, field, excerpt(wanted), expected, record.trace_id)
             )
-        _, tool = self.open.pop(call)
+        call, tool = answered
         agent = self._agent("assistant", "assistant")
         position = record.event(
             str(index), EventType.TOOL_RESULT, agent, action=False, line=line, offset=offset, tool=tool
         )
         record.edge(call, position, EdgeType.RETURN)
         self.causes.append((position, EdgeType.CAUSAL))
-
-    def _answered(self, wanted: str | None) -> int | None:
-        """Position of the tool call that a result answers.
-
-        Ids repeat within a run: the latest open call of that id is meant. Without an id, results come in call order.
-        """
-        if wanted is None:
-            return next(iter(self.open), None)
-        positions = self.open_of.get(wanted, [])
-        while positions:
-            position = positions.pop()
-            if position in self.open:
-                return position
-        return None
