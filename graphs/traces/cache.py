@@ -261,7 +261,8 @@ def _array(columns: dict[str, pa.Array], name: str, dtype: type[np.generic]) -> 
     column = columns.get(name)
     if column is None or column.null_count or column.type != pa.from_numpy_dtype(dtype):
         raise _DamagedError(f"column {name!r} is missing, has nulls or is not {np.dtype(dtype)}")
-    return column.to_numpy(zero_copy_only=False)
+    array: np.ndarray = column.to_numpy(zero_copy_only=False)
+    return array
 
 
 _TABLES: dict[str, dict[str, pa.DataType]] = {
@@ -338,13 +339,11 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
 
 def _evidence_of_traces(columns: dict[str, pa.Array], to: Sizes) -> dict[str, Evidence]:
     """Evidence of traces from the lists of their names and amounts."""
-    lists = [columns.get(f"traces.numbers.{name}") for name in ("name", "amount")]
-    kinds = (pa.list_(pa.string()), pa.list_(pa.float64()))
-    if any(
-        column is None or column.type != kind or column.null_count for column, kind in zip(lists, kinds, strict=True)
-    ):
-        raise _DamagedError("the numbers of traces are missing, or no lists of names and amounts")
-    names, amounts = lists
+    names, amounts = columns.get("traces.numbers.name"), columns.get("traces.numbers.amount")
+    if names is None or amounts is None or names.null_count or amounts.null_count:
+        raise _DamagedError("the numbers of traces are missing")
+    if names.type != pa.list_(pa.string()) or amounts.type != pa.list_(pa.float64()):
+        raise _DamagedError("the numbers of traces are no lists of names and amounts")
     counts = np.diff(names.offsets.to_numpy())
     if not np.array_equal(counts, np.diff(amounts.offsets.to_numpy())):
         raise _DamagedError("the numbers of traces have other names than amounts")

@@ -174,9 +174,9 @@ class _Table:
         record = self.traces.get(trace_id)
         if isinstance(record, Problem):
             return
-        problem = self._ambiguous_id(value["trace"], record is not None)
-        if problem is not None:
-            kind, expected = problem
+        ambiguous = self._ambiguous_id(value["trace"], record is not None)
+        if ambiguous is not None:
+            kind, expected = ambiguous
             self.traces[trace_id] = Problem(
                 kind, self.file, line, found["trace"], excerpt(value["trace"]), expected, trace_id
             )
