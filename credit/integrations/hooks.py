@@ -39,7 +39,9 @@ def with_globals(function: Callable[..., Any], **names: Any) -> Callable[..., An
 
 
 def after_import(module: str, act: Callable[[], None]) -> None:
-    """Call `act` once, right after `module` is first imported; at once if it is imported already."""
+    """Call `act` once, right after `module` is first imported; at once if it is imported already; asked twice, once."""
+    if any(isinstance(finder, _Watcher) and finder.waits_for(module, act) for finder in sys.meta_path):
+        return
     if module in sys.modules and not _initialising(module):
         act()
     else:
@@ -56,6 +58,10 @@ class _Watcher(importlib.abc.MetaPathFinder):
 
     def __init__(self, module: str, act: Callable[[], None]) -> None:
         self._module, self._act = module, act
+
+    def waits_for(self, module: str, act: Callable[[], None]) -> bool:
+        """Whether it is this call that it waits to make."""
+        return (self._module, self._act) == (module, act)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None

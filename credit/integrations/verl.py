@@ -1,8 +1,8 @@
 """verl: advantages of this library by name, and sessions of several agents told apart.
 
-Installing the package is enough: the entry point `register` (group `verl.plugins`) adds an advantage estimator
-`credit_NAME` for each method, and the trainers `credit_sync`, `credit_colocate_async` and `credit_separate_async` of
-verl's v1, in every process that imports verl. In the configuration:
+Installing the package is enough: verl imports this module by its entry point (group `verl.plugins`) in every process.
+That adds an advantage estimator `credit_NAME` for each method, and trainers of verl's v1: `credit_sync`,
+`credit_colocate_async` and `credit_separate_async`. In the configuration:
 
     trainer.v1.trainer_mode: credit_sync
     algorithm.adv_estimator: credit_dr_mas
@@ -81,7 +81,7 @@ CREDIT_METRICS = "credit_metrics"
 
 
 def register() -> None:
-    """Entry point of verl: estimators and trainers are added when verl imports the modules that list them."""
+    """Add estimators and trainers when verl imports the modules that list them; importing this module does so."""
     after_import("verl.trainer.ppo.core_algos", _register_estimators)
     after_import("verl.trainer.ppo.v1", _register_trainers)
 
@@ -160,3 +160,6 @@ def _advantages(name: str, options: tuple[tuple[str, Any], ...]) -> Any:
     from credit.integrations.row_advantages import RowAdvantages
 
     return RowAdvantages(name, **dict(options))
+
+
+register()

@@ -32,11 +32,9 @@ from verl.trainer.ppo.v1 import get_trainer_cls  # noqa: E402
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict  # noqa: E402
 
 from credit.integrations import RowAdvantages  # noqa: E402
-from credit.integrations.verl import METHOD_NAMES, compute_advantage, register  # noqa: E402
+from credit.integrations.verl import METHOD_NAMES, compute_advantage  # noqa: E402
 from credit.integrations.verl_sessions import split_key  # noqa: E402
 from graphs.errors import CreditError  # noqa: E402
-
-register()  # what the entry point does; here the package may be on the path only
 
 TOLERANCE = 2e-6
 
@@ -209,7 +207,7 @@ def test_every_method_is_registered() -> None:
 
 def test_registering_loads_no_jax_and_no_trainer() -> None:
     program = (
-        "import sys; from credit.integrations.verl import register; register(); import verl;"
+        "import sys; import credit.integrations.verl, verl;"
         "from verl.trainer.ppo.core_algos import get_adv_estimator_fn; get_adv_estimator_fn('credit_rloo');"
         "assert 'jax' not in sys.modules, 'JAX was imported';"
         "assert 'verl.trainer.ppo.v1' not in sys.modules, 'the v1 trainers were imported'"
