@@ -156,7 +156,7 @@ def seeds(folders: list[Path]) -> list[list[Path]]:
 
 
 def numbers_of(data: bytes) -> set[np.float32] | None:
-    """Every number that a file writes anywhere, and the verdicts, in single precision; None where it is packed oddly."""
+    """Every number that a file writes anywhere, and the verdicts, in single precision; None if packed oddly."""
     texts = [data]
     if data.startswith(b"PK"):
         try:
