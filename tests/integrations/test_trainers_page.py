@@ -20,7 +20,7 @@ def run(body: str) -> tuple[dict[str, Any], list[str]]:
     return namespace, out.getvalue().rstrip().splitlines()
 
 
-@pytest.mark.parametrize("holds", ["advantages.warmup()", "Watch(folder"])
+@pytest.mark.parametrize("holds", ["advantages.warmup()", pytest.param("Watch(folder", marks=pytest.mark.slow)])
 def test_the_core(holds: str) -> None:
     body = block("python", holds)
     _, printed = run(body)
