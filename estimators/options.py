@@ -55,7 +55,7 @@ class Bound:
 
 
 _FRACTION = Bound(0, 1, "a number from 0 to 1")
-_NOT_NEGATIVE = Bound(0, np.finfo(np.float32).max, "a finite number that is not negative")
+_NOT_NEGATIVE = Bound(0, float(np.finfo(np.float32).max), "a finite number that is not negative")
 
 BOUNDS: Mapping[str, Bound] = {
     "ddof": Bound(0, 1, "0 or 1", whole=True),
@@ -136,4 +136,4 @@ def _name(method: Callable[..., Any]) -> str:
 
 def _is_extended_float(dtype: np.dtype[Any]) -> bool:
     """Whether a type is one of JAX's own floats, such as bfloat16, which NumPy counts as no number."""
-    return bool(jax.dtypes.issubdtype(dtype, np.floating))
+    return bool(jax.numpy.issubdtype(dtype, np.floating))

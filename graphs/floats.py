@@ -19,5 +19,5 @@ def at_least_float32(values: Array) -> jax.Array:
     dtype('float32')
     """
     array = jnp.asarray(values)
-    wide = jnp.issubdtype(array.dtype, jnp.floating) and jnp.finfo(array.dtype).bits >= 32
+    wide = jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.itemsize >= 4
     return array if wide else array.astype(jnp.float32)

@@ -77,10 +77,8 @@ def sizes(way: Way) -> tuple[int, ...]:
 
 def x64() -> contextlib.AbstractContextManager[Any]:
     """A context with 64 bits enabled; older JAX has it under `jax.experimental`."""
-    if hasattr(jax, "enable_x64"):
-        result: contextlib.AbstractContextManager[Any] = jax.enable_x64(True)
-        return result
-    result: contextlib.AbstractContextManager[Any] = importlib.import_module("jax.experimental").enable_x64(True)
+    enable = jax.enable_x64 if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental").enable_x64
+    result: contextlib.AbstractContextManager[Any] = enable(True)
     return result
 
 

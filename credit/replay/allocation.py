@@ -63,7 +63,8 @@ def _fill(sigma: np.ndarray, n: np.ndarray, left: int) -> np.ndarray:
 def _until(sigma: np.ndarray, n: np.ndarray, level: float) -> np.ndarray:
     """The least count from `n` on whose next gain σ² / (m (m + 1)) does not exceed the level."""
     count = np.ceil((np.sqrt(1 + 4 * sigma**2 / max(level, 1e-300)) - 1) / 2)
-    return np.maximum(n, np.minimum(count, 1e15).astype(np.int64))
+    counts: np.ndarray = np.maximum(n, np.minimum(count, 1e15).astype(np.int64))
+    return counts
 
 
 def predicted_stderr(spread: np.ndarray, runs: np.ndarray) -> np.ndarray:

@@ -69,10 +69,10 @@ def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: 
 
 def _loss(sizes: Architecture, z: Array, target: Array) -> jax.Array:
     if sizes.head == "bernoulli":
-        result: jax.Array = optax.sigmoid_binary_cross_entropy(z, target)
-        return result
-    result: jax.Array = 0.5 * (z - target) ** 2
-    return result
+        loss: jax.Array = optax.sigmoid_binary_cross_entropy(z, target)
+    else:
+        loss = 0.5 * (z - jnp.asarray(target)) ** 2
+    return loss
 
 
 @functools.cache

@@ -135,13 +135,17 @@ def _read_format(
     name: str, members: Sequence[Source], columns: Mapping[str, str] | None, compiled: bool | None
 ) -> Iterator[TraceRecord | Part | Problem]:
     """The records of all sources of a format."""
+    items: Iterator[TraceRecord | Part | Problem]
     module = reader_of(name)
     if name == "table":
-        return module.read(members, columns=columns)
+        items = module.read(members, columns=columns)
+        return items
     if name == "native":
         from graphs.readers.native.compiled import threads as loops
 
         if loops.compiles(members, compiled):
             threads = loops.threads_for(members)
-            return loops.read_threads(members, threads) if threads > 1 else module.read(members, compiled=True)
-    return module.read(members)
+            items = loops.read_threads(members, threads) if threads > 1 else module.read(members, compiled=True)
+            return items
+    items = module.read(members)
+    return items

@@ -166,7 +166,8 @@ def _spawned(graph: EventGraph, forest: Forest, above: np.ndarray, below: np.nda
     for _ in range(int(forest.depth.max(initial=0))):
         climb = forest.depth[current] > forest.depth[above]
         current = np.where(climb, parent[current], current)
-    return (current == above) & (above != below)
+    between: np.ndarray = (current == above) & (above != below)
+    return between
 
 
 def _runtime_steps_in(graph: EventGraph, action: np.ndarray) -> np.ndarray:

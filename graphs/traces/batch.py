@@ -289,7 +289,8 @@ def _mask(real: int, length: int) -> np.ndarray:
 
 def _codes(strings: pa.Array) -> np.ndarray:
     """Dense ids of strings in order of first appearance, int32."""
-    return strings.dictionary_encode().indices.to_numpy()
+    codes: np.ndarray = strings.dictionary_encode().indices.to_numpy()
+    return codes
 
 
 def _seconds(times: np.ndarray, trace_ids: np.ndarray, traces: int) -> np.ndarray:
@@ -297,7 +298,8 @@ def _seconds(times: np.ndarray, trace_ids: np.ndarray, traces: int) -> np.ndarra
     known = np.flatnonzero(np.isfinite(times))
     first = first_of_each(trace_ids[known], times[known], traces, absent=0.0)
     largest = np.finfo(np.float32).max
-    return np.clip(times - first[trace_ids], -largest, largest).astype(np.float32)
+    seconds: np.ndarray = np.clip(times - first[trace_ids], -largest, largest).astype(np.float32)
+    return seconds
 
 
 def _places(columns: _Columns, counts: np.ndarray, lengths: list[int]) -> tuple[pa.Array, pa.Array, pa.Array]:

@@ -118,7 +118,8 @@ def present(column: np.ndarray | pa.Array) -> np.ndarray:
     """Where a column of evidence has something."""
     if isinstance(column, np.ndarray):
         return ~np.isnan(column) if column.dtype == np.float32 else column != _ABSENT_COUNT
-    return column.is_valid().to_numpy(zero_copy_only=False)
+    valid: np.ndarray = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
 
 
 def checked_part(record: TraceRecord, limits: Limits = DEFAULT) -> Part:

@@ -48,6 +48,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.pass_context
 def plan(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     purpose: Any,
     budget: int,

@@ -309,7 +309,8 @@ def _rooted(parents: np.ndarray) -> np.ndarray:
     top = parents
     for _ in range(len(parents).bit_length()):
         top = top[top]
-    return parents[top] == top
+    rooted: np.ndarray = parents[top] == top
+    return rooted
 
 
 def _stated_turns(labels: pa.Array, agents: np.ndarray, trace_of: np.ndarray, plain: np.ndarray) -> np.ndarray:
@@ -317,7 +318,8 @@ def _stated_turns(labels: pa.Array, agents: np.ndarray, trace_of: np.ndarray, pl
     plain[trace_of[~_valid(labels)]] = False  # traces without turns derive theirs, those with some are wrong
     codes = labels.fill_null("").dictionary_encode()
     key = agents.astype(np.int64) * len(codes.dictionary) + codes.indices.to_numpy()
-    return pa.array(key).dictionary_encode().indices.to_numpy().astype(np.int32)
+    turns: np.ndarray = pa.array(key).dictionary_encode().indices.to_numpy().astype(np.int32)
+    return turns
 
 
 def _evidence(kind: str, column: pa.Array | np.ndarray) -> np.ndarray | pa.Array:
@@ -329,11 +331,13 @@ def _evidence(kind: str, column: pa.Array | np.ndarray) -> np.ndarray | pa.Array
 
 
 def _bools(column: pa.Array) -> np.ndarray:
-    return column.fill_null(False).to_numpy(zero_copy_only=False)
+    values: np.ndarray = column.fill_null(False).to_numpy(zero_copy_only=False)
+    return values
 
 
 def _valid(column: pa.Array) -> np.ndarray:
-    return column.is_valid().to_numpy(zero_copy_only=False)
+    valid: np.ndarray = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
 
 
 def _filled(column: pa.Array) -> np.ndarray:
