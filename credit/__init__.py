@@ -153,9 +153,9 @@ def _check_siblings() -> None:
         spec = importlib.util.find_spec(name)
         places = [] if spec is None else [Path(p).resolve() for p in spec.submodule_search_locations or []]
         if home / name not in places:
-            found = "none is installed" if spec is None else f"Python would import {spec.origin or places}"
+            actual = "none is installed" if spec is None else f"Python would import {spec.origin or places}"
             raise ImportError(
-                f"credit needs its own package {name!r} at {home / name}, but {found}. A folder of that name comes "
+                f"credit needs its own package {name!r} at {home / name}, but {actual}. A folder of that name comes "
                 "first on the path: run from another directory, or use the `credit` command or `python -P`."
             )
 

@@ -265,7 +265,7 @@ def finish(
       >>> import jax.numpy as jnp
       >>> one = jnp.ones(2)
       >>> result = finish(graph, credit=one, baseline=0 * one, scale=one, stderr=one, reason=jnp.zeros(2, int),
-      ...                 unit="event", estimand="score", source="mine", centred=False, own_outcome=False)
+      ...                 unit="event", estimand="score", source="example", centred=False, own_outcome=False)
       >>> result.advantage.tolist(), result.valid.tolist()
       ([1.0, 0.0], [True, False])
     """

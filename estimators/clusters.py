@@ -76,8 +76,8 @@ def clusters_of(
       >>> graph, _, _ = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[1.0] * 3)
       >>> replayed = dataclasses.replace(graph, cluster_ids=0 * graph.group_ids + jnp.array([0, 0, 2] + [0] * 125))
       >>> trace = jnp.arange(128)
-      >>> found = clusters_of(replayed, trace, graph.group_ids, graph.trace_mask, several=False)
-      >>> found.size[:3].tolist(), float(found.independent[0])
+      >>> clusters = clusters_of(replayed, trace, graph.group_ids, graph.trace_mask, several=False)
+      >>> clusters.size[:3].tolist(), float(clusters.independent[0])
       ([2.0, 2.0, 1.0], 2.0)
     """
     if graph.cluster_ids is None:

@@ -121,13 +121,13 @@ def _check(method: Callable[..., Any], option: str, value: Any) -> None:
 @functools.cache
 def _choices(method: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
     """The options of a method whose annotation is a list of choices, perhaps with None."""
-    found = {}
+    choices = {}
     for name, hint in typing.get_type_hints(inspect.unwrap(method)).items():
         parts = typing.get_args(hint) if typing.get_origin(hint) is not typing.Literal else (hint,)
         literals = [part for part in parts if typing.get_origin(part) is typing.Literal]
         if literals and all(part in literals or part is type(None) for part in parts):
-            found[name] = tuple(choice for part in literals for choice in typing.get_args(part))
-    return found
+            choices[name] = tuple(choice for part in literals for choice in typing.get_args(part))
+    return choices
 
 
 def _name(method: Callable[..., Any]) -> str:

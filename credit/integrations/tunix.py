@@ -118,9 +118,9 @@ def token_turns(trajectory: Mapping[str, Any]) -> tuple[np.ndarray, list[str]]:
     Raises:
       CreditError: messages of the assistant have names, but are not as many as there are turns.
     """
-    mine = np.asarray(trajectory["conversation_masks"]) > 0
-    begins = mine & ~np.concatenate([[False], mine[:-1]])
-    turn = np.where(mine, np.cumsum(begins) - 1, -1)
+    policy_mask = np.asarray(trajectory["conversation_masks"]) > 0
+    begins = policy_mask & ~np.concatenate([[False], policy_mask[:-1]])
+    turn = np.where(policy_mask, np.cumsum(begins) - 1, -1)
     count = int(begins.sum())
     messages: Sequence[Mapping[str, Any]] = trajectory.get("conversation_text") or []
     names = [message.get("name") for message in messages if message.get("role") == "assistant"]

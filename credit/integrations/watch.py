@@ -86,8 +86,8 @@ class Watch:
         if number % self._every:
             return {}
         others = {name: self._run(name, batch) for name in self._compare}
-        found = step(batch, own, others, ledger=self._ledger)
-        numbers = {**metrics, **found}
+        measured = step(batch, own, others, ledger=self._ledger)
+        numbers = {**metrics, **measured}
         with open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as file:
             file.write(json.dumps({"step": number, **numbers}) + "\n")
         if self._rows:
@@ -98,7 +98,7 @@ class Watch:
             self._board.flush()
         if self._wandb is not None and self._wandb.run is not None:
             self._wandb.log(numbers, commit=False)
-        return found
+        return measured
 
     def _run(self, name: str, batch: Batch) -> Credit:
         from credit.methods.registry import METHODS
@@ -137,16 +137,16 @@ def step(batch: Batch, own: Credit, others: Mapping[str, Credit], *, ledger: boo
     The ledger's numbers are left out where no method claims increments of single actions: a broadcast of the team's
     reward says nothing about who earned it.
     """
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     noise = signal_to_noise(own)
     if noise is not None:
-        found["credit/snr"] = noise
-    mine = np.asarray(own.advantage)
+        numbers["credit/snr"] = noise
+    advantage = np.asarray(own.advantage)
     for name, other in others.items():
-        found[f"credit/alignment/{name}"] = alignment(mine, np.asarray(other.advantage))
+        numbers[f"credit/alignment/{name}"] = alignment(advantage, np.asarray(other.advantage))
     if ledger:
-        found |= _ledger(batch, [own, *others.values()])
-    return found
+        numbers |= _ledger(batch, [own, *others.values()])
+    return numbers
 
 
 def signal_to_noise(result: Credit) -> float | None:
@@ -179,25 +179,25 @@ def alignment(one: np.ndarray, other: np.ndarray) -> float:
 def _ledger(batch: Batch, results: Sequence[Credit]) -> dict[str, float]:
     from credit.ledger import compose
 
-    made = compose(batch.graph, batch.reward, list({result.source: result for result in results}.values()))
-    if not made.claims:
+    ledger = compose(batch.graph, batch.reward, list({result.source: result for result in results}.values()))
+    if not ledger.claims:
         return {}
-    scored = np.asarray(made.scored)
-    found = {
-        "coverage": made.coverage,
-        "expected": float(np.asarray(made.expected)[scored].mean()),
-        "unexplained": float(np.asarray(made.unexplained)[scored].mean()),
+    scored = np.asarray(ledger.scored)
+    numbers = {
+        "coverage": ledger.coverage,
+        "expected": float(np.asarray(ledger.expected)[scored].mean()),
+        "unexplained": float(np.asarray(ledger.unexplained)[scored].mean()),
     }
     names = batch.columns.get("role", batch.columns.get("agent"))
     if names is not None:
-        increments = np.asarray(made.increments)[batch.rows.event]
+        increments = np.asarray(ledger.increments)[batch.rows.event]
         labels = np.array([str(name) for name in _plain(names)])
         for role in sorted(set(labels)):
-            found[f"role/{role}"] = float(increments[labels == role].sum()) / int(scored.sum())
-    holds = [condition.holds for condition in made.advantage("control").conditions]
+            numbers[f"role/{role}"] = float(increments[labels == role].sum()) / int(scored.sum())
+    holds = [condition.holds for condition in ledger.advantage("control").conditions]
     for name, state in (("hold", True), ("broken", False), ("unchecked", None)):
-        found[f"conditions_{name}"] = float(sum(one is state for one in holds))
-    return {f"credit/ledger/{name}": value for name, value in found.items() if np.isfinite(value)}
+        numbers[f"conditions_{name}"] = float(sum(one is state for one in holds))
+    return {f"credit/ledger/{name}": value for name, value in numbers.items() if np.isfinite(value)}
 
 
 def _plain(column: Any) -> list[Any]:

@@ -142,8 +142,8 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
     >>> record = TraceRecord("t0", "task", "log.jsonl", instances={"a": Agent()}, rewards=rewards)
     >>> record.event("e0", 0, "a", action=True)
     0
-    >>> made = channel(assemble([record]), "r_format", weight=0.2)
-    >>> print(made.name, made.family, made.total[0], made.at(step=0))
+    >>> format_channel = channel(assemble([record]), "r_format", weight=0.2)
+    >>> print(format_channel.name, format_channel.family, format_channel.total[0], format_channel.at(step=0))
     r_format shared 0.5 0.2
     """
     expect("traces", traces, Traces, "what credit.read returns")

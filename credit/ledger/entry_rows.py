@@ -29,8 +29,8 @@ def ledger_table(ledger: Entries, traces: Traces | Rows, level: Level) -> pa.Tab
         raise CreditError(f"level is {level!r}; expected one of {', '.join(LEVELS)}")
     graph = ledger.graph
     if graph.num_events != traces.graph.num_events or graph.num_traces != traces.graph.num_traces:
-        found = f"{graph.num_events} events and {graph.num_traces} traces"
-        raise CreditError(f"the ledger is of {found}; expected those of these traces, {traces.sizes}")
+        sizes = f"{graph.num_events} events and {graph.num_traces} traces"
+        raise CreditError(f"the ledger is of {sizes}; expected those of these traces, {traces.sizes}")
     events, num = traces.sizes.events, traces.sizes.traces
     trace_of = np.asarray(graph.trace_ids)[:events]
 

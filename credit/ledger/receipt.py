@@ -120,12 +120,12 @@ def explain(
     >>> from graphs.traces.batch import assemble
     >>> from graphs.traces.record import Agent, TraceRecord
     >>> def record(name, reward):
-    ...     made = TraceRecord(name, "task", "log.jsonl", instances={"a": Agent()}, rewards={"team": reward})
-    ...     made.event("e0", 0, "a", action=True)
-    ...     return made
+    ...     trace = TraceRecord(name, "task", "log.jsonl", instances={"a": Agent()}, rewards={"team": reward})
+    ...     trace.event("e0", 0, "a", action=True)
+    ...     return trace
     >>> traces = assemble([record("t0", 1.0), record("t1", 0.0)])
-    >>> made = explain(traces, "t0", "e0", {"rloo": credit.rloo(traces.graph, traces.reward)})
-    >>> print(made.reward, made.expected, made.entry, made.unexplained, made.lines[0].wanted)
+    >>> receipt = explain(traces, "t0", "e0", {"rloo": credit.rloo(traces.graph, traces.reward)})
+    >>> print(receipt.reward, receipt.expected, receipt.entry, receipt.unexplained, receipt.lines[0].wanted)
     1.0 0.0 0.0 1.0 1.0
     """
     expect("traces", traces, Traces, "what credit.read returns")
@@ -171,16 +171,18 @@ def event_index(traces: Traces, trace: int | str, event: int | str) -> tuple[int
       CreditError: no such trace or event.
     """
     row = traces.index(trace)
-    mine = np.flatnonzero(np.asarray(traces.graph.trace_ids)[: traces.sizes.events] == row)
+    members = np.flatnonzero(np.asarray(traces.graph.trace_ids)[: traces.sizes.events] == row)
     name = traces.traces["trace"][row].as_py()
     if isinstance(event, str):
-        ids = traces.events["event"].take(mine).to_pylist()
+        ids = traces.events["event"].take(members).to_pylist()
         if event not in ids:
             raise CreditError(f"event is {event!r}; expected the id of one of the {len(ids)} events of trace {name!r}")
-        return row, int(mine[ids.index(event)]), int(mine[0])
-    if not 0 <= event < len(mine):
-        raise CreditError(f"event is {event}; expected 0 to {len(mine) - 1}, or the id of an event of trace {name!r}")
-    return row, int(mine[event]), int(mine[0])
+        return row, int(members[ids.index(event)]), int(members[0])
+    if not 0 <= event < len(members):
+        raise CreditError(
+            f"event is {event}; expected 0 to {len(members) - 1}, or the id of an event of trace {name!r}"
+        )
+    return row, int(members[event]), int(members[0])
 
 
 def _taken(ledger: Ledger, claims: Mapping[str, Credit]) -> dict[str, Credit]:

@@ -84,8 +84,8 @@ def stack(
     >>> claims = [
     ...     credit.claim(graph, amount, estimand="increment", source=s, centred=True, own_outcome=False)
     ...     for s in ("siblings", "critic")]
-    >>> made = stack(graph, reward, *claims)
-    >>> print(rows.gather(made.unscaled.credit.advantage), rows.gather(made.signal.credit.advantage))
+    >>> stacked = stack(graph, reward, *claims)
+    >>> print(rows.gather(stacked.unscaled.credit.advantage), rows.gather(stacked.signal.credit.advantage))
     [ 1.  1. -1. -1.] [ 1.  1. -1. -1.]
     """
     parts = [_only(graph, messages, "message"), _only(graph, orchestrator, "orchestrator")]

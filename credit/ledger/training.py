@@ -86,17 +86,17 @@ def advantage(
         if source not in known:
             raise CreditError(f"decided_before names {source!r}; expected one of {', '.join(known) or 'no claims'}")
     if kind == "control":
-        made = _control(ledger, baseline, beta, decided_before)
+        chosen = _control(ledger, baseline, beta, decided_before)
     elif kind == "entry":
-        made = _entry(ledger)
+        chosen = _entry(ledger)
     elif kind == "even":
-        made = _even(ledger)
+        chosen = _even(ledger)
     else:
         raise CreditError(f"kind is {kind!r}; expected 'control', 'entry' or 'even'")
-    result, words = made.credit, ""
+    result, words = chosen.credit, ""
     if scale is not None:
         result, words = scaled(ledger, result, scale)
-        made.conditions.append(
+        chosen.conditions.append(
             Condition("no scale", False, f"divided by {words}, which re-weights decisions after the fact")
         )
     actions = _actions(ledger)
@@ -104,10 +104,10 @@ def advantage(
         graph=ledger.graph,
         credit=result,
         kind=kind,
-        conditions=tuple(made.conditions),
-        used=made.used,
-        refused=made.refused,
-        beta=made.beta,
+        conditions=tuple(chosen.conditions),
+        used=chosen.used,
+        refused=chosen.refused,
+        beta=chosen.beta,
         coverage=ledger.coverage,
         claimed=float(np.asarray(ledger.claimed)[actions].mean()) if actions.any() else float("nan"),
         scale=words,
@@ -126,21 +126,21 @@ def _control(
     kept = [claim for claim in ledger.claims if claim.unit == "event"]
     refused = {c.source: f"it claims sums over {c.unit}s, not events" for c in ledger.claims if c.unit != "event"}
     presence = {c.source: _presence(graph, c, actions, c.source in decided_before) for c in kept}
-    refused |= {source: found.why for source, found in presence.items() if found.holds is False}
+    refused |= {source: condition.why for source, condition in presence.items() if condition.holds is False}
     kept = [claim for claim in kept if claim.source not in refused]
-    made = control_advantage(graph, ledger.reward_or_nan, kept, baseline=baseline, beta=beta)
+    control = control_advantage(graph, ledger.reward_or_nan, kept, baseline=baseline, beta=beta)
     others = "the mean of the other traces of the group"
     if ledger.graph.cluster_ids is not None:
         others += ", replays of the trace left out"
     conditions = [Condition("baseline", *_by_us(baseline is None, others))]
-    if made.used:
+    if control.used:
         conditions += [
             Condition("coefficients", *_by_us(beta is None, "fitted on the traces of other groups")),
             Condition("centred", True, "claims that are not centred under the policy that acted are left out"),
             Condition("own outcome", True, "claims that hold their own trace's outcome serve only the actions before"),
-            *(presence[source] for source in made.used),
+            *(presence[source] for source in control.used),
         ]
-    return _Kind(made.credit, conditions, made.used, refused | made.refused, made.beta)
+    return _Kind(control.credit, conditions, control.used, refused | control.refused, control.beta)
 
 
 def _entry(ledger: Entries) -> _Kind:

@@ -86,8 +86,8 @@ def draw_ledger(
     expect("traces", traces, Traces, "what credit.read returns")
     index = traces.index(trace)
     if np.shape(ledger.increments) != (traces.graph.num_events,):
-        found, expected = np.shape(ledger.increments), (traces.graph.num_events,)
-        raise CreditError(f"the ledger has increments {found}; expected {expected}, those of these traces")
+        actual, expected = np.shape(ledger.increments), (traces.graph.num_events,)
+        raise CreditError(f"the ledger has increments {actual}; expected {expected}, those of these traces")
     if not np.isfinite(traces.reward[index]):
         raise CreditError(f"trace {trace!r} has no reward, so there is nothing to account for")
     bars = _bars(traces, ledger, index, most_rows)

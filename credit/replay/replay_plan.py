@@ -102,8 +102,8 @@ def plan_replays(
         raise CreditError(f"the log has no {'spawn that is an action' if purpose == 'spawn' else 'action'} to re-run")
     keys = [(p.trace, p.decision or "") for p in prefixes]
     sigma = np.array([1.0 if spread is None else spread.get(key, 1.0) for key in keys])
-    made = np.array([0 if done is None else done.get(key, 0) for key in keys])
-    runs = allocate(sigma, budget, done=made, least=least)
+    runs_before = np.array([0 if done is None else done.get(key, 0) for key in keys])
+    runs = allocate(sigma, budget, done=runs_before, least=least)
     given = None if purpose == "value" else replace
     jobs = tuple(Job(p, given, (), n) for p, n in zip(prefixes, runs.tolist(), strict=True) if n)
     return ReplayPlan(purpose, jobs, seed)

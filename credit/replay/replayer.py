@@ -119,9 +119,9 @@ def load_replayer(name: str) -> Replayer:
         raise CreditError(f"driver {name!r}: {error}") from error
     if not hasattr(module, attribute):
         raise CreditError(f"driver {name!r}: module {module_name!r} has no attribute {attribute!r}")
-    found = getattr(module, attribute)
-    if isinstance(found, Replayer) and not isinstance(found, type):
-        return found
-    if callable(found):
-        return CallableReplayer(found)
-    raise CreditError(f"driver {name!r} is {type(found).__name__}; expected an object with `run`, or a function")
+    value = getattr(module, attribute)
+    if isinstance(value, Replayer) and not isinstance(value, type):
+        return value
+    if callable(value):
+        return CallableReplayer(value)
+    raise CreditError(f"driver {name!r} is {type(value).__name__}; expected an object with `run`, or a function")

@@ -88,8 +88,8 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
       >>> import credit
       >>> from estimators.baselines.turns import turns
       >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], turn=[0, 1], reward=[1.0, 1.0])
-      >>> found = turns(graph, reward, None)
-      >>> rows.gather(found.number).tolist(), rows.gather(found.earned).tolist()
+      >>> result = turns(graph, reward, None)
+      >>> rows.gather(result.number).tolist(), rows.gather(result.earned).tolist()
       ([0, 1], [0.0, 1.0])
     """
     outcome, scored = check_reward(graph, reward)
@@ -298,5 +298,5 @@ def _values(graph: EventGraph, t: Turns, to_go: jax.Array) -> StateValues:
     sample = t.cluster  # a trace has one turn of a number, and is a sample if it has no replays
     if sample is None:
         sample = jnp.arange(graph.num_events, dtype=jnp.int32)
-    found = turn_values(to_go, t.leads, t.key, sample, to_go, group, starts)
-    return StateValues(*(each[t.lead_of] for each in found))
+    values = turn_values(to_go, t.leads, t.key, sample, to_go, group, starts)
+    return StateValues(*(each[t.lead_of] for each in values))

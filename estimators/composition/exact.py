@@ -95,9 +95,9 @@ def exact_partition(
 
     >>> import numpy as np
     >>> cells, trace = np.float32([0.1, 0.2, 0.3]), np.zeros(3, np.int32)
-    >>> made = exact_partition(cells, trace, cells > 0, np.float32([1.0]))
-    >>> parts = [*made.amounts(trace).tolist(), *made.residual.tolist()]
-    >>> print(sum(parts) + float(made.remainder[0]), sum(reversed(parts)) + float(made.remainder[0]))
+    >>> partition = exact_partition(cells, trace, cells > 0, np.float32([1.0]))
+    >>> parts = [*partition.amounts(trace).tolist(), *partition.residual.tolist()]
+    >>> print(sum(parts) + float(partition.remainder[0]), sum(reversed(parts)) + float(partition.remainder[0]))
     1.0 1.0
     """
     cells, total = jnp.asarray(cells), jnp.asarray(total)
@@ -221,8 +221,8 @@ def _searched(
         lost = segment_sum(scaled - units, trace_ids, num) + jnp.sum(scaled_rows - rows, axis=1)
         whole = jnp.rint(_scale(total, -exponent))
         owed = -jnp.rint((_scale(total, -exponent) - whole) - lost).astype(integer)
-        mine = jnp.where(unsettled, owed, 0)[trace_ids]
-        units = units.astype(integer) + jnp.where(where & (number < jnp.abs(mine)), jnp.sign(mine), 0)
+        owed_here = jnp.where(unsettled, owed, 0)[trace_ids]
+        units = units.astype(integer) + jnp.where(where & (number < jnp.abs(owed_here)), jnp.sign(owed_here), 0)
         return _grid(units, rows.astype(integer), whole.astype(integer), exponent, finite, trace_ids, bits)
 
     def search(usual: _Grid) -> _Grid:

@@ -62,8 +62,8 @@ def policy_gradient(graph: EventGraph, credit: Credit, score: Array) -> Gradient
     ...     group=[0, 0, 1, 1], trace=[0, 1, 2, 3], reward=[1.0, 0.0, 1.0, 0.0])
     >>> score = np.zeros((graph.num_events, 1), np.float32)
     >>> score[rows.event, 0] = [0.5, -0.5, 0.5, 0.5]
-    >>> made = policy_gradient(graph, credit.rloo(graph, reward), score)
-    >>> print(made.mean, made.stderr, made.groups)
+    >>> gradient = policy_gradient(graph, credit.rloo(graph, reward), score)
+    >>> print(gradient.mean, gradient.stderr, gradient.groups)
     [0.25] [0.25] 2
     """
     score = jnp.asarray(score)

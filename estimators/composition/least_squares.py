@@ -131,10 +131,10 @@ def reconcile(
     ladder, conflict = [_Unit(mean, spread, mean, spread, mean, spread)], [jnp.zeros_like(variance)]
     for level, parent, columns in zip(claims[1:], parents, channels[1:], strict=True):
         unit = _gather_up(ladder[-1], parent, level.amount.shape[1])
-        said, error = _claimed(level, columns, width)
+        claimed, error = _claimed(level, columns, width)
         stuck = (unit.sum_variance <= 0) & (error <= 0)
-        conflict.append(jnp.where(stuck, _total(said, error) - _total(unit.sum, error), 0))
-        mean, spread = _weigh(unit.sum, unit.sum_variance, said, error)
+        conflict.append(jnp.where(stuck, _total(claimed, error) - _total(unit.sum, error), 0))
+        mean, spread = _weigh(unit.sum, unit.sum_variance, claimed, error)
         ladder.append(unit._replace(mean=mean, variance=spread))
 
     top = ladder[-1]
@@ -145,8 +145,8 @@ def reconcile(
         count = jnp.sum(jnp.where(use, 1, 0)).astype(total.dtype)
         excess = jnp.sum(jnp.where(use, gap**2 - top.variance, 0)) / jnp.where(count > 0, count, 1)
         tau2 = jnp.where(count > 0, jnp.maximum(excess, 0), jnp.inf) * jnp.ones_like(total)
-    said = (*(None,) * (width - 1), jnp.where(scored, total, 0))
-    mean, spread = _weigh(top.mean, top.variance, said, jnp.where(scored, tau2, jnp.inf))
+    outcome = (*(None,) * (width - 1), jnp.where(scored, total, 0))
+    mean, spread = _weigh(top.mean, top.variance, outcome, jnp.where(scored, tau2, jnp.inf))
 
     unit_amount, unit_variance = [_total(mean, spread)], [spread]
     amount = _rows(mean, spread)
@@ -203,19 +203,19 @@ def _gather_up(below: _Unit, parent: Array, num: int) -> _Unit:
     return _Unit(sums, whole, rests, rest, sums, whole)
 
 
-def _weigh(mean: Columns, variance: jax.Array, said: Columns, error: jax.Array) -> tuple[Columns, jax.Array]:
+def _weigh(mean: Columns, variance: jax.Array, claimed: Columns, error: jax.Array) -> tuple[Columns, jax.Array]:
     """The precision-weighted mean of two numbers and its variance; the first where the other's error is infinite."""
-    heard = jnp.isfinite(error) & (variance > 0)
-    error = jnp.where(heard, error, 0)
-    whole = jnp.where(heard, variance + error, 1)
-    keep, take = jnp.where(heard, error / whole, 1), jnp.where(heard, variance / whole, 0)
+    weighed_mask = jnp.isfinite(error) & (variance > 0)
+    error = jnp.where(weighed_mask, error, 0)
+    whole = jnp.where(weighed_mask, variance + error, 1)
+    keep, take = jnp.where(weighed_mask, error / whole, 1), jnp.where(weighed_mask, variance / whole, 0)
 
     def between(a: jax.Array | None, b: jax.Array | None) -> jax.Array | None:
         if a is None or b is None:
             return take * b if b is not None else None if a is None else keep * a
         return keep * a + take * b
 
-    return tuple(map(between, mean, said)), variance * keep
+    return tuple(map(between, mean, claimed)), variance * keep
 
 
 def _hand_down(

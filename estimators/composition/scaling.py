@@ -70,8 +70,8 @@ def agent_scale(graph: EventGraph, advantage: Array, where: Array, *, by: By = "
     >>> import credit, numpy as np
     >>> graph, reward, rows = credit.from_columns(
     ...     group=[0] * 5, trace=[0, 0, 1, 2, 2], agent=["a", "b", "a", "b", "b"], reward=[1.0, 1, 0, 0, 0])
-    >>> made = agent_scale(graph, reward[graph.trace_ids] - 0.5, graph.action_mask)
-    >>> print(np.round(rows.gather(made.scale), 3), rows.gather(made.traces))
+    >>> spread = agent_scale(graph, reward[graph.trace_ids] - 0.5, graph.action_mask)
+    >>> print(np.round(rows.gather(spread.scale), 3), rows.gather(spread.traces))
     [0.5 0.5 0.5 0.5 0.5] [2 2 2 2 2]
     """
     agents, num = jnp.asarray(graph.agent_ids), graph.num_agents

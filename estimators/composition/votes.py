@@ -111,8 +111,9 @@ def claim(
 
     >>> import credit, numpy as np
     >>> graph, _, rows = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
-    >>> made = claim(graph, np.where(graph.action_mask, 0.5, np.nan), estimand="increment", source="judge", stderr=0.1)
-    >>> print(rows.gather(made.credit), rows.gather(made.valid), made.source)
+    >>> scores = np.where(graph.action_mask, 0.5, np.nan)
+    >>> judged = claim(graph, scores, estimand="increment", source="judge", stderr=0.1)
+    >>> print(rows.gather(judged.credit), rows.gather(judged.valid), judged.source)
     [0.5 0.5] [ True  True] judge
     """
     if estimand not in ESTIMANDS:
@@ -126,8 +127,8 @@ def claim(
     error = jnp.broadcast_to(jnp.asarray(stderr, amount.dtype), amount.shape)
     wrong = np.flatnonzero(np.asarray(here & ~(error >= 0)))
     if len(wrong):
-        found = float(error[wrong[0]])
-        raise CreditError(f"stderr of {source!r} is {found} at event {wrong[0]}; expected 0 or more, inf for unknown")
+        first = float(error[wrong[0]])
+        raise CreditError(f"stderr of {source!r} is {first} at event {wrong[0]}; expected 0 or more, inf for unknown")
     return finish(
         graph,
         credit=amount,

@@ -103,8 +103,8 @@ def doubly_robust_contrast(
     >>> outcome = jnp.array([1.0, 0.0] * 100)
     >>> spawned = jnp.array([True, False] * 100)
     >>> half, no_model = jnp.full(200, 0.5), jnp.zeros(200)
-    >>> found = doubly_robust_contrast(outcome, spawned, half, no_model, no_model)
-    >>> float(found.effect[0]), bool(found.valid[0])
+    >>> contrast = doubly_robust_contrast(outcome, spawned, half, no_model, no_model)
+    >>> float(contrast.effect[0]), bool(contrast.valid[0])
     (1.0, True)
     """
     n = jnp.shape(outcome)[0]

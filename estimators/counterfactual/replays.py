@@ -108,8 +108,8 @@ def event_ids(graph: EventGraph, name: str, ids: Array) -> jax.Array:
     """
     ids = jnp.asarray(ids)
     if not jnp.issubdtype(ids.dtype, jnp.integer) or ids.shape != (graph.num_events,):
-        found = f"{ids.dtype} {ids.shape}"
-        raise TypeError(f"{name} is {found}; expected integers ({graph.num_events},), -1 where the log has none")
+        actual = f"{ids.dtype} {ids.shape}"
+        raise TypeError(f"{name} is {actual}; expected integers ({graph.num_events},), -1 where the log has none")
     integers: jax.Array = ids.astype(jnp.int32)
     return integers
 

@@ -29,7 +29,7 @@ class Walks(NamedTuple):
       edges: int32 [T], how many a trace has.
       successors: float [E], how many events an event has an edge to.
       row: bool [E], the actions that the recursion is about.
-      told: bool [E], whether the event's trace has edges; a trace of one event needs none.
+      known_order: bool [E], whether the event's trace has edges; a trace of one event needs none.
     """
 
     senders: jax.Array
@@ -39,7 +39,7 @@ class Walks(NamedTuple):
     edges: jax.Array
     successors: jax.Array
     row: jax.Array
-    told: jax.Array
+    known_order: jax.Array
 
     def take(self, values: Array) -> jax.Array:
         """The values as they are: events are not put in another order here, as `estimators.sequence.chains` does."""
@@ -146,5 +146,5 @@ def walks(graph: EventGraph, rows: Array) -> Walks:
         edges=edges,
         successors=segment_count(senders, n, real),
         row=jnp.asarray(rows),
-        told=((edges > 0) | (size < 2))[trace],
+        known_order=((edges > 0) | (size < 2))[trace],
     )

@@ -129,9 +129,9 @@ def grouped_order(graph: EventGraph, ids: Array, num: int) -> jax.Array:
         ahead, position = state
         # A trace that has ended writes out of range, where nothing is kept.
         event = jnp.where(at < length, start + at, graph.num_events)
-        mine = jnp.where(at < length, ids[jnp.minimum(event, graph.num_events - 1)], num)
-        position = position.at[event].set(ahead[jnp.minimum(mine, num - 1)], mode="drop")
-        return ahead.at[mine].add(1, mode="drop"), position
+        chain = jnp.where(at < length, ids[jnp.minimum(event, graph.num_events - 1)], num)
+        position = position.at[event].set(ahead[jnp.minimum(chain, num - 1)], mode="drop")
+        return ahead.at[chain].add(1, mode="drop"), position
 
     count = segment_count(ids, num, real, jnp.int32)
     first = jnp.cumsum(count, dtype=jnp.int32) - count

@@ -172,7 +172,7 @@ def _finish(
 ) -> Credit:
     """Back from the order of chains to that of events."""
     if isinstance(actions, Walks):
-        missing = missing | ~actions.told
+        missing = missing | ~actions.known_order
     reason = jnp.where(actions.row, jnp.where(missing, Reason.NO_EVIDENCE, Reason.VALID), Reason.NO_REWARD)
     return finish(
         graph,

@@ -67,10 +67,10 @@ def turn_tokens(ids: Array, turn_rewards: Array, *, start: int, end: int, header
         matches = matches & (ahead == token)
     none = jnp.full((n, width), -1, jnp.int32)
     began = jax.lax.cummax(jnp.where(ids == start, place, none), axis=1)  # of the turn that a token is in
-    mine = (began >= 0) & jnp.take_along_axis(matches, jnp.maximum(began, 0), axis=1)
+    policy_turn = (began >= 0) & jnp.take_along_axis(matches, jnp.maximum(began, 0), axis=1)
     ended = jax.lax.cummax(jnp.where(ids == end, place, none), axis=1)
     before = jnp.concatenate([none[:, :1], ended[:, :-1]], axis=1)  # the last end strictly before the token
-    response = mine & (place - began >= len(header)) & (before < began)
+    response = policy_turn & (place - began >= len(header)) & (before < began)
     turn_end = response & ((ids == end) | (place == width - 1))
     number = jnp.cumsum(turn_end.astype(jnp.int32), axis=1, dtype=jnp.int32) - 1
     amount = jnp.take_along_axis(rewards, jnp.clip(number, 0, rewards.shape[1] - 1), axis=1)

@@ -63,29 +63,29 @@ def replay(
             if path.resolve() in {p.resolve() for p in (plan, log) if p is not None}:
                 raise click.BadParameter(f"{str(path)!r} is an input; expected another file", param_hint=option)
     planned = read_plan(plan)
-    found = read_results(planned, results)
+    outcomes = read_results(planned, results)
     console = stderr()
     if driver is not None:
         from rich.progress import Progress
 
         replayer = load_replayer(driver)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-            task = bar.add_task("runs", total=planned.runs, completed=found.done)
+            task = bar.add_task("runs", total=planned.runs, completed=outcomes.done)
             limits = Limits(concurrency, attempts, pause)
-            found = execute(planned, replayer, results, limits=limits, advance=lambda n: bar.advance(task, n))
-    failed = sum(map(len, found.failed))
-    tokens = f", {found.tokens} tokens" if found.tokens else ""
-    console.print(words(f"{found.done} of {counted(planned.runs, 'run')} done{tokens}"), soft_wrap=True)
+            outcomes = execute(planned, replayer, results, limits=limits, advance=lambda n: bar.advance(task, n))
+    failed = sum(map(len, outcomes.failed))
+    tokens = f", {outcomes.tokens} tokens" if outcomes.tokens else ""
+    console.print(words(f"{outcomes.done} of {counted(planned.runs, 'run')} done{tokens}"), soft_wrap=True)
     if failed:
         console.print(words(f"{counted(failed, 'run')} failed; {results} says why"), soft_wrap=True)
-    if found.strayed:
-        strayed = counted(len(found.strayed), "decision")
+    if outcomes.strayed:
+        strayed = counted(len(outcomes.strayed), "decision")
         console.print(words(f"the prefixes of {strayed} did not reproduce; their runs are no evidence"), soft_wrap=True)
     if log is not None and output is not None:
         from graphs.readers import read
         from graphs.writers import native
 
-        native.write(add_replays(read(log), planned, found), output)
+        native.write(add_replays(read(log), planned, outcomes), output)
         console.print(words(f"wrote {output}"), soft_wrap=True)
-    if failed or found.strayed:
+    if failed or outcomes.strayed:
         ctx.exit(3)
