@@ -61,9 +61,9 @@ LABELS = {
 class InvariantError(CreditError):
     """An `EventGraph` breaks an invariant; `invariant` is its name in `INVARIANTS`, `row` the first offending row."""
 
-    def __init__(self, invariant: str, field: str, row: int | None, found: str) -> None:
+    def __init__(self, invariant: str, field: str, row: int | None, value_text: str) -> None:
         place = field if row is None else f"{field}[{row}]"
-        super().__init__(f"{place} is {found}; expected that {INVARIANTS[invariant]} [{invariant}]")
+        super().__init__(f"{place} is {value_text}; expected that {INVARIANTS[invariant]} [{invariant}]")
         self.invariant, self.field, self.row = invariant, field, row
 
 

@@ -72,8 +72,8 @@ def with_clusters(
             continue
         ids = np.asarray(ids)
         if not np.issubdtype(ids.dtype, np.integer) or ids.shape != (graph.num_events,):
-            found = f"{ids.dtype} {ids.shape}"
-            raise CreditError(f"{name} is {found}; expected integers ({graph.num_events},), -1 where the log has none")
+            expected = f"integers ({graph.num_events},), -1 where the log has none"
+            raise CreditError(f"{name} is {ids.dtype} {ids.shape}; expected {expected}")
         row_mask = action_mask & (ids >= 0)
         if name != "node":
             row_mask &= np.isin(ids, ids[row_mask & later_mask])

@@ -150,9 +150,9 @@ class Chunks:
         for number in np.unique(self._index.source[rows]).tolist():
             source = self._sources[number]
             self._check_state(number)
-            found = self._pieces(source, rows[self._index.source[rows] == number])
+            chosen = self._pieces(source, rows[self._index.source[rows] == number])
             try:
-                yield from self._read_records(of_source(source, found), decoder)
+                yield from self._read_records(of_source(source, chosen), decoder)
             except OSError as error:
                 raise ChangedError(source.name, "cannot be read any more") from error
             source.release()
@@ -240,7 +240,7 @@ def read_chunks(
     if any(source.path is None for source in sources):
         raise CreditError("standard input can be read once; expected files or folders")
     members, refused, results = sort_sources(progress(sources), None, {str(Path(path)) for path in paths})
-    foreign = [name for name, found in members.items() if found and name != "native"]
+    foreign = [name for name, sources_of in members.items() if sources_of and name != "native"]
     if foreign:
         example = members[foreign[0]][0].name
         raise CreditError(f"{example!r} is of format {foreign[0]}; expected native logs: `credit convert` writes them")
@@ -286,8 +286,8 @@ def _glance(sources: list[Source], join: Join) -> tuple[_Index, ProblemLog, dict
                 except JSON_ERRORS as error:
                     if faults.counts(error, Record(source, *piece)):
                         continue
-                    found = read_records(of_source(source, [piece]), SlimDecoder())
-                    problems.extend(item for item in found if isinstance(item, Problem))
+                    items = read_records(of_source(source, [piece]), SlimDecoder())
+                    problems.extend(item for item in items if isinstance(item, Problem))
                     continue
                 group = join.groups.get(seen.trace_id, seen.group or seen.task_id)
                 entry = (

@@ -164,5 +164,5 @@ def _unknown(source: Source, head: bytes) -> Problem:
         if len(head) == HEAD:
             kinds += f"; `--format NAME` where the first {HEAD} bytes do not show it"
         return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds)
-    found, expected = close
-    return Problem("unknown-format", source.name, 0, "content", found, expected)
+    value_text, expected = close
+    return Problem("unknown-format", source.name, 0, "content", value_text, expected)

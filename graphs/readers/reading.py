@@ -105,8 +105,8 @@ def read_records(
         raise CreditError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     sources, ignored, problems = find_sources(paths, limits)
     if not sources and not problems:
-        found = counted(len(ignored), "file")
-        raise NothingReadError(f"no log among {found}; logs end in .json, .jsonl, .csv, .parquet, …")
+        ignored_count = counted(len(ignored), "file")
+        raise NothingReadError(f"no log among {ignored_count}; logs end in .json, .jsonl, .csv, .parquet, …")
 
     named = {str(Path(path)) for path in paths}
 
@@ -117,9 +117,9 @@ def read_records(
         yield from refused
         for name, members in members_of.items():
             if members:
-                found = _read_format(name, members, columns, compiled)
+                items_of_format = _read_format(name, members, columns, compiled)
                 silent = True
-                for item in found:
+                for item in items_of_format:
                     silent = False
                     yield item
                 for source in members if silent else ():

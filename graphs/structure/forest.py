@@ -108,8 +108,9 @@ def ancestors(graph: EventGraph, event: int) -> np.ndarray:
 
 def real_edges(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
     """Senders and receivers without padding, int64 [number of real edges] each."""
-    there = np.asarray(graph.edge_mask)
-    return np.asarray(graph.senders)[there].astype(np.int64), np.asarray(graph.receivers)[there].astype(np.int64)
+    edge_mask = np.asarray(graph.edge_mask)
+    senders, receivers = np.asarray(graph.senders)[edge_mask], np.asarray(graph.receivers)[edge_mask]
+    return senders.astype(np.int64), receivers.astype(np.int64)
 
 
 def longest_paths(senders: np.ndarray, receivers: np.ndarray, weight: Array) -> tuple[np.ndarray, np.ndarray]:

@@ -217,19 +217,19 @@ def _agents(given: object) -> dict[str, Agent]:
 
 def _evidence(where: str, node: Mapping[str, Any]) -> dict[str, Any]:
     """Evidence and text of a node, by the keys of the schema; others are the user's own and stay outside."""
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, key in EVENT_EVIDENCE.items():
         if node.get(name) is not None:
-            found[name] = str(node[name]) if key.kind == "id" else _number(where, name, node[name])
+            columns[name] = str(node[name]) if key.kind == "id" else _number(where, name, node[name])
     for name in TEXT_COLUMNS:
         if node.get(name) is not None:
-            found[name] = _text(where, name, node[name])
+            columns[name] = _text(where, name, node[name])
     trusted = node.get("trusted")
     if trusted is not None:
         if not isinstance(trusted, bool):
             _refuse(where, "trusted", trusted, "True or False")
-        found["trusted"] = trusted
-    return found
+        columns["trusted"] = trusted
+    return columns
 
 
 def _numbers(family: str, given: object) -> dict[str, float]:

@@ -64,13 +64,13 @@ def prefix(graph: EventGraph, trace: int, t: int) -> EventGraph:
       CreditError: no such trace, or no such event in it.
     """
     _check_trace(graph, trace)
-    mine = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == trace))
-    if not 0 <= t < len(mine):
-        raise CreditError(f"t is {t}; expected 0 to {len(mine) - 1}, an event of trace {trace}")
+    positions = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == trace))
+    if not 0 <= t < len(positions):
+        raise CreditError(f"t is {t}; expected 0 to {len(positions) - 1}, an event of trace {trace}")
     events = np.zeros(graph.num_events, bool)
-    events[mine[: t + 1]] = True
+    events[positions[: t + 1]] = True
     agents = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == trace)
-    agents &= agent_births(graph) <= mine[t]
+    agents &= agent_births(graph) <= positions[t]
     return _keep(graph, events, agents, trace)
 
 
@@ -133,9 +133,9 @@ def _dense(ids: np.ndarray) -> np.ndarray:
 
 
 def _check_trace(graph: EventGraph, trace: int) -> None:
-    there = np.asarray(graph.trace_mask)
-    if not 0 <= trace < len(there) or not there[trace]:
-        raise CreditError(f"trace is {trace}; expected the index of a real trace, 0 to {int(there.sum()) - 1}")
+    trace_mask = np.asarray(graph.trace_mask)
+    if not 0 <= trace < len(trace_mask) or not trace_mask[trace]:
+        raise CreditError(f"trace is {trace}; expected the index of a real trace, 0 to {int(trace_mask.sum()) - 1}")
 
 
 def _keep(graph: EventGraph, events: np.ndarray, agents: np.ndarray, trace: int) -> EventGraph:

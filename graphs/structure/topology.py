@@ -102,8 +102,8 @@ def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarra
         (has_hub, "centralized"),
     )
     codes = [TOPOLOGIES.index(name) for _, name in rules]
-    found = np.select([condition for condition, _ in rules], codes, TOPOLOGIES.index("mixed"))
-    return np.where(np.asarray(graph.trace_mask), found, 0).astype(np.int8)
+    codes_of_traces = np.select([condition for condition, _ in rules], codes, TOPOLOGIES.index("mixed"))
+    return np.where(np.asarray(graph.trace_mask), codes_of_traces, 0).astype(np.int8)
 
 
 def _per_trace(graph: EventGraph, agents: np.ndarray) -> np.ndarray:
@@ -113,16 +113,15 @@ def _per_trace(graph: EventGraph, agents: np.ndarray) -> np.ndarray:
 
 def _links(graph: EventGraph, talk: bool) -> tuple[np.ndarray, np.ndarray]:
     """Instances at both ends of each edge between two instances, or of each edge of talk."""
-    there = np.asarray(graph.edge_mask)
     senders, receivers = np.asarray(graph.senders), np.asarray(graph.receivers)
     agents = np.asarray(graph.agent_ids)
-    there = there & (agents[senders] != agents[receivers])
+    link_mask = np.asarray(graph.edge_mask) & (agents[senders] != agents[receivers])
     if talk:
         types = np.asarray(graph.event_type)
-        there &= ~np.isin(np.asarray(graph.edge_type), (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
+        link_mask &= ~np.isin(np.asarray(graph.edge_type), (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
         for end in (senders, receivers):
-            there &= ~np.isin(types[end], (EventType.SPAWN, EventType.RETURN))
-    return agents[senders[there]], agents[receivers[there]]
+            link_mask &= ~np.isin(types[end], (EventType.SPAWN, EventType.RETURN))
+    return agents[senders[link_mask]], agents[receivers[link_mask]]
 
 
 def _hubs(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
@@ -146,8 +145,8 @@ def _committees(graph: EventGraph, forest: Forest, member: np.ndarray, hub: np.n
     both = member[speaker] & member[hearer]
     speaker, hearer = speaker[both].astype(np.int64), hearer[both].astype(np.int64)
     num, trace = graph.num_agents, np.asarray(graph.agent_trace)
-    said = np.unique(speaker * num + hearer)
-    answered = said[np.isin(said, (said % num) * num + said // num)]
+    pairs = np.unique(speaker * num + hearer)
+    answered = pairs[np.isin(pairs, (pairs % num) * num + pairs // num)]
     first, second = answered // num, answered % num
     members = _per_trace(graph, member)
     pair = members[trace[first]] == 2
@@ -178,9 +177,9 @@ def _runtime_steps_in(graph: EventGraph, action: np.ndarray) -> np.ndarray:
     np.minimum.at(first, trace[chosen], chosen)
     outside = np.isin(np.asarray(graph.event_type), (EventType.HUMAN_INTERVENTION, EventType.SAFETY_EVENT))
     events = np.flatnonzero(outside & np.asarray(graph.event_mask))
-    found = np.zeros(graph.num_traces, bool)
-    found[trace[events[events > first[trace[events]]]]] = True
-    return found
+    result = np.zeros(graph.num_traces, bool)
+    result[trace[events[events > first[trace[events]]]]] = True
+    return result
 
 
 def _same_role_in_one_stage(graph: EventGraph, member: np.ndarray, hub: np.ndarray) -> np.ndarray:
@@ -195,9 +194,9 @@ def _same_role_in_one_stage(graph: EventGraph, member: np.ndarray, hub: np.ndarr
     order = np.lexsort((agent[events], role, stage[events], trace[events]))
     columns = np.stack([trace[events], stage[events], role, agent[events]])[:, order]
     together = (columns[:3, 1:] == columns[:3, :-1]).all(axis=0) & (columns[3, 1:] != columns[3, :-1])
-    found = np.zeros(graph.num_traces, bool)
-    found[columns[0, 1:][together]] = True
-    return found
+    result = np.zeros(graph.num_traces, bool)
+    result[columns[0, 1:][together]] = True
+    return result
 
 
 def _has_all_roles(graph: EventGraph, member: np.ndarray, roles: Sequence[str] | None) -> np.ndarray:
@@ -208,10 +207,10 @@ def _has_all_roles(graph: EventGraph, member: np.ndarray, roles: Sequence[str] |
     if len(roles) != len(real):
         raise CreditError(f"roles has length {len(roles)}; expected {len(real)}, one for each agent instance")
     words = {role: role.lower() for role in set(roles)}
-    found = np.ones(graph.num_traces, bool)
+    result = np.ones(graph.num_traces, bool)
     for kind in ROLE_WORDS.values():
         fits = {role for role, text in words.items() if any(word in text for word in kind)}
         of_kind = np.zeros(graph.num_agents, bool)
         of_kind[real] = [role in fits for role in roles]
-        found &= _per_trace(graph, of_kind & member) > 0
-    return found
+        result &= _per_trace(graph, of_kind & member) > 0
+    return result

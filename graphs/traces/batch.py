@@ -173,10 +173,10 @@ class _Columns:
         out = np.zeros(length, columns[0].dtype)
         at = 0
         for i, column in enumerate(columns):
-            there = out[at : at + len(column)]
-            there[:] = column
+            block = out[at : at + len(column)]
+            block[:] = column
             if starts is not None:
-                there += there.dtype.type(starts[i])
+                block += block.dtype.type(starts[i])
             at += len(column)
         return out
 
@@ -325,8 +325,8 @@ def _places(columns: _Columns, counts: np.ndarray, lengths: list[int]) -> tuple[
 def _text(parts: list[dict[str, pa.Array]], name: str, lengths: list[int]) -> pa.Array:
     """A column of text of all parts, null where a part has none."""
     kind = EVENT_TEXT[name]
-    found = [part.pop(name, None) for part in parts]
-    chunks = [pa.nulls(n, kind) if column is None else column for column, n in zip(found, lengths, strict=True)]
+    columns = [part.pop(name, None) for part in parts]
+    chunks = [pa.nulls(n, kind) if column is None else column for column, n in zip(columns, lengths, strict=True)]
     return pa.chunked_array(chunks, kind).combine_chunks()
 
 
@@ -335,18 +335,18 @@ def _event_evidence(
 ) -> dict[str, Evidence]:
     evidence: dict[str, Evidence] = {}
     for name, kind in ((name, key.kind) for name, key in EVENT_EVIDENCE.items()):
-        found = [part.pop(name, None) for part in parts]
-        if all(column is None for column in found):
+        columns = [part.pop(name, None) for part in parts]
+        if all(column is None for column in columns):
             continue
         if kind == "id":
             nulls = (pa.nulls(n, pa.string()) for n in lengths)
-            chunks = [none if column is None else column for column, none in zip(found, nulls, strict=True)]
+            chunks = [none if column is None else column for column, none in zip(columns, nulls, strict=True)]
             codes = pa.chunked_array(chunks).combine_chunks().dictionary_encode().indices
             evidence[name] = Evidence(pad_array(codes.fill_null(-1).to_numpy(), to.events, -1))
             continue
         values = np.full(to.events, np.nan, np.float32) if kind == "float" else np.full(to.events, -1, np.int32)
         at = 0
-        for column, n in zip(found, lengths, strict=True):
+        for column, n in zip(columns, lengths, strict=True):
             if column is not None:
                 np.copyto(values[at : at + n], column, where=present(column))
             at += n

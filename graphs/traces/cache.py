@@ -281,13 +281,13 @@ _TABLES: dict[str, dict[str, pa.DataType]] = {
 
 
 def _table(columns: dict[str, pa.Array], axis: str) -> dict[str, pa.Array]:
-    found = {}
+    table = {}
     for name, kind in _TABLES[axis].items():
         column = columns.get(f"{axis}.table.{name}")
         if column is None or column.type != kind:
             raise _DamagedError(f"column '{axis}.table.{name}' is missing or not {kind}")
-        found[name] = column
-    return found
+        table[name] = column
+    return table
 
 
 def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: str, to: Sizes | None) -> Traces:

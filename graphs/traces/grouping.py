@@ -59,7 +59,7 @@ def group_names(
     for task, model, system in keys:
         policies.setdefault(task, set()).add((model, system))
     names: dict[tuple[str, str, str], str] = {}
-    taken = {task for task, found in policies.items() if len(found) == 1}
+    taken = {task for task, pairs in policies.items() if len(pairs) == 1}
     for key in keys:
         if key in names:
             continue

@@ -78,18 +78,18 @@ class Limits:
           CreditError: an unknown name, one given twice, or no integer from 1 to `LARGEST_LIMIT`.
         """
         known = [field.name for field in dataclasses.fields(cls)]
-        found: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for text in given:
             name, _, value = text.partition("=")
             name = name.replace("-", "_")
-            if name not in known or name in found:
+            if name not in known or name in numbers:
                 raise CreditError(f"limit {text!r}; expected NAME=INTEGER, each once, with {', '.join(known)}")
             number = int(value) if value.isascii() and value.isdecimal() and len(value) <= 100 else 0
             if not 1 <= number <= LARGEST_LIMIT:
                 expected = f"an integer from 1 to {LARGEST_LIMIT}"
                 raise CreditError(f"limit {name!r} is {excerpt(value)}; expected {expected}")
-            found[name] = number
-        return cls(**found)
+            numbers[name] = number
+        return cls(**numbers)
 
     def refuse_file(self, file: str) -> Problem:
         """The problem of a file that is longer than `file_bytes`, of which nothing is read."""

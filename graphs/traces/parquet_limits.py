@@ -51,14 +51,14 @@ def unpacked_bytes(metadata: pq.FileMetaData) -> int:
 
 def dictionary_columns(metadata: pq.FileMetaData) -> list[str]:
     """Paths of the columns of texts that have a dictionary in some part of the file: to be read as such."""
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
         for j in range(group.num_columns):
             column = group.column(j)
             if column.physical_type == "BYTE_ARRAY" and not _DICTIONARY.isdisjoint(column.encodings):
-                found[column.path_in_schema] = None
-    return list(found)
+                paths[column.path_in_schema] = None
+    return list(paths)
 
 
 def read_decoded(path: str | Path, metadata: pq.FileMetaData, most: int) -> pa.Table:

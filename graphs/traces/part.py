@@ -128,12 +128,12 @@ def checked_part(record: TraceRecord, limits: Limits = DEFAULT) -> Part:
     Raises:
       TraceError: as `graphs.traces.record.check`, and "too-many" for more events or edges than the limits.
     """
-    for field, found, most in (
+    for field, size, most in (
         ("events", len(record.ids), limits.events),
         ("edges", len(record.senders), limits.edges),
     ):
-        if found > most:
-            record.refuse("too-many", field, found, f"at most {most} {field} in a trace")
+        if size > most:
+            record.refuse("too-many", field, size, f"at most {most} {field} in a trace")
     return part_of(check(record))
 
 
@@ -245,9 +245,11 @@ def derive_turns(
     activated[receivers[(agents[senders] != agents[receivers]) & (edge_type != EdgeType.TEMPORAL)]] = True
     few = agents.max() <= np.iinfo(np.uint16).max  # NumPy sorts 16 bits by radix
     order = np.argsort(agents.astype(np.uint16) if few else agents, kind="stable")
-    mine = agents[order]
+    agent_sorted = agents[order]
     begins = np.ones(n, bool)
-    begins[1:] = (mine[1:] != mine[:-1]) | activated[order[1:]] | (types[order[:-1]] == EventType.RETURN)
+    begins[1:] = (
+        (agent_sorted[1:] != agent_sorted[:-1]) | activated[order[1:]] | (types[order[:-1]] == EventType.RETURN)
+    )
     is_first = np.empty(n, bool)
     is_first[order] = begins
     number = np.cumsum(is_first, dtype=np.int32) - np.int32(1)  # right at the first event of each turn

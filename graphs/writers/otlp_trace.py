@@ -177,12 +177,12 @@ class _Writer:
                 spawn.setdefault(target, position)
             if event.type is EventType.RETURN:
                 back[event.agent] = position
-        made: dict[str, Json] = {"": root}
+        span_of: dict[str, Json] = {"": root}
         for agent_id in _parents_first(trace.instances):
             agent = trace.instances[agent_id]
             given = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent.name}
-            span = self._span(f"invoke_agent {agent.name}", made[agent.parent], times[agent_id], given)
-            made[agent_id] = span
+            span = self._span(f"invoke_agent {agent.name}", span_of[agent.parent], times[agent_id], given)
+            span_of[agent_id] = span
             marks: dict[str, Any] = {"agent.id": agent_id, "agent.index": index[agent_id]}
             if agent.role != agent.name:
                 marks["agent.role"] = agent.role
@@ -191,7 +191,7 @@ class _Writer:
                 self._open(span, spawn[agent_id], EventType.SPAWN, agent.parent, to=agent_id)
             if agent_id in back:
                 self._close(span, back[agent_id], EventType.RETURN, agent_id, to=agent.parent)
-        return made
+        return span_of
 
     def _tool_results(self) -> dict[int, int]:
         """Positions of tool calls to those of their results."""

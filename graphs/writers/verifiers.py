@@ -73,7 +73,7 @@ def _by_node(traces: Traces, advantage: np.ndarray, valid: np.ndarray) -> dict[s
     if len(advantage) < count or len(valid) < count:
         raise CreditError(f"advantage has {len(advantage)} numbers and valid {len(valid)}; expected {count} events")
     names = traces.traces["trace"].to_pylist()
-    found: dict[str, dict[str, float]] = {name: {} for name in names}
+    advantages: dict[str, dict[str, float]] = {name: {} for name in names}
     kept = np.asarray(valid[:count], bool) & np.asarray(traces.graph.action_mask)[:count]
     if "trainable" in traces.evidence:
         trainable = traces.evidence["trainable"]
@@ -84,8 +84,8 @@ def _by_node(traces: Traces, advantage: np.ndarray, valid: np.ndarray) -> dict[s
         amount = float(advantage[row])
         if not np.isfinite(amount):
             raise CreditError(f"advantage[{row}] is {amount}; expected a finite number where valid")
-        found[names[int(traces.graph.trace_ids[row])]][event] = amount
-    return found
+        advantages[names[int(traces.graph.trace_ids[row])]][event] = amount
+    return advantages
 
 
 def _fill(trace: dict[str, Any], numbers: dict[str, float]) -> int:

@@ -115,8 +115,8 @@ class _Row(msgspec.Struct):
         """Whether the harness's tests passed, else whether the run was judged a success."""
         test = self.test_result or _Test()
         report, inner = self.report or _Report(), test.report or _Report()
-        found = (self.resolved, report.resolved, test.resolved, inner.resolved, self.success)
-        return next((value for value in found if value is not None), None)
+        verdicts = (self.resolved, report.resolved, test.resolved, inner.resolved, self.success)
+        return next((value for value in verdicts if value is not None), None)
 
 
 _ROW = msgspec.json.Decoder(_Row)

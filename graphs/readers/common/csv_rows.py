@@ -84,8 +84,8 @@ def _records(source: Source) -> Iterator[tuple[int, int, int]]:
         match = _RECORD.match(data, at)
         if match is None:
             expected = "quotes that close, with a comma or a line break behind, and doubled within"
-            found = excerpt(_text(data[at : at + 40]))
-            raise TraceError(Problem("bad-csv", source.name, line + 1, "row", found, expected))
+            value_text = excerpt(_text(data[at : at + 40]))
+            raise TraceError(Problem("bad-csv", source.name, line + 1, "row", value_text, expected))
         text = data[at : match.end()]
         line += text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
         content = text.rstrip(b"\r\n")

@@ -89,11 +89,11 @@ class Join:
             else:
                 into.pop(trace, None)
                 spoilt.add(trace)
-                kind, at, found, expected = problem
-                self.problems.append(Problem(kind, name, line, at, excerpt(found), expected, trace))
+                kind, at, value_text, expected = problem
+                self.problems.append(Problem(kind, name, line, at, excerpt(value_text), expected, trace))
         if columns and not (field in columns and columns.keys() & {"trace", "trace_id"}):
-            found = excerpt(", ".join(columns))
-            raise TraceError(Problem("bad-header", name, 1, "columns", found, f"columns `trace` and `{field}`"))
+            value_text = excerpt(", ".join(columns))
+            raise TraceError(Problem("bad-header", name, 1, "columns", value_text, f"columns `trace` and `{field}`"))
 
     def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
         """Pass items on, with rewards and groups written in; before them what is wrong with the tables themselves, and
@@ -159,9 +159,9 @@ def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
         return "bad-row", field, value, f"a row with `trace` and `{field}`"
     if field == "group":
         return None
-    found = number(value)
-    if found is None or not math.isfinite(found):
+    amount = number(value)
+    if amount is None or not math.isfinite(amount):
         return "non-finite-reward", field, value, "a finite number"
-    if abs(found) > LARGEST_FLOAT:
+    if abs(amount) > LARGEST_FLOAT:
         return "out-of-range", field, value, FLOAT_RANGE
     return None

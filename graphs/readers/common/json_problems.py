@@ -88,11 +88,11 @@ def untyped(data: bytes) -> Any:
 
 
 def _malformed(message: str, data: bytes, file: str, line: int) -> Problem:
-    found = _BYTE.search(message)
-    if found is None:
+    byte_match = _BYTE.search(message)
+    if byte_match is None:
         end = line + data.rstrip().count(b"\n")
         return Problem("bad-json", file, end, "content", excerpt(data[-40:]), "JSON that does not end in the middle")
-    at = int(found.group(1))
+    at = int(byte_match.group(1))
     line += data.count(b"\n", 0, at)
     literal = _LITERAL.match(data, at) or _LITERAL.match(data, max(0, at - 1))
     if literal:
@@ -169,5 +169,5 @@ def _field_of_non_finite(document: Any, field: str) -> str | None:
 
 def _trace_id(data: bytes) -> str:
     document = untyped(data)
-    found = document.get("trace_id") if isinstance(document, dict) else None
-    return found if isinstance(found, str) else ""
+    trace_id = document.get("trace_id") if isinstance(document, dict) else None
+    return trace_id if isinstance(trace_id, str) else ""

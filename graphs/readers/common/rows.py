@@ -123,12 +123,12 @@ def _repeated_key(row: Row, text: bytes, file: str, line: int) -> Problem | None
 
 def _mentions(text: bytes) -> frozenset[str]:
     """Strings and numbers of a line that is not JSON, short enough to be ids."""
-    found = set()
+    mentions = set()
     for match in _TOKEN.finditer(text):
         token = match.group(1) if match.group(1) is not None else match.group(2)
         if len(token) <= _LONGEST_ID:
-            found.add(token.decode("utf-8", "replace"))
-    return frozenset(found)
+            mentions.add(token.decode("utf-8", "replace"))
+    return frozenset(mentions)
 
 
 def _csv(source: Source) -> Iterator[tuple[int, Row | LostRow]]:

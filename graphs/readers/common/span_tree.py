@@ -143,11 +143,11 @@ class _Tree:
 
     def _nearest(self, kinds: tuple[Kind, ...]) -> dict[str, str]:
         """For each span, the id of the nearest enclosing one of these kinds, "" without one."""
-        found: dict[str, str] = {}
+        nearest: dict[str, str] = {}
         for span_id in self.spans:
             above = self.parent[span_id]
-            found[span_id] = "" if not above else above if self.kind[above] in kinds else found[above]
-        return found
+            nearest[span_id] = "" if not above else above if self.kind[above] in kinds else nearest[above]
+        return nearest
 
     def _holding(self, sought: Callable[[str], bool], through: Callable[[str], bool]) -> set[str]:
         """Ids of the spans above one that is sought, with only such as lead `through` between."""

@@ -172,9 +172,9 @@ class _Chat:
                 self._result(index, message, line, offset)
             elif message.role != "system":
                 expected = "one of " + ", ".join(_ROLES)
-                found = excerpt(message.role)
+                value_text = excerpt(message.role)
                 raise TraceError(
-                    Problem("bad-value", record.file, line, f"{at}.role", found, expected, record.trace_id)
+                    Problem("bad-value", record.file, line, f"{at}.role", value_text, expected, record.trace_id)
                 )
 
     def _agent(self, instance: str, role: str) -> str:

@@ -160,18 +160,18 @@ class _Chat:
             position = self._add(index, EventType.HUMAN_INTERVENTION, leader, line, offset)
             self.news.append((position, EdgeType.CAUSAL))
             return
-        agent, said = _in_brackets(role)
-        if not said:
+        agent, note = _in_brackets(role)
+        if not note:
             position = self._add(index, EventType.MESSAGE, role, line, offset)
             self._act(position, role, [self.asked.pop(role)] if role in self.asked else [])
             self.news.append((position, EdgeType.MESSAGE))
             return
-        self.leader, to = agent, said.removeprefix(_ARROW) if said.startswith(_ARROW) else ""
+        self.leader, to = agent, note.removeprefix(_ARROW) if note.startswith(_ARROW) else ""
         event_type, columns = EventType.ORCHESTRATOR_DECISION, {}
         if to:
             known = to in self.record.instances
             event_type, columns = EventType.MESSAGE if known else EventType.SPAWN, {"to": to}
-        elif said.startswith("termination"):
+        elif note.startswith("termination"):
             event_type = EventType.STOP
         position = self._add(index, event_type, agent, line, offset, **columns)
         self._act(position, agent, self.news)
@@ -184,8 +184,8 @@ class _Chat:
 
 def _in_brackets(role: str) -> tuple[str, str]:
     """The agent of a role and what stands in brackets behind it: "Orchestrator (-> X)" is "Orchestrator", "-> X"."""
-    agent, bracket, said = role.removesuffix(")").partition(" (")
-    return (agent, said) if bracket and agent and role.endswith(")") else (role, "")
+    agent, bracket, note = role.removesuffix(")").partition(" (")
+    return (agent, note) if bracket and agent and role.endswith(")") else (role, "")
 
 
 def _add_blame(record: TraceRecord, run: _Run) -> None:

@@ -77,17 +77,17 @@ def read(sources: Sequence[Source], compiled: bool = False) -> Iterator[Part | T
 def _records(sources: Sequence[Source]) -> Iterator[Record | Problem]:
     for source in sources:
         try:
-            found = pieces(source)
+            located = pieces(source)
         except OSError as error:
             yield unreadable(source, error)
             continue
-        yield from of_source(source, found)
+        yield from of_source(source, located)
         source.release()
 
 
-def of_source(source: Source, found: Iterable[Piece | Problem]) -> Iterator[Record | Problem]:
+def of_source(source: Source, located: Iterable[Piece | Problem]) -> Iterator[Record | Problem]:
     """Pieces of a source as records."""
-    return (piece if isinstance(piece, Problem) else Record(source, *piece) for piece in found)
+    return (piece if isinstance(piece, Problem) else Record(source, *piece) for piece in located)
 
 
 Piece = tuple[int, int, bytes]
@@ -136,8 +136,8 @@ def _elements(file: str, line: int, offset: int, text: bytes) -> Iterator[Piece 
     at = 1
     for element in elements:
         piece = bytes(element)
-        found = text.index(piece, at)  # between two elements there are only blanks and a comma
-        line += text.count(b"\n", at, found)
-        yield line, offset + found, piece
+        begin = text.index(piece, at)  # between two elements there are only blanks and a comma
+        line += text.count(b"\n", at, begin)
+        yield line, offset + begin, piece
         line += piece.count(b"\n")
-        at = found + len(piece)
+        at = begin + len(piece)

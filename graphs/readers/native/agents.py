@@ -108,13 +108,13 @@ def find_agents(
 
 def _first_of(agents: Sequence[str], values: Sequence[str | None], without: frozenset[int]) -> dict[str, str]:
     """The first non-empty value of each agent, but for the events `without`."""
-    found: dict[str, str] = {}
+    first: dict[str, str] = {}
     if values.count(None) == len(values):
-        return found
+        return first
     pairs: Iterable[tuple[str, str | None]] = zip(agents, values, strict=True)
     if without:
         pairs = (pair for i, pair in enumerate(pairs) if i not in without)
     for agent, value in dict.fromkeys(pairs):
-        if value and agent not in found:
-            found[agent] = value
-    return found
+        if value and agent not in first:
+            first[agent] = value
+    return first

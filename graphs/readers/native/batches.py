@@ -77,11 +77,11 @@ class Record(NamedTuple):
 _NOTHING = Trace("-", "-", [])
 
 
-def read_compiled(found: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
+def read_compiled(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
     """What `read_records` gives, by compiled loops as far as these go."""
     batch: list[Record] = []
     size = 0
-    for record in found:
+    for record in items:
         if isinstance(record, Problem) or _too_large(record) is not None:
             yield from _scanned(batch, decoder)
             yield from read_records([record], decoder)
@@ -130,12 +130,12 @@ def _heading(record: Record, header: bytes) -> Trace:
     return _NOTHING
 
 
-def read_records(found: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
+def read_records(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
     """The traces of records, and the problems, in their order; records of several files are put into one part."""
     batch: list[tuple[Record, Trace]] = []
     size = 0
     faults = Faults()
-    for record in found:
+    for record in items:
         item = record if isinstance(record, Problem) else _decode(record, decoder, faults)
         if item is None:
             continue

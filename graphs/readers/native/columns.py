@@ -189,11 +189,11 @@ class _Team:
         early = (first >= 0) & (first < first_spawn)
         plain[self.trace_of[early]] = False
 
-        # A spawn edge to an instance's first event says who made it, unless a spawn or `agents` does.
-        made = np.flatnonzero(edges.types == EdgeType.SPAWN)
-        sender, receiver = edges.senders[made], edges.receivers[made]
-        made = (agents[sender] != agents[receiver]) & (first[agents[receiver]] == receiver)
-        sender, receiver = sender[made], receiver[made]
+        # A spawn edge to an instance's first event names its parent, unless a spawn or `agents` does.
+        rows = np.flatnonzero(edges.types == EdgeType.SPAWN)
+        sender, receiver = edges.senders[rows], edges.receivers[rows]
+        to_first = (agents[sender] != agents[receiver]) & (first[agents[receiver]] == receiver)
+        sender, receiver = sender[to_first], receiver[to_first]
         parents = first_of_each(agents[receiver], agents[sender], count)
         by_spawn = first_of_each(target, agents[spawns], count)
         parents = np.where(by_spawn >= 0, by_spawn, parents)
@@ -272,13 +272,13 @@ def _moved(
     nobody = _Moved(results[:0], results[:0])
     if not len(results):
         return nobody
-    mine = agent_key[results]
-    suspect = ~np.isin(mine, np.concatenate([agent_key[types != EventType.TOOL_RESULT], others]))
+    result_key = agent_key[results]
+    suspect = ~np.isin(result_key, np.concatenate([agent_key[types != EventType.TOOL_RESULT], others]))
     if "tool" in field:
         rows = pa.array(results)
         same = pc.equal(field["agent"].take(rows), field["tool"].take(rows)).fill_null(False)
         suspect |= _bools(same)
-    suspect &= ~np.isin(mine, listed)
+    suspect &= ~np.isin(result_key, listed)
     if not suspect.any():
         return nobody
     suspects = results[suspect]
@@ -295,8 +295,8 @@ def _moved(
             latest[trace, tool] = row
         elif call_of[row] < 0:
             call_of[row] = latest.get((trace, tool or agent), latest.get((trace, agent), -1))
-    found = suspects[call_of[suspects] >= 0]
-    return _Moved(found, call_of[found])
+    answered = suspects[call_of[suspects] >= 0]
+    return _Moved(answered, call_of[answered])
 
 
 _AGENT = pa.struct([("id", pa.string()), ("name", pa.string()), ("role", pa.string()), ("parent", pa.string())])

@@ -112,8 +112,8 @@ def edges_of(traces: Sequence[Trace], ids: pa.Array, counts: np.ndarray) -> Edge
     words = pa.concat_arrays([ids, *ends]).dictionary_encode()
     trace_of, of_edge = np.repeat(rows, counts), np.repeat(rows, edge_counts)
     keys = words.indices.to_numpy() + np.concatenate([trace_of, of_edge, of_edge]) * len(words.dictionary)
-    found = pc.index_in(pa.array(keys), pa.array(keys[:n])).fill_null(-1).to_numpy()
-    places, senders, receivers = np.split(found, [n, n + len(edges)])
+    positions = pc.index_in(pa.array(keys), pa.array(keys[:n])).fill_null(-1).to_numpy()
+    places, senders, receivers = np.split(positions, [n, n + len(edges)])
     sound = np.ones(len(traces), bool)
     sound[trace_of[places != np.arange(n)]] = False
     return Edges(edge_counts, senders, receivers, np.frombuffer(codes, np.uint8).astype(np.int32), sound)

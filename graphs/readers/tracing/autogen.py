@@ -188,9 +188,9 @@ class _Run:
     def _result(self, event_id: str, source: str, result: _Call, message: _Message, place: Place, field: str) -> None:
         answered = self.open.take(result.call_id)
         if answered is None:
-            found, expected = excerpt(result.call_id), "the id of a tool call before it without a result"
+            value_text, expected = excerpt(result.call_id), "the id of a tool call before it without a result"
             raise TraceError(
-                Problem("unknown-tool-call", place.file, place.line, f"{field}.content", found, expected,
+                Problem("unknown-tool-call", place.file, place.line, f"{field}.content", value_text, expected,
                         self.record.trace_id)
             )  # fmt: skip
         call, tool = answered

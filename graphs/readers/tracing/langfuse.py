@@ -267,8 +267,10 @@ def _set_rewards(record: TraceRecord, spans: list[Span], scores: list[_Score]) -
         if score.observation and about is None:
             place = (record.file, record.line)
             expected = "the id of an observation of this trace"
-            found = excerpt(score.observation)
-            raise TraceError(Problem("unknown-span", *place, "scores.observationId", found, expected, record.trace_id))
+            value_text = excerpt(score.observation)
+            raise TraceError(
+                Problem("unknown-span", *place, "scores.observationId", value_text, expected, record.trace_id)
+            )
         if about is None or about.parent not in by_id:
             record.rewards[score.name] = float(score.value)
         elif about.kind in (Kind.CALL, Kind.TOOL):

@@ -184,8 +184,8 @@ def _inside(raw: bytes, held: msgspec.Raw, field: str, place: Place, trace: str)
     elements = decode(_LIST, held, file=place.file, line=place.line, at=field, trace=trace) or []
     start = max(raw.find(bytes(held)), 0)
     places = Places(raw, start, place.line + raw.count(b"\n", 0, start))
-    found = ((element, *places.of(element)) for element in elements)
-    return [Document(bytes(e), Place(place.file, line, place.offset + offset)) for e, line, offset in found]
+    located = ((element, *places.of(element)) for element in elements)
+    return [Document(bytes(e), Place(place.file, line, place.offset + offset)) for e, line, offset in located]
 
 
 def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:

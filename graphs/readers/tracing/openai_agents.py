@@ -149,8 +149,10 @@ class _Log:
             return []
         if item.object == "trace":
             if not item.id:
-                found = excerpt(item.id)
-                raise TraceError(Problem("missing-field", place.file, place.line, "id", found, "the id of the trace"))
+                value_text = excerpt(item.id)
+                raise TraceError(
+                    Problem("missing-field", place.file, place.line, "id", value_text, "the id of the trace")
+                )
             self.spans.setdefault(item.id, [])
             self.starts.setdefault(item.id, place)
             self.names.setdefault(item.id, item.workflow_name or "")
@@ -158,8 +160,8 @@ class _Log:
         for field, held in (("traces", item.traces), ("data", item.data)):
             if bytes(held):
                 return _elements(raw, held, field, place, "")
-        found, expected = excerpt(item.object), '"trace" or "trace.span", or an object with traces or data'
-        raise TraceError(Problem("unknown-item", place.file, place.line, "object", found, expected))
+        value_text, expected = excerpt(item.object), '"trace" or "trace.span", or an object with traces or data'
+        raise TraceError(Problem("unknown-item", place.file, place.line, "object", value_text, expected))
 
     def _add_span(self, raw: bytes, place: Place, trace: str) -> None:
         file, line = place.file, place.line
@@ -206,8 +208,8 @@ def _elements(raw: bytes, held: msgspec.Raw, field: str, place: Place, trace: st
     elements = decode(_LIST, held, file=place.file, line=place.line, at=field, trace=trace)
     start = raw.find(bytes(held))  # where equal text stands earlier, so does an equal list
     places = Places(raw, start, place.line + raw.count(b"\n", 0, start))
-    found = ((element, *places.of(element)) for element in elements)
-    return [Document(bytes(e), Place(place.file, line, place.offset + offset)) for e, line, offset in found]
+    located = ((element, *places.of(element)) for element in elements)
+    return [Document(bytes(e), Place(place.file, line, place.offset + offset)) for e, line, offset in located]
 
 
 def _first(*counts: int | None) -> int | None:

@@ -87,13 +87,13 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         lost: dict[str, Problem] = {}  # texts of rows that cannot be read
         try:
             _refuse_traces(source)
-            found = _find_columns(source, columns)
-            for line, row in read_rows(source, set(found.values())):
+            column_of = _find_columns(source, columns)
+            for line, row in read_rows(source, set(column_of.values())):
                 if isinstance(row, LostRow):
                     yield row.problem
                     lost |= dict.fromkeys(row.mentions, row.problem)
                 else:
-                    table.add(line, row, found)
+                    table.add(line, row, column_of)
         except TraceError as error:  # traces that a broken table shows may lack rows
             yield error.problem
         else:
@@ -132,25 +132,25 @@ def _find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
       TraceError: "missing-column", for one that was asked for or for the trace; "ambiguous-column".
     """
     names = column_names(source)
-    found: dict[str, str] = {}
+    column_of: dict[str, str] = {}
     for ours, theirs in columns.items():
         if theirs not in names:
             problem = Problem("missing-column", source.name, 1, ours, excerpt(names), f"a column {theirs!r}")
             raise TraceError(problem)
-        found[ours] = theirs
-    taken = set(found.values())
+        column_of[ours] = theirs
+    taken = set(column_of.values())
     for ours, known in KNOWN.items():
         candidates = [name for name in known if name in names and name not in taken]
-        if ours in found or not candidates:
+        if ours in column_of or not candidates:
             continue
         if len(candidates) > 1 and candidates[0] != ours:
             expected = f"one column for {ours!r}; name it in `columns`"
             raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
-        found[ours] = candidates[0]
-    if "trace" not in found:
+        column_of[ours] = candidates[0]
+    if "trace" not in column_of:
         expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or `columns` with 'trace'"
         raise TraceError(Problem("missing-column", source.name, 1, "trace", excerpt(names), expected))
-    return found
+    return column_of
 
 
 @dataclasses.dataclass
@@ -163,11 +163,11 @@ class _Table:
     latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     is_text: dict[str, bool] = dataclasses.field(default_factory=dict)
 
-    def add(self, line: int, row: Row, found: Mapping[str, str]) -> None:
+    def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> None:
         """Append the action of one row to its trace."""
-        value = {ours: row.get(theirs) for ours, theirs in found.items()}
+        value = {ours: row.get(theirs) for ours, theirs in column_of.items()}
         if value["trace"] is None:
-            problem = Problem("missing-field", self.file, line, found["trace"], excerpt(row), "the id of a trace")
+            problem = Problem("missing-field", self.file, line, column_of["trace"], excerpt(row), "the id of a trace")
             self.traces[f"\0{line}"] = problem  # belongs to no trace: stands for itself
             return
         trace_id = _text(value["trace"])
@@ -178,13 +178,13 @@ class _Table:
         if ambiguous is not None:
             kind, expected = ambiguous
             self.traces[trace_id] = Problem(
-                kind, self.file, line, found["trace"], excerpt(value["trace"]), expected, trace_id
+                kind, self.file, line, column_of["trace"], excerpt(value["trace"]), expected, trace_id
             )
             return
         if record is None:
             record = self.traces[trace_id] = TraceRecord(trace_id, trace_id, self.file, line, format="table")
         try:
-            self._append(record, line, value, found)
+            self._append(record, line, value, column_of)
         except TraceError as error:
             self.traces[trace_id] = error.problem
 
@@ -200,14 +200,14 @@ class _Table:
             return "text-as-id", f"{expected} have written the same"
         return None
 
-    def _append(self, record: TraceRecord, line: int, value: Row, found: Mapping[str, str]) -> None:
+    def _append(self, record: TraceRecord, line: int, value: Row, column_of: Mapping[str, str]) -> None:
         def convert(ours: str, to: Callable[[Any], Any], expected: str) -> Any:
             if value.get(ours) is None:
                 return None
             converted = to(value[ours])
             if converted is None:
                 problem = Problem(
-                    "bad-type", self.file, line, found[ours], excerpt(value[ours]), expected, record.trace_id
+                    "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), expected, record.trace_id
                 )
                 raise TraceError(problem)
             return converted
@@ -218,7 +218,13 @@ class _Table:
                 expected = f"{excerpt(first)} as in row {first_line}: one {ours} {'an agent' if of else 'a trace'}"
                 raise TraceError(
                     Problem(
-                        f"inconsistent-{ours}", self.file, line, found[ours], excerpt(amount), expected, record.trace_id
+                        f"inconsistent-{ours}",
+                        self.file,
+                        line,
+                        column_of[ours],
+                        excerpt(amount),
+                        expected,
+                        record.trace_id,
                     )
                 )
 
@@ -243,7 +249,9 @@ class _Table:
         kind = convert("type", lambda name: EVENT_CODES.get(_text(name)), "an event type")
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
         time = convert("time", _time, "a finite number, 0 or more")
-        evidence = {name: convert(name, *_EVIDENCE[key.kind]) for name, key in EVENT_EVIDENCE.items() if name in found}
+        evidence = {
+            name: convert(name, *_EVIDENCE[key.kind]) for name, key in EVENT_EVIDENCE.items() if name in column_of
+        }
         position = record.event(
             convert("id", _text, "text") or str(len(record.ids)),
             event_type,
@@ -253,20 +261,22 @@ class _Table:
             line=line,
             **evidence,
         )
-        self._set_turn(record, position, convert("turn", _text, "text"), line, found)
+        self._set_turn(record, position, convert("turn", _text, "text"), line, column_of)
         before = self.latest.get((record.trace_id, agent))
         if before is not None:
             record.edge(before, position, EdgeType.TEMPORAL)
         self.latest[record.trace_id, agent] = position
 
     def _set_turn(
-        self, record: TraceRecord, position: int, turn: str | None, line: int, found: Mapping[str, str]
+        self, record: TraceRecord, position: int, turn: str | None, line: int, column_of: Mapping[str, str]
     ) -> None:
         if turn is not None and len(record.turns) == position:
             record.turns.append(turn)
         elif turn is not None or record.turns:
             expected = "a turn in every row of the trace or in none"
-            problem = Problem("mixed-turns", self.file, line, found["turn"], excerpt(turn), expected, record.trace_id)
+            problem = Problem(
+                "mixed-turns", self.file, line, column_of["turn"], excerpt(turn), expected, record.trace_id
+            )
             raise TraceError(problem)
 
 

@@ -83,7 +83,7 @@ def _record(
     }
     if values is not None:
         record.columns["value"] = values[: len(events)].tolist()
-    senders, receivers, kinds = _edges_there(world, present)
+    senders, receivers, kinds = _present_edges(world, present)
     record.senders, record.receivers, record.edge_types = senders.tolist(), receivers.tolist(), kinds.tolist()
     record.topology, record.system = script.topology, "simulated"
     record.rewards["team"] = float(runs.reward[i])
@@ -107,7 +107,7 @@ def _present_agents(world: LoggedTeam, choice: np.ndarray) -> np.ndarray:
     return result
 
 
-def _edges_there(world: LoggedTeam, present: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _present_edges(world: LoggedTeam, present: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Edges between events of one trace, as positions in its log, and their types."""
     script = world.script
     kept = present[script.senders] & present[script.receivers]
@@ -130,7 +130,7 @@ def graph(world: LoggedTeam, runs: Runs) -> EventGraph:
     turns, edges = [], []
     for p in range(len(waves)):
         one = present[np.argmax(pattern == p)]
-        s, r, kinds = _edges_there(world, one)
+        s, r, kinds = _present_edges(world, one)
         turns.append(derive_turns(script.types[one], script.agents[one], s, r, kinds))
         edges.append((s, r, kinds))
     counts = np.array([t.max() + 1 for t in turns])[pattern]

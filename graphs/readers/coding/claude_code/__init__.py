@@ -90,8 +90,8 @@ def _beside(source: Source, present: set[Path | None]) -> list[Source]:
     """Sub-agents' files in the session's folder that are not among the sources."""
     if source.path is None:
         return []
-    found = sorted((_folder(source.path) / "subagents").glob("agent-*.jsonl*"))
-    return [Source(str(path), path) for path in found if path not in present]
+    paths = sorted((_folder(source.path) / "subagents").glob("agent-*.jsonl*"))
+    return [Source(str(path), path) for path in paths if path not in present]
 
 
 def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord | Problem]:

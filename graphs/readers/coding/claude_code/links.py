@@ -91,8 +91,8 @@ def chains_of(main: Transcript, others: list[Transcript]) -> list[Chain]:
             chain = by_root.setdefault(top, Chain([], entry.agent))
             chain.entries.append(entry)
     files = [Chain(other.entries, _agent_of_file(other)) for other in others if other.entries]
-    found = (chain for chain in [*by_root.values(), *files] if not (chain.agent or "").startswith(COMPACTION))
-    return [root, *found]
+    chains = (chain for chain in [*by_root.values(), *files] if not (chain.agent or "").startswith(COMPACTION))
+    return [root, *chains]
 
 
 def _agent_of_file(transcript: Transcript) -> str:

@@ -59,7 +59,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 yield error.problem
         source.release()
     library = Library(docs)
-    below = {id(found) for doc in docs for found in library.referred(doc)}
+    below = {id(nested_doc) for doc in docs for nested_doc in library.referred(doc)}
     for doc in [*(doc for doc in docs if id(doc) not in below), *docs]:  # those in a cycle of references come last
         if not doc.placed:
             yield from _read_trace(doc, library)

@@ -59,9 +59,9 @@ class Library:
                 for result in (step.observation.results if step.observation else ())
                 for reference in result.references
             )
-            for found in (following, *(self.find(reference, doc, root) for reference in references)):
-                if found is not None and found is not root:
-                    yield found
+            for referred_doc in (following, *(self.find(reference, doc, root) for reference in references)):
+                if referred_doc is not None and referred_doc is not root:
+                    yield referred_doc
 
 
 def _nearest(

@@ -56,8 +56,8 @@ class Result(msgspec.Struct):
     @property
     def references(self) -> list[Reference]:
         """The sub-agents that the result comes from."""
-        found = self.subagent_trajectory_ref
-        return [found] if isinstance(found, Reference) else found or []
+        references = self.subagent_trajectory_ref
+        return [references] if isinstance(references, Reference) else references or []
 
 
 class Observation(msgspec.Struct):
@@ -146,10 +146,10 @@ def decode_all(document: Document) -> Trajectory:
         field = f"{at}.subagent_trajectories".lstrip(".")
         held = trajectory.subagent_trajectories
         inner = decode(_NESTED, held, file=place.file, line=place.line, at=field, trace=trace) or []
-        found = [
+        nested_items = [
             (bytes(e), p, f"{field}[{i}]", doc, trace) for i, (e, p) in enumerate(_placed(raw, held, inner, place))
         ]
-        waiting += reversed(found)
+        waiting += reversed(nested_items)
     assert root is not None
     return root
 
@@ -161,9 +161,9 @@ def _steps(raw: bytes, held: msgspec.Raw, place: Place, at: str, trace: str) -> 
     for index, (element, where) in enumerate(_placed(raw, held, listed, place)):
         step = decode(_STEP, element, file=where.file, line=where.line, at=f"{field}[{index}]", trace=trace)
         if step.source not in _SOURCES:
-            found, expected = excerpt(step.source), "one of " + ", ".join(_SOURCES)
+            value_text, expected = excerpt(step.source), "one of " + ", ".join(_SOURCES)
             at_source = f"{field}[{index}].source"
-            raise TraceError(Problem("bad-value", where.file, where.line, at_source, found, expected, trace))
+            raise TraceError(Problem("bad-value", where.file, where.line, at_source, value_text, expected, trace))
         steps.append((step, where, f"{field}[{index}]"))
     return steps
 

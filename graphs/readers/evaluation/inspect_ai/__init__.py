@@ -222,5 +222,5 @@ def _place_of(raw: bytes, events: msgspec.Raw, place: Place) -> Place:
 
 def _behind_key(data: bytes, key: bytes, value: bytes) -> int:
     """Where a value begins that stands behind a key; an equal one earlier has equal text."""
-    found = re.finditer(rb'"' + key + rb'"\s*:\s*', data)
-    return next((match.end() for match in found if data.startswith(value, match.end())), 0)
+    matches = re.finditer(rb'"' + key + rb'"\s*:\s*', data)
+    return next((match.end() for match in matches if data.startswith(value, match.end())), 0)

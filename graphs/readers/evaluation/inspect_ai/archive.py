@@ -102,5 +102,5 @@ class Archive:
         expected = "a zip archive as Inspect writes it"
         raise TraceError(Problem("bad-zip", self.file, 0, field, excerpt(str(error)), expected)) from error
 
-    def _bomb(self, field: str, found: str, expected: str) -> NoReturn:
-        raise TraceError(Problem("zip-bomb", self.file, 0, field, found, expected))
+    def _bomb(self, field: str, value_text: str, expected: str) -> NoReturn:
+        raise TraceError(Problem("zip-bomb", self.file, 0, field, value_text, expected))

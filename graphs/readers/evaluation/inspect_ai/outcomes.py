@@ -23,10 +23,10 @@ def number(value: Any) -> float | None:
     elif not isinstance(value, int | float):
         return None
     try:
-        found = float(value)
+        score = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return score if math.isfinite(score) else None
 
 
 def channels(name: str, value: Any) -> dict[str, float | None]:

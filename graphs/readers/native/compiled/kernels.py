@@ -149,16 +149,16 @@ def _find(text: Any, start: int, stop: int, names: Names) -> Any:
         return ABSENT
     slot = (7 * length + 31 * np.int64(text[start]) + 3 * np.int64(text[stop - 1])) & (SLOTS - 1)
     while names.slots[slot] != ABSENT:
-        found = np.int64(names.slots[slot])
-        begin = np.int64(names.ends[found - 1]) if found else 0
-        if names.ends[found] - begin == length:
+        name = np.int64(names.slots[slot])
+        begin = np.int64(names.ends[name - 1]) if name else 0
+        if names.ends[name] - begin == length:
             same = True
             for i in range(length):
                 if names.text[begin + i] != text[start + i]:
                     same = False
                     break
             if same:
-                return found
+                return name
         slot = (slot + 1) & (SLOTS - 1)
     return ABSENT
 

@@ -105,10 +105,10 @@ def scan_traces(records: Sequence[bytes]) -> Scanned | None:
             fields[name] = _texts(text, start, stop, present, _BIT[name])
     for name, column in zip(_NUMBERS, numbers, strict=True):
         if some & _BIT[name]:
-            there = (present & _BIT[name]) != 0
-            values = np.where(there, column[:n], np.nan)
+            where = (present & _BIT[name]) != 0
+            values = np.where(where, column[:n], np.nan)
             is_bool = _KIND_OF[name] == BOOL
-            fields[name] = pa.array(values == 1, mask=~there) if is_bool else values
+            fields[name] = pa.array(values == 1, mask=~where) if is_bool else values
     sound = np.ones(len(records), bool)
     senders, receivers = links.rows[:, :k].copy()
     return Scanned(

@@ -76,16 +76,16 @@ def build(trace: str, spans: list[Span], evaluations: list[Evaluation], format: 
 
 def _trace_marks(trace: str, spans: list[Span]) -> dict[str, Any]:
     """Marks that hold for the trace, on whichever of its spans they are; the group may be its resource's."""
-    found: dict[str, Any] = {}
+    trace_marks: dict[str, Any] = {}
     for span in spans:
         given = {name: value for name, value in span.marks.items() if _of_trace(name)}
         if span.group:
             given["group"] = span.group
         for name, value in given.items():
-            if found.setdefault(name, value) != value:
-                expected = f"{found[name]!r}, as on another span of the trace"
+            if trace_marks.setdefault(name, value) != value:
+                expected = f"{trace_marks[name]!r}, as on another span of the trace"
                 raise span.refuse("ambiguous-mark", PREFIX + name, value, expected, trace)
-    return found
+    return trace_marks
 
 
 def _of_trace(name: str) -> bool:

@@ -62,13 +62,13 @@ def inference_evaluations(given: Attributes, place: Place, span: str) -> Iterato
     Raises:
       BadAttribute: as in `result_evaluation`.
     """
-    found: dict[tuple[str, str, int], dict[str, Any]] = {}
+    keys_of: dict[tuple[str, str, int], dict[str, Any]] = {}
     for key in given:
         match = _FLAT.fullmatch(key) if "evaluations." in key or "annotations." in key else None
         if match and given[key] is not None:
             scope, family, n, field = match.groups()
-            found.setdefault((scope or "", family, int(n[:9])), {})[field] = key
-    for (scope, family, n), keys in sorted(found.items()):
+            keys_of.setdefault((scope or "", family, int(n[:9])), {})[field] = key
+    for (scope, family, n), keys in sorted(keys_of.items()):
         if "score" not in keys:
             continue
         stem = f"{scope}{family}.{n}.{family[:-1]}"

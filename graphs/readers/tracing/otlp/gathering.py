@@ -125,8 +125,8 @@ class Gathering:
                 if span.meaning.response_id:
                     traces.setdefault(span.meaning.response_id, set()).add(trace)
         for evaluation in self.loose:
-            found = traces.get(evaluation.response_id, set())
-            if len(found) == 1:
-                self.evaluations.setdefault(next(iter(found)), []).append(evaluation)
+            trace_ids = traces.get(evaluation.response_id, set())
+            if len(trace_ids) == 1:
+                self.evaluations.setdefault(next(iter(trace_ids)), []).append(evaluation)
             else:
                 yield unplaced(evaluation, "")

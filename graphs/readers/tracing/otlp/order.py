@@ -58,11 +58,11 @@ def in_order(tree: Tree, drafts: list[Draft]) -> list[Draft]:
 
 def _enclosing(tree: Tree, having: dict[str, int]) -> dict[str, str]:
     """The nearest enclosing span among those `having` an event, "" without one."""
-    found: dict[str, str] = {}
+    nearest: dict[str, str] = {}
     for span_id in tree.spans:
         above = tree.above[span_id]
-        found[span_id] = "" if not above else above if above in having else found[above]
-    return found
+        nearest[span_id] = "" if not above else above if above in having else nearest[above]
+    return nearest
 
 
 def _taken(tree: Tree, drafts: list[Draft], after: list[list[int]], waiting: list[int]) -> list[int]:
@@ -116,12 +116,12 @@ def emitters(tree: Tree, drafts: list[Draft]) -> dict[int, int]:
     """
     asked = _asked(drafts)
     latest: dict[str, int] = {}
-    found: dict[int, int] = {}
+    emitter: dict[int, int] = {}
     for i, draft in enumerate(drafts):
         if draft.call:
             latest[draft.agent] = i
         elif draft.type in _EFFECTS and not draft.action:
             earlier = [call for call in _calls_by_id(tree, draft, asked) if call < i]
             if earlier or draft.agent in latest:
-                found[i] = earlier[-1] if earlier else latest[draft.agent]
-    return found
+                emitter[i] = earlier[-1] if earlier else latest[draft.agent]
+    return emitter

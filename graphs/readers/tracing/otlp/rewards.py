@@ -46,8 +46,8 @@ def place_evaluations(
     return rewards, _step_rewards(tree, drafts, emitted_by, steps)
 
 
-def _once(tree: Tree, found: dict[Any, Evaluation], key: Any, evaluation: Evaluation) -> None:
-    first = found.setdefault(key, evaluation)
+def _once(tree: Tree, first_of: dict[Any, Evaluation], key: Any, evaluation: Evaluation) -> None:
+    first = first_of.setdefault(key, evaluation)
     if first.score != evaluation.score:
         expected = f"{first.score!r}, as in {first.place.file}:{first.place.line}, or another name"
         _refuse(tree, evaluation, "disagreeing-rewards", evaluation.name, evaluation.score, expected)
@@ -57,11 +57,11 @@ def _responding(tree: Tree, evaluation: Evaluation) -> str:
     """The span of the model call whose response an evaluation names in place of a span."""
     if not evaluation.response_id:
         return ""
-    found = [s.id for s in tree.spans.values() if s.meaning.response_id == evaluation.response_id]
-    if len(found) != 1:
-        expected = f"the response of one model call of this trace, not of {len(found)}"
+    span_ids = [s.id for s in tree.spans.values() if s.meaning.response_id == evaluation.response_id]
+    if len(span_ids) != 1:
+        expected = f"the response of one model call of this trace, not of {len(span_ids)}"
         _refuse(tree, evaluation, "unknown-span", "gen_ai.response.id", evaluation.response_id, expected)
-    return found[0]
+    return span_ids[0]
 
 
 def _step_rewards(

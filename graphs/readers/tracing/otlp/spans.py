@@ -198,8 +198,8 @@ def _marks_of(given: Attributes, place: Place, trace: str) -> Marks:
 
 
 def _links(links: list[WireLink] | None, place: Place, trace: str) -> tuple[Link, ...]:
-    found = [_marks(link.attributes, place, trace) for link in links or ()]
-    return tuple(Link(marks) for marks in found if any(name.startswith("edge.") for name in marks))
+    link_marks = [_marks(link.attributes, place, trace) for link in links or ()]
+    return tuple(Link(marks) for marks in link_marks if any(name.startswith("edge.") for name in marks))
 
 
 def _nanoseconds(value: int | str | None, field: str, place: Place, trace: str) -> int | None:

@@ -100,10 +100,10 @@ class Tree:
         return holding
 
     def _nearest(self, sought: Callable[[Kind], bool]) -> dict[str, str]:
-        found: dict[str, str] = {}
+        nearest: dict[str, str] = {}
         for span_id, parent in self.parent.items():
-            found[span_id] = "" if not parent else parent if sought(self.kind[parent]) else found[parent]
-        return found
+            nearest[span_id] = "" if not parent else parent if sought(self.kind[parent]) else nearest[parent]
+        return nearest
 
     def _is(self, kind: Kind) -> Callable[[str], bool]:
         return lambda span_id: self.kind[span_id] is kind

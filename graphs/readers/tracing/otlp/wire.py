@@ -270,12 +270,12 @@ def _request_items(request: _Request, text: bytes, base: Place) -> Iterator[Item
         logs = [raw for scope in group.scope_logs or () for raw in scope.log_records or ()]
         for is_span, raw in [*((True, raw) for raw in spans), *((False, raw) for raw in logs)]:
             content = bytes(raw)
-            found = text.find(content, cursor)
-            if found < 0:  # keys may come in another order in the file than they are gone through here
-                found = text.find(content)
-                place = Place(base.file, base.line + text.count(b"\n", 0, found), base.offset + found)
+            begin = text.find(content, cursor)
+            if begin < 0:  # keys may come in another order in the file than they are gone through here
+                begin = text.find(content)
+                place = Place(base.file, base.line + text.count(b"\n", 0, begin), base.offset + begin)
             else:
-                line += text.count(b"\n", counted, found)
-                counted, cursor = found, found + len(content)
-                place = Place(base.file, line, base.offset + found)
+                line += text.count(b"\n", counted, begin)
+                counted, cursor = begin, begin + len(content)
+                place = Place(base.file, line, base.offset + begin)
             yield Item(is_span, raw, resource, place)

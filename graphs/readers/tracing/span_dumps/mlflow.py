@@ -33,18 +33,18 @@ def of_mlflow(given: Attributes) -> Attributes:
     kind = _text(given.get("mlflow.spanType"))
     if kind is None:
         return given
-    found: Attributes = {"openinference.span.kind": _KINDS.get(kind, "CHAIN")}
+    attributes: Attributes = {"openinference.span.kind": _KINDS.get(kind, "CHAIN")}
     usage = _json(given.get("mlflow.chat.tokenUsage"))
     if isinstance(usage, dict):
         counts = {"completion": usage.get("output_tokens"), "prompt": usage.get("input_tokens")}
-        found |= {f"llm.token_count.{name}": count for name, count in counts.items() if count is not None}
-    return found | {key: value for key, value in given.items() if not key.startswith("mlflow.")}
+        attributes |= {f"llm.token_count.{name}": count for name, count in counts.items() if count is not None}
+    return attributes | {key: value for key, value in given.items() if not key.startswith("mlflow.")}
 
 
 def of_mlflow_assessments(info: Any) -> Attributes:
     """Numbers of a trace's assessments as evaluations of the trace; those of one span are left out."""
     listed = info.get("assessments") if isinstance(info, dict) else None
-    found: Attributes = {}
+    attributes: Attributes = {}
     for number, one in enumerate(listed if isinstance(listed, list) else ()):
         if not isinstance(one, dict) or one.get("span_id"):
             continue
@@ -52,9 +52,9 @@ def of_mlflow_assessments(info: Any) -> Attributes:
         name = one.get("assessment_name", one.get("name"))
         value = feedback.get("value") if isinstance(feedback, dict) else None
         if isinstance(name, str) and isinstance(value, bool | int | float):
-            found[f"trace.evaluations.{number}.evaluation.name"] = name
-            found[f"trace.evaluations.{number}.evaluation.score"] = float(value)
-    return found
+            attributes[f"trace.evaluations.{number}.evaluation.name"] = name
+            attributes[f"trace.evaluations.{number}.evaluation.score"] = float(value)
+    return attributes
 
 
 def _json(value: Any) -> Any:
@@ -68,5 +68,5 @@ def _json(value: Any) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    found = _json(value)
-    return found if isinstance(found, str) else None
+    decoded = _json(value)
+    return decoded if isinstance(decoded, str) else None

@@ -143,8 +143,10 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
             rollout.last_attempt, rollout.last_number = item.attempt_id, item.sequence_id
     else:
         expected = "an event with an event_type, a span with a span_id, an attempt, or a rollout with an input"
-        found = excerpt(raw[:60])
-        raise TraceError(Problem("unknown-item", place.file, place.line, "content", found, expected, item.rollout_id))
+        value_text = excerpt(raw[:60])
+        raise TraceError(
+            Problem("unknown-item", place.file, place.line, "content", value_text, expected, item.rollout_id)
+        )
 
 
 def _group(item: _Item) -> str:
@@ -164,8 +166,8 @@ def _record(name: str, rollout: _Rollout) -> TraceRecord:
     record = TraceRecord(name, rollout.group or name, place.file, place.line, place.offset, format="agent-lightning")
     events, spans = rollout.events.get(attempt, []), rollout.spans.get(attempt, [])
     if events and spans:
-        found = f"{counted(len(events), 'event')} and {counted(len(spans), 'span')}"
-        record.refuse("mixed-forms", "attempt_id", found, "an attempt recorded as events or as spans")
+        value_text = f"{counted(len(events), 'event')} and {counted(len(spans), 'span')}"
+        record.refuse("mixed-forms", "attempt_id", value_text, "an attempt recorded as events or as spans")
     if spans:
         write_traced(record, spans)
     else:

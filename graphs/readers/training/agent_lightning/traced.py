@@ -107,15 +107,15 @@ def _span(wire: _Wire, document: Document) -> Span:
 
 def _agent_name(name: str, given: dict[str, Any]) -> str:
     """The name of the agent that a span is of, in the places where the tracers put it."""
-    found = [given.get("agent.name")]
+    names = [given.get("agent.name")]
     if given.get("agentops.span.kind") == "agent":
-        found.append(given.get("operation.name"))
-    found += [given.get("recipient_agent_type"), given.get("langchain.chain.type"), given.get("executor.id")]
+        names.append(given.get("operation.name"))
+    names += [given.get("recipient_agent_type"), given.get("langchain.chain.type"), given.get("executor.id")]
     if given.get("type") == "agent":
-        found.append(given.get("agentlightning.operation.input.name"))
+        names.append(given.get("agentlightning.operation.input.name"))
     if name.startswith("langchain.Chain."):
-        found.append(given.get("lc_name"))
-    return next((text for text in map(_text, found) if text), "")
+        names.append(given.get("lc_name"))
+    return next((text for text in map(_text, names) if text), "")
 
 
 def _text(value: Any) -> str:

@@ -80,5 +80,7 @@ def _message(part: Any, place: Place, trace: str) -> Message:
     try:
         return msgspec.convert(part, Message)
     except msgspec.ValidationError as error:
-        found, expected = excerpt(str(error)), "chat messages"
-        raise TraceError(Problem("bad-type", place.file, place.line, "completion", found, expected, trace)) from error
+        value_text, expected = excerpt(str(error)), "chat messages"
+        raise TraceError(
+            Problem("bad-type", place.file, place.line, "completion", value_text, expected, trace)
+        ) from error
