@@ -167,7 +167,7 @@ class Credit:
 def check_reward(graph: EventGraph, reward: Array) -> tuple[jax.Array, jax.Array]:
     """The reward as float32 or wider, 0 where there is none, and the mask of traces that have one: [T], [T].
 
-    A reward that is not finite means that the log has none (as in `graphs.Traces.reward`).
+    A reward that is not finite means that the log has none.
 
     Args:
       graph: the batch.
@@ -254,9 +254,20 @@ def finish(
 
     Args:
       graph: the batch.
-      credit, baseline, scale, stderr: float [E], as in `Credit`.
+      credit: float [E], the amount, in units of reward.
+      baseline: float [E], what the amount is compared with, in units of reward.
+      scale: float [E], what the difference is divided by.
+      stderr: float [E], standard error of `credit - baseline`, in units of reward; infinite where unknown.
       reason: int [E], `Reason` codes of the estimator's own.
-      unit, estimand, source, centred, own_outcome, recursion: as in `Credit`.
+      unit: the level whose units share one number ("trace", "role", "agent", "turn", "event").
+      estimand: what the amount estimates, one of `Estimand`.
+      source: whose errors the result shares: claims of one source never add precision.
+      centred: whether the mean of the amount under the policy that acted is zero.
+      own_outcome: whether this trace's own reward went into it.
+      recursion: of a return, how it holds what came after; None of everything else.
+
+    Returns:
+      `Credit` with `batch`, the fingerprint of `graph`.
 
     Example:
       >>> import credit

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import re
 from pathlib import Path
 
@@ -17,6 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.(\d*)(?:[eE]([-+]?\d+))?")
 FINDER = doctest.DocTestFinder(exclude_empty=True)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+OPTIONAL = ("torch",)
+"""Packages that an example may import and `dev` does not install: where one is absent, its examples are left out."""
 
 
 class ToTheDigitsShown(doctest.OutputChecker):
@@ -49,6 +52,8 @@ def test_examples_of(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)  # an example may write files
     examples = [test for test in FINDER.find(module, name) if test.examples]
     assert examples, f"{name} has '>>> ' in its text, but in no docstring that doctest finds"
+    absent = [f"import {package}\n" for package in OPTIONAL if importlib.util.find_spec(package) is None]
+    examples = [test for test in examples if all(example.source not in absent for example in test.examples)]
     runner = doctest.DocTestRunner(checker=ToTheDigitsShown(), optionflags=OPTIONS)
     report: list[str] = []
     for test in examples:

@@ -35,7 +35,7 @@ class Draws:
       weight: float64 [D, T, M], of each decision in the batch's estimate of the gradient.
       evidence: what only this way of sampling gives: by name, [D, T, M] or [D, T].
       beside: int [D] or 0, runs that give evidence and are no traces of the batch.
-      cluster_ids: int32 [D, T], as in `EventGraph`; None where all traces of a batch are independent.
+      cluster_ids: int32 [D, T], equal for traces that share a choice; None where all traces of a batch are independent.
     """
 
     world: Micro

@@ -31,7 +31,10 @@ def read_store(store: Any, *, path: str | Path | None = None, mode: str | None =
       store: a `LightningStore` of Agent Lightning 0.3: in memory, a server's, or a client of one.
       path: a file to keep the log in, JSON lines, which `credit.read` reads again. Default: none is kept.
       mode: only rollouts of this mode: "train", "val" or "test".
-      options: of `credit.read`.
+      **options: keyword arguments of `credit.read`, such as `reward=` and `group_by=`.
+
+    Returns:
+      `Traces`; what could not be read is in its `problems`.
 
     Raises:
       CreditError: the store has no such rollout; or the call comes from a running event loop: await `read_store_async`.
@@ -49,9 +52,19 @@ def read_store(store: Any, *, path: str | Path | None = None, mode: str | None =
 async def read_store_async(
     store: Any, *, path: str | Path | None = None, mode: str | None = None, **options: Any
 ) -> Traces:
-    """`read_store` inside a running event loop, as that of an algorithm.
+    """The rollouts of a `LightningStore` as traces, each by its latest attempt; for use in a running event loop.
 
-    Args, raises: as in `read_store`.
+    Args:
+      store: a `LightningStore` of Agent Lightning 0.3: in memory, a server's, or a client of one.
+      path: a file to keep the log in, JSON lines, which `credit.read` reads again. Default: none is kept.
+      mode: only rollouts of this mode: "train", "val" or "test".
+      **options: keyword arguments of `credit.read`, such as `reward=` and `group_by=`.
+
+    Returns:
+      `Traces`; what could not be read is in its `problems`.
+
+    Raises:
+      CreditError: the store has no such rollout.
     """
     from graphs.atomic import atomic_write
     from graphs.readers import read

@@ -169,7 +169,10 @@ class RowAdvantages:
           reward: the outcome of the row's trace, the same on all its rows; NaN where the trace has none. Its rows then
             get 0, `valid` False, and enter no baseline.
           trace: the execution that the row belongs to. Default: each row is a trace of its own.
-          agent, role, parent, turn: as in `credit.from_columns`.
+          agent: the name of the agent that acted; rows of one name in one trace are one instance. Default: one for all.
+          role: the role of that agent, one for each instance. Default: its name.
+          parent: the name of the agent of the same trace that spawned it; null where none did. Default: no spawns.
+          turn: a label of the row's turn, distinct within its agent instance. Default: one turn an instance.
           order: the place of each row within its trace, where the rows of the batch do not stand in that order.
           event_reward: what each row earned besides.
           evidence: further columns by the names in `credit.from_columns`.

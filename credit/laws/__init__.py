@@ -46,11 +46,22 @@ def check(
         earlier traces).
       skip: names in `LAWS` that are left out.
       seed: seed of the batches.
-      strict: raise where a law is broken; otherwise the report says so.
+      strict: raise where a law is broken; otherwise the report has the broken laws.
+
+    Returns:
+      `LawReport`, one result for each law that was tried.
 
     Raises:
       LawError: names the first broken law and gives the counter-example.
       CreditError: `scope`, `skip` or `needs` name nothing known.
+
+    Example:
+      >>> import credit
+      >>> from credit.laws import LAWS
+      >>> print(credit.check(credit.rloo, skip=[name for name in LAWS if name not in ("finite", "equal_rewards")]))
+      laws of rloo
+      finite         holds
+      equal_rewards  holds
     """
     method = fn
     if isinstance(method, Method):

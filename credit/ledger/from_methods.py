@@ -61,7 +61,8 @@ def compose_claims(
       The ledger of `traces.graph`.
 
     Raises:
-      CreditError: as `credit.compose`; `exact` names no claim; `expected` is "value" and the log has no values.
+      CreditError: a claim is of another batch or cannot be composed by the rule; no such rule; `exact` names no claim;
+        `expected` is "value" and the log has no values.
     """
     propensity = traces.evidence.get("propensity")
     for name in exact:
@@ -117,7 +118,7 @@ def compose_channels(
       **composing: arguments of `compose_claims`.
 
     Raises:
-      CreditError: no channel of that name in the log; as `compose_claims`.
+      CreditError: no channel of that name in the log; the claims of a channel cannot be composed.
     """
     names = tuple(methods)
     ledgers = {}

@@ -73,7 +73,8 @@ def stack(
       `Stack`. Measured against each of its parts in docs/ledger.md.
 
     Raises:
-      CreditError: as `compose` and `Ledger.advantage`.
+      CreditError: an argument of another type or shape; a claim of another batch; a name in `decided_before` is no
+        claim; `by` is neither of its choices.
 
     Source: no publication has this combination; the parts are those of C3, of orchestrator critics and of Dr. MAS.
 

@@ -66,7 +66,8 @@ class ClaimRequest:
         """The results of some of the methods, by name.
 
         Raises:
-          CreditError: as `credit.run`.
+          CreditError: no trace has an outcome; the log lacks evidence that a method needs; a method has no such option,
+            or refuses the option's value.
         """
         return {
             name: run(traces, name, evidence=_of(name, self.also), **parse_options(name, self.options(name)))
@@ -77,8 +78,8 @@ class ClaimRequest:
         """All claims by name, and the traces with the problems of the judgement files added to theirs.
 
         Raises:
-          CreditError: as `compute` and `credit.reports.judgements.read_judgements`; a judge has the name of a method
-            or of another file's judge.
+          CreditError: a method cannot be computed; a judgement file cannot be read, has no row that can be used, or
+            mixes units; a judge has the name of a method or of another file's judge.
         """
         claims = self.compute(traces, self.names)
         problems: list[Problem] = []

@@ -22,7 +22,7 @@ def load_function(name: str) -> Callable[..., Credit]:
     """The function of "module:function"; modules of the working directory are found too.
 
     Args:
-      name: as in "mine:estimator", or "package.module:estimator".
+      name: "MODULE:FUNCTION", such as "mine:estimator" or "package.module:estimator".
 
     Raises:
       CreditError: the module or the function does not exist, or it is no function.
@@ -51,13 +51,14 @@ def load_function(name: str) -> Callable[..., Credit]:
 def own_method(name: str) -> Method:
     """A user's own function with the weakest promises: biased, and with the whole batch as its scope.
 
-    Keyword-only parameters without a default are the evidence that it needs.
-
     Args:
-      name: as in "mine:estimator".
+      name: "MODULE:FUNCTION", such as "mine:estimator".
+
+    Returns:
+      `Method`; its needs are the keyword-only parameters without a default.
 
     Raises:
-      CreditError: as `load_function`.
+      CreditError: the module or the function does not exist, or it is no function.
 
     >>> own_method("estimators:gae").needs
     ('value',)

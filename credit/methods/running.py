@@ -43,7 +43,7 @@ def run(
       traces: what `credit.read` returns, or the `Rows` of `credit.from_columns`.
       method: a name (`credit methods` lists them), an entry of `credit.METHODS`, or your own function
         `fn(graph, reward, *, event_reward=None, ...) -> Credit`. Of your own function, keyword-only parameters without
-        a default are evidence that it needs, and are named as in `graphs.traces.schema`.
+        a default are evidence that it needs; their names are keys of `graphs.traces.schema.EVENT_EVIDENCE`.
       evidence: names of further evidence to take from the log, which the method can do without.
       **arguments: options of the method, such as `lambda_=0.0`, and arrays that replace evidence of the log, such as
         `value=values`.
@@ -86,16 +86,21 @@ def run_part(
     evidence: Iterable[str] = (),
     **arguments: Any,
 ) -> Credit:
-    """As `run`, for a part of what was read: its traces may all be without an outcome.
+    """Compute a method's credit for a part of what was read, whose traces may all be without an outcome.
 
     Args:
       traces: some whole groups of what was read.
-      method: as in `run`.
-      evidence: as in `run`.
-      **arguments: as in `run`.
+      method: a name in `credit.METHODS`, an entry of it, or a function
+        `fn(graph, reward, *, event_reward=None, ...) -> Credit`.
+      evidence: names of further evidence to take from the log, which the method can do without.
+      **arguments: options of the method, and arrays that replace evidence of the log.
+
+    Returns:
+      The method's `Credit`, arrays over the events of `traces.graph`, [E].
 
     Raises:
-      CreditError: as `run`, but for the missing outcomes.
+      CreditError: the method is unknown; the log lacks evidence that it needs; it has no such option, or refuses the
+        option's value.
     """
     request = Request.of(method)
     request.check_names(arguments)
@@ -189,7 +194,7 @@ def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:
 
     Args:
       traces: what was read.
-      needs: names as in `graphs.traces.schema`.
+      needs: names of evidence, such as "value".
 
     >>> import credit
     >>> graph, reward, rows = credit.from_columns(

@@ -25,7 +25,7 @@ def add_evidence(traces: Traces, **columns: np.ndarray) -> Traces:
 
     Args:
       traces: what was read.
-      columns: float32 or int32 [E] by name, as in `graphs.traces.schema`; NaN or -1 where there is none.
+      **columns: float32 or int32 [E] by the name of the evidence, such as `value`; NaN or -1 where there is none.
 
     Raises:
       CreditError: not one entry for each event.

@@ -28,8 +28,17 @@ def to_torch(array: Array, *, copy: bool = True) -> Any:
       array: any dtype that both know, bool and int8 included; read-only arrays too.
       copy: see above.
 
+    Returns:
+      `torch.Tensor` of the same shape and dtype.
+
     Raises:
       MissingExtraError: PyTorch is not installed.
+
+    Example:
+      >>> import torch
+      >>> import credit, numpy as np
+      >>> credit.to_torch(np.array([0.5, -0.5], np.float32))
+      tensor([ 0.5000, -0.5000])
     """
     torch = _optional("torch")
     if isinstance(array, jax.Array):
@@ -50,9 +59,22 @@ def from_torch(tensor: Any, *, copy: bool = True) -> jax.Array:
 
     Without `jax_enable_x64`, float64 is rounded to float32, and int64 becomes int32.
 
+    Args:
+      tensor: a `torch.Tensor` of a dtype that both libraries know.
+      copy: see above.
+
+    Returns:
+      `jax.Array` of the same shape.
+
     Raises:
       MissingExtraError: PyTorch is not installed.
       OverflowError: an integer does not fit the narrower type.
+
+    Example:
+      >>> import torch
+      >>> import credit
+      >>> credit.from_torch(torch.tensor([0.5, -0.5])).tolist()
+      [0.5, -0.5]
     """
     torch = _optional("torch")
     tensor = tensor.detach()
@@ -67,9 +89,22 @@ def from_torch(tensor: Any, *, copy: bool = True) -> jax.Array:
 def to_pandas(table: pa.Table) -> Any:
     """A `pandas.DataFrame` of an Arrow table such as `credit.table` returns; repeated strings become categories.
 
+    Args:
+      table: the table.
+
+    Returns:
+      `pandas.DataFrame` with a column for each of the table's.
+
     Raises:
       CreditError: something else than a table.
       MissingExtraError: pandas is not installed.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> frame = credit.to_pandas(credit.table(rows, credit.rloo(graph, reward)))
+      >>> frame["advantage"].tolist()
+      [1.0, -1.0]
     """
     expect("table", table, pa.Table, "an Arrow table, such as credit.table returns")
     _optional("pandas")

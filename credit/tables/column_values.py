@@ -52,7 +52,8 @@ def as_ids(column: str, values: Any, n: int | None) -> pa.Array:
     """A column of ids as one Arrow array of strings or integers, [N], nulls among them.
 
     Raises:
-      ColumnError: as `as_arrow`; or of another type, floats with advice, since pandas turns integers into them.
+      ColumnError: not a column of n entries; or of another type, floats with advice, since pandas turns integers into
+        them.
     """
     array = as_arrow(column, values, n)
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type

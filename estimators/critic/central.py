@@ -47,16 +47,31 @@ def maac(
     single one stays as it is.
 
     Args:
-      value, q_value: float [E]; NaN where there is none.
-      graph, reward, event_reward: as in `estimators.gae`.
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      value: float [E], V of the state before each action; NaN where there is none.
+      q_value: float [E], Q of the state and the action; NaN where there is none. Needed by `kind` "q" alone.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+      kind: "v" or "q": which of the two is X.
+      discount: γ, applied once for each action of the agent instance.
+      normalise: whether A is standardised, as above.
+      eps: the least spread that A is divided by.
 
     Returns:
-      `Credit` at level "event"; estimand "return", or "scale" with `normalise`.
+      `Credit` at level "event"; estimand "return", or "scale" with `normalise`; `stderr` infinite.
 
     Raises:
       ValueError: `kind` is "q" and there is no `q_value`.
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
     Reference: CoMLRL `comlrl/trainers/actor_critic/maac.py` at 1665784, from its text, not executed.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], evidence={"value": [0.25, 0.5]})
+      >>> rows.gather(credit.maac(graph, reward, value=rows.evidence["value"]).advantage).tolist()
+      [0.25, 0.5]
     """
     if kind == "q" and q_value is None:
         raise ValueError("kind is 'q'; expected q_value, the value of the prefix with the action")

@@ -55,7 +55,8 @@ class PrefixBatch(NamedTuple):
       kind: int32 [E], type of the event.
       trace: int32 [E], not decreasing over real events; trace ids of the batch, in [0, T).
       mask: bool [E].
-      previous, birth: int32 [E], as in `estimators.critic.features.Relations`.
+      previous: int32 [E], the event before it of the same agent instance; the event itself where there is none.
+      birth: int32 [E], the event that activated its agent instance first; the event itself where none is logged.
       senders, receivers: int32 [K], forward edges, receivers in order; padded ones 0 → 0.
       edge_mask: bool [K].
     """

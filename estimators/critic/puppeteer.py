@@ -69,6 +69,13 @@ def puppeteer(
     Reference: ChatDev, branch puppeteer, `REINFORCE_continuous.py` at b24e6e6, executed, golden `puppeteer_reinforce`.
     The survey calls it a learned central critic; the code has none. Prefixes shared by forks, which the code counts
     once a fork, are not repeated here.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], tokens=[1000, 0])
+      >>> result = credit.puppeteer(graph, reward, tokens=rows.evidence["tokens"])
+      >>> rows.gather(result.advantage).tolist()
+      [1.0187, 1.0292]
     """
     del event_reward
     outcome, scored = check_reward(graph, reward)

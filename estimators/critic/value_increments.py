@@ -119,16 +119,28 @@ def critic_increments(
     As biased as V is; with V exact, these are the true increments. They are not centred under the policy unless V is.
 
     Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none, which then gets no credit.
       value: float [E], V before each event (evidence `value`); NaN where there is none.
-      value_after: float [E], V after each event.
+      value_after: float [E], V after each event; NaN where there is none.
       value_stderr: float [E], standard error of the difference; by default unknown, infinite.
-      reward: float [T]; a trace without one gets no credit.
       event_reward: not used: V is the expectation of the outcome.
+      source: the critic's name; claims of one source share their errors.
 
     Returns:
       `Credit` at level "event", estimand "increment".
 
+    Raises:
+      CreditError: wrong shapes or dtypes.
+
     Source: the potential-based reading of a critic, docs/critic.md; Ng, Harada and Russell 1999 have the identity.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], evidence={"value": [0.25, 0.5]})
+      >>> rows.gather(credit.critic(graph, reward, value=rows.evidence["value"]).advantage).tolist()
+      [0.25, 0.5]
     """
     del event_reward
     outcome, scored = check_reward(graph, reward)

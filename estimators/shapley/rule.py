@@ -123,7 +123,7 @@ def make_plan(
       endpoints: evaluations of each of v(∅) and v(N) in a noisy plan; 0 where `solve` gets both.
 
     Raises:
-      ValueError: as `choose`; `parent` has not n entries.
+      ValueError: fewer than two units, a budget below 2n, or `parent` has not n entries.
 
     >>> import jax
     >>> plan, choice = make_plan(jax.random.key(0), n=3, budget=8)

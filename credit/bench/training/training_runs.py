@@ -35,7 +35,7 @@ def run_training(
     """Train every signal on every task with every seed.
 
     Args:
-      signals: names, as `training_signal` takes them.
+      signals: names of oracles, or of methods in `credit.METHODS`.
       tasks: keys of `TASKS`.
       seeds: trains with seeds 0 to `seeds` − 1.
       settings: the same for all.
@@ -84,7 +84,7 @@ def summary_rows(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str, int, fl
     [('a', 'b', 1, 1.0, inf, 0.50)]
 
     Args:
-      rows: as `run_training` returns them.
+      rows: results of `run_training`, one for each task, signal and seed.
     """
     for task, signal in dict.fromkeys((row["task"], row["signal"]) for row in rows):
         own = [row for row in rows if (row["task"], row["signal"]) == (task, signal)]

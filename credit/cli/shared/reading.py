@@ -250,7 +250,9 @@ def read_traces(
     """Read logs, with a progress bar on standard error where that is a terminal.
 
     Raises:
-      NothingReadError, CreditError: as `graphs.readers.read`; or no trace has the reward that was asked for by name.
+      NothingReadError: not one trace is usable.
+      CreditError: an unknown format, or an option of a wrong type; or no trace has the reward that was asked for by
+        name.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

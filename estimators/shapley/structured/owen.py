@@ -55,8 +55,11 @@ def owen_exact(values: Array, blocks: Array) -> np.ndarray:
         w(k, m) = k! (m − 1 − k)! / m!
 
     Args:
-      values: [2^n], by bit mask as in `plan_exact`; n ≤ 16.
-      blocks: int [N].
+      values: [2^n], v of each coalition; entry c is that of the units whose bits are set in c. n ≤ 16.
+      blocks: int [N], the block of each unit.
+
+    Raises:
+      ValueError: `values` has not 2^n entries, or n is above 16.
     """
     values, blocks = np.asarray(values), np.asarray(blocks)
     n = len(blocks)
