@@ -1,7 +1,7 @@
-"""What happened: event graphs of agent teams as padded arrays, their structure, and worlds with known credit.
+"""Event graphs of agent teams as padded arrays, their readers and structure, and worlds with known credit.
 
-Its names load on first use: arrays and structure need JAX, the readers in `graphs.readers` do not, and a process that
-only reads logs starts without it.
+Names load on first use: arrays and structure need JAX, and the readers in `graphs.readers` do not, so a process that
+only reads logs starts without JAX.
 """
 
 from __future__ import annotations

@@ -17,16 +17,16 @@ __all__ = ["atomic_write", "remove_unfinished"]
 
 LONGEST = 200  # bytes of a name; systems allow 255, and the temporary name adds 15
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # writing fails so, and does not say which file
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # these errors of a write do not name the file
 
 
 @contextlib.contextmanager
 def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path` that takes its name when the block ends well, and vanishes when it does not.
+    """Write `path` through a temporary file beside it, which is renamed on success and removed on failure.
 
-    The content is on disk before the name changes, so that a crash leaves the old file or the new one. What a killed
-    process left behind is removed when the same file is written again: a temporary file whose lock nobody holds has
-    no writer any more. Permissions are those that a plain `open` would give.
+    The content is on disk before the rename, so a crash leaves the old file or the new one. The next write of the same
+    file removes what a killed process left behind: a temporary file that no process has locked. Permissions are those
+    that a plain `open` gives.
 
     Raises:
       OSError: the folder does not exist or cannot be written to.
@@ -55,7 +55,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def remove_unfinished() -> None:
-    """Remove the temporary files of this process, which is about to die without unwinding."""
+    """Remove the temporary files of this process, before an exit that runs no `finally` block."""
     for name in list(_unfinished):
         with contextlib.suppress(OSError):
             os.unlink(name)
@@ -74,7 +74,7 @@ def _publish(name: str, path: Path) -> None:
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Errors of the system name the file that was asked for, the one that people know, not the temporary one."""
+    """System errors name `path` in place of the temporary file."""
     try:
         yield
     except OSError as error:
@@ -88,11 +88,11 @@ def _create(path: Path) -> tuple[int, str]:
             descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{_stem(path)}.", suffix=".part")
         if _lock(descriptor) and os.path.exists(name):
             return descriptor, name
-        os.close(descriptor)  # another writer took it for abandoned, between its creation and its lock
+        os.close(descriptor)  # another writer removed it as abandoned before it was locked
 
 
 def _stem(path: Path) -> str:
-    """What temporary files of a path are called by: its name, or a digest of a name that leaves no room for more."""
+    """The stem of a path's temporary files: the file's name, or a digest of a name that is too long to extend."""
     if len(os.fsencode(path.name)) <= LONGEST:
         return path.name
     return hashlib.sha256(os.fsencode(path.name)).hexdigest()
@@ -103,10 +103,10 @@ def _remove_abandoned(path: Path) -> None:
     try:
         names = [name for name in os.listdir(path.parent) if temporary.fullmatch(name)]
     except OSError:
-        return  # the folder is not there or may not be listed: creating the file tells which
+        return  # the folder does not exist or cannot be listed; creating the file raises the right error
     for name in names:
         left = path.parent / name
-        with contextlib.suppress(OSError):  # gone meanwhile, or another user's: not ours to remove
+        with contextlib.suppress(OSError):  # the file is gone, or belongs to another user
             descriptor = os.open(left, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
             try:
                 if _lock(descriptor):
@@ -116,7 +116,7 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether nobody else holds the lock of an open file; then this process does, until it closes the file or dies."""
+    """Take the lock of an open file; False where another process holds it. Closing the file releases the lock."""
     if sys.platform == "win32":
         return True  # an open file cannot be removed there
     import fcntl
@@ -126,5 +126,5 @@ def _lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # a file system without locks: the file's own name is all there is
+        return True  # the file system has no locks
     return True

@@ -20,8 +20,8 @@ __all__ = [
 
 
 _INFORMATION = frozenset({"no-events", "several-rewards"})
-"""Kinds of problems at which no input is at fault: a trace in which no agent did anything, and agents with rewards of
-their own, of which none is the team's."""
+"""Kinds of problems that are no fault of the input: a trace without any action, and a trace with rewards of agents but
+no reward of the team."""
 
 
 class CreditError(ValueError):
@@ -30,12 +30,11 @@ class CreditError(ValueError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that was wrong with the input: where, what was found, what was expected.
+    """One fault of the input: its place, the value read and the value expected.
 
     `kind` is a stable short name for programs ("duplicate-id", "cycle", "bad-json", ...). `line` is 1-based, 0 where
-    the format has no lines; `trace` is the trace's id where it was known. `value` is an excerpt, not the whole input.
-    Where a file has very many faults of one kind, one problem stands for `count` of them and shows the first
-    (`graphs.problem_log`).
+    the format has no lines; `trace` is the trace's id, "" where it is unknown. `value` is an excerpt of the input. Where
+    a file has very many faults of one kind, one problem stands for `count` of them and shows the first.
     """
 
     kind: str
@@ -49,7 +48,7 @@ class Problem:
 
     @property
     def is_failure(self) -> bool:
-        """Whether the input was at fault; False for kinds that only say what a log does not hold."""
+        """Whether the input is at fault; False for kinds that only report what a log lacks."""
         return self.kind not in _INFORMATION
 
     def __str__(self) -> str:
@@ -62,7 +61,7 @@ class Problem:
 
 
 class TraceError(CreditError):
-    """A trace that cannot be used, with the `Problem` that says why."""
+    """A trace cannot be used; `problem` is the reason."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -85,7 +84,7 @@ class MissingExtraError(CreditError, ImportError):
 
 
 class CapacityError(CreditError):
-    """Content that does not fit the fixed shape that was asked for."""
+    """The content does not fit the requested shape; the message names the axis and the size needed."""
 
     def __init__(self, *, axis: str, need: int, room: int) -> None:
         super().__init__(f"{need} {axis} do not fit {axis}={room}; pass {axis}={need} or more")
@@ -93,14 +92,14 @@ class CapacityError(CreditError):
 
 
 class ArrayTypeError(CreditError, TypeError):
-    """An argument that is no array, or one of a wrong type of number."""
+    """An argument is not an array, or has the wrong dtype."""
 
 
 def expect(name: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
-    """Check that the argument `name` is of a type, at a door where a mistake would fail far from here.
+    """Check the type of the argument `name`, so that a mistake fails at the call and not later.
 
     Raises:
-      CreditError: it is not.
+      CreditError: `value` is not an instance of `kinds`.
     """
     if not isinstance(value, kinds):
         raise CreditError(f"{name} is {excerpt(value)}, of type {type(value).__name__}; expected {expected}")

@@ -1,8 +1,8 @@
 """The event graph: what happened in a batch of traces, as arrays.
 
-One `EventGraph` holds a whole batch, flat: the events of all traces stand one after another, and ids say what belongs
-to what (the layout of jraph). Group baselines compare traces with each other, so a `vmap` over traces could not see
-them; and a trace of 10 events shares a batch with one of 10,000 without waste.
+One `EventGraph` holds a whole batch in flat arrays: the events of all traces are concatenated, and ids assign each event
+to its trace, agent and turn (the layout of jraph). Group baselines compare traces with each other, which a `vmap` over
+traces does not allow. A trace of 10 events and one of 10,000 share a batch without waste.
 
 Legend, used in every docstring of this library:
 
@@ -10,15 +10,15 @@ Legend, used in every docstring of this library:
 
 Five nested levels, each an id per event: trace > role > agent > turn > event. A role is a property of an agent
 instance; an agent instance lives in one trace; a turn is what one agent instance does between being activated and
-handing over. Names are another thing than instances: the agent *name* "solver" occurs in many traces, the agent
-*instance* "solver in trace 7" in one. `graphs.levels` turns both into ids.
+handing over. Names differ from instances: the agent *name* "solver" occurs in many traces, the agent *instance* "solver
+in trace 7" in one. `graphs.levels` turns both into ids.
 
-Padding. Every array may be longer than its content; the masks say where content ends. Padded rows have id 0 and mask
-False, padded edges run 0 -> 0, and an id never lies outside its array. So sizes are the arrays' own lengths and serve
-as `num_segments`, and no function needs a `num_groups` argument.
+Padding. Every array may be longer than its content; the masks mark the content. Padded rows have id 0 and mask False,
+padded edges run 0 -> 0, and an id never lies outside its array. The lengths of the arrays therefore serve as
+`num_segments`, and no function needs a `num_groups` argument.
 
-Order. Events of a trace are contiguous; position is order (clocks of logs are absent, equal or run backwards, so `time`
-is information, never an order); every edge runs forward. `trace_ids` does not decrease over the real events.
+Order. Events of a trace are contiguous. Position is the order; `time` is not, because clocks of logs may be absent,
+equal or run backwards. Every edge runs forward. `trace_ids` does not decrease over the real events.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ Array = Any  # a jax.Array, a NumPy array, or a tracer: kernels take all three
 class EventGraph:
     """Events, edges, agent instances and traces of one batch.
 
-    A plain dataclass registered with JAX: it passes through `jit`, `vmap` and `device_put`, and holds no string, since
-    a string inside a compiled function's argument would compile it anew for each batch. Strings are in `graphs.Traces`.
+    The class is a dataclass registered with JAX: it passes through `jit`, `vmap` and `device_put`. It holds no strings,
+    because a string in an argument of a compiled function compiles it again for each batch. Strings are in
+    `graphs.traces.batch.Traces`.
 
     Attributes:
       event_type: int32 [E], an `EventType`.
-      action_mask: bool [E], True where a policy of the team chose the event; False for what the environment did (tool
-        results, returned text, simulated users, system) and for the mere effects of a logged model call.
+      action_mask: bool [E], True where a policy of the team chose the event; False for events of the environment (tool
+        results, returned text, simulated users, system) and for effects of a logged model call.
       event_mask: bool [E], True for real events, False for padding.
       time: float32 [E], seconds since the trace's first time stamp; NaN where the log has none. Never an order.
       trace_ids: int32 [E], in [0, T); does not decrease over real events.
@@ -64,11 +65,11 @@ class EventGraph:
       agent_mask: bool [A].
       group_ids: int32 [T], in [0, T): the task; traces of one task form a group.
       trace_mask: bool [T].
-      cluster_ids: int32 [T], in [0, T): traces that share a choice, as replays of one trace do, share an id; None where
-        every trace was sampled on its own. See `graphs.replay_clusters`.
-      trainable_mask: bool [E], False at events of agents that are not being trained (frozen sub-agents, judges); None
-        where all are. Methods give frozen agents no advantage and take no statistics from their actions. To include
-        them, pass `dataclasses.replace(graph, trainable_mask=None)`.
+      cluster_ids: int32 [T], in [0, T): traces that share a choice, such as replays of one trace, share an id; None
+        where every trace was sampled independently.
+      trainable_mask: bool [E], False at events of agents that are not trained (frozen sub-agents, judges); None where
+        all agents are trained. Methods give frozen agents no advantage and take no statistics from their actions. To
+        include them, pass `dataclasses.replace(graph, trainable_mask=None)`.
     """
 
     event_type: Array

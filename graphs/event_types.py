@@ -1,6 +1,6 @@
-"""What events and edges are: the types of the survey's trace schema, and which of them a policy chooses.
+"""Types of events and edges in the survey's trace schema, and the event types that a policy chooses.
 
-Apart from `graphs.event_graph` because it needs no JAX: processes that only read logs start without it.
+The module does not import JAX, so that processes that only read logs start without it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["ACTION_TYPES", "KINDS", "EdgeType", "EventType"]
 
 
 class EventType(enum.IntEnum):
-    """What an event is: the ten types of the survey's trace schema, and `stop`, which it lacks."""
+    """Type of an event: the ten types of the survey's trace schema, and `stop`, which the schema lacks."""
 
     ORCHESTRATOR_DECISION = 0
     SPAWN = 1
@@ -27,7 +27,7 @@ class EventType(enum.IntEnum):
 
 
 class EdgeType(enum.IntEnum):
-    """Why one event led to another: the eight types of the survey's trace schema."""
+    """Type of an edge, the reason why one event led to another: the eight types of the survey's trace schema."""
 
     TEMPORAL = 0
     CAUSAL = 1
@@ -50,7 +50,7 @@ ACTION_TYPES = frozenset(
         EventType.STOP,
     }
 )
-"""Types that a policy chooses, where a log does not say it event by event."""
+"""Types that a policy chooses, for logs that do not mark each event."""
 
 KINDS: dict[str, frozenset[EventType]] = {
     "orchestrator": frozenset(
@@ -65,4 +65,4 @@ KINDS: dict[str, frozenset[EventType]] = {
     "message": frozenset({EventType.MESSAGE}),
     "tool": frozenset({EventType.TOOL_CALL}),
 }
-"""Selections of events by type; a unit of a kind is the event itself."""
+"""Event types by kind. A unit of a kind is one event."""

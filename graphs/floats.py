@@ -13,7 +13,7 @@ __all__ = ["at_least_float32"]
 def at_least_float32(values: Array) -> jax.Array:
     """An array in its own float type where that has 32 bits or more, and in float32 otherwise.
 
-    Half precision loses the small differences that advantages are made of. Integers become float32.
+    Half precision is too coarse for the small differences in advantages. Integers become float32.
 
     >>> at_least_float32(jnp.zeros(2, jnp.bfloat16)).dtype
     dtype('float32')

@@ -1,4 +1,4 @@
-"""Frozen agents: actions of policies that are not being trained, such as judges and fixed sub-agents."""
+"""Frozen agents: policies that are not trained, such as judges and fixed sub-agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def with_trainable(graph: EventGraph, trainable: Array) -> EventGraph:
 
     Args:
       graph: the batch, padded or not.
-      trainable: float [E], 0 at actions of frozen agents; anything else, NaN included, is trained.
+      trainable: float [E], 0 at actions of frozen agents; any other value, NaN included, marks a trained agent.
 
     Returns:
       The graph with `trainable_mask` bool [E], False in padding; None where no action is frozen.

@@ -1,4 +1,4 @@
-"""Checks of an `EventGraph` that did not come from a reader: every invariant of its docstring, one by one."""
+"""Checks of the invariants of an `EventGraph`, for graphs that no reader of this library built."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INVARIANTS: dict[str, str] = {
     "parent-trace": "an agent instance and its parent lie in one trace",
     "parent-cycle": "the parents form a forest",
 }
-"""What must hold, by the name that `InvariantError.invariant` gives."""
+"""The invariants by name; `InvariantError.invariant` is such a name."""
 
 POINTERS = {
     "trace_ids": ("event_mask", "trace_mask"),
@@ -46,7 +46,7 @@ POINTERS = {
     "agent_parent": ("agent_mask", "agent_mask"),
     "agent_trace": ("agent_mask", "trace_mask"),
 }
-"""Fields that point at rows: the axis they are on and the axis they point into."""
+"""Fields that hold rows: the mask of their own axis and the mask of the axis they index."""
 
 LABELS = {
     "turn_ids": "event_mask",
@@ -55,7 +55,7 @@ LABELS = {
     "group_ids": "trace_mask",
     "cluster_ids": "trace_mask",
 }
-"""Fields whose ids are labels, no greater than their own axis is long."""
+"""Fields whose ids are labels, less than the length of their own axis; the mask of that axis."""
 
 
 class InvariantError(CreditError):
@@ -196,5 +196,5 @@ def _on_cycle(real: np.ndarray, parent: np.ndarray) -> int:
     """The first instance that is its own ancestor without being its own parent."""
     current = np.flatnonzero(real)
     while len(survivors := np.intersect1d(current, parent[current])) < len(current):
-        current = survivors  # leaves fall away; what is left are roots and cycles
+        current = survivors  # each round removes leaves; roots and cycles remain
     return int(current[parent[current] != current][0])

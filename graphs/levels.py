@@ -1,8 +1,8 @@
-"""Ids of the nested levels, and of the keys that statistics are grouped by.
+"""Ids of the nested levels, and of the keys by which statistics are grouped.
 
-An id here is an index in a range that is as long as the array it is computed on, so that it serves as a segment id
-with `num_segments` equal to that length. Pairs are formed over agent instances [A], not over events [E]: a pair of
-(group, name) or (trace, role) is a property of the instance, and there are far fewer instances than events.
+An id is less than the length of the array that it is computed on, so it serves as a segment id with `num_segments`
+equal to that length. Pairs are formed over agent instances [A], not over events [E]: a pair of (group, name) or
+(trace, role) is a property of the instance, and there are far fewer instances than events.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ LEVELS: tuple[Level, ...] = ("trace", "role", "agent", "turn", "event")
 
 
 def pair_ids(first: Array, second: Array, mask: Array, num_first: int | None = None) -> jax.Array:
-    """One id for each distinct pair (first[i], second[i]) among the masked, int32 [M] in [0, M); 0 elsewhere.
+    """One id for each distinct pair (first[i], second[i]) where `mask` is True, int32 [M] in [0, M); 0 elsewhere.
 
-    Ids are in the pairs' lexicographic order, and without `num_first` leave no number out. Sorting avoids the product
-    `first * M + second`, which overflows int32 at a few thousand traces.
+    Ids follow the lexicographic order of the pairs. Without `num_first` they are consecutive. The pairs are sorted,
+    because the product `first * M + second` overflows int32 at a few thousand traces.
 
     Args:
       first, second: int [M].
       mask: bool [M].
-      num_first: how many values `first` can have, if they lie in [0, num_first). Then nothing is sorted where the
-        ranges of `second` for each of them fit into [0, M) side by side: numbers of turns in groups, or observations
-        that are met in one group each. That was some 30 times as fast on two million pairs.
+      num_first: number of values of `first`, if all lie in [0, num_first). The pairs are then not sorted where the
+        ranges of `second` for each value of `first` fit into [0, M) side by side, which is faster. Examples are turn
+        numbers within groups, and observations that occur in one group each. Ids may then skip numbers.
 
     Example:
       >>> import numpy as np
@@ -49,7 +49,7 @@ def pair_ids(first: Array, second: Array, mask: Array, num_first: int | None = N
     least = jax.ops.segment_min(jnp.where(mask, second, bounds.max), first, num_segments=num_first)
     most = jax.ops.segment_max(jnp.where(mask, second, bounds.min), first, num_segments=num_first)
     room = jnp.where(most >= least, most - least + 1, 0)
-    # The sum in floats, since it may exceed int32; a range that overflowed is negative.
+    # The sum is a float because it may exceed int32; a range that overflowed is negative.
     fits = (jnp.sum(room.astype(jnp.float32)) <= size * (1 - 1e-5)) & (jnp.min(room) >= 0)
     begin = jnp.cumsum(room, dtype=jnp.int32) - room
 
@@ -70,7 +70,7 @@ def _sorted_pairs(first: Array, second: Array, mask: Array) -> jax.Array:
 
 
 def level_ids(graph: EventGraph, level: Level) -> jax.Array:
-    """The unit that each event belongs to at `level`: int32 [E]. Units never span traces.
+    """Id of the unit of each event at `level`: int32 [E]. Units never span traces.
 
     Args:
       graph: the batch.
@@ -111,7 +111,7 @@ def _names(graph: EventGraph, by: By) -> Array:
 
 
 def unit_ids(graph: EventGraph, by: By) -> jax.Array:
-    """Agent instance to the unit (trace, name) it is part of: int32 [A]. Two instances of one name are one unit.
+    """Id of the unit (trace, name) of each agent instance: int32 [A]. Two instances of one name are one unit.
 
     Example:
       >>> import credit
@@ -125,9 +125,9 @@ def unit_ids(graph: EventGraph, by: By) -> jax.Array:
 
 
 def key_ids(graph: EventGraph, by: By, *, dense: bool = True) -> jax.Array:
-    """Agent instance to the key (group, name) whose members it is compared with: int32 [A].
+    """Id of the key (group, name) of each agent instance: int32 [A]. Instances of one key are compared.
 
-    Not `dense`, numbers may be left out, and nothing is sorted where that can be avoided (see `pair_ids`).
+    With `dense=False` ids may skip numbers, and sorting is avoided where possible.
 
     Example:
       >>> import credit

@@ -1,8 +1,8 @@
-"""Padding to a few sizes, and back: host work, because the result's shape depends on the data.
+"""Padding to a few sizes, and its inverse. It runs on the host, because the result's shape depends on the data.
 
-A compiled function is compiled once per shape, so ragged batches are padded to buckets. `bucket` ties all four sizes to
-the number of events: E is a power of two, and agents, traces and edges follow from E unless they do not fit. With four
-independent buckets, 200 batches whose events span a factor of 16 would meet 17 shapes and more; so they meet five.
+A compiled function is compiled once per shape, so ragged batches are padded to buckets. `bucket` derives all four sizes
+from the number of events: E is a power of two, and agents, traces and edges follow from E unless they do not fit. Four
+independent buckets would give many more shapes, and so more compilations.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Sizes(NamedTuple):
     traces: int
 
 
-_ALIGNMENT = 64  # bytes of a line of the caches
+_ALIGNMENT = 64  # bytes of a cache line
 
 
 def sizes(graph: EventGraph) -> Sizes:
-    """How many events, edges, agents and traces are real."""
+    """Numbers of real events, edges, agents and traces."""
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     return Sizes(
         *(
@@ -43,11 +43,11 @@ def sizes(graph: EventGraph) -> Sizes:
 
 
 def bucket(real: Sizes) -> Sizes:
-    """The padded sizes for a batch: E the next power of two, at least 128, and the others from E.
+    """The padded sizes for a batch: E is the next power of two, at least 128, and the other sizes follow from E.
 
-    With edges (logs of teams): K = 2E, A = E/2, T = E/4, or A = T = E where either does not fit. Without any (rows of a
-    trainer, up to one agent and one trace a row): K = 8, A = T = E. Edges and agents that still do not fit get the next
-    power of two. Events waste less than half of their room.
+    With edges (logs of teams): K = 2E, A = E/2, T = E/4, or A = T = E where either does not fit. Without edges (rows of
+    a trainer, up to one agent and one trace a row): K = 8, A = T = E. A size that is still too small becomes the next
+    power of two. From 128 events on, padding is less than half of E.
     """
     events = max(SMALLEST, _power_of_two(real.events))
     edges = 8 if real.edges == 0 else max(2 * events, _power_of_two(real.edges))
@@ -61,7 +61,7 @@ def pad(graph: EventGraph, to: Sizes | None = None) -> EventGraph:
     """The same graph with arrays of the sizes `to`, by default `bucket` of its real sizes; NumPy arrays.
 
     Raises:
-      CapacityError: the content does not fit; it names the axis and the size needed. Nothing is ever truncated.
+      CapacityError: the content does not fit; the message names the axis and the size needed. Nothing is truncated.
     """
     real = sizes(graph)
     to = bucket(real) if to is None else to
@@ -86,7 +86,7 @@ def pad(graph: EventGraph, to: Sizes | None = None) -> EventGraph:
 
 
 def _zeros(wanted: dict[str, tuple[int, np.dtype]]) -> dict[str, np.ndarray]:
-    """Arrays [length] of zeros in one block, which the system gives in large pages, in a third of the time."""
+    """Arrays [length] of zeros in one block: one large allocation is faster than several small ones."""
     starts, size = [], 0
     for length, dtype in wanted.values():
         starts.append(size)
@@ -104,9 +104,9 @@ def unpad(graph: EventGraph) -> EventGraph:
 
 
 def pad_array(values: Array, length: int, fill: float | bool = 0) -> np.ndarray:
-    """A copy of `values` [M, ...] as [length, ...], the rest `fill`; the dtype is kept."""
+    """A copy of `values` [M, ...] as [length, ...], filled up with `fill`; the dtype is kept."""
     values = np.asarray(values)
-    out = np.zeros((length, *values.shape[1:]), values.dtype)  # pages of zeros cost nothing until they are touched
+    out = np.zeros((length, *values.shape[1:]), values.dtype)  # the system allocates zeroed pages lazily
     out[: len(values)] = values
     if fill:
         out[len(values) :] = fill

@@ -1,4 +1,4 @@
-"""Problems in bounded memory: many faults of one kind in one file are listed up to a number and counted beyond it."""
+"""Problems in bounded memory: the first faults of one kind in one file are listed, and the others are counted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MOST_LISTED = 1000
 
 
 class ProblemLog:
-    """Problems in the order in which they were met.
+    """Problems in the order of reading.
 
-    Of each kind, the first `MOST_LISTED` of a file are kept. One further problem, whose `count` says how many, stands
-    for the rest: a small file can hold a million faults.
+    The first `MOST_LISTED` of each kind in a file are kept. One further problem stands for the rest, and its `count` is
+    their number. This bounds memory, because a small file can hold a million faults.
 
     Example:
       >>> log = ProblemLog(Problem("bad-json", "x.jsonl", line, "content", "{", "JSON") for line in range(1, 2001))
@@ -50,7 +50,7 @@ class ProblemLog:
 
     @property
     def total(self) -> int:
-        """How many faults there were."""
+        """Number of faults, listed or counted."""
         return sum(self._met.values())
 
     def __iter__(self) -> Iterator[Problem]:

@@ -1,9 +1,9 @@
-"""Which traces of a batch share a choice: replays of one trace, and siblings that branch from one prefix.
+"""Clusters of traces that share a choice: replays of one trace, and siblings that branch from one prefix.
 
-A team that is re-run from a frozen context gives several traces with one beginning. Their outcomes all depend on the
-choices of that beginning, so none of them is an independent sample for another one's baseline. `with_clusters` finds
-such traces from the ids that the log has (`graphs.traces.schema`) and stores them in `EventGraph.cluster_ids`, where
-every group-relative method looks.
+A team that runs again from a frozen context produces several traces with one beginning. Their outcomes all depend on
+the choices of that beginning, so none of them is an independent sample for the baseline of another. `with_clusters`
+detects such traces by ids in the log (`graphs.traces.schema`) and stores them in `EventGraph.cluster_ids`, which every
+group-relative method uses.
 
 Two traces share a choice if
 
@@ -11,9 +11,9 @@ Two traces share a choice if
     context           an action of each has the same `context` id, and in one of them an earlier action precedes it, or
     sibling_parent    the same, with the `sibling_parent` id.
 
-Siblings at the first action of their traces share nothing but the task. Sharing is transitive: a cluster is a connected
-component of these links. A `node` id must be given once for each draw: independent traces that happened to choose
-alike and are logged with one `node` id are indistinguishable from replays.
+Siblings at the first action of their traces share only the task. Sharing is transitive: a cluster is a connected
+component of these links. Each draw needs a `node` id of its own: independent traces that chose alike and are logged
+with one `node` id are indistinguishable from replays.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def with_clusters(
       where no two traces share a choice.
 
     Raises:
-      CreditError: ids are no integers [E].
+      CreditError: ids are not integers [E].
 
     Example: three siblings that branch after their first action, and one trace of its own.
       >>> import credit, numpy as np
@@ -87,7 +87,7 @@ def with_clusters(
 
 
 def _components(num: int, links: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """The least member of each trace's component, int [T]: every link joins all traces that it is met in."""
+    """The least member of each trace's component, int [T]. A link joins all traces in which it occurs."""
     label = np.arange(num)
     while True:
         least = label.copy()

@@ -1,8 +1,8 @@
-"""Reductions over segments under a mask: the one place that knows how masks enter a sum.
+"""Reductions over segments under a mask.
 
-Every function takes `where`, True for members, and applies it by selection, never by multiplication, so that NaN or
-infinity outside the mask cannot reach the result or a gradient. An empty segment reduces to 0. Ids lie in
-[0, num_segments) also where `where` is False, and need not be sorted.
+Every function takes `where`, True for members. It selects with `where` and never multiplies by it, so NaN or infinity
+outside the mask cannot reach the result or a gradient. An empty segment reduces to 0. Ids lie in [0, num_segments) even
+where `where` is False, and need not be sorted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def segment_sum(values: Array, ids: Array, num_segments: int, where: Array | Non
       values: float [M] or [M, ...].
       ids: int [M] in [0, num_segments), in any order.
       num_segments: how many segments there are.
-      where: bool [M], the members, or None for all; what is elsewhere cannot reach the result.
+      where: bool [M], the members, or None for all; other entries do not affect the result.
 
     Example:
       >>> import jax.numpy as jnp
@@ -47,13 +47,13 @@ def segment_sum(values: Array, ids: Array, num_segments: int, where: Array | Non
 
 
 def segment_count(ids: Array, num_segments: int, where: Array, dtype: jax.typing.DTypeLike = jnp.float32) -> jax.Array:
-    """Number of members of each segment, as `dtype`, since it is nearly always divided by: [num_segments].
+    """Number of members of each segment: [num_segments] of `dtype`, a float by default because it is often a divisor.
 
     Args:
       ids: int [M] in [0, num_segments), in any order.
       num_segments: how many segments there are.
-      where: bool [M], the members; what is elsewhere cannot reach the result.
-      dtype: of the counts.
+      where: bool [M], the members; other entries do not affect the result.
+      dtype: dtype of the result.
 
     Example:
       >>> import jax.numpy as jnp
@@ -72,7 +72,7 @@ def segment_mean(values: Array, ids: Array, num_segments: int, where: Array) -> 
       values: float [M].
       ids: int [M] in [0, num_segments), in any order.
       num_segments: how many segments there are.
-      where: bool [M], the members; what is elsewhere cannot reach the result.
+      where: bool [M], the members; other entries do not affect the result.
 
     Example:
       >>> import jax.numpy as jnp
@@ -88,15 +88,15 @@ def segment_mean(values: Array, ids: Array, num_segments: int, where: Array) -> 
 def segment_sum_squares(values: Array, centre: Array, ids: Array, num_segments: int, where: Array) -> jax.Array:
     """Sum of squared deviations of the members of each segment from its centre: float [num_segments].
 
-    The second pass of a two-pass variance. E[x²] − E[x]² would cancel: rewards near 1e4 with a spread of 1 would lose
-    every digit in float32.
+    This is the second pass of a two-pass variance. The one-pass form E[x²] − E[x]² loses every digit in float32 for
+    rewards near 1e4 with a spread of 1.
 
     Args:
       values: float [M].
       centre: float [num_segments], the mean of each segment.
       ids: int [M] in [0, num_segments), in any order.
       num_segments: how many segments there are.
-      where: bool [M], the members; what is elsewhere cannot reach the result.
+      where: bool [M], the members; other entries do not affect the result.
 
     Example:
       >>> import jax.numpy as jnp
@@ -116,7 +116,7 @@ def segment_min(values: Array, ids: Array, num_segments: int, where: Array, empt
       values: int [M].
       ids: int [M] in [0, num_segments), in any order.
       num_segments: how many segments there are.
-      where: bool [M], the members; what is elsewhere cannot reach the result.
+      where: bool [M], the members; other entries do not affect the result.
       empty: the result for a segment without members.
 
     Example:
@@ -137,7 +137,7 @@ def segment_first(ids: Array, num_segments: int, where: Array) -> jax.Array:
     Args:
       ids: int [M] in [0, num_segments), in any order.
       num_segments: how many segments there are.
-      where: bool [M], the members; what is elsewhere cannot reach the result.
+      where: bool [M], the members; other entries do not affect the result.
 
     Example:
       >>> import jax.numpy as jnp
@@ -150,7 +150,7 @@ def segment_first(ids: Array, num_segments: int, where: Array) -> jax.Array:
 
 
 def safe_divide(numerator: Array, denominator: Array) -> jax.Array:
-    """Quotient, and 0 where the denominator is not positive; gradients are finite there, too.
+    """Quotient, and 0 where the denominator is not positive. Gradients are finite everywhere.
 
     Args:
       numerator, denominator: float, of shapes that broadcast.
@@ -166,7 +166,7 @@ def safe_divide(numerator: Array, denominator: Array) -> jax.Array:
 
 
 def safe_sqrt(x: Array) -> jax.Array:
-    """Square root, and 0 with gradient 0 at and below 0, where the plain one has an infinite slope (a tie).
+    """Square root, and 0 with gradient 0 at and below 0. The plain square root has an infinite slope at 0.
 
     Args:
       x: float, any shape.

@@ -1,4 +1,4 @@
-"""Text for people: counts in words, excerpts of values, and log text made safe to print."""
+"""Text for messages: counts with nouns, excerpts of values, and log text that is safe to print."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ MOST_COMPARED = 10_000  # names that are compared letter by letter
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """One line of text without any character that acts instead of being seen.
+    """One line of text without control, format or other invisible characters.
 
-    White space of every kind (line ends, tabs, Unicode separators) becomes a plain space; control characters, the
-    escape character that begins terminal sequences, invisible and bidirectional format characters, surrogates and
-    unassigned code points become U+FFFD each, so that two different names do not come to look the same by losing
-    what cannot be seen. Markup characters ("[", "$") are kept: whoever renders passes text as text, not as markup.
+    White space of every kind (line ends, tabs, Unicode separators) becomes a plain space. Each control character
+    (including the escape character of terminal sequences), invisible or bidirectional format character, surrogate and
+    unassigned code point becomes U+FFFD, so that different names stay different. Markup characters ("[", "$") are kept:
+    the caller must render the result as text, not as markup.
 
     Args:
       text: any string.
-      limit: greatest length of the result; what is cut off is replaced by "…".
+      limit: greatest length of the result; "…" replaces the rest of a longer text.
     """
     if limit is not None and len(text) > limit:
         text = text[: max(0, limit - 1)] + "…"
@@ -32,7 +32,7 @@ def printable(text: str, limit: int | None = None) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and its noun, which takes an s where it is not 1."""
+    """A number and its noun, with an "s" unless the number is 1."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -43,7 +43,7 @@ def excerpt(value: object, limit: int = 60) -> str:
 
 
 def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
-    """What to answer to a name that does not exist: the nearest ones, those that contain it first.
+    """A hint for a name that does not exist: the nearest known names, first those that contain it.
 
     >>> near_names("task-10", ["run/task-10/trial-0", "run/task-11/trial-0"])
     'Did you mean run/task-10/trial-0?'
