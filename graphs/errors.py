@@ -33,8 +33,8 @@ class Problem:
     """One fault of the input: its place, the value read and the value expected.
 
     `kind` is a stable short name for programs ("duplicate-id", "cycle", "bad-json", ...). `line` is 1-based, 0 where
-    the format has no lines; `trace` is the trace's id, "" where it is unknown. `value` is an excerpt of the input. Where
-    a file has very many faults of one kind, one problem stands for `count` of them and shows the first.
+    the format has no lines; `trace` is the trace's id, "" where it is unknown. `value` is an excerpt of the input.
+    Where a file has very many faults of one kind, one problem stands for `count` of them and shows the first.
     """
 
     kind: str

@@ -1,8 +1,8 @@
 """The event graph: what happened in a batch of traces, as arrays.
 
-One `EventGraph` holds a whole batch in flat arrays: the events of all traces are concatenated, and ids assign each event
-to its trace, agent and turn (the layout of jraph). Group baselines compare traces with each other, which a `vmap` over
-traces does not allow. A trace of 10 events and one of 10,000 share a batch without waste.
+One `EventGraph` holds a whole batch in flat arrays: the events of all traces are concatenated, and ids assign each
+event to its trace, agent and turn (the layout of jraph). Group baselines compare traces with each other, which a `vmap`
+over traces does not allow. A trace of 10 events and one of 10,000 share a batch without waste.
 
 Legend, used in every docstring of this library:
 

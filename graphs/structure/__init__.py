@@ -1,1 +1,1 @@
-"""Structure of event graphs: spawn forest, prefixes, critical path, topology, NetworkX graphs."""
+"""Structure of event graphs: spawn forest, prefixes, critical path, topology and NetworkX graphs."""

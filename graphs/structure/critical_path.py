@@ -1,6 +1,7 @@
-"""How long a trace must take and how parallel it was: critical path, parallelism, stages, critical steps.
+"""Length and parallelism of traces: critical path, work and span, stages, critical steps.
 
-Host work in NumPy over the whole batch; results are per trace [T] or per event [E], padded rows 0 or False.
+All functions run in NumPy on the host, over the whole batch. Results are per trace [T] or per event [E]; padded rows
+are 0 or False.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = [
 
 
 class CriticalPath(NamedTuple):
-    """The longest path of each trace. `length` float64 [T], its weight; `on_path` bool [E], its events, in order."""
+    """The heaviest path of each trace. `length` float64 [T]: its weight. `on_path` bool [E]: True at its events."""
 
     length: np.ndarray
     on_path: np.ndarray
@@ -37,11 +38,11 @@ class Parallelism(NamedTuple):
 
     Attributes:
       work: int64 [T], actions.
-      span: int64 [T], actions on the critical path: no schedule has fewer steps one after another.
+      span: int64 [T], number of actions on the critical path, the fewest consecutive steps of any schedule.
       average: float64 [T], work / span; 0 without actions.
-      width: int64 [T], the most actions of one level, which all could run at once. Level: actions on the longest path
-        to the action, itself included.
-      agents: int64 [T], the most agent instances that act on one level.
+      width: int64 [T], greatest number of actions on one level. Actions of one level could run at once. The level of
+        an action is the number of actions on the longest path to it, itself included.
+      agents: int64 [T], greatest number of agent instances that act on one level.
     """
 
     work: np.ndarray
@@ -66,21 +67,21 @@ class CriticalSteps(NamedTuple):
 
 
 def critical_path(graph: EventGraph, weight: Array | None = None) -> CriticalPath:
-    """The heaviest chain of causes and effects in each trace.
+    """The heaviest chain of causes and effects of each trace.
 
         length = max over paths of Σ weight(e) over the path's events
 
-    With the default weight, 1 for an action and 0 for other events, it counts actions; with durations it is the time
-    that the trace needs however many run at once. It follows the logged edges only: where a log does not link
-    consecutive events of an agent, neither does the path. Of several heaviest paths it is the one that ends first in
-    the log, and whose last, last but one, ... event is the earliest possible.
+    The default weight is 1 for an action and 0 for other events; the length is then a number of actions. With durations
+    as weights, the length is the least time for the trace under unlimited parallelism. A path follows logged edges
+    only: it does not link consecutive events of an agent unless the log does. Of several heaviest paths, `on_path` has
+    the one that ends first in the log; of those, the one whose last, last but one, ... event comes first.
 
     Args:
       graph: a batch.
-      weight: int or float [E], 0 or more, such as seconds; padding is not looked at.
+      weight: int or float [E], 0 or more, such as seconds; padding is ignored.
 
     Raises:
-      CreditError: `weight` has another shape, or is negative or not finite at a real event.
+      CreditError: `weight` is not [E], or is negative or not finite at a real event.
     """
     real = np.asarray(graph.event_mask)
     weight = np.asarray(graph.action_mask) if weight is None else np.asarray(weight)
@@ -112,7 +113,7 @@ def critical_path(graph: EventGraph, weight: Array | None = None) -> CriticalPat
 
 
 def parallelism(graph: EventGraph) -> Parallelism:
-    """How many actions could run at once, by the logged edges."""
+    """Work, span, width and average parallelism of each trace, by the logged edges."""
     action = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
     level, _ = longest_paths(*real_edges(graph), action.astype(np.int64))
     chosen = np.flatnonzero(action)
@@ -129,9 +130,9 @@ def parallelism(graph: EventGraph) -> Parallelism:
 
 
 def main_agents(graph: EventGraph) -> np.ndarray:
-    """The main agent of each trace, the one root whose spawn tree acts: int32 [T], -1 where there is none or several.
+    """The main agent of each trace, the only root whose spawn tree acts: int32 [T], -1 where there is none or several.
 
-    Roots without any action of their own or of those they spawned (a simulated user, an unused agent) do not count.
+    A root does not count if neither it nor any descendant has an action (a simulated user, an unused agent).
     """
     acting = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
     roots = np.unique(spawn_forest(graph).root[np.asarray(graph.agent_ids)[acting]])
@@ -145,11 +146,10 @@ def main_agents(graph: EventGraph) -> np.ndarray:
 def derived_stages(graph: EventGraph, main: Array | None = None) -> np.ndarray:
     """Stage of each event, for logs that state none: int32 [E], counted from 0 in each trace; 0 without a main agent.
 
-    A *synchronisation point* is an action of the main agent with a cause among the events of another instance: it has
-    waited for somebody. A stage is what lies between two of them: stage(e) is the greatest number of synchronisation
-    points on a path that ends at e, itself included, over the logged edges and the main agent's own order. So what the
-    main agent starts in a stage, and all that follows from it, belongs to that stage until the main agent has taken
-    note of it, in whatever order the log has written down concurrent events.
+    A *synchronisation point* is an action of the main agent with a cause among the events of another instance. stage(e)
+    is the greatest number of synchronisation points on a path that ends at e, itself included; paths follow the logged
+    edges and the main agent's own order. Work that the main agent starts in a stage belongs to that stage until the
+    main agent waits for it. The order of concurrent events in the log does not matter.
 
     Args:
       graph: a batch.
@@ -171,14 +171,14 @@ def derived_stages(graph: EventGraph, main: Array | None = None) -> np.ndarray:
 
 
 def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Array | None = None) -> CriticalSteps:
-    """Steps on the critical path of a staged execution, as Kimi's PARL counts them.
+    """Number of steps on the critical path of a staged execution, by the count of Kimi's PARL.
 
         critical steps = Σ over stages s of ( main(s) + max over sub-agents i of sub_i(s) )
 
     main(s) and sub_i(s) are the numbers of actions in stage s of the main agent and of the instance i; the maximum is 0
-    in a stage without sub-agents. Every instance but the main agent counts as one that runs in parallel with the
-    others, also those spawned by sub-agents: where sub-agents wait for sub-agents of their own within a stage, look at
-    `critical_path`. A budget or metric, not a reward.
+    in a stage without sub-agents. Every instance other than the main agent counts as parallel to the others, including
+    instances that sub-agents spawned. The count is therefore too small where sub-agents wait for their own sub-agents
+    within a stage; `critical_path` counts these. The number is a budget or metric, not a reward.
 
     Args:
       graph: a batch.
@@ -188,7 +188,7 @@ def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Ar
     Raises:
       CreditError: `stage` or `stage_mask` is not [E].
 
-    Reference: Kimi K2.5 report, agent swarm; as several independent readings of it give the formula.
+    Reference: Kimi K2.5 report, section on the agent swarm. The formula follows several independent readings of it.
     """
     real = np.asarray(graph.event_mask)
     main = main_agents(graph)
@@ -215,15 +215,15 @@ def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Ar
 
 
 def _count(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows of the columns in lexicographic order, and how often each occurs."""
+    """Distinct rows of the columns in lexicographic order, and the number of occurrences of each."""
     rows, run = _runs(*columns)
     return rows, np.bincount(run, minlength=rows.shape[1])
 
 
 def _runs(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows in lexicographic order [columns, distinct], and which of them each row is.
+    """Distinct rows in lexicographic order [columns, distinct], and the index of each row among them.
 
-    One sort by keys; `np.unique(axis=...)` sorts records, several times as slow on a million rows.
+    One `lexsort` is several times as fast as `np.unique(axis=...)` on a million rows.
     """
     stacked = np.stack([np.asarray(column, np.int64) for column in columns])
     order = np.lexsort(stacked[::-1])

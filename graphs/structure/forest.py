@@ -1,8 +1,8 @@
 """Structure of event graphs: the spawn forest, order and levels, ancestors and descendants.
 
-Host work in NumPy, over the whole padded batch at once. Every edge runs forward in position, so position *is* a
-topological order and no function here sorts for one. Loops run over the longest path or the deepest tree, never over
-events: 2 million events of 512 traces take seconds. Results are padded like the graph; padded rows are 0 or False.
+All functions run in NumPy on the host, over the whole padded batch at once. Every edge runs forward in position, so
+position is a topological order. Loops run over the longest path or the deepest tree, never over events. Results are
+padded like the graph; padded rows are 0 or False.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["Forest", "ancestors", "descendants", "longest_paths", "real_edges", 
 
 
 class Forest(NamedTuple):
-    """Who spawned whom: one tree for each root, over agent instances.
+    """The spawn forest over agent instances: one tree for each root.
 
     Attributes:
-      is_root: bool [A], a real instance that nobody of the team spawned (its own parent).
+      is_root: bool [A], True for a real instance that no instance spawned (it is its own parent).
       root: int32 [A], the root of the instance's tree; itself for a root.
-      depth: int32 [A], spawns between the root and the instance; 0 for a root.
-      fan_out: int32 [A], how many instances it spawned.
-      starts: int32 [A + 1], where an instance's children begin in `order`.
-      order: int32 [number of real instances that are no root], children of instance 0, then of instance 1, ...
+      depth: int32 [A], number of spawns between the root and the instance; 0 for a root.
+      fan_out: int32 [A], number of instances that the instance spawned.
+      starts: int32 [A + 1], start of an instance's children in `order`.
+      order: int32 [number of real instances that are not roots], children of instance 0, then of instance 1, ...
     """
 
     is_root: np.ndarray
@@ -44,11 +44,12 @@ class Forest(NamedTuple):
 def spawn_forest(graph: EventGraph) -> Forest:
     """The spawn forest of the batch, with roots, depths, fan-outs and children.
 
-    With p the parent function, a is a root iff p(a) = a, depth(a) = 0 for roots and 1 + depth(p(a)) else. Depths come
-    from pointer doubling: after k rounds each instance knows its 2^k-th ancestor, so a chain of 4,000 takes 12 rounds.
+    Let p(a) be the parent of a. Instance a is a root iff p(a) = a. depth(a) = 0 for a root, and 1 + depth(p(a)) for
+    other instances. Depths come from pointer doubling: after k rounds the pointer of an instance is at its 2^k-th
+    ancestor, so a chain of 4,000 takes 12 rounds.
 
     Raises:
-      CreditError: parents form a cycle (`graphs.invariants` names it).
+      CreditError: parents form a cycle.
     """
     mask = np.asarray(graph.agent_mask)
     here = np.arange(len(mask), dtype=np.int32)
@@ -59,7 +60,7 @@ def spawn_forest(graph: EventGraph) -> Forest:
         further = jump[jump]
         depth = depth + depth[jump]
         if np.array_equal(further, jump):
-            break  # every pointer is at its root, or goes round in a cycle
+            break  # every pointer is at its root, or on a cycle
         jump = further
     if (parent[jump] != jump).any():
         cyclic = int(np.flatnonzero(parent[jump] != jump)[0])
@@ -89,7 +90,7 @@ def topological_levels(graph: EventGraph) -> np.ndarray:
 
 
 def descendants(graph: EventGraph, event: int) -> np.ndarray:
-    """The events that `event` led to, over any number of edges; not itself: bool [E].
+    """The effects of `event` over any number of edges, without itself: bool [E].
 
     Raises:
       CreditError: `event` is not the position of a real event.
@@ -98,7 +99,7 @@ def descendants(graph: EventGraph, event: int) -> np.ndarray:
 
 
 def ancestors(graph: EventGraph, event: int) -> np.ndarray:
-    """The events that led to `event`, over any number of edges; not itself: bool [E].
+    """The causes of `event` over any number of edges, without itself: bool [E].
 
     Raises:
       CreditError: `event` is not the position of a real event.
@@ -107,7 +108,7 @@ def ancestors(graph: EventGraph, event: int) -> np.ndarray:
 
 
 def real_edges(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
-    """Senders and receivers without padding, int64 [number of real edges] each."""
+    """Senders and receivers without padding: int64 [number of real edges] each."""
     edge_mask = np.asarray(graph.edge_mask)
     senders, receivers = np.asarray(graph.senders)[edge_mask], np.asarray(graph.receivers)[edge_mask]
     return senders.astype(np.int64), receivers.astype(np.int64)
@@ -116,13 +117,15 @@ def real_edges(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
 def longest_paths(senders: np.ndarray, receivers: np.ndarray, weight: Array) -> tuple[np.ndarray, np.ndarray]:
     """Greatest weight of a path that ends at each event, with and without the event itself: [E], [E].
 
-    before(e) = max(0, max over causes c of total(c)),  total(e) = before(e) + weight(e), weights non-negative. Rounds
-    take all events whose causes are done (Kahn), over all traces at once: as many rounds as the longest path has
-    events, and O(E + K) work in all.
+        before(e) = max(0, max over causes c of total(c))
+        total(e)  = before(e) + weight(e)
+
+    Each round takes all events whose causes are done (Kahn), over all traces at once. The number of rounds is the
+    number of events on the longest path, and the total work is O(E + K).
 
     Args:
       senders, receivers: the edges, int [K] without padding.
-      weight: int or float [E].
+      weight: int or float [E], 0 or more.
 
     Raises:
       CreditError: the edges form a cycle.

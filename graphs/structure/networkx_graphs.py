@@ -1,8 +1,8 @@
-"""Event graphs to NetworkX and back, one trace at a time: its algorithms, drawings and file formats for free.
+"""Conversion of event graphs to NetworkX and back, one trace at a time.
 
 The round trip is exact: `assemble([from_networkx(to_networkx(traces.graph, traces, i))])` has the events, edges,
-agents, turns, evidence and strings of trace i in the same order. Ids that are mere labels (names, roles, contexts) are
-numbered anew by first appearance, as in any other batch.
+agents, turns, evidence and strings of trace i in the same order. Ids that are labels (names, roles, contexts) are
+renumbered by first appearance.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ FAMILIES = ("rewards", "costs", "metrics")
 
 
 def to_networkx(graph: EventGraph, traces: Traces | None = None, trace: int | str = 0) -> nx.MultiDiGraph:
-    """One trace as a NetworkX graph: a node for each event, an edge for each edge, from cause to effect.
+    """One trace as a NetworkX graph, with a node for each event and an edge from each cause to its effect.
 
-    Nodes are event ids (without `traces`, positions in the trace as text), in log order. Node attributes: position,
-    type (name), agent, action, turn, time where known, and the event's evidence, text and place in the file. Edge keys
-    number the trace's edges, since two may join the same events; the edge attribute is type (name). Graph attributes:
-    trace, group, agents ({instance: {name, role, parent}}), and, with `traces`, where it came from, rewards, costs,
-    metrics and evidence.
+    Nodes are event ids in log order; without `traces` they are positions in the trace, as text. Node attributes are
+    position, type (name), agent, action, turn, time where known, and the event's evidence, text and place in the file.
+    Edge keys number the trace's edges, because two edges may join the same events. The edge attribute is type (name).
+    Graph attributes are trace, group and agents ({instance: {name, role, parent}}); with `traces` also the trace's
+    place in the file, rewards, costs, metrics and evidence.
 
     Args:
       graph: a batch.
@@ -45,14 +45,14 @@ def to_networkx(graph: EventGraph, traces: Traces | None = None, trace: int | st
       trace: index of the trace, or its id where `traces` is given.
 
     Raises:
-      CreditError: no such trace.
+      CreditError: the trace does not exist.
     """
     import networkx as nx
 
     if traces is not None:
         index = traces.index(trace)
     elif isinstance(trace, str):
-        raise CreditError(f"trace is {trace!r}; expected an index, since ids are known to `traces` only")
+        raise CreditError(f"trace is {trace!r}; expected an index, because only `traces` has ids")
     else:
         index = trace
     only = select_trace(graph, index)
@@ -97,17 +97,18 @@ def to_networkx(graph: EventGraph, traces: Traces | None = None, trace: int | st
 
 
 def from_networkx(graph: nx.DiGraph) -> TraceRecord:
-    """A NetworkX graph as a trace, for `graphs.traces.batch.assemble`: of `to_networkx`, or one that you built.
+    """A NetworkX graph as a trace record, for `graphs.traces.batch.assemble`.
 
-    A node needs the attributes `type` (a name of `EventType`) and `agent`; it may have `action` (by default what
-    `ACTION_TYPES` says of its type), `turn`, `time` and every key of `graphs.traces.schema`. An edge may have `type`
-    (a name of `EdgeType`, by default "causal"). Nodes come in order of `position` where all have one, else in the
-    order in which they were added; `assemble` puts causes first and refuses cycles. The graph attribute `trace` names
-    the trace and is needed; `task` is by default `group`, and that the trace itself; `agents` describes instances,
-    `rewards`, `costs`, `metrics` and `evidence` are numbers by name.
+    The graph may come from `to_networkx` or from other code. A node needs the attributes `type` (a name of `EventType`)
+    and `agent`. Optional node attributes are `action` (by default, whether the type is in `ACTION_TYPES`), `turn`,
+    `time` and every key of `graphs.traces.schema`. An edge may have `type` (a name of `EdgeType`, by default "causal").
+    Nodes are ordered by `position` where all have one, and otherwise by insertion; `assemble` puts causes first and
+    refuses cycles. The graph needs the attribute `trace`, the id of the trace. Its attribute `task` defaults to
+    `group`, and `group` to `trace`; `agents` describes instances; `rewards`, `costs`, `metrics` and `evidence` are
+    numbers by name.
 
     Raises:
-      CreditError: an attribute is missing or of the wrong kind; it names the node and the attribute.
+      CreditError: an attribute is missing or of the wrong kind; the message names the node and the attribute.
     """
     about = graph.graph
     trace_id = about.get("trace")
@@ -175,7 +176,7 @@ def _of_trace(traces: Traces, index: int) -> dict[str, Any]:
 
 
 def _of_events(traces: Traces, first: int, count: int) -> dict[str, list[Any]]:
-    """Node attributes that only the host side knows, a list for each, None where the log has nothing."""
+    """Node attributes from the tables and evidence of `traces`: a list for each, None where the log has no value."""
     columns = {
         name: traces.events[name].slice(first, count).to_pylist()
         for name in ("file", "line", "offset", "time", "trusted", *TEXT_COLUMNS)
@@ -188,7 +189,7 @@ def _of_events(traces: Traces, first: int, count: int) -> dict[str, list[Any]]:
 
 
 def _edges(graph: nx.DiGraph) -> list[tuple[Any, Any, EdgeType]]:
-    """Edges in order of their keys where these are numbers, else in the order of the graph."""
+    """Edges in order of their keys where all keys are integers, else in the order of the graph."""
     if graph.is_multigraph():
         edges = [(s, r, key, data) for s, r, key, data in graph.edges(keys=True, data=True)]
         if len({key for *_, key, _ in edges}) == len(edges) and all(isinstance(key, int) for *_, key, _ in edges):
@@ -216,7 +217,7 @@ def _agents(given: object) -> dict[str, Agent]:
 
 
 def _evidence(where: str, node: Mapping[str, Any]) -> dict[str, Any]:
-    """Evidence and text of a node, by the keys of the schema; others are the user's own and stay outside."""
+    """Evidence and text of a node, by the keys of the schema; other attributes are ignored."""
     columns: dict[str, Any] = {}
     for name, key in EVENT_EVIDENCE.items():
         if node.get(name) is not None:

@@ -1,7 +1,7 @@
-"""The graph as it stood at a moment: G_{<=t}, and a batch with holes packed again.
+"""Prefixes G_{<=t} of a trace, single traces of a batch, and packing of batches with gaps.
 
-The vertex set of a team grows: at event t only the agents that had been spawned by then exist. What a critic, a replay
-or a counterfactual may look at is this prefix, nothing later.
+The set of agents grows along a trace: at event t only the agents spawned by then exist. A critic, a replay or a
+counterfactual at t may use this prefix and nothing later.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["agent_births", "pack", "prefix", "select_trace"]
 
 
 def agent_births(graph: EventGraph) -> np.ndarray:
-    """Position of the event with which each agent instance came to be, int32 [A]; 0 in padding.
+    """Position of the event from which each agent instance exists: int32 [A], 0 in padding.
 
-    A root is there from its trace's first event on. Any other instance exists from the earliest of: a spawn that led
-    to one of its events (an event of type `spawn`, or an edge of type `spawn`, from another instance), its own first
-    event, and the births of the instances it spawned. One that the log only declares, without spawn or event, cannot be
-    dated and appears with the last event of its trace: no prefix shows what may not have happened yet.
+    A root exists from the first event of its trace. Any other instance exists from the earliest of: a spawn that led to
+    one of its events (an event of type `spawn`, or an edge of type `spawn`, from another instance), its own first
+    event, and the births of the instances it spawned. An instance that the log declares without spawn or event has no
+    known date, and exists from the last event of its trace.
     """
     mask, events = np.asarray(graph.agent_mask), np.flatnonzero(np.asarray(graph.event_mask))
     agent_ids, agent_trace = np.asarray(graph.agent_ids), np.asarray(graph.agent_trace)
@@ -51,9 +51,9 @@ def agent_births(graph: EventGraph) -> np.ndarray:
 def prefix(graph: EventGraph, trace: int, t: int) -> EventGraph:
     """One trace up to and including its event t (0 is its first): an `EventGraph` of the same shapes.
 
-    Rows keep their positions, so that evidence arrays of the batch still line up; rows outside have id 0 and mask False
-    like padding. Where `trace` is not the first, real rows therefore do not come first: `pack` moves them there, which
-    `pad`, `unpad` and `validate` expect.
+    Rows keep their positions, so that evidence arrays of the batch still line up. All other rows become padding, with
+    id 0 and mask False. Where `trace` is not the first, real rows therefore do not come first. `pad`, `unpad` and
+    `validate` expect them first; `pack` moves them there.
 
     Args:
       graph: a batch.
@@ -61,7 +61,7 @@ def prefix(graph: EventGraph, trace: int, t: int) -> EventGraph:
       t: in [0, number of events of the trace).
 
     Raises:
-      CreditError: no such trace, or no such event in it.
+      CreditError: the trace does not exist, or has no event t.
     """
     _check_trace(graph, trace)
     positions = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == trace))
@@ -75,10 +75,10 @@ def prefix(graph: EventGraph, trace: int, t: int) -> EventGraph:
 
 
 def select_trace(graph: EventGraph, trace: int) -> EventGraph:
-    """One trace with all its declared agents, in the shapes of the batch; rows keep their positions (see `prefix`).
+    """One trace with all its declared agents, in the shapes of the batch; rows keep their positions.
 
     Raises:
-      CreditError: no such trace.
+      CreditError: the trace does not exist.
     """
     _check_trace(graph, trace)
     events = np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == trace)
@@ -87,10 +87,10 @@ def select_trace(graph: EventGraph, trace: int) -> EventGraph:
 
 
 def pack(graph: EventGraph) -> EventGraph:
-    """The same content with real rows first on each axis, and ids renumbered to follow; shapes are kept.
+    """The same content with real rows first on each axis and ids renumbered accordingly; shapes are kept.
 
-    Names, roles and groups keep their ids (they are shared across traces, not positions of rows). Turns are numbered
-    from 0 again, in order of first event.
+    Names, roles and groups keep their ids, which are labels and not positions. Turns are renumbered from 0, in order of
+    their first events.
     """
     masks = {name: np.asarray(getattr(graph, name)) for name in ("event_mask", "edge_mask", "agent_mask", "trace_mask")}
     place = {name: np.where(mask, np.cumsum(mask) - 1, 0).astype(np.int32) for name, mask in masks.items()}
@@ -139,7 +139,7 @@ def _check_trace(graph: EventGraph, trace: int) -> None:
 
 
 def _keep(graph: EventGraph, events: np.ndarray, agents: np.ndarray, trace: int) -> EventGraph:
-    """The rows of the masks and the edges between kept events; all other rows become padding where they stand."""
+    """The rows of the masks and the edges between kept events; all other rows become padding in place."""
     edges = np.asarray(graph.edge_mask) & events[np.asarray(graph.senders)] & events[np.asarray(graph.receivers)]
     traces = np.arange(graph.num_traces) == trace
     rows = {

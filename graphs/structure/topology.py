@@ -1,22 +1,22 @@
-"""What kind of team a trace shows: the survey's six topologies, a single agent, or a mixture.
+"""Topology of the team in each trace: the survey's six topologies, a single agent, or a mixture.
 
-Names are those of the trace schema. The rules look at structure: who spawned whom, who hears from whom, who works at
-the same time; only `planner_executor_critic` cannot be told from structure and needs the words of role names. A log may
-declare a topology of its own; `graphs.traces.batch.Traces.traces` keeps that, and nothing here reads it.
+Names are those of the trace schema. The rules use structure: spawns, messages and concurrent work. Structure does not
+determine `planner_executor_critic`, which needs the names of roles. A topology that the log declares is a column of
+`graphs.traces.batch.Traces.traces`; the rules ignore it.
 
-Words used in the rules, for one trace:
+Terms of the rules, for one trace:
 
     member       an agent instance with at least one action
     talk         an edge between two instances that is neither of type spawn, return nor temporal, and touches no event
                  of type spawn or return
     peers        two instances neither of which spawned the other, directly or over others
     conversation two peers, members, with talk both ways
-    hub          the main agent (`graphs.structure.critical_path.main_agents`), who acts through whom it spawns;
-                 without one, the first to act, if it is at one end of every edge between two instances
-    committee    more than half of the members other than the hub are in conversations that it is no part of; or the
-                 only two members are in one
+    hub          the main agent (`graphs.structure.critical_path.main_agents`); without one, the first instance to act,
+                 if it is at one end of every edge between two instances
+    committee    more than half of the members other than the hub are in conversations without the hub; or the only two
+                 members are in a conversation
 
-Rules, the first that applies:
+The first rule that applies decides:
 
     unknown                   no action
     single, harness           one member; harness if the runtime steps in (below)
@@ -26,7 +26,7 @@ Rules, the first that applies:
     debate                    a committee
     harness                   a hub, and the runtime steps in: a human intervention or a safety event after the first
                               action
-    swarm                     a hub, and two members other than it of the same role work in the same derived stage
+    swarm                     a hub, and two other members of one role act in the same derived stage
     centralized               a hub
     mixed                     anything else, such as a pipeline without a hub
 """
@@ -55,14 +55,14 @@ TOPOLOGIES = (
     "harness",
     "mixed",
 )
-"""Classes by code."""
+"""Names of the topologies; the index is the code."""
 
 ROLE_WORDS: dict[str, tuple[str, ...]] = {
     "planner": ("plan", "architect", "strateg"),
     "executor": ("execut", "solver", "worker", "coder", "actor", "generator", "developer", "programmer"),
     "critic": ("critic", "verif", "review", "judge", "evaluat", "refin"),
 }
-"""What a role's name contains, in lower case, to be of a kind."""
+"""Kinds of roles, and the parts of lower-case role names that indicate them."""
 
 
 def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarray:
@@ -70,11 +70,11 @@ def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarra
 
     Args:
       graph: a batch.
-      roles: role name of each real agent instance (the `role` column of `Traces.agents`); without it no trace is
+      roles: role name of each real agent instance (the `role` column of `Traces.agents`). Without `roles`, no trace is
         `planner_executor_critic`.
 
     Raises:
-      CreditError: `roles` has not one entry for each real instance.
+      CreditError: the length of `roles` is not the number of real instances.
     """
     forest = spawn_forest(graph)
     member = np.zeros(graph.num_agents, bool)
@@ -107,12 +107,12 @@ def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarra
 
 
 def _per_trace(graph: EventGraph, agents: np.ndarray) -> np.ndarray:
-    """How many of the masked instances each trace has: int64 [T]."""
+    """Number of instances in the mask for each trace: int64 [T]."""
     return np.bincount(np.asarray(graph.agent_trace)[agents], minlength=graph.num_traces)
 
 
 def _links(graph: EventGraph, talk: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Instances at both ends of each edge between two instances, or of each edge of talk."""
+    """Instances at both ends of each edge between two instances; with `talk`, only of each edge of talk."""
     senders, receivers = np.asarray(graph.senders), np.asarray(graph.receivers)
     agents = np.asarray(graph.agent_ids)
     link_mask = np.asarray(graph.edge_mask) & (agents[senders] != agents[receivers])
@@ -140,7 +140,7 @@ def _hubs(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _committees(graph: EventGraph, forest: Forest, member: np.ndarray, hub: np.ndarray) -> np.ndarray:
-    """Traces in which most members but the hub, or the only two members, are in conversation: bool [T]."""
+    """Traces with a committee: bool [T]."""
     speaker, hearer = _links(graph, talk=True)
     both = member[speaker] & member[hearer]
     speaker, hearer = speaker[both].astype(np.int64), hearer[both].astype(np.int64)
@@ -153,7 +153,7 @@ def _committees(graph: EventGraph, forest: Forest, member: np.ndarray, hub: np.n
     counts = pair | ((first != hub[trace[first]]) & (second != hub[trace[first]]))
     counts &= ~(_spawned(graph, forest, first, second) | _spawned(graph, forest, second, first))
     talking = np.zeros(num, bool)
-    talking[first[counts]] = True  # a conversation is in the list both ways, so this has both
+    talking[first[counts]] = True  # each conversation is listed both ways, so `first` has both instances
     others = members - np.bincount(trace[hub[hub >= 0]], weights=member[hub[hub >= 0]], minlength=graph.num_traces)
     talkers = _per_trace(graph, talking)
     return (talkers > 0) & (2 * talkers > others)
