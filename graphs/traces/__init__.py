@@ -1,1 +1,1 @@
-"""Traces on the host: records of readers, their evidence, and the batch they become."""
+"""Traces on the host: records from readers, their evidence, and the batch that joins them."""

@@ -1,7 +1,7 @@
-"""Traces: the host side of a batch. Strings, places in files, evidence, and what was refused, beside the arrays.
+"""`Traces`: a batch with its arrays, strings, places in files, evidence and problems.
 
-`assemble` joins the records and parts that readers yield into one `Traces`. Text lives in Arrow tables, one row an
-event, an agent instance or a trace, in the order of the arrays; nothing keeps a Python object per event.
+`assemble` joins the records and parts that readers yield into one `Traces`. Text is in Arrow tables, with one row for
+each event, agent instance or trace, in the order of the arrays. No Python object is kept per event.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ class Traces:
 
     Attributes:
       graph: the padded `EventGraph`, NumPy arrays.
-      reward: float32 [T], the outcome of each trace; NaN where the log has none (such a trace gets no credit and enters
-        no baseline), 0 in padding.
-      evidence: by name, as in `graphs.traces.schema`, and "rewards.CHANNEL", "costs.NAME", "metrics.NAME" per trace.
+      reward: float32 [T], the outcome of each trace, 0 in padding. NaN where the log has none: such a trace gets no
+        credit and enters no baseline.
+      evidence: by name: the keys of `graphs.traces.schema`, and "rewards.CHANNEL", "costs.NAME", "metrics.NAME" per
+        trace.
       events: Arrow table, a row for each real event: event (id), file, line, offset, time, and the text columns.
       agents: Arrow table, a row for each agent instance: agent (id), name, role, and the rows of its parent and trace.
       traces: Arrow table, a row for each trace: trace (id), group (name), task (id), model, format, file, line,
         topology, system. Traces of one group have one task and, by default, one model and system.
-      problems: what was refused or did not fit, and why. A refused trace is not in the batch; kinds such as
-        "unmatched-row" and "foreign-key" concern something smaller than a trace.
-      ignored: files of a folder that were passed over, because their names are not those of logs.
+      problems: faults of the input. A refused trace is not in the batch. Kinds such as "unmatched-row" and
+        "foreign-key" concern a row or a key, and no trace is refused for them.
+      ignored: files of a folder that were skipped, because their names are not names of logs.
     """
 
     graph: EventGraph
@@ -66,10 +67,10 @@ class Traces:
         return Sizes(self.events.num_rows, edges, self.agents.num_rows, self.traces.num_rows)
 
     def index(self, trace: int | str) -> int:
-        """The row of a trace given by its id, or by its row, which is checked.
+        """The row of a trace, given its id or its row.
 
         Raises:
-          CreditError: there is none.
+          CreditError: no trace has this id or row.
         """
         expect("trace", trace, (str, int, np.integer), "the id of a trace, or its row")
         if isinstance(trace, str):
@@ -94,7 +95,7 @@ def _refuse_as_arrays(*_: object) -> NoReturn:
     raise CreditError("got Traces where arrays are expected; pass traces.graph and traces.reward to a method")
 
 
-# By this a jitted function takes its arguments apart: a batch in place of its graph is a mistake of the first day.
+# JAX flattens the arguments of a jitted function, so this raises where `Traces` is passed in place of its graph.
 jax.tree_util.register_pytree_node(Traces, _refuse_as_arrays, _refuse_as_arrays)
 
 
@@ -107,18 +108,21 @@ def assemble(
     ignored: Iterable[str] = (),
     limits: Limits = DEFAULT,
 ) -> Traces:
-    """Check records and join them, and parts that were checked, into one batch; a refused trace harms no other.
+    """Check records and join them, with parts that are already checked, into one batch.
+
+    A refused trace becomes a problem; the other traces are kept.
 
     Args:
-      items: records, parts, and the problems that readers met, in order.
+      items: records, parts and problems of readers, in order.
       reward: the reward channel that is the outcome.
-      group_by: the key of groups, as `graphs.traces.grouping.group_names` takes it.
-      to: sizes to pad to; by default `graphs.padding.bucket` of what was read.
-      ignored: names of files that were passed over.
-      limits: how many events and edges a trace may have.
+      group_by: the key of groups: names among "task", "model" and "system", "task" among them.
+      to: sizes to pad to; by default `graphs.padding.bucket` of the real sizes.
+      ignored: names of files that were skipped.
+      limits: greatest numbers of events and edges of a trace.
 
     Raises:
-      NothingReadError: no trace is usable; carries the problems.
+      CreditError: `group_by` is not such a key.
+      NothingReadError: no trace is usable; `problems` has the reasons.
       CapacityError: the batch does not fit `to`.
     """
     problems = ProblemLog()
@@ -154,7 +158,7 @@ def _duplicate(heading: Heading, first: Heading) -> Problem:
 
 
 class _Columns:
-    """The columns of all parts, taken out one after another, so that no more than one of them is held twice."""
+    """The columns of all parts. Each is removed when it is used, so that at most one is in memory twice."""
 
     def __init__(self, parts: list[Part]) -> None:
         self._lists = {field.name: [getattr(p, field.name) for p in parts] for field in dataclasses.fields(Part)}
@@ -164,11 +168,11 @@ class _Columns:
         return self._lists.pop(name)
 
     def counts(self, name: str) -> np.ndarray:
-        """How much each trace has of an axis, from where it ends in its part: int64 [T]."""
+        """Number of entries of each trace on an axis, from the ends in its part: int64 [T]."""
         return np.concatenate([np.diff(ends, prepend=0) for ends in self.pop(name)])
 
     def joined(self, name: str, length: int, starts: list[int] | None = None) -> np.ndarray:
-        """An array of all parts, padded with 0, positions or ids moved by `starts` of each part."""
+        """An array of all parts, padded with 0; `starts` of each part is added to its positions or ids."""
         columns = self.pop(name)
         out = np.zeros(length, columns[0].dtype)
         at = 0
@@ -196,7 +200,7 @@ def _join(
     problems: tuple[Problem, ...],
     ignored: tuple[str, ...],
 ) -> Traces:
-    """One batch of all parts, which are taken apart."""
+    """One batch of all parts; `parts` is emptied."""
     lengths = [len(part.types) for part in parts]
     event_starts, agent_starts = _starts(lengths), _starts(len(part.parents) for part in parts)
     turn_starts = _starts(int(part.turns.max()) + 1 for part in parts)
@@ -273,7 +277,7 @@ def _join(
 
 
 def clustered(graph: EventGraph, evidence: Mapping[str, Evidence]) -> EventGraph:
-    """The graph with `cluster_ids` and `trainable_mask`, from what the log says of replays and frozen agents."""
+    """The graph with `cluster_ids` and `trainable_mask`, from the evidence of replays and frozen agents."""
     if "trainable" in evidence:
         graph = with_trainable(graph, evidence["trainable"].array)
 
@@ -294,7 +298,7 @@ def _codes(strings: pa.Array) -> np.ndarray:
 
 
 def _seconds(times: np.ndarray, trace_ids: np.ndarray, traces: int) -> np.ndarray:
-    """Time since the first of the trace, float32; a number beyond float32 becomes the largest there is."""
+    """Seconds since the first time of the trace, float32, clipped to the range of float32."""
     known = np.flatnonzero(np.isfinite(times))
     first = first_of_each(trace_ids[known], times[known], traces, absent=0.0)
     largest = np.finfo(np.float32).max
@@ -303,7 +307,7 @@ def _seconds(times: np.ndarray, trace_ids: np.ndarray, traces: int) -> np.ndarra
 
 
 def _places(columns: _Columns, counts: np.ndarray, lengths: list[int]) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """File, line and offset of each event: its own, else those of its trace."""
+    """File, line and offset of each event, by default those of its trace."""
     headings, places = columns.pop("headings"), columns.pop("places")
     parts = []
     at = 0
@@ -313,7 +317,7 @@ def _places(columns: _Columns, counts: np.ndarray, lengths: list[int]) -> tuple[
         parts.append(
             own
             or (
-                pa.repeat(group[0].file, n),  # only a part of a single file is without places of its own
+                pa.repeat(group[0].file, n),  # a part without places is of a single file
                 pa.array(np.repeat(np.array([heading.line for heading in group], np.int32), here)),
                 pa.array(np.repeat(np.array([heading.offset for heading in group], np.int64), here)),
             )
@@ -323,7 +327,7 @@ def _places(columns: _Columns, counts: np.ndarray, lengths: list[int]) -> tuple[
 
 
 def _text(parts: list[dict[str, pa.Array]], name: str, lengths: list[int]) -> pa.Array:
-    """A column of text of all parts, null where a part has none."""
+    """A text column of all parts, null where a part lacks it."""
     kind = EVENT_TEXT[name]
     columns = [part.pop(name, None) for part in parts]
     chunks = [pa.nulls(n, kind) if column is None else column for column, n in zip(columns, lengths, strict=True)]
@@ -355,7 +359,8 @@ def _event_evidence(
 
 
 def _trace_evidence(headings: list[Heading], to: Sizes) -> dict[str, Evidence]:
-    """Evidence of traces by name, each with memory only for the traces that state it: a log controls the names."""
+    """Evidence of traces by name. Each takes memory only for the traces that state it, because a log may have any
+    number of names."""
     stated: dict[str, tuple[list[int], list[float]]] = {}
     for row, heading in enumerate(headings):
         own = {name: amount for name, amount in heading.evidence.items() if name in TRACE_EVIDENCE}

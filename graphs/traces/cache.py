@@ -1,9 +1,8 @@
-"""A cache of what was read: one Parquet file with everything that `graphs.Traces` holds, exactly.
+"""A cache of a batch: one Parquet file with the exact content of a `graphs.traces.batch.Traces`.
 
-A row is a trace; what its events, edges and agents hold are lists in it. Names of columns begin with their axis. Ids
-are those of the batch, so lists that are joined are the batch's arrays. Problems and ignored files are in the metadata,
-and so are the names of columns that hold nothing of their own and are left out.
-A cache is read by itself: it already has the rewards and groups that were joined when it was made.
+A row is a trace; columns of its events, edges and agents are lists. Names of columns begin with their axis. Ids are
+those of the batch, so the concatenated lists are the arrays of the batch. The metadata has the problems, the ignored
+files and the names of redundant columns, which are left out. The rewards and groups of the batch are part of the cache.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ __all__ = ["is_cache", "read_cache", "write_cache"]
 KEY = b"orchestration_credit.cache"
 VERSION = 3
 _MAGIC = b"PAR1"
-_EVENTS_A_GROUP = 1 << 18  # rows of the file are written and compressed in groups of about so many events
+_EVENTS_A_GROUP = 1 << 18  # approximate number of events in a row group of the file
 
 _ARRAYS = {
     "events": [name for name in EVENT_FIELDS if name not in ("event_mask", "trace_ids")],
@@ -47,7 +46,7 @@ _WORDS = [
     *(f"events.table.{name}" for name in ("file", "from", "to", "tool", "status")),
     *("events.graph.event_type", "edges.graph.edge_type"),
 ]
-"""Columns of a few values, which a dictionary makes shorter; for others it would cost more than it saves."""
+"""Columns with few distinct values, which are written with a dictionary."""
 _DTYPES: dict[str, type[np.generic]] = {"time": np.float32, "action_mask": np.bool_}
 
 
@@ -70,7 +69,7 @@ class _About(msgspec.Struct):
 
 
 def is_cache(path: str | Path) -> bool:
-    """Whether a file is a cache of this library; False also where it cannot be opened."""
+    """Whether a file is a cache of this library; False for a file that cannot be opened."""
     try:
         with open(path, "rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC and KEY in (pq.read_schema(path).metadata or {})
@@ -79,12 +78,12 @@ def is_cache(path: str | Path) -> bool:
 
 
 def write_cache(traces: Traces, path: str | Path) -> None:
-    """Write a batch to one Parquet file, which appears whole or not at all; equal batches give equal bytes.
+    """Write a batch to one Parquet file, whole or not at all. Equal batches give equal bytes.
 
-    `read_cache` gives back the same arrays, padded to their bucket, evidence, strings, tables and problems.
+    `read_cache` returns the same arrays (padded to their bucket), evidence, strings, tables and problems.
 
     Raises:
-      CreditError: the edges or agents of a trace are not contiguous, as those of a reader are.
+      CreditError: the edges or agents of a trace are not contiguous; batches of readers always satisfy this.
       OSError: the file cannot be written.
     """
     n = traces.sizes
@@ -95,11 +94,11 @@ def write_cache(traces: Traces, path: str | Path) -> None:
         "agents": np.asarray(graph.agent_trace)[: n.agents],
     }
     if not np.all(np.asarray(graph.edge_mask)[: n.edges]):
-        raise CreditError("real edges do not come first; expected them as readers leave them")
+        raise CreditError("edge_mask has padding before real edges; expected the real edges first")
     bounds = {}
     for axis, ids in trace_of.items():
         if np.any(np.diff(ids) < 0):
-            raise CreditError(f"{axis} of a trace are not contiguous; expected them as readers leave them")
+            raise CreditError(f"{axis} of a trace are not contiguous; expected {axis} in the order of the traces")
         bounds[axis] = np.searchsorted(ids, np.arange(n.traces + 1)).astype(np.int32)
     flat = _flat(traces)
     left_out = _left_out(flat, pa.array(trace_of["events"]))
@@ -113,7 +112,7 @@ def write_cache(traces: Traces, path: str | Path) -> None:
                 rows = _rows(flat, bounds, start, stop)
                 if writer is None:
                     schema = rows.schema.with_metadata({KEY: msgspec.json.encode(about)})
-                    # Chosen for the time of reading: `benchmarks/reading.py`.
+                    # These settings make reading fast; `benchmarks/reading.py` measures it.
                     words = [f"{name}.list.element" for name in _WORDS]
                     writer = pq.ParquetWriter(file, schema, compression="lz4", use_dictionary=words)
                 writer.write_table(rows.replace_schema_metadata(writer.schema.metadata))
@@ -133,7 +132,7 @@ def _groups(bounds: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def _flat(traces: Traces) -> dict[str, pa.Array]:
-    """Every column by name, one entry for each event, edge, agent or trace."""
+    """All columns by name, with one entry for each event, edge, agent or trace."""
     n = traces.sizes
     real = {"events": n.events, "edges": n.edges, "agents": n.agents}
     columns: dict[str, pa.Array] = {}
@@ -153,7 +152,7 @@ def _flat(traces: Traces) -> dict[str, pa.Array]:
 
 
 def _numbers_of_traces(evidence: Mapping[str, Evidence], traces: int) -> dict[str, pa.Array]:
-    """Evidence of traces as two lists a trace, of names and of amounts: a log may use other names in every trace."""
+    """Evidence of traces as a list of names and a list of amounts per trace, because names may differ by trace."""
     stated = numbers_of_traces(evidence, [name for name in evidence if name not in EVENT_EVIDENCE], traces)
     ends = np.cumsum([0, *map(len, stated)]).astype(np.int32)
     names = pa.array([name for one in stated for name in one], pa.string())
@@ -165,7 +164,7 @@ def _numbers_of_traces(evidence: Mapping[str, Evidence], traces: int) -> dict[st
 
 
 def _left_out(flat: dict[str, pa.Array], trace_of: pa.Array) -> list[str]:
-    """Columns of events that reading can put back: texts that are null throughout, and places that are the traces'."""
+    """Columns of events that `read_cache` can restore: texts that are all null, and places that equal their trace's."""
     texts = [name for name in _TEXTS if flat[name].null_count == len(flat[name])]
     return texts + [name for name, whole in _PLACES.items() if flat[name].equals(flat[whole].take(trace_of))]
 
@@ -199,13 +198,13 @@ def read_cache(path: str | Path, *, reward: str = "team", to: Sizes | None = Non
 
     Args:
       path: the file.
-      reward: the reward channel that is the outcome; where the batch has no such channel, "team" means the outcome that
-        the cache was written with.
-      to: sizes to pad to; by default the bucket of what is there.
-      limits: how large the file may be, packed and unpacked.
+      reward: the reward channel that is the outcome. "team" means the outcome of the written batch where the batch has
+        no channel of this name.
+      to: sizes to pad to; by default the bucket of the real sizes.
+      limits: greatest size of the file, packed and unpacked.
 
     Raises:
-      NothingReadError: it cannot be read, is damaged, or passes the limits; one problem says why.
+      NothingReadError: the file cannot be read, is damaged or exceeds the limits; `problems` has the reason.
       CapacityError: the batch does not fit `to`.
     """
 
@@ -231,20 +230,21 @@ def read_cache(path: str | Path, *, reward: str = "team", to: Sizes | None = Non
         expected = f"at most {counted(limits.file_bytes, 'byte')}"
         raise refuse("too-large", "file", str(error), expected) from error
     except (pa.ArrowException, OSError, msgspec.DecodeError, InvariantError, _DamagedError) as error:
-        raise refuse("bad-cache", "content", str(error), "a cache as `credit convert` writes it") from error
+        raise refuse("bad-cache", "content", str(error), "a cache that `credit convert` wrote") from error
 
 
 class _DamagedError(CreditError):
-    """A cache whose columns do not fit together."""
+    """The columns of a cache are inconsistent."""
 
 
 def _joined(rows: pa.Table) -> dict[str, pa.Array]:
-    """Columns by name, lists joined; `axis.counts` is the number of entries of each trace."""
+    """Columns by name with their lists concatenated; `axis.counts` is the number of entries of each trace."""
     columns: dict[str, pa.Array] = {}
     for name in rows.column_names:
         axis = name.partition(".")[0]
         column = rows[name]
-        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies one, too
+        # `combine_chunks` copies even a single chunk.
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if axis == "traces":
             columns[name] = column
             continue
@@ -312,7 +312,7 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
         group_ids=_array(columns, "traces.graph.group_ids", np.int32),
         **arrays,
     )
-    validate(graph)  # before padding, which is right by itself
+    validate(graph)  # before `pad`, which keeps the invariants
     _check_finite(columns)
     evidence = _evidence(columns, to)
     outcome = pad_array(_array(columns, "traces.reward", np.float32), to.traces)
@@ -343,14 +343,14 @@ def _evidence_of_traces(columns: dict[str, pa.Array], to: Sizes) -> dict[str, Ev
     if names is None or amounts is None or names.null_count or amounts.null_count:
         raise _DamagedError("the numbers of traces are missing")
     if names.type != pa.list_(pa.string()) or amounts.type != pa.list_(pa.float64()):
-        raise _DamagedError("the numbers of traces are no lists of names and amounts")
+        raise _DamagedError("the numbers of traces are not lists of names and amounts")
     counts = np.diff(names.offsets.to_numpy())
     if not np.array_equal(counts, np.diff(amounts.offsets.to_numpy())):
-        raise _DamagedError("the numbers of traces have other names than amounts")
+        raise _DamagedError("the lists of names and amounts of a trace differ in length")
     coded = names.flatten().dictionary_encode()
     values = amounts.flatten().to_numpy(zero_copy_only=False)
     if coded.null_count or not np.all(np.isfinite(values)):
-        raise _DamagedError("the numbers of traces have a name that is missing, or an amount that is no finite number")
+        raise _DamagedError("a number of a trace has no name, or is not finite")
     codes, rows = coded.indices.to_numpy(), np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(coded.dictionary)))
@@ -359,13 +359,13 @@ def _evidence_of_traces(columns: dict[str, pa.Array], to: Sizes) -> dict[str, Ev
         if np.any(np.diff(rows[part]) <= 0):
             raise _DamagedError(f"a trace states {name!r} twice")
         if name not in TRACE_EVIDENCE and not name.startswith(("rewards.", "costs.", "metrics.")):
-            raise _DamagedError(f"{name!r} is no number of a trace")
+            raise _DamagedError(f"{name!r} is not a known number of a trace")
         evidence[name] = Evidence.at(rows[part], values[part], to.traces)
     return evidence
 
 
 def _check_finite(columns: dict[str, pa.Array]) -> None:
-    """No number is infinite, which no reader accepts; NaN and null stand for what the log does not state."""
+    """Check that no number is infinite; NaN and null mean that the log has no value."""
     for name, values in columns.items():
         if isinstance(values, pa.Array) and pa.types.is_floating(values.type):
             at = np.flatnonzero(np.isinf(values.to_numpy(zero_copy_only=False)))
@@ -381,7 +381,7 @@ def _evidence(columns: dict[str, pa.Array], to: Sizes) -> dict[str, Evidence]:
             continue
         key = EVENT_EVIDENCE.get(name)
         if key is None or axis != "events":
-            raise _DamagedError(f"column {column!r} is no evidence of {axis}")
+            raise _DamagedError(f"column {column!r} is not evidence of {axis}")
         dtype: type[np.generic] = np.float32 if key.kind == "float" else np.int32
         if values.type != pa.from_numpy_dtype(dtype):
             raise _DamagedError(f"column {column!r} is {values.type}; expected {np.dtype(dtype)}")

@@ -1,4 +1,4 @@
-"""Evidence: one optional key of a log as an array in which absence is a value, never a number."""
+"""Evidence: one optional key of a log as an array, with NaN or -1 where the log lacks the key."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Evidence", "numbers_of_traces"]
 
 
 class Evidence:
-    """One evidence key of a batch: `array` is what methods take.
+    """One evidence key of a batch; methods take its `array`.
 
-    A log states a key for some events or traces and not for others. In `array` an entry that the log lacks is NaN
-    (floats) or -1 (ids and counts), so that no method can mistake it for a number. Padding is absent, too.
+    A log may state a key for only some events or traces. An entry of `array` without a value is NaN (floats) or -1 (ids
+    and counts). Padding has no values.
 
     Args:
-      array: [E] or [T], with absence as above.
+      array: [E] or [T], NaN (floats) or -1 (ids and counts) where the log has no value.
 
     Example:
       >>> import numpy as np
@@ -38,7 +38,7 @@ class Evidence:
 
     @classmethod
     def of(cls, values: np.ndarray, mask: np.ndarray) -> Evidence:
-        """Evidence from numbers and a mask that is True where they are stated: [E] or [T].
+        """Evidence from numbers and a mask, [E] or [T]; the mask is True where the log has a value.
 
         Floats keep their dtype; integers become int32.
         """
@@ -49,7 +49,7 @@ class Evidence:
 
     @classmethod
     def at(cls, rows: np.ndarray, amounts: np.ndarray, length: int) -> Evidence:
-        """Float64 evidence of `length` entries, stated only at `rows`; takes memory for those alone."""
+        """Float64 evidence of `length` entries with values only at `rows`; memory is proportional to their number."""
         new = cls(np.zeros(0))
         new._array, new._rows, new._amounts, new._length = None, rows, amounts, length
         return new
@@ -74,22 +74,22 @@ class Evidence:
 
     @property
     def rows(self) -> np.ndarray:
-        """Positions at which the log states the key, ascending: int64 [N]."""
+        """Positions with a value, ascending: int64 [N]."""
         return np.flatnonzero(self.mask) if self._array is not None else self._rows
 
     @property
     def amounts(self) -> np.ndarray:
-        """The numbers that the log states, at `rows`: [N]."""
+        """The values at `rows`: [N]."""
         return self._array[self.rows] if self._array is not None else self._amounts
 
     def listed(self, start: int, stop: int) -> list[float | int | None]:
-        """The entries from `start` up to `stop`, None where the log states none."""
+        """The entries from `start` up to but not including `stop`, None where the log has no value."""
         part = self.array[start:stop]
         absent = np.isnan(part) if part.dtype.kind == "f" else part < 0
         return [None if no else number for no, number in zip(absent.tolist(), part.tolist(), strict=True)]
 
     def of_row(self, row: int) -> float | None:
-        """The number at one position, None where the log states none."""
+        """The value at one position, None where the log has none."""
         if self._array is not None:
             number = float(self._array[row])
             return None if number != number or (self._array.dtype.kind != "f" and number < 0) else number
@@ -114,9 +114,9 @@ class Evidence:
 
 
 def numbers_of_traces(evidence: Mapping[str, Evidence], names: Iterable[str], traces: int) -> list[dict[str, float]]:
-    """What each of the real traces states of some evidence of traces: a dictionary by name for each trace.
+    """Values of per-trace evidence as one dictionary by name for each real trace.
 
-    Time and memory are linear in what is stated, however many names there are.
+    Time and memory are linear in the number of values.
     """
     stated: list[dict[str, float]] = [{} for _ in range(traces)]
     for name in names:

@@ -1,8 +1,8 @@
-"""Groups of traces: which traces are compared with each other.
+"""Groups of traces that are compared with each other.
 
 A group is a task under one policy. Runs of one task by two models, or under two harnesses, are not samples of one
-policy: a baseline over both would credit the choice of the model to the agents' actions. So the key of a group is the
-task, the model and the system (the harness that ran the team), where the log states them.
+policy: a baseline over both credits the choice of the model to the agents' actions. The key of a group therefore
+consists of the task, the model and the system (the harness that ran the team), where the log states them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from graphs.text import excerpt
 __all__ = ["GROUP_KEYS", "check_group_by", "group_names"]
 
 GROUP_KEYS = ("task", "model", "system")
-"""What a group's key may consist of, and does by default."""
+"""Names allowed in `group_by`; all of them are the default."""
 
 
 def check_group_by(group_by: Iterable[str]) -> tuple[str, ...]:
     """The key of groups, in the order of `GROUP_KEYS`.
 
     Raises:
-      CreditError: not a sequence of names among `GROUP_KEYS`, each at most once, "task" among them.
+      CreditError: `group_by` is not a sequence of names among `GROUP_KEYS`, each at most once, with "task" among them.
     """
     names = [group_by] if isinstance(group_by, str) else list(group_by)
     if "task" not in names or len(set(names)) < len(names) or not set(names) <= set(GROUP_KEYS):
@@ -34,17 +34,16 @@ def check_group_by(group_by: Iterable[str]) -> tuple[str, ...]:
 def group_names(
     tasks: Sequence[str], models: Sequence[str], systems: Sequence[str], group_by: Iterable[str] = GROUP_KEYS
 ) -> list[str]:
-    """The name of each trace's group: equal names are one group.
+    """The name of each trace's group. Traces with equal names are in one group.
 
-    A group is named after its task. Where the traces of a task fall into several groups, its model or system follows in
-    brackets.
+    The name is the task. Where the traces of a task form several groups, the model or system follows in brackets.
 
     Args:
       tasks, models, systems: one entry for each trace; "" where the log states none.
       group_by: names among `GROUP_KEYS`.
 
     Raises:
-      CreditError: as `check_group_by`.
+      CreditError: `group_by` is not a sequence of names among `GROUP_KEYS`, each at most once, with "task" among them.
 
     Example:
       >>> group_names(["q1", "q1", "q2"], ["small", "large", "small"], ["", "", ""])
@@ -69,7 +68,7 @@ def group_names(
             differs = [len({policy[i] for policy in policies[task]}) > 1 for i in (0, 1)]
             stated = [text or "unknown" for text, shown in zip((model, system), differs, strict=True) if shown]
             name = f"{task} [{', '.join(stated)}]"
-            while name in taken:  # a task of another trace may bear this very name
+            while name in taken:  # another task may have this name
                 name += "'"
             taken.add(name)
         names[key] = name

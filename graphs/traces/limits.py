@@ -1,6 +1,6 @@
-"""How much of a log is taken in: bounds on files, records, strings, nesting and traces, since logs are untrusted.
+"""Limits of reading: bounds on files, records, strings, nesting and traces. Logs are untrusted input.
 
-A limit that is passed is a `Problem` of kind "too-large", "too-deep" or "too-many", like any other fault of the input.
+An input that exceeds a limit gives a `Problem` of kind "too-large", "too-deep" or "too-many".
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from graphs.text import counted, excerpt
 __all__ = ["DEFAULT", "LARGEST_LIMIT", "SMALL_ARCHIVE", "Limits"]
 
 SMALL_ARCHIVE = 1 << 20
-"""Bytes that an archive may unpack to, however well they were packed."""
+"""Unpacked size in bytes up to which `Limits.ratio` does not apply to an archive."""
 
 LARGEST_LIMIT = 10**18 - 1
-"""Of any limit: sums and differences of what it bounds fit 64 bits."""
+"""Greatest value of any limit, so that sums of bounded sizes fit 64 bits."""
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # possessive: a long string needs no stack
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -33,21 +33,22 @@ _BLOCK = 1 << 16
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what is read; each holds for one file, record or trace by itself.
+    """Bounds on the input; each applies to one file, record or trace.
 
     A record is a line of a file, or one trace of a JSON list of traces. Peak memory of reading is a small multiple of
     the largest file, so `file_bytes` bounds it; `tests/graphs/test_hostile.py` states the multiples.
 
     Attributes:
-      file_bytes: of a file, after decompression.
-      record_bytes: of a record, or of a member of an archive (`.eval`), unpacked. A format whose record is the whole
-        file is bounded by `file_bytes` instead.
-      string_bytes: of one string of a record, as it is written there.
-      depth: of lists and objects within each other. It holds for records of line formats and of the native format;
-        what else is nested deeper than the JSON decoder's own bound (about 1000) is refused too.
-      events, edges: of a trace.
-      files: of all paths together; members of an archive.
-      ratio: of what all members of an archive unpack to, over the archive's own size; from `SMALL_ARCHIVE` bytes on.
+      file_bytes: bytes of a file after decompression.
+      record_bytes: bytes of a record, or of an unpacked member of an archive (`.eval`). `file_bytes` applies instead to
+        a format whose record is the whole file.
+      string_bytes: bytes of one string of a record, in its encoded form.
+      depth: nesting of lists and objects, for records of line formats and of the native format. Other formats have the
+        bound of the JSON decoder (about 1000).
+      events, edges: number per trace.
+      files: number of files of all paths together, and of members of an archive.
+      ratio: unpacked size of all members of an archive, divided by the archive's own size. It applies from
+        `SMALL_ARCHIVE` unpacked bytes on.
     """
 
     file_bytes: int = 2 << 30
@@ -63,7 +64,7 @@ class Limits:
         """Check that every limit is an integer from 1 to `LARGEST_LIMIT`.
 
         Raises:
-          CreditError: one is not.
+          CreditError: a limit is not.
         """
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -75,7 +76,7 @@ class Limits:
         """Limits from texts `NAME=INTEGER`; dashes in a name stand for underscores.
 
         Raises:
-          CreditError: an unknown name, one given twice, or no integer from 1 to `LARGEST_LIMIT`.
+          CreditError: a name is unknown or given twice, or a value is not an integer from 1 to `LARGEST_LIMIT`.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         numbers: dict[str, int] = {}
@@ -92,7 +93,7 @@ class Limits:
         return cls(**numbers)
 
     def refuse_file(self, file: str) -> Problem:
-        """The problem of a file that is longer than `file_bytes`, of which nothing is read."""
+        """The problem of a file that is longer than `file_bytes`."""
         return Problem(
             "too-large",
             file,
@@ -103,11 +104,11 @@ class Limits:
         )
 
     def refuse_record(self, record: bytes, file: str, line: int) -> Problem | None:
-        """What limit a record passes, if any, before it is decoded: its size, a string's, or its depth."""
+        """The problem of a record that is too long, has too long a string or nests too deep; None if it is allowed."""
         return self.refuse_size(record, file, line) or self.refuse_depth(record, file, line)
 
     def refuse_size(self, record: bytes, file: str, line: int) -> Problem | None:
-        """The problem of a record that is too long, or has too long a string; free for one of ordinary length."""
+        """The problem of a record that is too long or has too long a string; None if it is allowed."""
         if len(record) > self.record_bytes:
             expected = f"at most {counted(self.record_bytes, 'byte')}"
             return Problem("too-large", file, line, "content", counted(len(record), "byte"), expected)
@@ -119,10 +120,10 @@ class Limits:
         return None
 
     def refuse_depth(self, record: bytes, file: str, line: int, known: int = 0) -> Problem | None:
-        """The problem of a record that nests deeper than `depth`.
+        """The problem of a record that nests deeper than `depth`; None if it is allowed.
 
-        `known` is a number of brackets that are known to nest less: a record without `depth` more cannot be too deep,
-        which is all that most records are asked.
+        `known` is a number of brackets that are known to nest less than `depth`. A record with at most `depth` further
+        brackets cannot be too deep and is not parsed.
         """
         if _brackets(record) - known <= self.depth or depth(record) <= self.depth:
             return None
@@ -131,18 +132,18 @@ class Limits:
 
 
 def _brackets(record: bytes) -> int:
-    """How many opening brackets and braces there are, also in strings; they differ in one bit."""
+    """Number of opening brackets and braces, including those in strings. The two characters differ in one bit."""
     text = np.frombuffer(record, np.uint8)
     blocks = (text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK))
     return sum(int(np.count_nonzero((block & ~_BIT) == ord("["))) for block in blocks)
 
 
 def depth(record: bytes) -> int:
-    """How deep lists and objects of a JSON text nest; brackets in strings do not count."""
+    """Nesting depth of lists and objects in a JSON text; brackets in strings do not count."""
     outside = _STRING.sub(b"", record).translate(None, _NO_BRACKETS)
     steps = _STEP[np.frombuffer(outside, np.uint8)]
     return int(np.cumsum(steps, dtype=np.int64).max(initial=0))
 
 
 DEFAULT = Limits()
-"""What holds where nothing else is said."""
+"""The default limits."""

@@ -1,8 +1,7 @@
-"""How large a Parquet file is once unpacked, before it is unpacked.
+"""Bounds on the unpacked size of a Parquet file, computed before it is unpacked.
 
-A few kilobytes can state a billion rows: a run of one value is a value and a count, and rows of a long text are one
-entry of a dictionary. So the size that counts is that of the values: their number times their width, and for texts what
-their encoding allows.
+A few kilobytes can encode a billion rows: a run of one value is a value and a count, and repeated texts are one entry
+of a dictionary. The bound is therefore the number of values times their width, and a limit on texts by their encoding.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from graphs.errors import CreditError
 
 __all__ = ["PackedError", "dictionary_columns", "read_decoded", "unpacked_bytes"]
 
-_WIDEST = 16  # bytes of a number, a date or the place of a text
+_WIDEST = 16  # bytes of a number, a date or the reference to a text
 _HONEST = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BINARY_PACKED"})
 _DICTIONARY = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 
 
 class PackedError(CreditError):
-    """A Parquet file whose unpacked size cannot be told, or is beyond the limit."""
+    """The unpacked size of a Parquet file is unknown or exceeds the limit."""
 
 
 def unpacked_bytes(metadata: pq.FileMetaData) -> int:
-    """A bound on what a file unpacks to, texts in dictionaries counted once.
+    """An upper bound on the unpacked bytes of a file, with texts in dictionaries counted once.
 
     Raises:
-      PackedError: texts are encoded in another way than plainly or by a dictionary.
+      PackedError: a text column has an encoding other than plain or dictionary.
     """
     stated = values = 0
     for i in range(metadata.num_row_groups):
@@ -50,7 +49,7 @@ def unpacked_bytes(metadata: pq.FileMetaData) -> int:
 
 
 def dictionary_columns(metadata: pq.FileMetaData) -> list[str]:
-    """Paths of the columns of texts that have a dictionary in some part of the file: to be read as such."""
+    """Paths of the text columns that have a dictionary in some part of the file."""
     paths: dict[str, None] = {}
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
@@ -62,10 +61,10 @@ def dictionary_columns(metadata: pq.FileMetaData) -> list[str]:
 
 
 def read_decoded(path: str | Path, metadata: pq.FileMetaData, most: int) -> pa.Table:
-    """The content of a file with its texts spelt out, each part once it is sure that they fit.
+    """The content of a file with dictionaries decoded; the size of each row group is checked before decoding.
 
     Raises:
-      PackedError: they are more than `most` bytes.
+      PackedError: the texts have more than `most` bytes.
       pa.ArrowException, OSError: the file cannot be read.
     """
     with pq.ParquetFile(path, read_dictionary=dictionary_columns(metadata)) as file:
@@ -80,7 +79,7 @@ def read_decoded(path: str | Path, metadata: pq.FileMetaData, most: int) -> pa.T
 
 
 def _decoded(table: pa.Table, most: int) -> tuple[pa.Table, int]:
-    """The table without dictionaries, and how many bytes were in them."""
+    """The table without dictionaries, and the decoded bytes of its texts."""
     total = 0
     columns: dict[str, pa.ChunkedArray] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):

@@ -1,7 +1,7 @@
-"""Part of a batch: the columns of some traces, checked, on their way into one `graphs.Traces`.
+"""Parts of a batch: the checked columns of some traces.
 
-Readers and `part_of` fill parts; `graphs.traces.batch.assemble` joins them. Positions and ids in a part are its own,
-from 0. Nothing here imports JAX, so that a worker process that reads logs starts fast.
+Readers and `part_of` create parts; `graphs.traces.batch.assemble` joins them. Positions and ids in a part start at 0.
+The module does not import JAX, so that worker processes that read logs start fast.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["EVENT_TEXT", "Heading", "Part", "checked_part", "derive_turns", "fir
 EVENT_TEXT: dict[str, pa.DataType] = {"event": pa.string(), "trusted": pa.bool_()} | {
     name: pa.string() for name in TEXT_COLUMNS
 }
-"""Columns of text of the events, `event` being the id."""
+"""Text columns of events; `event` is the id."""
 
 _ABSENT_COUNT = -1
 
 
 @dataclasses.dataclass(slots=True)
 class Heading:
-    """What a trace has once: ids, its place in a file, and its numbers by name (see `TraceRecord`)."""
+    """The values that a trace has once: ids, its place in a file, and its numbers by name (see `TraceRecord`)."""
 
     trace_id: str
     group_id: str
@@ -52,14 +52,14 @@ class Part:
 
     Attributes:
       headings: one for each trace.
-      event_ends, edge_ends, agent_ends: int64 [t], where each trace ends on its axis.
+      event_ends, edge_ends, agent_ends: int64 [t], end of each trace on its axis.
       types, agents, turns, actions, times: per event; types int32 `EventType`, times float64, NaN where absent.
       senders, receivers, edge_types: int32 per edge.
       agent_ids, agent_names, agent_roles: strings per agent instance; parents: int32, a root is its own.
-      text: `EVENT_TEXT` columns per event; one that is missing is null throughout.
+      text: `EVENT_TEXT` columns per event; a missing column is all null.
       evidence: by the names of `graphs.traces.schema.EVENT_EVIDENCE`, per event: float32 with NaN where absent, int32
         with -1 where absent, or strings with null where absent.
-      places: file, line and offset of each event where they are not the trace's; without it all traces are of one file.
+      places: file, line and offset of each event; None where they equal the trace's and all traces are of one file.
     """
 
     headings: list[Heading]
@@ -83,7 +83,7 @@ class Part:
     places: tuple[pa.Array, pa.Array, pa.Array] | None = None
 
     def slice(self, start: int, stop: int) -> Part:
-        """The traces from `start` to before `stop`; arrays are views where their numbers stay the same."""
+        """The traces from `start` up to but not including `stop`; arrays are views where no number changes."""
         if (start, stop) == (0, len(self.headings)):
             return self
         events, edges, agents = (
@@ -98,7 +98,7 @@ class Part:
             agent_ends=self.agent_ends[start:stop] - agents.start,
             types=self.types[events],
             agents=self.agents[events] - np.int32(agents.start),
-            turns=turns - turns[:1],  # numbered by first event, so the first has the least
+            turns=turns - turns[:1],  # turns are numbered by first event, so the first is the least
             actions=self.actions[events],
             times=self.times[events],
             senders=self.senders[edges] - np.int32(events.start),
@@ -115,7 +115,7 @@ class Part:
 
 
 def present(column: np.ndarray | pa.Array) -> np.ndarray:
-    """Where a column of evidence has something."""
+    """Mask of the entries of an evidence column that have a value."""
     if isinstance(column, np.ndarray):
         return ~np.isnan(column) if column.dtype == np.float32 else column != _ABSENT_COUNT
     valid: np.ndarray = column.is_valid().to_numpy(zero_copy_only=False)
@@ -123,10 +123,11 @@ def present(column: np.ndarray | pa.Array) -> np.ndarray:
 
 
 def checked_part(record: TraceRecord, limits: Limits = DEFAULT) -> Part:
-    """A record as a part of one trace, once it is checked.
+    """Check a record and return it as a part of one trace.
 
     Raises:
-      TraceError: as `graphs.traces.record.check`, and "too-many" for more events or edges than the limits.
+      TraceError: the record is invalid (the kinds of `graphs.traces.record.check`), or "too-many": it has more events
+        or edges than the limits allow.
     """
     for field, size, most in (
         ("events", len(record.ids), limits.events),
@@ -140,8 +141,8 @@ def checked_part(record: TraceRecord, limits: Limits = DEFAULT) -> Part:
 def part_of(record: TraceRecord) -> Part:
     """A checked record (`graphs.traces.record.check`) as a part of one trace.
 
-    Instances without an entry in `instances` follow those that have one, in the order of their events. A missing name
-    is the instance's id, a missing role its name.
+    Instances without an entry in `instances` follow those with one, in the order of their events. The default of a name
+    is the instance's id, and the default of a role is the name.
     """
     n, k = len(record.ids), len(record.senders)
     instances = dict(record.instances)
@@ -224,9 +225,9 @@ def _evidence(kind: str, column: list[Any]) -> np.ndarray | pa.Array:
 
 
 def first_of_each(ids: np.ndarray, values: np.ndarray, count: int, absent: float = -1) -> np.ndarray:
-    """For each id in [0, count) the first of the `values` that stand beside it; `absent` for an id not among `ids`."""
+    """The first value of each id in [0, count); `absent` for an id that is not in `ids`."""
     first = np.full(count, absent, np.result_type(values.dtype, np.int64))
-    first[ids[::-1]] = values[::-1]  # of several assignments to one place the last counts
+    first[ids[::-1]] = values[::-1]  # the last of several assignments to one index wins
     return first
 
 
@@ -235,8 +236,8 @@ def derive_turns(
 ) -> np.ndarray:
     """Turn of each event, int32 [e], dense from 0, numbered by first event; agent instances are those of all traces.
 
-    An agent's turn begins with its first event, with an event that another agent's event led to (it was activated), and
-    after it returned (it had handed over). Edges that only tell time activate nobody.
+    A turn of an agent begins at its first event, at an event caused by another agent's event (an activation), and after
+    a return. Temporal edges do not activate an agent.
     """
     n = len(types)
     if n == 0:
@@ -252,7 +253,7 @@ def derive_turns(
     )
     is_first = np.empty(n, bool)
     is_first[order] = begins
-    number = np.cumsum(is_first, dtype=np.int32) - np.int32(1)  # right at the first event of each turn
+    number = np.cumsum(is_first, dtype=np.int32) - np.int32(1)  # correct only at the first event of each turn
     starts = np.flatnonzero(begins)
     turns = np.empty(n, np.int32)
     turns[order] = np.repeat(number[order[starts]], np.diff(starts, append=n))

@@ -1,7 +1,7 @@
-"""One trace as a reader found it: columns in log order, before checks and before it joins a batch.
+"""`TraceRecord`: one trace as columns in log order, before checks and before it joins a batch.
 
-Readers fill a `TraceRecord` and yield it; they do not build graphs. What every format must obey (unique ids, edges that
-exist, no cycle, agents spawned before they act, a finite reward) is checked here, once, by `check`.
+Readers fill a `TraceRecord` and yield it; they do not build graphs. `check` tests the rules that every format must
+obey: unique ids, edges between existing events, no cycle, agents spawned before they act, a finite reward.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from graphs.traces.schema import EVENT_EVIDENCE
 __all__ = ["FLOAT_RANGE", "LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check", "reward_problem"]
 
 LARGEST_FLOAT = 3.4028234663852886e38
-"""Beyond it a number is no float32."""
+"""Greatest finite float32."""
 
 LARGEST_COUNT = 2**31 - 1
-"""Beyond it a number is no int32."""
+"""Greatest int32."""
 
 FLOAT_RANGE = f"a number between -{LARGEST_FLOAT:.1e} and {LARGEST_FLOAT:.1e}"
 
@@ -40,23 +40,23 @@ class Agent:
 
 @dataclasses.dataclass(slots=True)
 class TraceRecord:
-    """Columns of one trace; all event lists have one entry an event, edges refer to events by position.
+    """Columns of one trace. Lists of events have one entry per event; edges refer to events by position.
 
     Attributes:
       trace_id, group_id: ids of the trace and of its task.
-      model, system: the policy that acted, as the log names it (the model, with its version where it is logged), and
-        the harness that ran the team; "" where the log states none. Both are part of the group's key by default.
-      file, line, offset: where the trace starts (line 1-based, 0 where the format has none; offset in bytes of the
+      model, system: the logged name of the acting policy (the model, with its version where it is logged), and of the
+        harness that ran the team; "" where the log has none. Both are part of the group's key by default.
+      file, line, offset: start of the trace (line 1-based, 0 where the format has none; offset in bytes of the
         decompressed file).
-      ids, types, agents, actions, times, lines, offsets: per event; `agents` holds instance ids, unique within the
-        trace; `times` NaN where absent; `lines`, `offsets` tell where the event's record starts.
-      files: per event, for the formats that spread a trace over several files; empty where all are in `file`.
+      ids, types, agents, actions, times, lines, offsets: per event. `agents` has instance ids, unique within the trace;
+        `times` is NaN where absent; `lines` and `offsets` are the start of the event's record.
+      files: per event, for formats that store a trace in several files; empty where all events are in `file`.
       columns: optional per-event columns, evidence (`graphs.traces.schema.EVENT_EVIDENCE`) and text
         (`graphs.traces.schema.TEXT_COLUMNS`), each a list no longer than `ids`; None where absent.
       turns: per event, a label of its turn within the trace; empty to have turns derived.
       senders, receivers, edge_types: per edge.
-      instances: what is known of each agent instance.
-      rewards: reward channels by name; "team" is the outcome unless the user says otherwise.
+      instances: name, role and parent of agent instances by id.
+      rewards: reward channels by name; "team" is the outcome by default.
       evidence: per-trace evidence (`graphs.traces.schema.TRACE_EVIDENCE`).
     """
 
@@ -102,7 +102,7 @@ class TraceRecord:
     ) -> int:
         """Append an event and return its position; `columns` are evidence and text by name, None where absent.
 
-        `from` is a Python keyword: pass it as `**{"from": ...}`.
+        `from` is a Python keyword; the call needs `**{"from": ...}`.
         """
         position = len(self.ids)
         self.ids.append(event_id)
@@ -126,7 +126,7 @@ class TraceRecord:
         self.edge_types.append(int(edge_type))
 
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:
-        """Raise a `TraceError` that points at this trace, or at one of its events."""
+        """Raise a `TraceError` with the place of this trace, or of one of its events."""
         file, line = self.file, self.line
         if position is not None and position < len(self.lines):
             line = self.lines[position]
@@ -135,11 +135,11 @@ class TraceRecord:
 
 
 def check(record: TraceRecord) -> TraceRecord:
-    """The record with every edge running forward, or a `TraceError` that names what is wrong.
+    """Check a record and return it with every edge running forward.
 
-    Where an edge runs against log order but there is no cycle, events are put into the topological order that stays
-    closest to the log (the earliest ready event first); else the record comes back as it was. Work is proportional to
-    the length of the trace, times its logarithm where events must be reordered.
+    If an edge runs against log order and there is no cycle, events are sorted topologically, with the earliest ready
+    event first. Otherwise the record is returned unchanged. Work is linear in the length of the trace, times its
+    logarithm where events are reordered.
 
     Raises:
       TraceError: kinds "empty-trace", "empty-id", "duplicate-id", "self-edge", "cycle", "use-before-spawn",
@@ -196,7 +196,7 @@ def reward_problem(trace: _Rewarded) -> Problem | None:
 
 
 def _check_numbers(record: TraceRecord) -> None:
-    """Rewards are finite, and every number fits the array that it will stand in."""
+    """Check that rewards are finite and that every number fits the dtype of its array."""
     problem = reward_problem(record)
     if problem is not None:
         raise TraceError(problem)
@@ -218,7 +218,7 @@ def _check_numbers(record: TraceRecord) -> None:
 
 
 def _all_within(column: list[Any], low: float, high: float) -> bool:
-    """Whether all numbers of a column certainly lie in a range and are finite; False means: look at each."""
+    """Whether all numbers of a column are finite and in a range. False may also mean that the check failed."""
     numbers = [amount for amount in column if amount is not None] if None in column else column
     try:
         values = np.array(numbers, np.float64)
@@ -228,7 +228,7 @@ def _all_within(column: list[Any], low: float, high: float) -> bool:
 
 
 def _check_agents(record: TraceRecord) -> None:
-    """Each parent exists, and the spawn forest has no cycle."""
+    """Check that each parent exists and that the spawn forest has no cycle."""
     instances = record.instances
     for name, agent in instances.items():
         if agent.parent and agent.parent not in instances:
@@ -253,7 +253,7 @@ def _check_agents(record: TraceRecord) -> None:
 
 
 def _check_spawns(record: TraceRecord) -> None:
-    """Nobody acts before the first event that spawns them."""
+    """Check that no agent acts before the first event that spawns it."""
     if EventType.SPAWN not in record.types:
         return
     first_spawn: dict[str, int] = {}
@@ -298,7 +298,7 @@ def _find_cycle(successors: list[list[int]], stuck: set[int]) -> list[int]:
     for sender in stuck:
         for receiver in successors[sender]:
             if receiver in stuck:
-                sources[receiver] = sender  # every stuck event has a stuck cause: walk causes until one repeats
+                sources[receiver] = sender  # every stuck event has a stuck cause, so a walk over causes repeats
     path, seen = [min(stuck)], {min(stuck)}
     while sources[path[-1]] not in seen:
         path.append(sources[path[-1]])
@@ -308,7 +308,7 @@ def _find_cycle(successors: list[list[int]], stuck: set[int]) -> list[int]:
 
 
 def _reorder(record: TraceRecord, order: list[int]) -> TraceRecord:
-    """The record with its events in `order`, edges following."""
+    """The record with its events in `order`, and edges that refer to the new positions."""
     n = len(order)
     place = [0] * n
     for new, old in enumerate(order):

@@ -1,8 +1,8 @@
-"""The optional keys of the trace schema that methods use as evidence: one name in the log, in `Traces.evidence`, and as
-a method's argument.
+"""The optional keys of the trace schema that methods use as evidence.
 
-The survey's schema allows extra keys on events; these are the ones this library understands. Each becomes an array with
-a mask (`graphs.traces.batch.Evidence`), per event [E] or per trace [T]. `docs/data-model.md` explains them; `credit
+A key has the same name in the log, in `Traces.evidence` and as an argument of a method. The survey's schema allows
+extra keys on events; this module lists the keys that the library reads. Each becomes an array with a mask
+(`graphs.traces.evidence.Evidence`), per event [E] or per trace [T]. `docs/data-model.md` explains the keys; `credit
 schema` prints the JSON Schema.
 """
 
@@ -16,14 +16,14 @@ from typing import Any, Literal
 __all__ = ["EVENT_EVIDENCE", "SCHEMA_VERSION", "TEXT_COLUMNS", "TRACE_EVIDENCE", "EvidenceKey", "json_schema"]
 
 SCHEMA_VERSION = "1.0"
-"""Version of the extension; a file without `schema_version` is the survey's own form, which stays readable."""
+"""Version of the extension. A file without `schema_version` has the survey's own form, which is readable too."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EvidenceKey:
-    """What an evidence key holds, and how a user would come to log it.
+    """The kind and meaning of an evidence key, and how to log it.
 
-    `kind`: "float"; "count" (an integer, 0 or more); or "id" (a string that is only ever compared for equality, stored
+    `kind` is "float", "count" (an integer, 0 or more) or "id" (a string that is compared for equality only, and stored
     as a dense integer).
     """
 
@@ -190,7 +190,7 @@ TRACE_EVIDENCE: dict[str, EvidenceKey] = {
 }
 
 TEXT_COLUMNS = ("from", "to", "tool", "content_ref", "status")
-"""Strings of an event that are kept for people to read; no method sees them."""
+"""Strings of an event that are kept for display; methods do not use them."""
 
 
 def json_schema() -> dict[str, Any]:
