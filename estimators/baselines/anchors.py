@@ -177,19 +177,11 @@ def gigpo(
     observed = event_ids(graph, "anchor", anchor)
     known = known & (observed >= 0)
     reason = jnp.where((reason == Reason.VALID) & ~known, Reason.NO_EVIDENCE, reason)
-    num = graph.num_events
-    meeting = pair_ids(jnp.maximum(observed, 0), key, known, num)
-    trace = jnp.asarray(graph.trace_ids)
-    shared = clusters_of(graph, trace, meeting, known, several=True, dtype=to_go.dtype)
-    place = jnp.arange(num, dtype=jnp.int32)
-    met, centre, squares = statistics(Members(to_go, meeting, known, place, shared))
-    spread = safe_sqrt(safe_divide(squares, met - ddof))
-    expected = jnp.where(met[meeting] > 1, centre[meeting], to_go)
+    meeting = pair_ids(jnp.maximum(observed, 0), key, known, graph.num_events)
+    expected, spread = _at_anchor(graph, to_go, meeting, known, ddof)
     if scale == "std":
         # A mean over a spread is no baseline in units of reward: the amount is the advantage itself.
-        apart = safe_divide(score - subtracted, deviation) + weight * safe_divide(
-            to_go - expected, spread[meeting] + eps
-        )
+        apart = safe_divide(score - subtracted, deviation) + weight * safe_divide(to_go - expected, spread + eps)
         credit, baseline = apart, jnp.zeros_like(apart)
     elif scale == "none":
         credit, baseline = score + weight * to_go, subtracted + weight * expected
@@ -208,3 +200,18 @@ def gigpo(
         centred=False,
         own_outcome=True,
     )
+
+
+def _at_anchor(
+    graph: EventGraph, to_go: jax.Array, meeting: jax.Array, known: jax.Array, ddof: int | Array
+) -> tuple[jax.Array, jax.Array]:
+    """Mean and standard deviation of the returns after one anchor, at each action: float [E], float [E].
+
+    Actions with one `meeting` id, int32 [E], are compared. The mean at an anchor that was met once is the action's own
+    return.
+    """
+    shared = clusters_of(graph, jnp.asarray(graph.trace_ids), meeting, known, several=True, dtype=to_go.dtype)
+    place = jnp.arange(graph.num_events, dtype=jnp.int32)
+    met, centre, squares = statistics(Members(to_go, meeting, known, place, shared))
+    spread = safe_sqrt(safe_divide(squares, met - ddof))
+    return jnp.where(met[meeting] > 1, centre[meeting], to_go), spread[meeting]

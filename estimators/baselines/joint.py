@@ -89,34 +89,24 @@ def magrpo(
     """
     if joint_mode not in ("aligned", "cross"):
         raise ValueError(f"joint_mode is {joint_mode!r}; expected 'aligned' or 'cross'")
+    if joint_mode == "aligned" and completion is not None:
+        raise ValueError("completion is given, but joint_mode is 'aligned'; expected 'cross'")
     outcome, scored = check_reward(graph, reward)
     n, trace, real = graph.num_events, jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
-    place = jnp.arange(n, dtype=jnp.int32)
     turn = event_ids(graph, "node", node)
-    acts = real & graph.trained_mask & scored[trace] & (turn >= 0)
-    acts = acts & (event_ids(graph, "context", context) >= 0)
+    acts = real & graph.trained_mask & scored[trace] & (turn >= 0) & (event_ids(graph, "context", context) >= 0)
     lead_of = _leads(trace, turn, acts)
-    leads = acts & (lead_of == place)
-
-    path = chains(graph, leads)
-    earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(outcome[trace]))
-    if event_reward is not None:
-        step = check_event_array(graph, "event_reward", event_reward)[0].astype(earned.dtype)
-        earned = earned + path.gathered(step, real)
-    to_go = path.backward(jnp.ones_like(earned) * discount, earned)
-    tree = replay_tree(graph, leads, context, node, earned.dtype)
+    leads = acts & (lead_of == jnp.arange(n, dtype=jnp.int32))
+    to_go = _returns(graph, outcome, leads, event_reward, discount)
+    tree = replay_tree(graph, leads, context, node, to_go.dtype)
     value = tree.values(to_go)
 
     if joint_mode == "aligned":
-        if completion is not None:
-            raise ValueError("completion is given, but joint_mode is 'aligned'; expected 'cross'")
         one_mask, rivals, of_event = tree.node_mask, tree.context_of, jnp.where(acts, tree.node[lead_of], 0)
         even = jnp.ones(n, bool)
+    elif completion is None:
+        raise ValueError("joint_mode is 'cross', which needs completion: int [E], ids of what each agent contributed")
     else:
-        if completion is None:
-            raise ValueError(
-                "joint_mode is 'cross', which needs completion: int [E], ids of what each agent contributed"
-            )
         chosen = event_ids(graph, "completion", completion)
         acts = acts & (chosen >= 0)
         name = jnp.asarray(graph.agent_name_ids)[graph.agent_ids]
@@ -144,6 +134,18 @@ def magrpo(
         centred=baseline == "leave_one_out",
         own_outcome=True,
     )
+
+
+def _returns(
+    graph: EventGraph, outcome: jax.Array, leads: jax.Array, event_reward: Array | None, discount: float | Array
+) -> jax.Array:
+    """The discounted return of each joint turn within its own trace, at its first action: float [E]."""
+    trace, path = jnp.asarray(graph.trace_ids), chains(graph, leads)
+    earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(outcome[trace]))
+    if event_reward is not None:
+        step = check_event_array(graph, "event_reward", event_reward)[0].astype(earned.dtype)
+        earned = earned + path.gathered(step, jnp.asarray(graph.event_mask))
+    return path.backward(jnp.ones_like(earned) * discount, earned)
 
 
 def _against(value: jax.Array, rivals: jax.Array, one_mask: jax.Array, baseline: str) -> jax.Array:

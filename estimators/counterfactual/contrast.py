@@ -108,10 +108,8 @@ def doubly_robust_contrast(
     (1.0, True)
     """
     n = jnp.shape(outcome)[0]
-    y, m1, m0 = (
-        _floats(name, values, n)
-        for name, values in (("outcome", outcome), ("value_treated", value_treated), ("value_control", value_control))
-    )
+    y = _floats("outcome", outcome, n)
+    m1, m0 = _floats("value_treated", value_treated, n), _floats("value_control", value_control, n)
     p1 = _floats("propensity", propensity, n)
     took = _mask("treated", treated, n)
     if (control is None) != (propensity_control is None):
@@ -131,30 +129,13 @@ def doubly_robust_contrast(
     score = jnp.where(usable, m1 - m0 + residual * inverse, jnp.zeros_like(y))
 
     count = segment_count(segment, num_segments, decision_mask, y.dtype)
-    first = score[
-        segment_first(segment, num_segments, decision_mask)
-    ]  # relative to it, so that equal scores do not deviate
-    effect = first + segment_mean(score - first[segment], segment, num_segments, decision_mask)
-    if cluster_ids is None:
-        cluster, of_cluster, is_cluster = jnp.arange(n, dtype=jnp.int32), segment, decision_mask
-    else:
-        cluster = pair_ids(segment, jnp.asarray(cluster_ids), decision_mask)
-        of_cluster = segment[segment_first(cluster, n, decision_mask)]
-        is_cluster = segment_count(cluster, n, decision_mask) > 0
-    deviation = segment_sum(score - effect[segment], cluster, n, decision_mask)
-    clusters = segment_count(of_cluster, num_segments, is_cluster, y.dtype)
-    squares = segment_sum(deviation**2, of_cluster, num_segments, is_cluster)
+    effect = _mean(score, segment, num_segments, decision_mask)
+    clusters, squares = _between_clusters(score - effect[segment], segment, num_segments, cluster_ids, decision_mask)
     stderr = safe_sqrt(safe_divide(squares * safe_divide(clusters, clusters - 1), count**2))
 
-    ess, enough = jnp.full_like(count, jnp.inf), jnp.ones(num_segments, bool)
-    empty = jnp.zeros(num_segments, bool)
-    for arm in (took, left):
-        size = segment_count(segment, num_segments, arm, y.dtype)
-        weights = segment_sum(inverse, segment, num_segments, arm)
-        effective = safe_divide(weights**2, segment_sum(inverse**2, segment, num_segments, arm))
-        enough = enough & (effective >= min_ess) & (effective >= min_ess_fraction * size)
-        empty = empty | (size < 1)
-        ess = jnp.minimum(ess, effective)
+    size, effective = _arms((took, left), inverse, segment, num_segments)
+    enough = jnp.all((effective >= min_ess) & (effective >= min_ess_fraction * size), axis=0)
+    empty = jnp.any(size < 1, axis=0)
 
     reason = jnp.where(enough, Reason.VALID, Reason.LOW_ESS)
     reason = jnp.where(empty | (clusters < 2), Reason.TOO_FEW, reason)
@@ -165,11 +146,45 @@ def doubly_robust_contrast(
     return Contrast(
         effect=jnp.where(valid, effect, jnp.zeros_like(effect)),
         stderr=jnp.where(valid, stderr, jnp.full_like(stderr, jnp.inf)),
-        ess=ess,
+        ess=jnp.min(effective, axis=0),
         decisions=count,
         reason=reason,
         score=jnp.where(decision_mask & valid[segment], score, jnp.zeros_like(score)),
     )
+
+
+def _mean(score: jax.Array, segment: jax.Array, num_segments: int, decision_mask: jax.Array) -> jax.Array:
+    """The mean score of each segment, float [S], taken relative to its first, so that equal scores do not deviate."""
+    first = score[segment_first(segment, num_segments, decision_mask)]
+    return first + segment_mean(score - first[segment], segment, num_segments, decision_mask)
+
+
+def _between_clusters(
+    deviation: jax.Array, segment: jax.Array, num_segments: int, cluster_ids: Array | None, decision_mask: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The number of clusters of each segment and the sum of the squares of their summed deviations: float [S], [S]."""
+    n = deviation.shape[0]
+    if cluster_ids is None:
+        cluster, of_cluster, is_cluster = jnp.arange(n, dtype=jnp.int32), segment, decision_mask
+    else:
+        cluster = pair_ids(segment, jnp.asarray(cluster_ids), decision_mask)
+        of_cluster = segment[segment_first(cluster, n, decision_mask)]
+        is_cluster = segment_count(cluster, n, decision_mask) > 0
+    summed = segment_sum(deviation, cluster, n, decision_mask)
+    clusters = segment_count(of_cluster, num_segments, is_cluster, deviation.dtype)
+    return clusters, segment_sum(summed**2, of_cluster, num_segments, is_cluster)
+
+
+def _arms(
+    arms: tuple[jax.Array, jax.Array], inverse: jax.Array, segment: jax.Array, num_segments: int
+) -> tuple[jax.Array, jax.Array]:
+    """Decisions of each arm, and the effective size of their inverse propensities, by segment: float [2, S] both."""
+    sizes, effective = [], []
+    for arm in arms:
+        weights = segment_sum(inverse, segment, num_segments, arm)
+        sizes.append(segment_count(segment, num_segments, arm, inverse.dtype))
+        effective.append(safe_divide(weights**2, segment_sum(inverse**2, segment, num_segments, arm)))
+    return jnp.stack(sizes), jnp.stack(effective)
 
 
 def _floats(name: str, values: Array, n: int) -> jax.Array:

@@ -101,40 +101,32 @@ def c3(
     value = tree.values(outcome)
     n = graph.num_events
     j = segment_count(tree.context_of, n, tree.node_mask, value.dtype)
-    known = tree.row
+    if variant not in ("reward_only", "value_only", "value_assisted"):
+        raise ValueError(f"variant is {variant!r}; expected 'reward_only', 'value_only' or 'value_assisted'")
     if variant == "reward_only":
-        own, against = value, _baseline(tree, value, baseline)
-    elif variant in ("value_only", "value_assisted"):
-        if q_value is None:
-            raise ValueError(f"variant {variant!r} needs q_value, a critic's value of each alternative")
+        own, against, known = value, _baseline(tree, value, baseline), tree.row
+    elif q_value is None:
+        raise ValueError(f"variant {variant!r} needs q_value, a critic's value of each alternative")
+    else:
         q, has_q = check_event_array(graph, "q_value", q_value)
         q, missing = q[tree.first].astype(value.dtype), tree.node_mask & ~has_q[tree.first]
         known = tree.row & (segment_count(tree.context_of, n, missing) == 0)[tree.context]
         own = q if variant == "value_only" else value
         critic = _baseline(tree, q, baseline)
         against = critic if variant == "value_only" else (1 - mix) * _baseline(tree, value, baseline) + mix * critic
-    else:
-        raise ValueError(f"variant is {variant!r}; expected 'reward_only', 'value_only' or 'value_assisted'")
     scale = jnp.ones_like(own)
     if normalise:
         own = own - against
-        centre = segment_mean(own, tree.context_of, n, tree.node_mask)
-        squares = segment_sum_squares(own, centre, tree.context_of, n, tree.node_mask)
-        against = centre[tree.context_of]
-        scale = jnp.maximum(jnp.sqrt(safe_divide(squares, j) + 1e-8), 1e-8)[tree.context_of]
+        against, scale = _centre_and_scale(tree, own, j)
 
     replays = segment_count(tree.node, n, tree.row, own.dtype)
     credit = own[tree.node]
-    alone = j[tree.context] < 2
-    reason = jnp.where(tree.row, jnp.where(known, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_EVIDENCE)
-    reason = jnp.where(tree.row & alone, Reason.NO_SIBLING, reason)
-    reason = jnp.where(tree.row & tree.mixed[tree.context], Reason.CONTEXTS_DIFFER, reason)
+    reason = _reason(tree, known, j)
     if not own_outcome:
         if normalise or variant != "reward_only":
             raise ValueError("own_outcome=False is for variant='reward_only' without normalise")
-        rest = 1 - tree.weight
         single = replays[tree.node] < 2
-        credit = credit - jnp.where(single, 0, safe_divide(tree.weight * (outcome - credit), rest))
+        credit = _without_own(tree, credit, outcome, single)
         reason = jnp.where((reason == Reason.VALID) & single, Reason.ONE_REPLAY, reason)
     return finish(
         graph,
@@ -164,6 +156,27 @@ def _baseline(tree: ReplayTree, values: jax.Array, kind: str) -> jax.Array:
         raise ValueError(f"baseline is {kind!r}; expected 'leave_one_out' or 'mean'")
     j = segment_count(tree.context_of, n, tree.node_mask, values.dtype)[tree.context_of]
     return reference + mean - safe_divide(relative - mean, j - 1)
+
+
+def _without_own(tree: ReplayTree, value: jax.Array, outcome: jax.Array, single: jax.Array) -> jax.Array:
+    """The value of each event's node without the event's own trace, float [E]; unchanged where `single`, bool [E]."""
+    return value - jnp.where(single, 0, safe_divide(tree.weight * (outcome - value), 1 - tree.weight))
+
+
+def _centre_and_scale(tree: ReplayTree, values: jax.Array, j: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The mean over the nodes of a context, and max(sqrt(variance + 1e-8), 1e-8), at each node: float [E] both."""
+    n = values.shape[0]
+    centre = segment_mean(values, tree.context_of, n, tree.node_mask)
+    squares = segment_sum_squares(values, centre, tree.context_of, n, tree.node_mask)
+    scale = jnp.maximum(jnp.sqrt(safe_divide(squares, j) + 1e-8), 1e-8)
+    return centre[tree.context_of], scale[tree.context_of]
+
+
+def _reason(tree: ReplayTree, known: jax.Array, j: jax.Array) -> jax.Array:
+    """Why each event has no answer by its context, int [E]; `known` [E] says whether all its evidence is there."""
+    reason = jnp.where(tree.row & known, Reason.VALID, Reason.NO_EVIDENCE)
+    reason = jnp.where(tree.row & (j[tree.context] < 2), Reason.NO_SIBLING, reason)
+    return jnp.where(tree.row & tree.mixed[tree.context], Reason.CONTEXTS_DIFFER, reason)
 
 
 def _stderr(tree: ReplayTree, value: jax.Array, outcome: jax.Array, replays: jax.Array, j: jax.Array) -> jax.Array:

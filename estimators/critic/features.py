@@ -115,15 +115,8 @@ def event_features(
     parent = np.where(forest.is_root, -1, np.asarray(graph.agent_parent))
     is_kind = kind[:, None] == np.array(TYPES)
     by_trace, by_agent = _Runs(trace), _Runs(agent)
-    spawns = is_kind[:, EventType.SPAWN]
-    returns = is_kind[:, EventType.RETURN]
-    fan_out = by_agent.total(spawns)
-    # Returns are counted at the agent that gets them: its own rows are joined with the rows of its children's returns.
-    back = np.flatnonzero(returns & (parent[agent] >= 0))
-    owner = np.concatenate([agent, parent[agent[back]]])
-    when = np.concatenate([np.arange(len(events)), back])
-    joined = _Runs(owner, np.argsort(when, kind="stable"))
-    returned = joined.total(np.arange(len(owner)) >= len(events))[: len(events)]
+    fan_out = by_agent.total(is_kind[:, EventType.SPAWN])
+    returned = _returned(agent, parent, is_kind[:, EventType.RETURN])
     _, first = np.unique(agent, return_index=True)
     appears = np.zeros(len(events), bool)
     appears[first] = True
@@ -163,6 +156,19 @@ def event_features(
     out = np.zeros((num, columns.shape[1]), np.float32)
     out[events] = columns
     return out
+
+
+def _returned(agent: np.ndarray, parent: np.ndarray, returns: np.ndarray) -> np.ndarray:
+    """How many children of its agent instance have returned by each event: float [N].
+
+    Returns are counted at the agent that gets them: its own rows are joined with the rows of its children's returns.
+    """
+    n = len(agent)
+    back = np.flatnonzero(returns & (parent[agent] >= 0))
+    owner = np.concatenate([agent, parent[agent[back]]])
+    when = np.concatenate([np.arange(n), back])
+    joined = _Runs(owner, np.argsort(when, kind="stable"))
+    return joined.total(np.arange(len(owner)) >= n)[:n]
 
 
 def event_kinds(features: Array) -> np.ndarray:

@@ -70,13 +70,9 @@ def _fit(
     blocks = [z] + [z * p[:, None] for p in _even_polynomials(u, n, plan.coalitions.shape[1], degree)]
     to_share = [jnp.eye(z.shape[1], dtype=dtype)] + [jnp.zeros((z.shape[1],) * 2, dtype)] * degree
     if above is not None:
-        chain = jnp.asarray(above, dtype)
-        depth = jnp.maximum(chain.sum(1), 1)
-        whole = (~inside).astype(dtype) @ chain.T < 0.5
-        whole_other = inside.astype(dtype) @ chain.T < 0.5
-        below = unit & (depth > 1)  # the chain of a root is its indicator, which z has
-        blocks.append(jnp.where(below[None], (whole.astype(dtype) - whole_other) / 2 - u[:, None] / 2, 0))
-        to_share.append(jnp.where(below[:, None], chain / depth[:, None], 0))
+        chains, chain_shares = _chains(jnp.asarray(above, dtype), inside, unit, u)
+        blocks.append(chains)
+        to_share.append(chain_shares)
     blocks.append(_odd_hats(u, jnp.asarray(plan.size_terms)))
     to_share.append(jnp.zeros((SIZE_TERMS, z.shape[1]), dtype))
     x = jnp.concatenate(blocks, 1)
@@ -117,6 +113,16 @@ def _fit(
     enough = (pairs >= 1.5 * regressors) | (pairs * 2 >= 2 ** jnp.minimum(n, 30) - 2)
     noise = 2 * jnp.where(pair, residual**2 / (1 - leverage), 0).sum() / jnp.maximum(pairs, 1)
     return jnp.where(unit, share, 0), jnp.where(enough, variance, jnp.inf), noise
+
+
+def _chains(chain: jax.Array, inside: jax.Array, unit: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Regressors of the chains of a spawn forest, float [M, N], and each chain's share to its units, float [N, N]."""
+    depth = jnp.maximum(chain.sum(1), 1)
+    whole = (~inside).astype(chain.dtype) @ chain.T < 0.5
+    whole_other = inside.astype(chain.dtype) @ chain.T < 0.5
+    below = unit & (depth > 1)  # the chain of a root is its indicator, which is a regressor already
+    regressors = jnp.where(below[None], (whole.astype(chain.dtype) - whole_other) / 2 - u[:, None] / 2, 0)
+    return regressors, jnp.where(below[:, None], chain / depth[:, None], 0)
 
 
 def _weights(plan: Plan, size: jax.Array, n: jax.Array, pair: jax.Array) -> tuple[jax.Array, jax.Array]:
