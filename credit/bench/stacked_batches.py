@@ -65,8 +65,50 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
     """
     world, absent = draws.world, len(draws.world.ends)
     members = np.where(draws.members < 0, absent, draws.members)
+    graph, row = _graph(draws, members)
+    state = row(_padded(world.state)[members], -1)
+    choice = row(_padded(world.choice)[members], -1)
+    member_mask = draws.members >= 0
+    tables = _tables(world)
+
+    def evidence(name: str) -> np.ndarray:
+        if name in draws.evidence:
+            given = draws.evidence[name]
+            fill = np.nan if given.dtype.kind == "f" else -1
+            packed = given if given.ndim == 2 else row(given, fill)
+            return packed if packed.dtype.kind == "f" else packed.astype(np.int32)
+        if name in tables:
+            table = tables[name]
+            fill = np.nan if table.dtype.kind == "f" else -1
+            return np.where(state < 0, fill, table[state, choice]).astype(table.dtype)
+        if name == "greedy_reward":
+            return np.full(members.shape, _expected(world.greedy()))
+        if name == "counterfactual_reward":
+            return row(_reruns(world)[members], np.nan)
+        if name in ("context", "history"):
+            return _first(state, state >= 0)
+        if name == "anchor":
+            return _first(world.anchors[state], state >= 0)
+        if name == "node":
+            return _first(state * world.policy.shape[1] + choice, state >= 0)
+        raise ValueError(f"a world knows no evidence {name!r}; give the method a setting, or a reason to have no score")
+
+    return Batches(
+        graph=graph,
+        reward=np.where(member_mask, np.append(world.outcomes, 0.0)[members], np.nan),
+        returns=np.where(member_mask, np.append(world.total, 0.0)[members], np.nan),
+        event_reward=row(_padded(world.step_rewards, 0.0)[members]),
+        evidence={name: evidence(name) for name in wanted},
+        state=state,
+        choice=choice,
+        weight=row(draws.weight),
+    )
+
+
+def _graph(draws: Draws, members: np.ndarray) -> tuple[EventGraph, _Packer]:
+    """The traces of each batch as one graph, and what packs the decisions of its traces into its events."""
     d, t = members.shape
-    templates = _templates(world)
+    templates = _templates(draws.world)
     own = {name: values[members] for name, values in templates.items()}
 
     def begins(mask: np.ndarray) -> np.ndarray:
@@ -100,45 +142,7 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
         trace_mask=draws.members >= 0,
         cluster_ids=draws.cluster_ids,
     )
-
-    row = packers["event_mask"]
-    state = row(_padded(world.state)[members], -1)
-    choice = row(_padded(world.choice)[members], -1)
-    member_mask = draws.members >= 0
-    tables = _tables(world)
-
-    def evidence(name: str) -> np.ndarray:
-        if name in draws.evidence:
-            given = draws.evidence[name]
-            fill = np.nan if given.dtype.kind == "f" else -1
-            packed = given if given.ndim == 2 else row(given, fill)
-            return packed if packed.dtype.kind == "f" else packed.astype(np.int32)
-        if name in tables:
-            table = tables[name]
-            fill = np.nan if table.dtype.kind == "f" else -1
-            return np.where(state < 0, fill, table[state, choice]).astype(table.dtype)
-        if name == "greedy_reward":
-            return np.full((d, t), _expected(world.greedy()))
-        if name == "counterfactual_reward":
-            return row(_reruns(world)[members], np.nan)
-        if name in ("context", "history"):
-            return _first(state, state >= 0)
-        if name == "anchor":
-            return _first(world.anchors[state], state >= 0)
-        if name == "node":
-            return _first(state * world.policy.shape[1] + choice, state >= 0)
-        raise ValueError(f"a world knows no evidence {name!r}; give the method a setting, or a reason to have no score")
-
-    return Batches(
-        graph=graph,
-        reward=np.where(member_mask, np.append(world.outcomes, 0.0)[members], np.nan),
-        returns=np.where(member_mask, np.append(world.total, 0.0)[members], np.nan),
-        event_reward=row(_padded(world.step_rewards, 0.0)[members]),
-        evidence={name: evidence(name) for name in wanted},
-        state=state,
-        choice=choice,
-        weight=row(draws.weight),
-    )
+    return graph, packers["event_mask"]
 
 
 class _Packer:

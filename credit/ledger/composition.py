@@ -14,7 +14,7 @@ from credit.ledger.reconciling import by_reconciling
 from credit.ledger.rules import Composed, Increments, Reconcile, Rule, Shares, by_increments, by_shares
 from estimators.base import Credit, batch_fingerprint
 from estimators.baselines.shared import rloo
-from estimators.composition.exact import exact_partition
+from estimators.composition.exact import Partition, exact_partition
 from estimators.composition.explained import explained
 from estimators.composition.increments import NotComposableError, as_increment
 from estimators.composition.nesting import unit_of_event
@@ -202,6 +202,35 @@ class Balance(NamedTuple):
         return Balance(total, self.scored & where, start, end)
 
 
+def _partition(
+    graph: EventGraph, balance: Balance, composed: Composed
+) -> tuple[Partition, Balance, jax.Array, dict[int, str]]:
+    """The exact partition of the traces whose entries fit the grid, their balance and claims, and why others do not."""
+    trace, width = jnp.asarray(graph.trace_ids), len(composed.channels)
+    cells = composed.cells.astype(balance.total.dtype)
+    refused_traces: dict[int, str] = {}
+    claimed = composed.claimed
+    while True:
+        partition = exact_partition(
+            jnp.where(claimed[:, None], cells, 0).reshape(-1),
+            jnp.repeat(trace, width),
+            jnp.repeat(claimed, width),
+            balance.total,
+            trace_cells=jnp.stack([balance.start, balance.end], axis=1),
+        )
+        beyond = np.flatnonzero(~np.asarray(partition.exact))
+        if not len(beyond):
+            return partition, balance, claimed, refused_traces
+        sizes = np.asarray(jax.ops.segment_max(jnp.max(jnp.abs(cells), axis=1), trace, num_segments=graph.num_traces))
+        for t in map(int, beyond):
+            refused_traces[t] = (
+                f"entries outside the range of exact arithmetic: reward {float(balance.total[t])!r}, largest claim "
+                f"{max(float(sizes[t]), 0.0)!r}"
+            )
+        kept = jnp.asarray(partition.exact)
+        balance, claimed = balance.only(kept), claimed & kept[trace]
+
+
 def partitioned(
     graph: EventGraph,
     rule: str,
@@ -219,28 +248,7 @@ def partitioned(
       known_before: bool [E, C], cells that hold nothing of their own trace's outcome; None where that says nothing.
     """
     trace, width = jnp.asarray(graph.trace_ids), len(composed.channels)
-    cells = composed.cells.astype(balance.total.dtype)
-    refused_traces: dict[int, str] = {}
-    claimed = composed.claimed
-    while True:
-        partition = exact_partition(
-            jnp.where(claimed[:, None], cells, 0).reshape(-1),
-            jnp.repeat(trace, width),
-            jnp.repeat(claimed, width),
-            balance.total,
-            trace_cells=jnp.stack([balance.start, balance.end], axis=1),
-        )
-        beyond = np.flatnonzero(~np.asarray(partition.exact))
-        if not len(beyond):
-            break
-        sizes = np.asarray(jax.ops.segment_max(jnp.max(jnp.abs(cells), axis=1), trace, num_segments=graph.num_traces))
-        for t in map(int, beyond):
-            refused_traces[t] = (
-                f"entries outside the range of exact arithmetic: reward {float(balance.total[t])!r}, largest claim "
-                f"{max(float(sizes[t]), 0.0)!r}"
-            )
-        kept = jnp.asarray(partition.exact)
-        balance, claimed = balance.only(kept), claimed & kept[trace]
+    partition, balance, claimed, refused_traces = _partition(graph, balance, composed)
     on_grid = partition.amounts(jnp.repeat(trace, width)).reshape(graph.num_events, width)
     ends = partition.trace_amounts
     scored = np.asarray(balance.scored)
