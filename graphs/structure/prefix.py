@@ -146,10 +146,13 @@ def _keep(graph: EventGraph, events: np.ndarray, agents: np.ndarray, trace: int)
         **dict.fromkeys(EVENT_FIELDS, events),
         **dict.fromkeys(EDGE_FIELDS, edges),
         **dict.fromkeys(AGENT_FIELDS, agents),
-        **dict.fromkeys(("group_ids", "trace_mask"), traces),
+        **dict.fromkeys(("group_ids", "trace_mask", "cluster_ids"), traces),
+        "trainable_mask": events,
     }
     arrays = {}
     for name, kept in rows.items():
+        if getattr(graph, name) is None:  # no replays, or no frozen agents
+            continue
         values = np.asarray(getattr(graph, name))
         fill = np.asarray(np.nan if name == "time" else 0).astype(values.dtype)
         arrays[name] = np.where(kept, values, fill)

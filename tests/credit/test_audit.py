@@ -322,7 +322,7 @@ CONTROL = ["compose", "LOG", "--methods", "gae", "-o", "x.csv", "--advantages-to
         ([*CONTROL, "--decided-before", "gea"], "--decided-before names 'gea'; expected one of --methods"),
         ([*CONTROL[:-1], "entry", "--decided-before", "gae"], "--decided-before is of --advantage control"),
         (["explain", "LOG", "t111", "--methods", "rloo"], "expected PATH... TRACE EVENT"),
-        (["explain", "LOG", "t9", "c0", "--methods", "rloo"], "No trace 't9'. Did you mean"),
+        (["explain", "LOG", "t9", "c0", "--methods", "rloo"], "No trace 't9'. There are 8"),
         (["explain", "LOG", "t111", "x", "--methods", "rloo"], "event is 'x'; expected the id of one of the 5 events"),
         (["audit", "LOG", "--methods", "rloo", "--level", "trace"], "expected --output FILE with it"),
         (["audit", "LOG", "--methods", "c3"], "needs evidence that the log does not have. 'context'"),

@@ -206,8 +206,8 @@ def steps_oracle(graph: EventGraph, stage: dict[int, int], main: int) -> int:
 @pytest.mark.parametrize("given", [False, True])
 def test_critical_steps_sum_main_steps_and_the_longest_sub_agent(traces: Traces, given: bool) -> None:
     graph, main, derived = traces.graph, main_agents(traces.graph), derived_stages(traces.graph)
-    stage, mask = traces.evidence["stage"]
-    found = critical_steps(graph, stage, mask) if given else critical_steps(graph)
+    stage = traces.evidence["stage"].array
+    found = critical_steps(graph, stage) if given else critical_steps(graph)
     forest = spawn_forest(graph)
     for trace, oracle in digraphs(graph):
         acting = {int(forest.root[graph.agent_ids[n]]) for n in oracle if graph.action_mask[n]}
