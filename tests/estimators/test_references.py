@@ -238,7 +238,7 @@ def test_rewards_whose_squares_overflow_are_refused_in_words(rewards: list[float
 
 
 def test_a_spread_of_too_few_members_is_refused() -> None:
-    graph, reward, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[0.0, 1.0])
+    graph, reward, _ = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[0.0, 1.0])
     with pytest.raises(credit.CreditError, match="ddof is 2; expected 0 or 1"):
         credit.grpo(graph, reward, ddof=2)
 
