@@ -221,10 +221,20 @@ def read_chunks(
     groups, so that the same ones are refused.
 
     Args:
+      *paths: files of native logs, or folders of them; `.gz` and `.zst` are unpacked. Files are read once to find the
+        groups and once more for the batches, so standard input is refused. A packed file, and one that is not a trace a
+        line, is unpacked as a whole for each batch that needs it.
       events: how many events a batch may have; a group that has more makes a batch of its own.
-      paths, reward, rewards, groups, group_by, limits, compiled, progress: as in `graphs.readers.read`. Files are
-        read once to find the groups and once more for the batches, so standard input is refused; a packed file, and one
-        that is not a trace a line, is unpacked as a whole for each batch that needs it.
+      reward: the reward channel that is the outcome.
+      rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
+        columns `trace` and `reward`. They replace the log's own.
+      groups: tasks kept outside the log, likewise, with columns `trace` and `group`.
+      group_by: which traces are compared. By default traces of one task, one model and one system, where the log states
+        model and system; ("task",) compares all traces of a task.
+      limits: bounds on files, records and traces; what passes one is a problem and is not read.
+      compiled: whether logs are read by compiled loops, which need the extra `fast`. By default they are used if they
+        are installed and worth loading. The batches do not depend on it.
+      progress: wraps the iteration over files, as a progress bar does.
 
     Returns:
       `Chunks`, an iterable of `Traces`.
@@ -233,6 +243,19 @@ def read_chunks(
       NothingReadError: no trace is there.
       CreditError: another format than the native one, into which `credit convert` writes any; standard input; `events`
         that is no positive integer.
+
+    Example:
+      >>> import credit, json, pathlib, tempfile
+      >>> event = {"id": "e", "type": "message", "agent": "solver"}
+      >>> tasks = ["p", "p", "q", "q"]
+      >>> logs = [{"trace_id": str(i), "task_id": task, "events": [event], "rewards": {"team": i}}
+      ...         for i, task in enumerate(tasks)]
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     log = pathlib.Path(folder, "log.jsonl")
+      ...     _ = log.write_text("\\n".join(map(json.dumps, logs)))
+      ...     sizes = [chunk.sizes.traces for chunk in credit.read_chunks(log, events=2)]
+      >>> sizes
+      [2, 2]
     """
     if isinstance(events, bool) or not isinstance(events, int) or events < 1:
         raise CreditError(f"events is {events!r}; expected an integer, 1 or more")

@@ -66,6 +66,17 @@ def read(
     Raises:
       NothingReadError: not one trace is usable.
       CreditError: an unknown `format`, `compiled` without Numba, or an argument of a wrong type.
+
+    Example:
+      >>> import credit, json, pathlib, tempfile
+      >>> event = {"id": "e", "type": "message", "agent": "solver"}
+      >>> logs = [{"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i}} for i in range(2)]
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     log = pathlib.Path(folder, "log.jsonl")
+      ...     _ = log.write_text("\\n".join(map(json.dumps, logs)))
+      ...     traces = credit.read(log)
+      >>> traces.sizes.traces, traces.reward[:2].tolist()
+      (2, [0.0, 1.0])
     """
     from graphs.padding import Sizes
     from graphs.traces.batch import assemble
