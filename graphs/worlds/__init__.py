@@ -1,12 +1,12 @@
-"""Worlds: teams whose log is drawn at random and whose true credit is known.
+"""Worlds: teams with randomly drawn logs and known true credit.
 
-Two families. `TeamWorld` plays a script: six forms of team, up to 300 agents and 100,000 events, seven kinds of
-outcome, choices that are independent given the task. `World` is one small team with a plan that later choices depend
-on.
+There are two families. `TeamWorld` runs a script: six forms of team, up to 300 agents and 100,000 events, seven kinds
+of outcome, and choices that are independent given the task. `World` is one small team with a plan, on which later
+choices depend.
 
-Both have the same verbs: `sample` traces, ask for the true `increments`, `rerun` a trace from a prefix with one action
-replaced, and write it all down as `records` or `traces` that are like any that were read. `docs/worlds.md` has the
-formulas.
+Both have the same methods: `sample` draws traces, `increments` returns the true credit, `rerun` runs a trace again from
+a prefix with one action replaced, and `records` and `traces` return the form that readers produce. `docs/worlds.md` has
+the formulas.
 """
 
 from graphs.worlds.planned.planned_world import World

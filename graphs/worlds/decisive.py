@@ -1,4 +1,4 @@
-"""A world in which one visible decision of the lead decides the outcome, among many that look like it.
+"""A world in which one visible decision of the lead determines the outcome, among many similar decisions.
 
 Every action shows a bit x in {0, 1}, drawn fairly and independently, as a feature of its event. The outcome of a trace
 depends on one of them, the bit of the lead's decision number `decisive`:
@@ -7,8 +7,8 @@ depends on one of them, the bit of the lead's decision number `decisive`:
 
     D_e = (good − bad)(x_e − 1/2)  at the decisive decision,   0 everywhere else
 
-so V(G≤t) is the mean (good + bad) / 2 before that decision and E[R | x_decisive] from it on. A critic that gives equal
-credit to all decisions of the lead, or to all events with the bit, is wrong here, however good its loss is.
+V(G≤t) is therefore the mean (good + bad) / 2 before that decision and E[R | x_decisive] from it on. A critic that gives
+equal credit to all decisions of the lead, or to all events with the bit, is wrong in this world.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["DecisiveEpisodes", "DecisiveWorld"]
 
 
 class DecisiveEpisodes(NamedTuple):
-    """A drawn batch of n traces with T events each (E = n T, no padding), and what is true of it.
+    """A drawn batch of n traces with T events each (E = n T, no padding), and its true values.
 
     Attributes:
       graph: NumPy arrays; the group of a trace is its task.
@@ -56,8 +56,8 @@ class DecisiveWorld:
 
     Attributes:
       rounds: decisions of the lead before the stop.
-      workers: workers; each answers once a round.
-      decisive: which of the lead's decisions decides the outcome, from 0.
+      workers: number of workers; each answers once per round.
+      decisive: index, from 0, of the lead's decision that determines the outcome.
       good, bad: probability of success where the decisive bit is 1 and 0.
       group_size: traces of a task.
 
@@ -89,10 +89,10 @@ class DecisiveWorld:
         return self.rounds * (1 + self.workers) + 1
 
     def sample(self, seed: int, n: int) -> DecisiveEpisodes:
-        """Draw n traces; the same seed draws the same traces.
+        """Draw n traces; equal seeds draw equal traces.
 
         Args:
-          seed: of everything that is drawn.
+          seed: seed of the random generator.
           n: number of traces.
 
         Returns:

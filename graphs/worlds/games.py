@@ -1,8 +1,8 @@
 """Cooperative games whose Shapley values are known in closed form: ground truth for estimators of shares.
 
-A game says what a team would have earned with only some of its units: v(S) for a coalition S of n units. Each family
-here stresses something else: additive games are trivial, votes turn on one unit, unanimity needs eight at once, spawn
-trees need every ancestor. Values are host work in NumPy and float64.
+A game gives the reward v(S) of a team with only the units in the coalition S, out of n units. The families differ in
+difficulty: additive games are trivial, votes depend on one unit, unanimity needs eight units at once, spawn trees need
+every ancestor. Values are computed in NumPy on the host, in float64.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Game:
       name: the family.
       value: bool [C, n] coalitions to float64 [C].
       shapley: float64 [n].
-      parent: int [n], who spawned whom, a root its own; None for games without such structure.
-      noisy: values are probabilities, and one evaluation is one draw of success or failure (`observe`).
+      parent: int [n], the unit that spawned each unit; a root is its own parent. None for games without spawns.
+      noisy: True if values are probabilities and one evaluation (`observe`) is a draw of success or failure.
     """
 
     name: str
@@ -211,4 +211,4 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], Game]] = {
     "bernoulli_logistic": lambda n, rng: logistic(n, rng, noisy=True),
     "bernoulli_tree": lambda n, rng: spawn_tree(n, rng, noisy=True),
 }
-"""The families by name; each makes a game of n units from a generator of random numbers."""
+"""The families by name; each function draws a game of n units with a random generator."""

@@ -1,11 +1,11 @@
 """A world of teams whose events carry their quality, and whose value after any prefix is a closed formula.
 
-`graphs.worlds` hides how good a decision was; this world shows it, mixed into a feature vector of each event, as an
-embedding of an event's text would. So a critic can be held against V(G≤t) itself, for teams and traces of any size.
+Other worlds hide the quality of a decision. This world mixes it into a feature vector of each event, similar to an
+embedding of the event's text. A critic can therefore be compared with V(G≤t) itself, for teams and traces of any size.
 
     T events of a trace, N agents: a lead and W = N − 1 workers, each with m = ⌊(T − 4 − W) / W⌋ events
 
-    0            the task (chosen by nobody): b ~ N(0, σ_b²)
+    0            the task (not an action): b ~ N(0, σ_b²)
     1            the lead's plan, a decision of effect w ε
     2 … W + 1    W spawns; worker i is set up well with probability π, then g_i = 1.5, else 0.5
     W + 2 …      in random order: m events of each worker, of effect g_i s (μ + ε), and what is left to reach T,
@@ -15,15 +15,16 @@ embedding of an event's text would. So a critic can be held against V(G≤t) its
 
     all ε ~ N(0, 1),   Z = b + Σ effects − W m s μ,   R ~ Bernoulli(Φ(Z)),   s = a / √T,   μ = c √(10 / T)
 
-The order of the middle part is drawn first and carries no information about R. With k of the u spawns that are still to
-come good, m_j the events that worker j still has, and Z_t the sum so far, Z given G≤t is normal, and
+The order of the middle part is drawn first and carries no information about R. Let u be the number of remaining spawns,
+k the number of good ones among them, m_j the remaining events of worker j, and Z_t the sum so far. Given G≤t and k, Z
+is normal, and
 
     V(G≤t) = Σ_k Binomial(k; u, π) Φ( (Z_t + s μ Σ_j g_j m_j) / √(1 + Σ remaining variances) )
 
 (−W m s μ only centres Z, so that about half of the traces succeed.)
 
 The feature vector of an event is Q (ε, g − 1, b, noise …), with Q a fixed rotation; entries that an event does not have
-are 0. So quality can be read from features exactly, by a linear map that a critic has to find.
+are 0. Quality is therefore an exact linear function of the features.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ GOOD, BAD = 1.5, 0.5
 
 
 class QualityEpisodes(NamedTuple):
-    """What was drawn: a batch, and what is true of it. n traces of T events each, E = n T, no padding.
+    """A drawn batch of n traces with T events each (E = n T, no padding), and its true values.
 
     Attributes:
       graph: NumPy arrays; the group of a trace is its task.
@@ -51,7 +52,7 @@ class QualityEpisodes(NamedTuple):
       dense: float32 [E, d], the feature vectors.
       value: float64 [n, T], V(G≤t) after each event.
       start: float, V(∅), before the task is known.
-      propensity: float64 [n, T], probability of what a spawn came out as; NaN elsewhere.
+      propensity: float64 [n, T], probability of the outcome of a spawn; NaN elsewhere.
       good: bool [n, T], spawns that set their worker up well.
       order: int64 [n, T], worker of each event, -1 for the lead.
       effect: float64 [n, T], of each event on Z.
@@ -139,7 +140,7 @@ class QualityWorld:
         return self.workers * self.turns * self.step * self.drift
 
     def sample(self, seed: int, n: int) -> QualityEpisodes:
-        """Draw n traces; the same seed draws the same."""
+        """Draw n traces; equal seeds draw equal traces."""
         rng = np.random.default_rng([seed, self.events, self.agents])
         size, workers, turns = self.events, self.workers, self.turns
         order = np.full((n, size), -1)
@@ -189,10 +190,10 @@ class QualityWorld:
         )
 
     def spawn_values(self, episodes: QualityEpisodes, worker: int) -> np.ndarray:
-        """V(G≤t) right after a worker's spawn, had it come out badly and had it come out well: float64 [n, 2].
+        """V(G≤t) right after a worker's spawn, if it is bad and if it is good: float64 [n, 2].
 
         Raises:
-          CreditError: no such worker.
+          CreditError: the worker does not exist.
         """
         if not 0 <= worker < self.workers:
             raise CreditError(f"worker is {worker}; expected 0 to {self.workers - 1}")
@@ -228,7 +229,7 @@ class QualityWorld:
         return value
 
     def _mixed(self, mean: np.ndarray, variance: np.ndarray, unborn: int) -> np.ndarray:
-        """V where `unborn` spawns are still to come: a binomial mixture."""
+        """V with `unborn` remaining spawns: a binomial mixture."""
         good = np.arange(unborn + 1)
         ahead = self.turns * (GOOD * good + BAD * (unborn - good))
         squared = self.turns * (GOOD**2 * good + BAD**2 * (unborn - good))

@@ -1,1 +1,1 @@
-"""Writers: the native format and OTLP JSON from `graphs.Traces`, and files that appear whole or not at all."""
+"""Writers of `graphs.traces.batch.Traces`: the native format, the survey's form, OTLP JSON and verifiers episodes."""

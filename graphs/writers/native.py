@@ -1,7 +1,7 @@
-"""Traces in the native format, one a line. `docs/formats/native.md` is the map.
+"""Writer of the native format, one trace per line. `docs/formats/native.md` describes the format.
 
-A trace that the survey's own form can say is written in it. What the survey's form would read back otherwise (agents,
-turns, actions, evidence) is written in the extension's keys, and the line then bears `schema_version`.
+A trace that the survey's own form can represent is written in that form. Other content (agents, turns, actions,
+evidence) is written in the keys of the extension, and the line then has `schema_version`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _SURVEY_COSTS = {"tokens", "wall_clock_s"}
 
 
 def write(traces: Traces, path: str | Path) -> None:
-    """Write a batch as JSON lines; the file appears whole or not at all, compressed if it is named `.gz` or `.zst`.
+    """Write a batch as JSON lines, whole or not at all, and compressed if the name ends in `.gz` or `.zst`.
 
-    Reading the file gives the same arrays, evidence, strings and tables, but for places in files, and with ids of turns
-    and of evidence numbered by first appearance. Reward channels are written as they are; a reward that is none of them
-    becomes the channel "team".
+    Reading the file gives the same arrays, evidence, strings and tables, except for places in files; ids of turns and
+    of evidence are renumbered by first appearance. All reward channels are written. A reward that equals none of them
+    is written as the channel "team".
 
     Raises:
-      CreditError: something that the format cannot say: a negative time, an unknown topology, an empty id; or a reward
-        that is no channel of the batch while "team" is another number.
+      CreditError: the format cannot represent the batch: a negative time, an unknown topology, an empty id; or the
+        reward equals no channel, and a different channel "team" exists.
       OSError: the file cannot be written.
     """
     with atomic_write(path) as file, _compressed(file, Path(path).suffix) as stream:
@@ -68,7 +68,7 @@ def _compressed(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
 
 @dataclasses.dataclass
 class _Slices:
-    """Where each trace's events, edges and agents are: bounds of contiguous rows [T + 1], and order of the edges."""
+    """Bounds [T + 1] of the rows of each trace's events, agents and edges, and the order of the edges."""
 
     events: np.ndarray
     agents: np.ndarray
@@ -86,7 +86,7 @@ def lines(traces: Traces) -> Iterator[bytes]:
     order = np.argsort(trace_of_edge, kind="stable")
     agent_trace = np.asarray(graph.agent_trace)[: n.agents]
     if np.any(np.diff(agent_trace) < 0):
-        raise CreditError("the agent instances of a trace are not contiguous; expected them as readers leave them")
+        raise CreditError("the agent instances of a trace are not contiguous; expected them in the order of the traces")
     slices = _Slices(
         np.searchsorted(np.asarray(graph.trace_ids)[: n.events], traces_and_end),
         np.searchsorted(agent_trace, traces_and_end),
@@ -145,7 +145,7 @@ def _line(
 
 
 def _events(traces: Traces, start: int, stop: int, owners: list[str], roles: dict[str, str]) -> list[dict[str, Any]]:
-    """Events as objects with the keys they need; a role that is the agent's id is not written."""
+    """Events as JSON objects; absent values, defaults, and roles that equal the agent's id are left out."""
     table = traces.events.slice(start, stop - start)
     types = np.asarray(traces.graph.event_type)[start:stop].tolist()
     actions = np.asarray(traces.graph.action_mask)[start:stop].tolist()
@@ -196,7 +196,7 @@ def _agents(traces: Traces, start: int, stop: int) -> list[dict[str, str]]:
 
 
 def _numbers(traces: Traces) -> dict[str, list[dict[str, float]]]:
-    """Numbers of traces by key of the document ("rewards", "costs", "metrics", "evidence"): a dictionary a trace."""
+    """Numbers of traces by key of the document ("rewards", "costs", "metrics", "evidence"), a dictionary per trace."""
     families: dict[str, list[dict[str, float]]] = {}
     for family in ("rewards", "costs", "metrics", "evidence"):
         prefix = "" if family == "evidence" else f"{family}."
@@ -207,10 +207,10 @@ def _numbers(traces: Traces) -> dict[str, list[dict[str, float]]]:
 
 
 def _team(traces: Traces) -> np.ndarray | None:
-    """The reward [T] where it must be written as channel "team", None where the channels of the batch hold it.
+    """The reward [T] if it must be written as the channel "team"; None if it equals a channel of the batch.
 
     Raises:
-      CreditError: no channel is the reward, and "team" is taken.
+      CreditError: the reward equals no channel, and a channel "team" exists.
     """
     reward = np.asarray(traces.reward)
     stated = np.count_nonzero(~np.isnan(reward[: traces.sizes.traces]))
@@ -222,12 +222,12 @@ def _team(traces: Traces) -> np.ndarray | None:
     if np.all(np.isnan(reward[: traces.sizes.traces])):
         return None
     if "rewards.team" in traces.evidence:
-        raise CreditError("the reward is no channel of the batch, and there is another channel 'team' already")
+        raise CreditError("the reward equals no channel of the batch; expected no other channel 'team'")
     return reward
 
 
 def _is_understood(document: Mapping[str, Any], agents: list[dict[str, str]], owners: list[str]) -> bool:
-    """Whether a reader finds the same agents, in the same order, where they are not listed."""
+    """Whether a reader derives the same agents in the same order from a document without `agents`."""
     try:
         trace = DECODER.decode(msgspec.json.encode(document))
     except msgspec.ValidationError as error:

@@ -1,10 +1,9 @@
-"""Traces as OTLP JSON: `spans.jsonl` and `logs.jsonl`, which any OpenTelemetry tool takes, and which read back the
-same.
+"""Writer of OTLP JSON: `spans.jsonl` and `logs.jsonl`, which OpenTelemetry tools accept and `credit` reads back.
 
-`docs/formats/otlp.md` has the mapping. Everything that the OpenTelemetry GenAI conventions can say is said in them:
-agents, model calls, tool calls, parents, times, tokens, and rewards as `gen_ai.evaluation.result` records. Marks,
-attributes of prefix `orchestration_credit.`, carry the rest: what reads the file without knowing them sees the same
-agents, calls, tokens and rewards.
+`docs/formats/otlp.md` has the mapping. Agents, model calls, tool calls, parents, times and tokens follow the
+OpenTelemetry GenAI conventions, and rewards are `gen_ai.evaluation.result` records. Marks, which are attributes with
+the prefix `orchestration_credit.`, have the remaining content. A tool that ignores marks reads the same agents, calls,
+tokens and rewards.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ _WIRE = msgspec.json.Decoder(WireSpan)
 
 
 def write(traces: Traces, folder: str | Path) -> None:
-    """Write `folder/spans.jsonl` and `folder/logs.jsonl`, one export request a trace and line, in the traces' order.
+    """Write `folder/spans.jsonl` and `folder/logs.jsonl`, with one export request per line and trace, in batch order.
 
     Reading the folder gives the same arrays, rewards and evidence, bit for bit; each trace is read back before it is
-    written. What is lost: files and lines, what was refused, the strings behind evidence of kind "id" (equal ids
-    stay equal). The folder is created if it is not there; both files appear whole or not at all.
+    written. Files, lines, problems and the strings of evidence of kind "id" are lost (equal ids stay equal). The folder
+    is created if it does not exist. Both files are written whole or not at all.
 
     Raises:
-      CreditError: something that OTLP cannot carry, named; nothing is written then.
+      CreditError: OTLP cannot represent a value; the message names it, and nothing is written.
       OSError: the folder cannot be written to.
     """
     _check(traces)
@@ -67,7 +66,7 @@ def write(traces: Traces, folder: str | Path) -> None:
 
 
 def _check(traces: Traces) -> None:
-    """Refuse evidence that has no place, numbers that are none, and ids that would be one."""
+    """Refuse unknown evidence, numbers that are not finite, and trace ids that coincide in OTLP."""
     for name, evidence in traces.evidence.items():
         key = EVENT_EVIDENCE.get(name) or TRACE_EVIDENCE.get(name)
         if key is None and not name.startswith(("rewards.", "costs.", "metrics.")):
@@ -86,10 +85,10 @@ def _check(traces: Traces) -> None:
 
 
 def _team(traces: Traces) -> dict[int, float]:
-    """Rewards by trace that must be written as channel "team", because no channel of the batch holds them.
+    """Rewards by trace that must be written as the channel "team"; empty if the reward equals a channel of the batch.
 
     Raises:
-      CreditError: no channel is the reward, and "team" is taken.
+      CreditError: the reward equals no channel, and a channel "team" exists.
     """
     n = traces.traces.num_rows
     reward = np.asarray(traces.reward[:n])
@@ -100,7 +99,7 @@ def _team(traces: Traces) -> dict[int, float]:
         if np.array_equal(evidence.array[:n].astype(np.float32), reward, equal_nan=True):
             return {}
     if "rewards.team" in traces.evidence and not np.all(np.isnan(reward)):
-        raise CreditError("the reward is no channel of the batch, and there is another channel 'team' already")
+        raise CreditError("the reward equals no channel of the batch; expected no other channel 'team'")
     return {t: float(amount) for t, amount in enumerate(reward) if not np.isnan(amount)}
 
 
@@ -186,10 +185,10 @@ def _events(traces: Traces, start: int, stop: int) -> list[Event]:
 
 
 def _written(trace: TraceToWrite) -> Written:
-    """The trace's spans and log records; its edges are stated only if the reader would draw others by itself.
+    """The spans and log records of a trace. Edges are written only if the reader would derive others.
 
     Raises:
-      CreditError: reading it back would not give the trace.
+      CreditError: reading the result does not give the same trace.
     """
     written = write_trace(trace)
     record = _read_back(trace, written)

@@ -1,6 +1,6 @@
 """One trace as OTLP JSON: an `invoke_workflow` span, a span for each agent, model call and tool call, and evaluations.
 
-The conventions carry what they can; marks (attributes of prefix `orchestration_credit.`) carry the rest.
+Content without an OpenTelemetry convention is written as marks (attributes with the prefix `orchestration_credit.`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ USAGE = {"tokens": "gen_ai.usage.output_tokens", "input_tokens": "gen_ai.usage.i
 
 @dataclasses.dataclass(slots=True)
 class Event:
-    """An event as it stands in `Traces`: `agent` is an instance's id, `values` its text, evidence and `trusted`."""
+    """An event of `Traces`: `agent` is the id of the instance; `values` has text, evidence and `trusted`."""
 
     id: str
     type: EventType
@@ -42,7 +42,7 @@ class Event:
 
 @dataclasses.dataclass(slots=True)
 class TraceToWrite:
-    """A trace as it stands in `Traces`; edges are (sender, receiver, type) by position in `events`."""
+    """A trace of `Traces`; edges are (sender, receiver, type) by position in `events`."""
 
     id: str
     group: str
@@ -66,14 +66,14 @@ class Written:
 
 
 def hex_trace_id(trace_id: str) -> str:
-    """The OTLP trace id: the trace's own where it has the form of one, else the start of its SHA-256."""
+    """The OTLP trace id: the id of the trace if it has that form, otherwise the start of its SHA-256."""
     if re.fullmatch("[0-9a-f]{32}", trace_id) and trace_id.strip("0"):
         return trace_id
     return hashlib.sha256(trace_id.encode()).hexdigest()[:32]
 
 
 def attribute(key: str, given: str | bool | int | float) -> Json:
-    """An attribute in OTLP JSON; 64-bit integers are decimal strings there."""
+    """An attribute in OTLP JSON, which represents 64-bit integers as decimal strings."""
     if isinstance(given, bool):
         return {"key": key, "value": {"boolValue": given}}
     if isinstance(given, int):
@@ -84,12 +84,12 @@ def attribute(key: str, given: str | bool | int | float) -> Json:
 
 
 def write_trace(trace: TraceToWrite) -> Written:
-    """The spans and log records of one trace, its edges not stated yet."""
+    """The spans and log records of one trace, without its edges."""
     return _Writer(trace).write()
 
 
 def state_edges(written: Written, trace: TraceToWrite) -> None:
-    """Add every edge as a link of the span that carries its receiver, and say so on the first span."""
+    """Add every edge as a link of its receiver's span, and mark the first span accordingly."""
     written.spans[0]["attributes"].append(attribute(PREFIX + "edges", "stated"))
     for index, (sender, receiver, edge_type) in enumerate(trace.edges):
         carrier, cause = written.carriers[receiver], written.carriers[sender]
@@ -133,7 +133,7 @@ class _Writer:
         return Written(self.spans, self._evaluations(root), self.carriers)
 
     def _span(self, name: str, parent: Json | None, times: list[float], given: dict[str, Any], kind: int = 1) -> Json:
-        """A new span from the first to the last of `times`, 0 (unknown, in the protocol) where there is none."""
+        """A new span from the first to the last of `times`; without times 0, which means unknown in the protocol."""
         number = f"{self.trace.id}\0{len(self.spans)}"
         known = [time for time in (_nanoseconds(time) for time in times) if time]
         span = {
@@ -164,7 +164,7 @@ class _Writer:
         return marks | trace.numbers
 
     def _agents(self, root: Json) -> dict[str, Json]:
-        """A span for each agent instance inside its parent's, parents first; spawns and returns are its two ends."""
+        """A span for each agent instance within its parent's span. The spawn and the return are its two ends."""
         trace = self.trace
         index = {agent_id: i for i, agent_id in enumerate(trace.instances)}
         times: dict[str, list[float]] = {agent_id: [] for agent_id in trace.instances}
@@ -194,7 +194,7 @@ class _Writer:
         return span_of
 
     def _tool_results(self) -> dict[int, int]:
-        """Positions of tool calls to those of their results."""
+        """The position of the result of each tool call, by the position of the call."""
         events, taken, results = self.trace.events, set(), {}
         for sender, receiver, edge_type in self.trace.edges:
             call, result = events[sender], events[receiver]
@@ -206,7 +206,7 @@ class _Writer:
         return results
 
     def _asked(self) -> dict[int, list[int]]:
-        """Positions of actions to those of the tool calls that they emitted."""
+        """The positions of the tool calls that each action emitted, by the position of the action."""
         asked: dict[int, list[int]] = {}
         for sender, receiver, edge_type in self.trace.edges:
             if edge_type is EdgeType.TOOL_DEPENDENCY and self.trace.events[receiver].type is EventType.TOOL_CALL:
@@ -249,7 +249,7 @@ class _Writer:
         return self.trace.events[position].values.get("tool") or "tool"
 
     def _note(self, position: int, agent: Json) -> None:
-        """An event that no convention knows, as an event of its agent's span."""
+        """Write an event without a convention as an event of its agent's span."""
         event = self.trace.events[position]
         note: Json = {"name": NOTE, "timeUnixNano": str(_nanoseconds(event.time) or 0), "attributes": []}
         agent.setdefault("events", []).append(note)
@@ -333,7 +333,7 @@ def _parents_first(instances: dict[str, Agent]) -> list[str]:
 
 
 def _nanoseconds(seconds: float) -> int | None:
-    """The time stamp closest to a time in seconds; None where there is none, or it is outside the protocol's range."""
+    """The time stamp closest to a time in seconds; None if the time is absent or outside the protocol's range."""
     if not 0 <= seconds < 2**64 / 10**9:
         return None
     whole = int(seconds)

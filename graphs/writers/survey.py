@@ -1,7 +1,7 @@
-"""Traces in the survey's own form, which its schema and its validator accept: one JSON file a trace.
+"""Writer of the survey's own form, which its schema and its validator accept: one JSON file per trace.
 
-The native format extends that form. What it adds is left out here, or stated in the survey's words. Use the native
-format to keep everything.
+The native format extends that form. This writer leaves the additions out or translates them. The native format keeps
+everything.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ _TOP = ("trace_id", "task_id", "system", "topology", "events", "edges", "rewards
 
 
 def write(traces: Traces, folder: str | Path) -> list[Path]:
-    """Write each trace to a file of its own, `000001.json`, `000002.json`, … in the order of the batch.
+    """Write each trace to a separate file, `000001.json`, `000002.json`, … in the order of the batch.
 
     - `schema_version`, `model`, `agents` and the evidence of traces are left out; events keep their further keys.
-    - A `stop` is an `orchestrator_decision`.
-    - `t` is the time where every event has one that is not negative, else the position of the event.
-    - `costs.tokens` is the log's, else the sum of its events' tokens; `costs.wall_clock_s` is the log's, else the time
-      from the first event to the last. The schema demands both: where the log states neither, the number is 0 and
-      `metrics` holds `tokens_unstated` or `wall_clock_s_unstated`, 1.
+    - A `stop` is written as an `orchestrator_decision`.
+    - `t` is the time if every event has one, and otherwise the position of the event.
+    - `costs.tokens` defaults to the sum of the events' tokens, and `costs.wall_clock_s` to the time from the first
+    event
+      to the last. The schema requires both. A cost without a logged or derived value is 0, and `metrics` then has
+      `tokens_unstated` or `wall_clock_s_unstated` with the value 1.
 
     Args:
       traces: a batch.
-      folder: made if it does not exist.
+      folder: created if it does not exist.
 
     Returns:
-      The files.
+      The paths of the files.
 
     Raises:
-      CreditError: what the native format cannot say either, such as an unknown topology.
+      CreditError: the native format cannot represent the batch: a negative time, an unknown topology, an empty id; or
+        the reward equals no channel, and a different channel "team" exists.
       OSError: a file cannot be written.
     """
     folder = Path(folder)

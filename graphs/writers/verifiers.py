@@ -1,7 +1,7 @@
-"""Advantages written back into the episodes of verifiers v1 that they were computed from.
+"""Writer of advantages into episodes of verifiers v1.
 
-Each message node has a slot `advantages`: a list with one number for each token that the model sampled, in the layout
-of `logprobs`. The trainers that read these files (prime-rl) take them from there.
+Each message node has a slot `advantages`: a list with one number for each sampled token, in the layout of `logprobs`.
+Trainers that read these files (prime-rl) use this slot.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ __all__ = ["write"]
 def write(
     traces: Traces, advantage: np.ndarray | Sequence[float], valid: np.ndarray | Sequence[bool], path: str | Path
 ) -> int:
-    """Write the episodes that were read again, with the advantage of each model call at its sampled tokens.
+    """Write a copy of the episodes of a batch with the advantage of each model call at its sampled tokens.
 
-    A node's list repeats the advantage of its event for every sampled token. A node whose event has no valid advantage
-    (not identified, or of an agent that is not trained) has `null`, which verifiers reads as unassigned; what the slot
-    held before is dropped. Everything else in the file stays as it is.
+    The list of a node repeats the advantage of its event for every sampled token. A node without a valid advantage (not
+    identified, or of an agent that is not trained) gets `null`, which verifiers reads as unassigned. Previous content
+    of the slot is dropped; everything else in the file is unchanged.
 
     Args:
       traces: episodes that `credit.read` read from files; all of the format "verifiers".
-      advantage: [E] advantage of each event.
-      valid: [E] whether it is one.
-      path: the JSON lines file to write; it appears whole or not at all.
+      advantage: float [E], advantage of each event.
+      valid: bool [E], True where the advantage is valid.
+      path: the JSON lines file to write, whole or not at all.
 
     Returns:
-      How many nodes got advantages.
+      The number of nodes with an advantage.
 
     Raises:
-      CreditError: a trace of another format or from standard input; arrays of another length; a number that is not
-        finite; an episode of the batch that its file does not hold any more.
+      CreditError: a trace has another format or is from standard input, an array is too short, a valid advantage is not
+        finite, or an episode of the batch is no longer in its file.
       OSError: a file cannot be read or written.
     """
     numbers = _by_node(traces, np.asarray(advantage), np.asarray(valid))

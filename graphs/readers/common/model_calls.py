@@ -27,7 +27,7 @@ class _Part(enum.Enum):
     RESULT = "result"
     RETURN = "return"
     NEWS = "news"  # from outside the team, to an agent: a human's text
-    INPUT = "input"  # a message to an agent from somebody outside the team, who is an instance of its own
+    INPUT = "input"  # a message to an agent from outside the team; its author is a separate instance
     NOTE = "note"  # without consequences: a guardrail that was triggered
 
 
@@ -39,7 +39,7 @@ class Team:
     """Fills one record.
 
     The call that an effect came from is its agent's latest one, unless the reader names another. An agent instance that
-    has no model call in the whole trace acts by its effects, as `docs/data-model.md` says of logs without calls.
+    has no model call in the whole trace acts by its effects (`docs/data-model.md`, logs without calls).
     """
 
     def __init__(self, record: TraceRecord) -> None:
@@ -96,7 +96,7 @@ class Team:
         return self._append(_Part.INPUT, author, event_id, EventType.MESSAGE, place, None, columns | {"to": to})
 
     def fixed(self, agent: str, event_id: str, place: Place, **columns: Any) -> int:
-        """A message in an agent's name that no model wrote: nobody's action, and without consequences."""
+        """Add a message in an agent's name that no model wrote. It is not an action and has no effects."""
         return self._append(_Part.NOTE, agent, event_id, EventType.MESSAGE, place, None, columns)
 
     def safety(self, agent: str, event_id: str, place: Place, **columns: Any) -> int:

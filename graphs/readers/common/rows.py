@@ -38,9 +38,9 @@ _LONGEST_ID = 1000  # bytes of a text that may be the id of a lost row
 
 
 class LostRow(NamedTuple):
-    """A row that cannot be read, and the texts in it, one of which may be the id of its trace.
+    """A row that cannot be read, and its texts, one of which may be the id of its trace.
 
-    A trace that lost a row is not what the log states: whoever reads a table refuses the traces that `mentions` names.
+    A trace without one of its rows is incomplete, so readers of tables refuse the traces that `mentions` names.
     """
 
     problem: Problem

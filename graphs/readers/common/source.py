@@ -249,7 +249,7 @@ def _search(folder: Path, limits: Limits, sources: list[Source], ignored: list[s
 
 
 def _leads_outside(file: Path, folder: Path) -> Problem | None:
-    """A problem for a link to a file outside the folder that is searched: whoever wrote the logs chose that file."""
+    """A problem for a link to a file outside the searched folder, because the author of the logs chose its target."""
     if not os.path.islink(file) or Path(os.path.realpath(folder)) in Path(os.path.realpath(file)).parents:
         return None
     expected = "a file of the folder itself; name the linked file to read it"

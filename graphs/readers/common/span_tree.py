@@ -9,8 +9,8 @@ Rules, each settled by the tree and not by a span alone:
 - a model call with another inside, and no tool or agent between, is a wrapper: usage is counted at the inner one;
 - a tool with an agent inside is the spawn of that agent, a tool inside a tool is the outer one's own affair;
 - a hand-off starts the next agent span of its target's name under the same agent, or wakes the instance of that name
-  which was active before in the same chain of hand-offs; who hands off does not wait, so only the last of a chain
-  returns to whoever started the first.
+  which was active before in the same chain of hand-offs; an agent that hands off does not wait, so only the last agent
+  of a chain returns, to the agent that started the first.
 
 No function recurses: logs are untrusted, and spans may nest without limit.
 """

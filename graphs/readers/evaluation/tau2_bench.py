@@ -165,7 +165,7 @@ class _Dialogue:
         calls = [(call.id, call.tool) for call in message.tool_calls or []]
         usage = message.usage or _Usage()
         if message.role == "assistant" and not self.begun and not calls and message.usage is None:
-            self.begun = True  # the same in every simulation, and written by nobody
+            self.begun = True  # a fixed greeting, equal in every simulation
             chat.team.fixed(chat.agent, event_id, place, time=time)
             return
         self.begun = True

@@ -93,7 +93,7 @@ def find_agents(
         for edge in positions(record.edge_types, EdgeType.SPAWN):
             sender, receiver = record.senders[edge], record.receivers[edge]
             parent, child = record.agents[sender], record.agents[receiver]
-            # An edge to a later event spawned nobody: that agent was already there.
+            # Only an edge to an agent's first event spawns it.
             if parent != child and first[child] == receiver and sender < receiver:
                 instances[child].parent = instances[child].parent or parent
                 if record.types[sender] == EventType.SPAWN and not targets[sender]:

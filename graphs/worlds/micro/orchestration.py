@@ -7,7 +7,7 @@ estimate that is unbiased here is unbiased for every policy that ties rows. The 
 
     R(τ) = outcome + Σ_e r_e        P(τ) = P(outcome | h_T) Π_e π(a_e | h_e)        J(θ) = Σ_τ P(τ) R(τ)
 
-Legend: N traces, M decisions of the longest one, S states (histories at which somebody decides), C choices.
+Legend: N traces, M decisions of the longest one, S states (histories at which an agent decides), C choices.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Micro:
 
     @functools.cached_property
     def states(self) -> dict[History, Decision]:
-        """Every history at which somebody decides, shorter ones first."""
+        """All histories at which an agent decides, shorter ones first."""
         by_history: dict[History, Decision] = {}
         open_: list[History] = [()]
         while open_:
@@ -252,7 +252,7 @@ class Micro:
         return float(self.probabilities(np.array(rows)) @ self.total)
 
     def shapley(self) -> dict[str, float]:
-        """Shapley values of the agents in the game `worth`, exact: they sum to J minus the worth of nobody."""
+        """Shapley values of the agents in the game `worth`, exact: they sum to J minus the worth of the empty team."""
         n, out = len(self.agents), dict.fromkeys(self.agents, 0.0)
         for agent in self.agents:
             others = [a for a in self.agents if a != agent]

@@ -79,7 +79,7 @@ def _ticks(layout: Layout, uniform: Array, taken: Array) -> jax.Array:
 
 
 def _recipients(layout: Layout, policy: Policy, uniform: Array, size: Array, taken: Array) -> jax.Array:
-    """To whom each call sends a message: another worker, uniformly, or -1 for nobody."""
+    """The recipient of each call's message: another worker, uniformly, or -1 for none."""
     slot = jnp.arange(layout.decisions, dtype=jnp.int32)
     worker, call = (slot - 1) // layout.calls, (slot - 1) % layout.calls
     others = jnp.maximum(size - 1, 1)

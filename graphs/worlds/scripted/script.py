@@ -28,7 +28,7 @@ class Script:
       agent_on: int32 [A], the decision without which the agent does not exist; -1 for those who always do.
       types: int32 [V], event types.
       agents: int32 [V].
-      decision: int32 [V], number of the decision, -1 for what nobody chose.
+      decision: int32 [V], number of the decision, -1 for an event that no agent chose.
       on: int32 [V], the decision without which the event does not happen; -1 for events that always do.
       to: int32 [V], the agent that the event addresses, or -1.
       tools: tool name or None, V of them.

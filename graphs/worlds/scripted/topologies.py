@@ -174,7 +174,7 @@ def _debate(w: Writer, agents: int, calls: int) -> int:
             w.call(debater)
             for j in dict.fromkeys(((i + 1) % agents, (i - 1) % agents)):
                 w.message(debater, debaters[j])
-    for debater in debaters:  # whoever was told something last has heard it
+    for debater in debaters:  # every debater acts on the last messages to it
         w.call(debater)
     return debaters[0]
 

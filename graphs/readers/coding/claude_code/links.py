@@ -71,7 +71,7 @@ def plain_text(entry: Entry) -> str:
 
 
 def is_prompt(entry: Entry) -> bool:
-    """Whether a line is text that somebody wrote to the agent: no tool result, nothing of the harness."""
+    """Whether a line is text written to the agent, and neither a tool result nor text of the harness."""
     return entry.type == "user" and not entry.harness and all(b.type != "tool_result" for b in entry.message.blocks)
 
 

@@ -178,7 +178,7 @@ def _skip_scalar(text: Any, at: int, end: int) -> Any:
 
 @loop
 def _skip_value(text: Any, at: int, end: int) -> Any:
-    """Behind any value, of which nothing but its length is looked at: whoever decodes the rest checks it."""
+    """The position after any value. Only its length is determined here; a later decoder checks its content."""
     depth = 0
     while at < end:
         c = text[at]
@@ -315,7 +315,7 @@ def _scan_events(text: Any, at: int, end: int, row: int, form: Format, rows: Row
 
 @loop
 def _scan_edges(text: Any, at: int, end: int, row: int, form: Format, links: Links) -> Any:
-    """The list of edges that stands at `at`: as `_scan_events`; an edge must have both ends and a type."""
+    """Scan the list of edges at `at`; an edge must have both ends and a type."""
     at = _into(text, at, end, _OPEN_LIST)
     if 0 <= at < end and text[at] == _CLOSE_LIST:
         return at + 1, row
@@ -482,7 +482,7 @@ def mark_texts(starts: Any, stops: Any, present: Any, bit: Any, offsets: Any, va
 
 @loop
 def copy_texts(text: Any, starts: Any, offsets: Any, out: Any) -> None:
-    """The texts of a column one after another, each as long as `offsets` says."""
+    """Copy the texts of a column into `out`, one after another; `offsets` has their bounds."""
     for row in range(len(offsets) - 1):
         shift = np.int64(starts[row]) - offsets[row]
         for at in range(offsets[row], offsets[row + 1]):

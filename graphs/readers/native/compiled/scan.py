@@ -149,7 +149,7 @@ def _texts(text: np.ndarray, starts: np.ndarray, stops: np.ndarray, present: np.
 
 
 def _names(names: Iterable[str]) -> Names:
-    """Names by their numbers, as `native_kernels` looks them up."""
+    """Names by number, in the table that the kernels search."""
     names = list(names)
     slots = np.full(SLOTS, ABSENT, np.int16)
     for number, name in enumerate(names):

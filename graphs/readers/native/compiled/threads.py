@@ -23,7 +23,7 @@ from graphs.traces.record import TraceRecord
 __all__ = ["COMPILING_PAYS", "compiles", "read_threads", "threads_for"]
 
 COMPILING_PAYS = 256 << 20
-"""Bytes of files, packed as they are, from which the loops are loaded though nobody asked for them."""
+"""Total size of the files in bytes, before unpacking, from which compiled loops are used by default."""
 
 MOST_THREADS = 4
 """Threads that read at most: each holds a file, and what follows the loops runs one at a time."""

@@ -35,7 +35,7 @@ class Gathering:
         self.count = 0
 
     def add(self, item: Item) -> Problem | None:
-        """Take a record in; a problem comes back only if nobody knows which trace it spoils."""
+        """Add a record; returns a problem only if the trace of a faulty record is unknown."""
         try:
             if item.is_span:
                 self._add_span(item)

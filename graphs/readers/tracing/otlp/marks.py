@@ -1,7 +1,7 @@
-"""The attributes of prefix `orchestration_credit.`: what the OpenTelemetry conventions cannot say about a trace.
+"""Marks: attributes with the prefix `orchestration_credit.`, for content without an OpenTelemetry convention.
 
-The writer adds them only where the conventions fall short; whoever instruments a team may set the same ones by hand.
-They are listed, with their meaning, in `docs/formats/otlp.md`. This file knows their names and checks their types.
+The writer adds marks only where no convention applies; instrumentation may also set them. `docs/formats/otlp.md` lists
+them with their meaning. This module has their names and checks their types.
 """
 
 from __future__ import annotations
