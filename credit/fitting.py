@@ -61,6 +61,14 @@ def fit_critic(
     Raises:
       MissingExtraError: flax, optax or orbax is not installed.
       CreditError: too few tasks with outcomes, or rewards that the head cannot take.
+
+    Example:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> credit.fit_critic(rows.traces)
+      Traceback (most recent call last):
+          ...
+      graphs.errors.CreditError: outcomes in 1 task; expected 3 or more, to train, to stop and to judge on
     """
     expect("traces", traces, Traces, "what credit.read returns")
     require_extra()
@@ -103,6 +111,13 @@ def load_critic(directory: str | Path) -> Critic:
     Raises:
       MissingExtraError: flax, optax or orbax is not installed.
       CreditError: the folder holds no critic, one of another version, or a damaged one; the message names the file.
+
+    Example:
+      >>> import credit
+      >>> credit.load_critic("no-such-folder")
+      Traceback (most recent call last):
+          ...
+      graphs.errors.CreditError: no-such-folder holds no critic: there is no critic.json; `credit fit critic` makes one
     """
     expect("directory", directory, (str, os.PathLike), "the folder that fit_critic wrote")
     require_extra()

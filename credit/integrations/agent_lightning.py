@@ -38,6 +38,16 @@ def read_store(store: Any, *, path: str | Path | None = None, mode: str | None =
 
     Raises:
       CreditError: the store has no such rollout; or the call comes from a running event loop: await `read_store_async`.
+
+    Example:
+      >>> import credit
+      >>> class EmptyStore:
+      ...     async def query_rollouts(self):
+      ...         return []
+      >>> credit.read_store(EmptyStore())
+      Traceback (most recent call last):
+          ...
+      graphs.errors.CreditError: the store has no rollouts
     """
     try:
         asyncio.get_running_loop()
