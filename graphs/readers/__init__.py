@@ -1,4 +1,4 @@
-"""Readers of log formats, grouped by who writes the logs.
+"""Readers of log formats, grouped by the source of the logs.
 
     native      the survey's orchestration-trace JSON and its extension
     training    logs of trainers: rollouts, and tables with a row for each action
@@ -8,8 +8,8 @@
     common      what readers share
 
 A reader is a module with `sniff(head) -> bool`, which tells its format from the first bytes of a file, and
-`read(sources) -> Iterator[TraceRecord | Part | Problem]`. It gets all sources of its format at once, since some
-formats spread a trace over several files. A bad trace becomes a `Problem` and stops no other trace.
+`read(sources) -> Iterator[TraceRecord | Part | Problem]`. It gets all sources of its format at once, because some
+formats store a trace in several files. A bad trace becomes a `Problem`; the other traces are read.
 """
 
 from graphs.readers.formats import FORMATS, MODULES, detect, reader_of, sort_sources

@@ -1,4 +1,4 @@
-"""Formats: their names, the modules that read them, and telling a file's format by its content."""
+"""Formats: their names, the modules that read them, and detection of a file's format by its content."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ PARQUET: dict[str, frozenset[str]] = {
     "rollouts": frozenset({"step", "prompt", "completion", "advantage"}),
     "spans": frozenset({"context.trace_id", "context.span_id", "parent_id", "name"}),
 }
-"""Columns by which a Parquet file of a format other than the table is known."""
+"""Columns that identify a Parquet file of a format other than the table."""
 
 FURTHER = 1 << 24  # bytes that are looked at where the head shows no format
 LONG = 256  # bytes of a string that is left out there
@@ -91,9 +91,9 @@ def detect(head: bytes) -> str | None:
 def sort_sources(
     sources: Iterable[Source], format: str | None, named: Collection[str]
 ) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
-    """Sources by format, what is wrong with others, and the names of tables that this library wrote.
+    """Sources by format, the problems of other sources, and the names of tables that this library wrote.
 
-    Such a table, which a command left in a folder, is no log, unless it is among the `named` files.
+    A table that this library wrote is not a log, unless it is among the `named` files.
     """
     from graphs.traces.cache import is_cache
 
@@ -132,7 +132,7 @@ def sort_sources(
 
 
 def _of_parquet(source: Source, head: bytes) -> str | None:
-    """The format of a Parquet file by its columns, which stand at its end."""
+    """The format of a Parquet file by its columns, which are in the footer."""
     if source.path is None or not head.startswith(b"PAR1"):
         return None
     import pyarrow as pa
@@ -146,7 +146,7 @@ def _of_parquet(source: Source, head: bytes) -> str | None:
 
 
 def _detect_further(source: Source, head: bytes) -> str | None:
-    """The format of a file whose head is filled by blanks or by a long string: told by what stands behind them."""
+    """The format of a file that begins with many blanks or a long string, by the content after them."""
     if len(head) < HEAD:
         return None
     try:
@@ -157,7 +157,7 @@ def _detect_further(source: Source, head: bytes) -> str | None:
 
 
 def _unknown(source: Source, head: bytes) -> Problem:
-    """The problem of a file of no known format: what it resembles, if anything, and what was expected."""
+    """The problem of a file of unknown format, with the format that it resembles, if any."""
     close = resemblance(head)
     if close is None:
         kinds = "a supported format: " + ", ".join(FORMATS)

@@ -1,7 +1,7 @@
-"""What a file of no known format probably is: a supported format with something changed, or a product not read here.
+"""Guesses for files of unknown format: a supported format with a change, or a product without a reader.
 
-Only for files that are refused. The keys that a format cannot do without are looked for anywhere in the first bytes, so
-that a renamed key or a wrapper does not hide them.
+The module is used only for refused files. It searches the first bytes for the keys that a format needs, at any depth,
+so that a renamed key or a wrapper does not hide them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _MAGIC = (
 
 
 def resemblance(head: bytes) -> tuple[str, str] | None:
-    """What the content that begins with `head` resembles, and what was expected instead; None for nothing known."""
+    """The format or product that the content after `head` resembles, and the expected input; None if unknown."""
     for magic, name, advice in _MAGIC:
         if head.startswith(magic):
             return name, advice

@@ -111,7 +111,7 @@ def read_records(
     compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
-    """The records of all logs under `paths`, lazily, and the names of the files that were passed over."""
+    """The records of all logs under `paths`, lazily, and the names of the skipped files."""
     if format is not None and format not in FORMATS:
         raise CreditError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     sources, ignored, problems = find_sources(paths, limits)

@@ -51,7 +51,7 @@ class DecisiveWorld:
     >>> episodes = DecisiveWorld(rounds=3, workers=2, decisive=1).sample(0, 4)
     >>> episodes.increments.shape, episodes.decisive
     ((4, 10), 3)
-    >>> sorted(set(abs(episodes.increments[0]).tolist()))
+    >>> sorted(set(abs(episodes.increments[0]).round(2).tolist()))
     [0.0, 0.45]
 
     Attributes:

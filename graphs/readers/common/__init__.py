@@ -1,1 +1,1 @@
-"""What readers share: files, places, typed decoding, joins, span trees."""
+"""Modules shared by readers: files, places, typed decoding, joins, span trees."""

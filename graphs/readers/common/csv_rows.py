@@ -1,7 +1,7 @@
-"""CSV as rows with their lines: RFC 4180, strict about quotes, so that no text within a cell can become a row.
+"""CSV as rows with line numbers: RFC 4180 with strict quotes, so that text within a cell cannot become a row.
 
-Arrow parses the cells. Beside it a scan of the quotes finds where each row ends, which gives the lines and refuses what
-parsers repair in different ways. The two must agree on the number of rows.
+Arrow parses the cells. A separate scan of the quotes determines the end of each row. It gives the line numbers and
+refuses input that parsers repair in different ways. Both must agree on the number of rows.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def csv_header(source: Source) -> list[str]:
 def csv_rows(source: Source) -> Iterator[tuple[int, dict[str, str | None] | Problem, tuple[str, ...]]]:
     """(line where it ends, row or problem, cells of a row with a problem) of each row.
 
-    A row with more or fewer cells than the header is a problem and harms no other row. After a fault in the quotes it
-    is not known which of the following text is rows, so the table is refused.
+    A row with more or fewer cells than the header is a problem; the other rows are read. After a fault in the quotes
+    the ends of the following rows are unknown, so the table is refused.
 
     Raises:
       TraceError: "not-utf-8"; "bad-header"; "bad-csv" for faulty quotes; "too-large" for a row beyond the limits.
@@ -96,7 +96,7 @@ def _records(source: Source) -> Iterator[tuple[int, int, int]]:
 
 
 def _split(record: bytes) -> list[bytes]:
-    """The cells of a row, as they are written."""
+    """The cells of a row, as text."""
     if b'"' not in record:
         return record.split(b",")
     cells = [match.group(1) for match in _CELLS.finditer(record)]
@@ -122,7 +122,7 @@ def _header(source: Source, record: tuple[int, int, int] | None) -> list[str]:
 
 
 def _parsed(source: Source, header: list[str], longest: int) -> Iterator[dict[str, str | None]]:
-    """The rows with as many cells as the header, as Arrow parses them; an empty cell is None."""
+    """The rows with as many cells as the header, parsed by Arrow; an empty cell is None."""
     names = [str(i) for i in range(len(header))]
     try:
         reader = pyarrow.csv.open_csv(

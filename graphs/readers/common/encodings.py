@@ -1,4 +1,4 @@
-"""Text in another encoding than UTF-8, told by its first bytes, so that a refusal can say what to convert."""
+"""Detection of text in UTF-16 or UTF-32 by its first bytes, so that the error names the encoding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKS = (  # the longer first: UTF-32's mark begins with that of UTF-16
 )
 _LOOKED_AT = 8  # bytes: two characters of UTF-32
 _WITHOUT_MARK = (("UTF-16LE", 2, 0), ("UTF-16BE", 2, 1), ("UTF-32LE", 4, 0), ("UTF-32BE", 4, 3))
-"""For each encoding, how many bytes a character has, and which of them is not 0 in plain text."""
+"""For each encoding, the number of bytes of a character, and the index of the nonzero byte in plain text."""
 
 
 def wide_encoding(head: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""What readers do alike with their files: short names for them, one record a JSON value, and groups of equal tasks."""
+"""Helpers of readers for files: short names, one record per JSON value, and groups of equal tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
 
 
 def short_names(sources: Iterable[Source], *suffixes: str) -> dict[str, str]:
-    """For each source's name, the file's name without suffixes, with as many folders before it as tell it apart.
+    """A short unique name for each source: the file's name without suffixes, with as many folders as necessary.
 
     `runs/a/results.jsonl` and `runs/b/results.jsonl` become `a/results` and `b/results`.
     """
@@ -37,7 +37,7 @@ def short_names(sources: Iterable[Source], *suffixes: str) -> dict[str, str]:
 
 
 def model_names(models: Iterable[str | None]) -> str:
-    """The models of a trace as one text: the different names, sorted; "" where there is none."""
+    """The models of a trace as one text: the distinct names, sorted; "" without any."""
     return " + ".join(sorted({model for model in models if model}))
 
 
@@ -64,11 +64,11 @@ def read_each(sources: Iterable[Source], read: Read, *suffixes: str) -> Iterator
 
 
 class Tasks:
-    """Groups of traces whose files name a task by an id that another benchmark may use too."""
+    """Groups of traces whose task ids are unique only within one benchmark."""
 
     def __init__(self) -> None:
         self._first: dict[str, bytes] = {}
 
     def group(self, task: str, content: bytes, file: str) -> str:
-        """`task`, or `FILE/task` where a file before gave this task another content: other tasks are never compared."""
+        """`task`, or `FILE/task` if an earlier file has this id with other content, so that tasks are not mixed."""
         return task if self._first.setdefault(task, content) == content else f"{file}/{task}"

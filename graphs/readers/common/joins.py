@@ -1,4 +1,4 @@
-"""Rewards and groups that are kept outside the log, joined to traces by their ids."""
+"""Rewards and groups from tables outside the log, joined to traces by id."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["Join"]
 
 @dataclasses.dataclass
 class Join:
-    """What to write into records as they pass: outcomes (into reward channel `channel`) and groups, by trace id.
+    """Outcomes (for the reward channel `channel`) and groups by trace id, to be written into records.
 
-    A row that is meant for a trace and says nothing usable is a problem, and the log's own word does not stand in for
-    it: without a reward the trace has no outcome, without a group it is left out. A row that cannot be read at all
-    (`lost`) counts as one about every trace that it mentions.
+    A row with a trace id and an unusable value is a problem, and the value of the log does not replace it: without a
+    reward the trace has no outcome, and without a group the trace is left out. An unreadable row (`lost`) counts as an
+    unusable row of every trace that it mentions.
     """
 
     channel: str
@@ -45,7 +45,7 @@ class Join:
         rewards: str | Path | Mapping[str, float] | None,
         groups: str | Path | Mapping[str, str] | None,
     ) -> Join:
-        """Read the two tables; a row that is ambiguous or malformed becomes a problem, not a guess.
+        """Read the two tables; an ambiguous or malformed row becomes a problem.
 
         Raises:
           CreditError: neither a mapping nor the name of a file.
@@ -104,7 +104,7 @@ class Join:
         yield from self.unmatched()
 
     def write(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
-        """Pass items on, with rewards and groups written in, less the traces whose group is unknown."""
+        """Yield items with rewards and groups written in, without the traces whose group is unknown."""
         for item in items:
             if isinstance(item, Problem):
                 yield item
@@ -122,7 +122,7 @@ class Join:
                     yield item.slice(start, len(item.headings))
 
     def _fill_in(self, trace: TraceRecord | Heading) -> bool:
-        """Write what the tables say of a trace; False if they say what group it is in, and nothing usable."""
+        """Write reward and group into a trace; False if its row in the table of groups is unusable."""
         name = trace.trace_id
         self.met.add(name)
         if name in self.spoilt["reward"] or name in self.lost["reward"]:
@@ -133,7 +133,7 @@ class Join:
         return name not in self.spoilt["group"] and name not in self.lost["group"]
 
     def unmatched(self) -> Iterator[Problem]:
-        """The rows that have met no trace, and the traces that an unreadable row may have been about."""
+        """Problems of rows without a trace, and of traces that an unreadable row mentions."""
         for field, mentions in self.lost.items():
             for trace_id, problem in mentions.items():
                 if trace_id in self.met and trace_id not in self.spoilt[field]:
@@ -149,12 +149,12 @@ class Join:
 
 
 def _ambiguous(trace: str, known: Collection[str], spoilt: Collection[str]) -> tuple[str, str, object, str] | None:
-    """What is wrong with a second row of a trace, however well it is formed; None for the first."""
+    """The fault of a second row of a trace; None for the first row."""
     return ("ambiguous-row", "trace", trace, "one row for each trace") if trace in known or trace in spoilt else None
 
 
 def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
-    """What is wrong with a cell, as the kind, the field, the value and what was expected of a `Problem`."""
+    """The fault of a cell: kind, field, value and expectation of a `Problem`; None if it has none."""
     if value is None:
         return "bad-row", field, value, f"a row with `trace` and `{field}`"
     if field == "group":

@@ -1,7 +1,7 @@
-"""What is wrong with a piece of JSON, said as a `Problem`: kind, line, field, offending value, expectation.
+"""Faults of JSON as a `Problem`: kind, line, field, offending value, expectation.
 
-msgspec tells the place of an error in words; this file reads them, and decodes the one offending piece again, untyped,
-to quote the value. It runs only for input that is refused.
+The error messages of msgspec give the place of an error. This module parses them and decodes the offending piece again,
+untyped, to quote the value. It runs only for refused input.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from graphs.text import excerpt
 __all__ = ["JSON_ERRORS", "brief_kind", "json_problem", "not_a_number", "untyped"]
 
 JSON_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Everything that msgspec raises for input that is not what was asked for (a ValidationError is a DecodeError)."""
+"""All errors that msgspec raises for invalid input (a ValidationError is a DecodeError)."""
 
 _PATH = re.compile(r"^(?P<what>.*?)(?: - at `(?P<path>.*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]|(?P<any>\[\.\.\.\])")
@@ -51,7 +51,7 @@ def json_problem(error: Exception, data: bytes, file: str, line: int) -> Problem
 
 
 def brief_kind(error: Exception) -> str:
-    """The kind of `json_problem`, as far as the message tells it: for the thousandth fault of a file."""
+    """The kind of `json_problem` by the message alone, which is fast enough for files with many faults."""
     return "too-deep" if isinstance(error, RecursionError) else _kind_of_message(str(error))
 
 
@@ -65,7 +65,7 @@ def _kind_of_message(message: str) -> str:
 
 
 def not_a_number(value: object) -> bool:
-    """Whether JSON's `value` is none or not finite; true and false are no numbers."""
+    """Whether `value` is not a finite number; true and false are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return True
     try:
@@ -151,7 +151,7 @@ def _locate(document: Any, path: str) -> tuple[str, Any]:
 
 
 def _field_of_non_finite(document: Any, field: str) -> str | None:
-    """Where the first NaN or infinity of a document is, like "rewards.team"; None if there is none.
+    """The field of the first NaN or infinity of a document, such as "rewards.team"; None without one.
 
     Walks without recursion: `json.loads` may give deeper nesting than Python's stack.
     """

@@ -1,4 +1,4 @@
-"""Keys of a JSON object of which only the beginning is at hand: how readers know their formats."""
+"""Keys of a JSON object by the beginning of its text, for the detection of formats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIMIT = 20_000  # tokens; a format shows itself long before
 
 
 class Opening(NamedTuple):
-    """What the head of an object shows.
+    """The keys visible in the head of an object.
 
     Attributes:
       keys: top-level keys, in order.

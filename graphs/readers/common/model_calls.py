@@ -1,7 +1,7 @@
 """Events of a log that shows model calls, and the edges of `docs/data-model.md` between them.
 
-A reader goes through a trace in an order in which causes stand before their effects, and says what it meets: a call, a
-tool call, a spawn, an answer. `Team` appends the events; `finish` decides which are actions and draws the edges.
+A reader goes through a trace with causes before effects and reports each item: a call, a tool call, a spawn, an answer.
+`Team` appends the events; `finish` determines which are actions and adds the edges.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Team:
         self._outside: set[str] = set()  # instances that are not of the team: nothing they do is an action
 
     def agent(self, instance: str, name: str, role: str = "", parent: str = "", *, outside: bool = False) -> None:
-        """Make an agent instance known, once; `outside`: a simulated user or another part of the environment."""
+        """Declare an agent instance once; `outside`: a simulated user or another part of the environment."""
         if outside:
             self._outside.add(instance)
         self.record.instances.setdefault(instance, Agent(name=name, role=role or name, parent=parent))
@@ -92,7 +92,7 @@ class Team:
         return self._append(_Part.NEWS, agent, event_id, EventType.HUMAN_INTERVENTION, place, None, columns)
 
     def input(self, author: str, event_id: str, to: str, place: Place, **columns: Any) -> int:
-        """A message of `author`, who is not of the team, to an agent."""
+        """A message to an agent from `author`, who is not in the team."""
         return self._append(_Part.INPUT, author, event_id, EventType.MESSAGE, place, None, columns | {"to": to})
 
     def fixed(self, agent: str, event_id: str, place: Place, **columns: Any) -> int:
@@ -100,7 +100,7 @@ class Team:
         return self._append(_Part.NOTE, agent, event_id, EventType.MESSAGE, place, None, columns)
 
     def safety(self, agent: str, event_id: str, place: Place, **columns: Any) -> int:
-        """A guardrail, or a policy, that stepped in."""
+        """A guardrail or policy that was triggered."""
         return self._append(_Part.NOTE, agent, event_id, EventType.SAFETY_EVENT, place, None, columns)
 
     def _append(

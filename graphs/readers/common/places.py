@@ -1,4 +1,4 @@
-"""Where the values of a JSON file stand: line and byte offset of documents, and of the elements of a list."""
+"""Places of values in a JSON file: line and byte offset of documents and of the elements of a list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class Place(NamedTuple):
-    """Where a record stands: file, line (from 1, or 0) and offset in bytes (or -1) where the format has them."""
+    """Place of a record: file, line (from 1; 0 if unknown) and offset in bytes (-1 if unknown)."""
 
     file: str
     line: int
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 class Document(NamedTuple):
-    """One JSON value of a file, and where it stands."""
+    """One JSON value of a file, and its place."""
 
     raw: bytes
     place: Place
@@ -60,7 +60,7 @@ def stem(name: str, *more: str) -> str:
 def documents(source: Source) -> Iterator[Document | Problem]:
     """The JSON values of a file: the elements of a list, the lines of a JSON lines file, or one value.
 
-    A bad line is a problem among the others; a list or a single value that is no JSON is one problem.
+    A bad line is one problem, and the other lines are read. A list or single value that is not JSON is one problem.
     """
     try:
         data = content(source)
@@ -70,7 +70,7 @@ def documents(source: Source) -> Iterator[Document | Problem]:
     lines = source.lines()
     first = next(lines, None)
     if first is None and data.strip():
-        return  # its lines pass a limit, and the source says so
+        return  # all lines exceed a limit; the source has the problems
     if first is None:
         yield Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")
     elif first[2].startswith(b"["):

@@ -16,7 +16,7 @@ from graphs.readers.common.source import Source
 __all__ = ["BEGINNINGS", "STAMP", "is_result"]
 
 STAMP: dict[bytes, bytes] = {b"orchestration-credit": b"result"}
-"""Metadata of the schema of a Parquet or Arrow file that holds a result."""
+"""Metadata of the schema of a Parquet or Arrow file with a result."""
 
 BEGINNINGS: tuple[tuple[str, ...], ...] = (
     ("file", "line", "trace", "group", "event"),

@@ -1,6 +1,6 @@
-"""Rows of a table with their places: CSV, JSON lines or Parquet, told by content, compressed or not.
+"""Rows of a table with their places: CSV, JSON lines or Parquet, detected by content, compressed or not.
 
-CSV cells are strings, whatever they look like (a trace named 007 is not the number 7), and an empty cell is None.
+CSV cells are always strings (a trace named 007 is not the number 7), and an empty cell is None.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _json_lines(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
 
 
 def _repeated_key(row: Row, text: bytes, file: str, line: int) -> Problem | None:
-    """The problem of an object that states one key twice, of which a decoder keeps the last."""
+    """The problem of an object with a repeated key, for which a decoder keeps only the last value."""
     if b"\\u" not in text and not any(text.count(b'"' + key.encode() + b'"') > 1 for key in row):
         return None  # for speed: a repeated key is written twice
     keys = json.loads(text, object_pairs_hook=lambda pairs: [key for key, _ in pairs])
@@ -195,7 +195,7 @@ def _values(column: pa.Array, shared: dict[Any, Any]) -> list[Any]:
 def number(value: Any) -> float | None:
     """A number, or a text that writes one as tables do; None for anything else, true and false among it. May be NaN.
 
-    Python reads more: "1_000" and digits of other scripts, which in a table are likelier to mean something else.
+    Python's `float` also accepts "1_000" and digits of other scripts; these are refused here.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None

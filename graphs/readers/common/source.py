@@ -1,4 +1,4 @@
-"""Files as readers see them: a name, decompressed bytes, lines with their numbers and offsets."""
+"""Sources of readers: a name, decompressed bytes, and lines with numbers and offsets."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Source:
                 self.refused[number] = problem
 
     def unchecked_lines(self) -> Iterator[tuple[int, int, bytes]]:
-        """Like `lines`, for a reader that holds records against the limits itself."""
+        """Like `lines`, for a reader that checks the limits of records itself."""
         data, start, number = self.data, 0, 0
         while start < len(data):
             number += 1
@@ -105,7 +105,7 @@ class Source:
 
 
 def unreadable(source: Source, error: OSError) -> Problem:
-    """The problem that a source could not be read."""
+    """The problem of a source that cannot be read."""
     if isinstance(error, TooLargeError):
         return source.limits.refuse_file(source.name)
     return Problem("unreadable", source.name, 0, "file", excerpt(error.strerror or str(error)), "a readable file")
@@ -140,7 +140,7 @@ def _unpack(file: BinaryIO, size: int | None, most: int) -> bytes:
 
 
 def _read(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
-    """All that is left of a file, piece by piece.
+    """The rest of a file, piece by piece.
 
     Raises:
       TooLargeError: that is more than `most` bytes.
@@ -264,7 +264,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _why_not_a_file(path: Path) -> Problem | None:
-    """None for a file that can be opened, else what it is instead."""
+    """None for a file that can be opened, otherwise the reason why it cannot."""
     try:
         path.stat()
     except (OSError, ValueError) as error:  # a ValueError for a name with a zero byte

@@ -1,7 +1,7 @@
-"""From a tree of spans to events: what the readers of tracing exports share once each span is classified.
+"""Events of a tree of classified spans, shared by the readers of tracing exports.
 
-Order. Depth first: an agent's events in the order of the log, behind a spawn all that happens below it, and then its
-return. So causes stand before effects whatever the clocks say; siblings keep the order in which the reader gave them.
+The order is depth first: an agent's events follow the order of the log, and a spawn is followed by everything below it
+and then by the return. Causes therefore come before effects, independent of clocks. Siblings keep the reader's order.
 
 Rules, each settled by the tree and not by a span alone:
 
