@@ -94,9 +94,9 @@ def test_graphs_of_readers_are_valid(random_records: Records) -> None:
 
 def test_a_cycle_points_at_a_member_of_it(random_records: Records) -> None:
     graph = assemble(random_records(7)).graph
-    mine = np.flatnonzero(graph.agent_mask & (graph.agent_trace == 0)).tolist()
-    assert len(mine) >= 3
-    circle = changed(graph, agent_parent={mine[0]: mine[1], mine[1]: mine[2], mine[2]: mine[1]})
+    members = np.flatnonzero(graph.agent_mask & (graph.agent_trace == 0)).tolist()
+    assert len(members) >= 3
+    circle = changed(graph, agent_parent={members[0]: members[1], members[1]: members[2], members[2]: members[1]})
     with pytest.raises(InvariantError) as error:
         validate(circle)
-    assert error.value.row in mine[1:3]
+    assert error.value.row in members[1:3]

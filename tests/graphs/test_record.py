@@ -15,18 +15,18 @@ from graphs.traces.record import Agent, TraceRecord, check
 
 def record(n: int, edges: list[tuple[int, int]] = [], **columns: list[Any]) -> TraceRecord:  # noqa: B006
     """A trace of n messages of one agent, events named by letters."""
-    made = TraceRecord("t", "g", "file.json", line=7)
+    draft = TraceRecord("t", "g", "file.json", line=7)
     for i in range(n):
-        made.event(chr(97 + i), EventType.MESSAGE, "x", action=True, time=float(i), line=10 + i)
+        draft.event(chr(97 + i), EventType.MESSAGE, "x", action=True, time=float(i), line=10 + i)
     for sender, receiver in edges:
-        made.edge(sender, receiver, EdgeType.CAUSAL)
-    made.columns |= columns
-    return made
+        draft.edge(sender, receiver, EdgeType.CAUSAL)
+    draft.columns |= columns
+    return draft
 
 
-def problem_of(made: TraceRecord) -> Problem:
+def problem_of(draft: TraceRecord) -> Problem:
     with pytest.raises(TraceError) as caught:
-        check(made)
+        check(draft)
     return caught.value.problem
 
 
@@ -40,33 +40,33 @@ def closest_order(n: int, edges: list[tuple[int, int]]) -> list[int] | None:
 
 
 def test_a_record_in_order_comes_back_as_it_was() -> None:
-    made = record(3, [(0, 1), (1, 2), (0, 2)])
-    assert check(made) is made
+    draft = record(3, [(0, 1), (1, 2), (0, 2)])
+    assert check(draft) is draft
 
 
 def test_every_small_graph_is_put_into_the_closest_order_or_refused_as_a_cycle() -> None:
     pairs = [(i, j) for i in range(4) for j in range(4) if i != j]
     cycles = 0
     for edges in itertools.chain.from_iterable(itertools.combinations(pairs, k) for k in range(4)):
-        made = record(4, list(edges), value=[0.0, 1.0])
+        draft = record(4, list(edges), value=[0.0, 1.0])
         expected = closest_order(4, list(edges))
         if expected is None:
             cycles += 1
-            problem = problem_of(made)
+            problem = problem_of(draft)
             assert problem.kind == "cycle"
             path = problem.value.strip("'").split(" -> ")
             assert path[0] == path[-1] and len(path) > 2
             named = {(chr(97 + s), chr(97 + r)) for s, r in edges}
             assert set(itertools.pairwise(path)) <= named
             continue
-        done = check(made)
+        done = check(draft)
         assert done.ids == [chr(97 + i) for i in expected]
         assert done.times == [float(i) for i in expected]
         assert done.lines == [10 + i for i in expected]
         assert {(done.ids[s], done.ids[r]) for s, r in zip(done.senders, done.receivers, strict=True)} == {
             (chr(97 + s), chr(97 + r)) for s, r in edges
         }
-        if done is not made:
+        if done is not draft:
             assert done.columns["value"] == [{0: 0.0, 1: 1.0}.get(i) for i in expected]
     assert cycles > 20
 
@@ -99,22 +99,22 @@ def test_every_small_graph_is_put_into_the_closest_order_or_refused_as_a_cycle()
     ],
 )
 def test_what_is_refused(change: Any, kind: str, field: str, line: int) -> None:
-    made = record(3)
-    change(made)
-    problem = problem_of(made)
+    draft = record(3)
+    change(draft)
+    problem = problem_of(draft)
     assert (problem.kind, problem.field, problem.line, problem.file) == (kind, field, line, "file.json")
 
 
 def test_numbers_at_the_edge_of_their_arrays_pass() -> None:
-    made = record(1, tokens=[2**31 - 1], value=[3.4028234663852886e38], log_prob=[None])
-    made.rewards["team"] = -3.4028234663852886e38
-    assert check(made) is made
+    draft = record(1, tokens=[2**31 - 1], value=[3.4028234663852886e38], log_prob=[None])
+    draft.rewards["team"] = -3.4028234663852886e38
+    assert check(draft) is draft
 
 
 def test_a_root_may_be_its_own_parent() -> None:
-    made = record(1)
-    made.instances |= {"x": Agent(parent="x"), "y": Agent(parent="x"), "z": Agent(parent="y")}
-    assert check(made) is made
+    draft = record(1)
+    draft.instances |= {"x": Agent(parent="x"), "y": Agent(parent="x"), "z": Agent(parent="y")}
+    assert check(draft) is draft
 
 
 @pytest.mark.parametrize(
@@ -129,30 +129,30 @@ def test_a_root_may_be_its_own_parent() -> None:
     ],
 )
 def test_nobody_acts_before_being_spawned(events: list[str], line: int | None) -> None:
-    made = TraceRecord("t", "g", "f")
+    draft = TraceRecord("t", "g", "f")
     for i, event in enumerate(events):
         if event.startswith("spawn "):
-            made.event(str(i), EventType.SPAWN, "x", action=True, line=i + 1, to=event.removeprefix("spawn "))
+            draft.event(str(i), EventType.SPAWN, "x", action=True, line=i + 1, to=event.removeprefix("spawn "))
         else:
-            made.event(str(i), EventType.MESSAGE, event, action=True, line=i + 1)
+            draft.event(str(i), EventType.MESSAGE, event, action=True, line=i + 1)
     if line is None:
-        assert check(made) is made
+        assert check(draft) is draft
     else:
-        problem = problem_of(made)
+        problem = problem_of(draft)
         assert (problem.kind, problem.line) == ("use-before-spawn", line)
         assert "after its spawn" in problem.expected
 
 
 def test_a_problem_points_at_the_event_s_own_file() -> None:
-    made = record(2)
-    made.files = ["one.json", "two.json"]
-    made.ids[1] = "a"
-    assert (problem_of(made).file, problem_of(made).line) == ("two.json", 11)
+    draft = record(2)
+    draft.files = ["one.json", "two.json"]
+    draft.ids[1] = "a"
+    assert (problem_of(draft).file, problem_of(draft).line) == ("two.json", 11)
 
 
 def test_columns_of_an_event_are_filled_up_to_its_place() -> None:
-    made = TraceRecord("t", "g", "f")
-    made.event("a", EventType.MESSAGE, "x", action=True)
-    made.event("b", EventType.MESSAGE, "x", action=True, value=1.0, tool=None)
-    made.event("c", EventType.MESSAGE, "x", action=True, **{"from": "y"})
-    assert made.columns == {"value": [None, 1.0], "from": [None, None, "y"]}
+    draft = TraceRecord("t", "g", "f")
+    draft.event("a", EventType.MESSAGE, "x", action=True)
+    draft.event("b", EventType.MESSAGE, "x", action=True, value=1.0, tool=None)
+    draft.event("c", EventType.MESSAGE, "x", action=True, **{"from": "y"})
+    assert draft.columns == {"value": [None, 1.0], "from": [None, None, "y"]}

@@ -34,8 +34,8 @@ def digraphs(graph: EventGraph) -> Iterator[tuple[int, nx.DiGraph]]:
     for trace in np.flatnonzero(graph.trace_mask):
         oracle = nx.DiGraph()
         oracle.add_nodes_from(np.flatnonzero(graph.event_mask & (graph.trace_ids == trace)).tolist())
-        for s, r, there in zip(graph.senders, graph.receivers, graph.edge_mask, strict=True):
-            if there and graph.trace_ids[s] == trace:
+        for s, r, real in zip(graph.senders, graph.receivers, graph.edge_mask, strict=True):
+            if real and graph.trace_ids[s] == trace:
                 oracle.add_edge(int(s), int(r))
         yield int(trace), oracle
 
@@ -360,9 +360,9 @@ def test_a_batch_gives_what_its_traces_give_singly(random_records: Records) -> N
         events, found = per_event(together.graph), per_trace(together.graph, together.agents["role"].to_pylist())
         for trace, record in enumerate(random_records(seed)):
             single = assemble([record])
-            mine = together.graph.trace_ids[: together.sizes.events] == trace
+            own_mask = together.graph.trace_ids[: together.sizes.events] == trace
             np.testing.assert_array_equal(
-                events[:, : together.sizes.events][:, mine], per_event(single.graph)[:, : single.sizes.events]
+                events[:, : together.sizes.events][:, own_mask], per_event(single.graph)[:, : single.sizes.events]
             )
             np.testing.assert_array_equal(
                 found[:, trace], per_trace(single.graph, single.agents["role"].to_pylist())[:, 0]
