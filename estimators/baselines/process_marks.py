@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, check_event_array, finish
+from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.group import group_relative
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
@@ -31,9 +31,12 @@ def foldgrpo(
         A = (R_i − μ) / (sd + eps)                             at one without
 
     μ and sd are over the outcomes R of the group's traces, each once. A mark can take an action down to a failure or up
-    to a success, never beyond. Marks enter no statistic, so they are no part of a return and are not summed. Where all
-    outcomes of a group are equal, a mark is divided by eps alone. Biased for the policy gradient. Replays of one trace
-    count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+    to a success, never beyond. Marks enter no statistic, so they are no part of a return and are not summed. Biased for
+    the policy gradient. Replays of one trace count as one sample, and traces without an independent one are refused
+    (`estimators.clusters`).
+
+    A marked action is refused (TOO_FEW) where sd ≤ eps: the outcomes of its group are equal, so the formula would
+    divide the mark by eps alone and give advantages near 1 / eps.
 
     Args:
       graph: the batch.
@@ -62,17 +65,20 @@ def foldgrpo(
       [1.1547, -0.5773, -0.5773, -0.5773]
     """
     plain = group_relative(graph, reward, scale="std", eps=eps, ddof=ddof, singleton="refuse", source="foldgrpo")
-    amount = plain.credit
+    amount, reason = plain.credit, plain.reason
     if event_reward is not None:
         mark = check_event_array(graph, "event_reward", event_reward)[0].astype(amount.dtype)
-        amount = jnp.where(jnp.abs(mark) > 0, jnp.clip(amount + mark, low, high), amount)
+        marked = jnp.abs(mark) > 0
+        amount = jnp.where(marked, jnp.clip(amount + mark, low, high), amount)
+        unscaled = marked & plain.valid & (plain.scale - eps <= eps)
+        reason = jnp.where(unscaled, Reason.TOO_FEW, reason)
     return finish(
         graph,
         credit=amount,
         baseline=plain.baseline,
         scale=plain.scale,
         stderr=plain.stderr,
-        reason=plain.reason,
+        reason=reason,
         unit="event",
         estimand="score",
         source="foldgrpo",
