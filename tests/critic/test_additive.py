@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+import credit
 from estimators.critic.additive.additive_critic import fit_additive, predict_additive
 from estimators.critic.data import Corpus, split_by_task
 from estimators.critic.features import event_features
@@ -119,3 +120,14 @@ def test_the_factor_makes_intervals_of_few_members_hold() -> None:
         error = drawn.std(axis=1, ddof=1) * stderr_factor(members)
         inside = np.mean(np.abs(truth - drawn.mean(axis=1)) <= 1.96 * error)
         assert abs(inside - 0.95) < 0.003, members
+
+
+def test_a_few_traces_of_one_event_are_enough_to_fit() -> None:
+    """Where places have fewer events than a level asks for, the level has no weights."""
+    names = [f"{i}" for i in range(8)]
+    graph, reward, _ = credit.from_columns(
+        group=[i % 3 for i in range(8)], trace=names, reward=[i % 2 for i in range(8)]
+    )
+    few = Corpus.of(graph, event_features(graph), reward)
+    after, start = predict_additive(fit_additive(few, np.arange(8)), few)
+    assert np.isfinite(after).all() and np.isfinite(start).all()

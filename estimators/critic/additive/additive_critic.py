@@ -136,7 +136,8 @@ def fit_additive(
             full = np.zeros((len(drawn[rows]), kept.size))
             size = int(kept.sum())
             full[:, kept] = drawn[rows, at : at + size]
-            by_level.append(Level(keys_of_level, full.reshape(len(full), len(keys_of_level), -1)))
+            shape = (len(full), len(keys_of_level), x.shape[1])  # a level without keys has no number to infer it from
+            by_level.append(Level(keys_of_level, full.reshape(shape)))
             at += size
         return tuple(by_level)
 
