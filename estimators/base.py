@@ -23,6 +23,7 @@ __all__ = [
     "Recursion",
     "StateValues",
     "batch_fingerprint",
+    "check_batch",
     "check_event_array",
     "check_reward",
     "finish",
@@ -331,3 +332,30 @@ def _hash(columns: tuple[Array, ...], mask: Array) -> jax.Array:
         mixed = (mixed ^ jnp.asarray(column).astype(jnp.uint32)) * jnp.uint32(0x9E3779B1)
         mixed = mixed ^ (mixed >> jnp.uint32(15))
     return jnp.sum(jnp.where(mask, mixed, jnp.uint32(0)), dtype=jnp.uint32)
+
+
+def check_batch(graph: EventGraph, name: str, credit: Credit) -> None:
+    """Refuse a result that was computed on another batch than the one it is used with; on the host.
+
+    Small batches are padded to the same sizes, so that shapes alone do not tell them apart.
+
+    Raises:
+      CreditError: another number of events, or the fingerprint of another graph.
+
+    >>> import credit
+    >>> one, reward, _ = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+    >>> other, more, _ = credit.from_columns(group=["q"] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+    >>> check_batch(one, "credit", credit.rloo(one, reward))
+    >>> check_batch(one, "credit", credit.rloo(other, more))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    graphs.errors.CreditError: credit is the result of another batch: ...
+    """
+    if jnp.shape(credit.credit) != (graph.num_events,):
+        wanted = f"({graph.num_events},), one entry for each event of this batch"
+        raise CreditError(f"{name} has shape {jnp.shape(credit.credit)}; expected {wanted}")
+    if credit.batch is not None and bool(jnp.any(jnp.asarray(credit.batch) != batch_fingerprint(graph))):
+        raise CreditError(
+            f"{name} is the result of another batch: its fingerprint is not that of this graph; "
+            "expected results of methods run on the same graph"
+        )

@@ -12,7 +12,7 @@ import numpy as np
 from credit.ledger.account import Ledger
 from credit.ledger.reconciling import by_reconciling
 from credit.ledger.rules import Composed, Increments, Reconcile, Rule, Shares, by_increments, by_shares
-from estimators.base import Credit, batch_fingerprint
+from estimators.base import Credit, check_batch
 from estimators.baselines.shared import rloo
 from estimators.composition.exact import Partition, exact_partition
 from estimators.composition.explained import explained
@@ -127,14 +127,7 @@ def check_claim(graph: EventGraph, name: str, claim: Credit) -> None:
       CreditError: no `Credit`; another number of events; the fingerprint of another batch.
     """
     expect(name, claim, Credit, "a Credit, the result of a method")
-    if jnp.shape(claim.credit) != (graph.num_events,):
-        wanted = f"({graph.num_events},), one entry for each event of this batch"
-        raise CreditError(f"{name}, of {claim.source!r}, has shape {jnp.shape(claim.credit)}; expected {wanted}")
-    if claim.batch is not None and bool(np.any(np.asarray(claim.batch) != np.asarray(batch_fingerprint(graph)))):
-        raise CreditError(
-            f"{name}, of {claim.source!r}, is the result of another batch: its fingerprint is not that of this graph; "
-            "expected results of methods run on the same graph"
-        )
+    check_batch(graph, f"{name}, of {claim.source!r},", claim)
 
 
 def _by_trace(graph: EventGraph, name: str, values: Array) -> jax.Array:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from credit.reports.ranks import correlation, mean_ranks
 from credit.tables.advantages import event_columns
-from estimators.base import Credit
+from estimators.base import Credit, check_batch
 from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS
 from graphs.text import counted
@@ -118,9 +118,7 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
         )
     graph, n = traces.graph, traces.sizes
     for name, credit in credits.items():
-        if credit.credit.shape != (graph.num_events,):
-            expected = f"({graph.num_events},), that of traces.graph"
-            raise CreditError(f"credit of {name!r} has shape {credit.credit.shape}; expected {expected}")
+        check_batch(graph, f"credit of {name!r}", credit)
     action = np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
     trace = np.asarray(graph.trace_ids)[action]
     valid = np.stack([np.asarray(c.valid)[action] for c in credits.values()])

@@ -204,6 +204,8 @@ def _suspects(traces: Traces, errors: np.ndarray, calls: _Calls, most: int) -> t
     if tokens is not None and tokens.mask[: n.events].any():
         amount = np.where(tokens.mask[: n.events], tokens.array[: n.events], -1)
         for row in np.argsort(-amount, kind="stable")[:most].tolist():
+            if amount[row] <= 0:  # the log states no count, or none was generated
+                break
             reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")
     agents = traces.agents["agent"]
     return tuple(

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from credit.tables.batch_rows import Rows, as_traces
-from estimators.base import REASONS, Credit
-from graphs.errors import CreditError, expect
+from estimators.base import REASONS, Credit, check_batch
+from graphs.errors import expect
 from graphs.event_graph import EventType
 from graphs.traces.batch import Traces
 
@@ -48,9 +48,7 @@ def table(traces: Traces | Rows, credit: Credit, *, actions_only: bool = False) 
     expect("traces", traces, Traces, "what credit.read returns")
     expect("credit", credit, Credit, "what a method returns, such as credit.grpo(traces.graph, traces.reward)")
     events = traces.sizes.events
-    if credit.credit.shape != (traces.graph.num_events,):
-        expected = f"({traces.graph.num_events},), that of traces.graph"
-        raise CreditError(f"credit has shape {credit.credit.shape}; expected {expected}")
+    check_batch(traces.graph, "credit", credit)
     reward = np.asarray(traces.reward)[np.asarray(traces.graph.trace_ids[:events])]
     reason = np.asarray(credit.reason)[:events]
 

@@ -84,5 +84,5 @@ def test_actions_only_and_pandas(traces: credit.Traces) -> None:
 
 def test_a_result_of_another_batch_is_refused(traces: credit.Traces) -> None:
     graph, reward, _ = credit.from_columns(group=np.zeros(300, int), trace=np.arange(300), reward=np.ones(300))
-    with pytest.raises(ValueError, match=r"that of traces\.graph"):
+    with pytest.raises(ValueError, match=r"one entry for each event of this batch"):
         credit.table(traces, credit.rloo(graph, reward))
