@@ -197,7 +197,8 @@ def _logits(task: LearningTask, settings: TrainingSettings, parameters: Any) -> 
     """float32 [K, D, C]."""
     if settings.policy == "tabular":
         return jnp.asarray(parameters)
-    return jnp.asarray(jnp.tanh(_inputs(task) @ parameters["into"] + parameters["bias"]) @ parameters["out"])
+    hidden = jnp.tanh(_inputs(task) @ parameters["into"] + parameters["bias"][None, None])
+    return jnp.asarray(hidden @ parameters["out"])
 
 
 def _values(task: LearningTask, logits: jax.Array) -> list[jax.Array]:
