@@ -156,7 +156,10 @@ def seeds(folders: list[Path]) -> list[list[Path]]:
 
 
 def numbers_of(data: bytes) -> set[np.float32] | None:
-    """Every number that a file writes anywhere, and the verdicts, in single precision; None if packed oddly."""
+    """Every number that a file writes anywhere, and the verdicts, in single precision.
+
+    None for an archive that Python cannot unpack (damaged, or Zstandard): its rewards count as not checked.
+    """
     texts = [data]
     if data.startswith(b"PK"):
         try:
@@ -223,7 +226,8 @@ def _read(path: Path) -> dict[str, Any]:
     else:
         stated = numbers_of(data)
         if stated is None:
-            return {"kind": kind, "seconds": seconds, "memory": memory, "bytes": len(data), "fault": fault}
+            unchecked = {"kind": f"{kind}, rewards not checked", "seconds": seconds, "memory": memory}
+            return {**unchecked, "bytes": len(data), "fault": fault}
         stated |= {np.float32(sum(some)) for some in _sums(channels, stated)}
         invented = [r for r in rewards if np.float32(r) not in stated]
         if invented:

@@ -1,8 +1,8 @@
 """The spread of one agent name's advantages, from whole traces, with a floor: what advantages may be divided by.
 
-A standard deviation over actions is no scale. An agent that acts twice in one trace of its group has two numbers that
-differ by nothing, and dividing by that hands out millions. Here a trace is one sample, whatever it holds of the agent,
-and traces that share a choice (replays) are one sample together:
+A standard deviation over actions is no scale. An agent that acts twice, in one trace of its group only, has two equal
+numbers. Their deviation is 0, and dividing by it gives advantages in the millions. Here a trace is one sample, and
+traces that share a choice (replays) are one sample together:
 
     q_tk   mean of A² over the actions of key k (one name in one group) in trace t
     S²_g   mean over the traces of group g of the mean of A² over all their actions
