@@ -62,7 +62,7 @@ def fit_critic(
       MissingExtraError: flax, optax or orbax is not installed.
       CreditError: too few tasks with outcomes, or rewards that the head cannot take.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
       >>> credit.fit_critic(rows.traces)
@@ -112,7 +112,7 @@ def load_critic(directory: str | Path) -> Critic:
       MissingExtraError: flax, optax or orbax is not installed.
       CreditError: the folder holds no critic, one of another version, or a damaged one; the message names the file.
 
-    Example:
+    Examples:
       >>> import credit
       >>> credit.load_critic("no-such-folder")
       Traceback (most recent call last):

@@ -133,7 +133,7 @@ class Credit:
         everything else.
       batch: uint32, `batch_fingerprint` of the graph that it was computed on; None where nothing states it.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> result = credit.rloo(graph, reward)
@@ -178,7 +178,7 @@ def check_reward(graph: EventGraph, reward: Array) -> tuple[jax.Array, jax.Array
       ArrayTypeError: `reward` is no array of a floating type; both a CreditError and a TypeError.
       CreditError: `graph` is no event graph, or `reward` has not one entry for each trace.
 
-    Example:
+    Examples:
       >>> import credit
       >>> from estimators.base import check_reward
       >>> graph, reward, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0], traces=2, events=2, agents=2)
@@ -206,7 +206,7 @@ def check_event_array(graph: EventGraph, name: str, values: Array) -> tuple[jax.
       ArrayTypeError: no array of a floating type; both a CreditError and a TypeError.
       CreditError: not one entry for each event.
 
-    Example:
+    Examples:
       >>> import credit
       >>> from estimators.base import check_event_array
       >>> graph, reward, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0], traces=2, events=2, agents=2)
@@ -270,7 +270,7 @@ def finish(
     Returns:
       `Credit` with `batch`, the fingerprint of `graph`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> from estimators.base import finish
       >>> graph, reward, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0], traces=2, events=2, agents=2)
@@ -310,11 +310,12 @@ def batch_fingerprint(graph: EventGraph) -> jax.Array:
     It holds the type, trace, agent, turn and position of every real event and the names and groups of agents and
     traces, and no rewards: batches of one fixed pipeline have the same.
 
-    >>> import credit
-    >>> one, _, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
-    >>> other, _, _ = credit.from_columns(group=[0, 1], trace=[0, 1], reward=[1.0, 0.0])
-    >>> bool(batch_fingerprint(one) == batch_fingerprint(other))
-    False
+    Examples:
+      >>> import credit
+      >>> one, _, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
+      >>> other, _, _ = credit.from_columns(group=[0, 1], trace=[0, 1], reward=[1.0, 0.0])
+      >>> bool(batch_fingerprint(one) == batch_fingerprint(other))
+      False
     """
     events = (graph.event_type, graph.trace_ids, graph.agent_ids, graph.turn_ids)
     agents = (graph.agent_name_ids, graph.agent_role_ids, graph.agent_trace)
@@ -342,14 +343,15 @@ def check_batch(graph: EventGraph, name: str, credit: Credit) -> None:
     Raises:
       CreditError: another number of events, or the fingerprint of another graph.
 
-    >>> import credit
-    >>> one, reward, _ = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
-    >>> other, more, _ = credit.from_columns(group=["q"] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
-    >>> check_batch(one, "credit", credit.rloo(one, reward))
-    >>> check_batch(one, "credit", credit.rloo(other, more))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    graphs.errors.CreditError: credit is the result of another batch: ...
+    Examples:
+      >>> import credit
+      >>> one, reward, _ = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+      >>> other, more, _ = credit.from_columns(group=["q"] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> check_batch(one, "credit", credit.rloo(one, reward))
+      >>> check_batch(one, "credit", credit.rloo(other, more))  # doctest: +ELLIPSIS
+      Traceback (most recent call last):
+          ...
+      graphs.errors.CreditError: credit is the result of another batch: ...
     """
     if jnp.shape(credit.credit) != (graph.num_events,):
         wanted = f"({graph.num_events},), one entry for each event of this batch"

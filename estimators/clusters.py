@@ -70,7 +70,7 @@ def clusters_of(
       several: whether a trace may have several samples of one key.
       dtype: of counts.
 
-    Example:
+    Examples:
       >>> import dataclasses, credit, jax.numpy as jnp
       >>> from estimators.clusters import clusters_of
       >>> graph, _, _ = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[1.0] * 3)
@@ -96,7 +96,7 @@ def clusters_of(
 def first_of_cluster(graph: EventGraph, trace: jax.Array, key: jax.Array, member_mask: jax.Array) -> jax.Array:
     """For each of M samples the first one of its key and cluster, itself where there are no replays: int32 [M].
 
-    Example:
+    Examples:
       >>> import dataclasses, credit, jax.numpy as jnp
       >>> from estimators.clusters import first_of_cluster
       >>> graph, _, _ = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[1.0] * 3)

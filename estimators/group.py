@@ -84,7 +84,7 @@ def row_scores(graph: EventGraph, reward: Array, event_reward: Array | None) -> 
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> from estimators.group import row_scores
@@ -127,7 +127,7 @@ def members(
       "mean"   the mean over its rows of reward[u] + event_reward  (Dr. MAS)
       "first"  reward[u] + event_reward of its first row  (Dr. MAS' RLOO; Agent Lightning)
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> from estimators.group import members
@@ -207,7 +207,7 @@ def statistics(m: Members) -> tuple[jax.Array, jax.Array, jax.Array]:
 
     With replays, members are weighted so that the traces of a cluster count as one, and n is the sum of the weights.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> from estimators.group import members, statistics
@@ -338,7 +338,7 @@ def group_relative(
     Raises:
       TypeError, ValueError: wrong dtypes, shapes or options, at trace time.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> from estimators import group_relative

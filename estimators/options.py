@@ -35,8 +35,9 @@ class Bound:
       words: the same for people, after "expected".
       whole: whether only integers are allowed.
 
-    >>> Bound(0, 1, "a number from 0 to 1").holds(0.5)
-    True
+    Examples:
+      >>> Bound(0, 1, "a number from 0 to 1").holds(0.5)
+      True
     """
 
     low: float
@@ -80,11 +81,12 @@ def checked_options(method: Callable[P, R]) -> Callable[P, R]:
     Raises:
       CreditError: by the decorated method, where an option has a value that it cannot take.
 
-    >>> from estimators import grpo
-    >>> grpo(None, None, ddof=-3)
-    Traceback (most recent call last):
-        ...
-    graphs.errors.CreditError: grpo: ddof is -3; expected 0 or 1
+    Examples:
+      >>> from estimators import grpo
+      >>> grpo(None, None, ddof=-3)
+      Traceback (most recent call last):
+          ...
+      graphs.errors.CreditError: grpo: ddof is -3; expected 0 or 1
     """
 
     @functools.wraps(method)

@@ -15,8 +15,9 @@ def at_least_float32(values: Array) -> jax.Array:
 
     Half precision is too coarse for the small differences in advantages. Integers become float32.
 
-    >>> at_least_float32(jnp.zeros(2, jnp.bfloat16)).dtype
-    dtype('float32')
+    Examples:
+      >>> at_least_float32(jnp.zeros(2, jnp.bfloat16)).dtype
+      dtype('float32')
     """
     array = jnp.asarray(values)
     wide = jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.itemsize >= 4

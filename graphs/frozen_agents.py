@@ -25,7 +25,7 @@ def with_trainable(graph: EventGraph, trainable: Array) -> EventGraph:
     Raises:
       CreditError: `trainable` has not one entry for each event.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["a", "a", "b", "b"], agent=["solver", "judge"] * 2,

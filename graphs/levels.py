@@ -35,7 +35,7 @@ def pair_ids(first: Array, second: Array, mask: Array, num_first: int | None = N
         ranges of `second` for each value of `first` fit into [0, M) side by side, which is faster. Examples are turn
         numbers within groups, and observations that occur in one group each. Ids may then skip numbers.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from graphs.levels import pair_ids
       >>> pair_ids(np.array([1, 0, 1]), np.array([5, 5, 5]), np.ones(3, bool)).tolist()
@@ -79,7 +79,7 @@ def level_ids(graph: EventGraph, level: Level) -> jax.Array:
     Raises:
       ValueError: `level` is none of `LEVELS`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> from graphs.levels import level_ids
       >>> graph, _, rows = credit.from_columns(
@@ -113,7 +113,7 @@ def _names(graph: EventGraph, by: By) -> Array:
 def unit_ids(graph: EventGraph, by: By) -> jax.Array:
     """Id of the unit (trace, name) of each agent instance: int32 [A]. Two instances of one name are one unit.
 
-    Example:
+    Examples:
       >>> import credit
       >>> from graphs.levels import unit_ids
       >>> graph, _, rows = credit.from_columns(
@@ -129,7 +129,7 @@ def key_ids(graph: EventGraph, by: By, *, dense: bool = True) -> jax.Array:
 
     With `dense=False` ids may skip numbers, and sorting is avoided where possible.
 
-    Example:
+    Examples:
       >>> import credit
       >>> from graphs.levels import key_ids
       >>> graph, _, rows = credit.from_columns(

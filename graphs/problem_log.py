@@ -19,7 +19,7 @@ class ProblemLog:
     The first `MOST_LISTED` of each kind in a file are kept. One further problem stands for the rest, and its `count` is
     their number. This bounds memory, because a small file can hold a million faults.
 
-    Example:
+    Examples:
       >>> log = ProblemLog(Problem("bad-json", "x.jsonl", line, "content", "{", "JSON") for line in range(1, 2001))
       >>> len(list(log)), list(log)[-1].count, log.total
       (1001, 1000, 2000)

@@ -49,12 +49,13 @@ def with_clusters(
       CreditError: ids are not integers [E].
 
     Example: three siblings that branch after their first action, and one trace of its own.
-      >>> import credit, numpy as np
-      >>> columns = {"context": [None, "c", None, "c", None, "c", None, None],
-      ...            "node": [None, "x", None, "y", None, "z", None, None]}
-      >>> graph, _, _ = credit.from_columns(group=[0] * 8, trace=list("aabbccdd"), reward=[1.0] * 8, evidence=columns)
-      >>> np.asarray(graph.cluster_ids)[:4].tolist()
-      [0, 0, 0, 3]
+      Examples:
+        >>> import credit, numpy as np
+        >>> columns = {"context": [None, "c", None, "c", None, "c", None, None],
+        ...            "node": [None, "x", None, "y", None, "z", None, None]}
+        >>> graph, _, _ = credit.from_columns(group=[0] * 8, trace=list("aabbccdd"), reward=[1.0] * 8, evidence=columns)
+        >>> np.asarray(graph.cluster_ids)[:4].tolist()
+        [0, 0, 0, 3]
     """
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     trace = np.asarray(graph.trace_ids)

@@ -34,7 +34,7 @@ def segment_sum(values: Array, ids: Array, num_segments: int, where: Array | Non
       num_segments: how many segments there are.
       where: bool [M], the members, or None for all; other entries do not affect the result.
 
-    Example:
+    Examples:
       >>> import jax.numpy as jnp
       >>> from graphs.segment import segment_sum
       >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
@@ -55,7 +55,7 @@ def segment_count(ids: Array, num_segments: int, where: Array, dtype: jax.typing
       where: bool [M], the members; other entries do not affect the result.
       dtype: dtype of the result.
 
-    Example:
+    Examples:
       >>> import jax.numpy as jnp
       >>> from graphs.segment import segment_count
       >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
@@ -74,7 +74,7 @@ def segment_mean(values: Array, ids: Array, num_segments: int, where: Array) -> 
       num_segments: how many segments there are.
       where: bool [M], the members; other entries do not affect the result.
 
-    Example:
+    Examples:
       >>> import jax.numpy as jnp
       >>> from graphs.segment import segment_mean
       >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
@@ -98,7 +98,7 @@ def segment_sum_squares(values: Array, centre: Array, ids: Array, num_segments: 
       num_segments: how many segments there are.
       where: bool [M], the members; other entries do not affect the result.
 
-    Example:
+    Examples:
       >>> import jax.numpy as jnp
       >>> from graphs.segment import segment_sum_squares
       >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
@@ -119,7 +119,7 @@ def segment_min(values: Array, ids: Array, num_segments: int, where: Array, empt
       where: bool [M], the members; other entries do not affect the result.
       empty: the result for a segment without members.
 
-    Example:
+    Examples:
       >>> import jax.numpy as jnp
       >>> from graphs.segment import segment_min
       >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
@@ -139,7 +139,7 @@ def segment_first(ids: Array, num_segments: int, where: Array) -> jax.Array:
       num_segments: how many segments there are.
       where: bool [M], the members; other entries do not affect the result.
 
-    Example:
+    Examples:
       >>> import jax.numpy as jnp
       >>> from graphs.segment import segment_first
       >>> values, ids, where = jnp.array([1.0, 3.0, jnp.nan]), jnp.array([0, 0, 1]), jnp.array([True, True, False])
@@ -155,7 +155,7 @@ def safe_divide(numerator: Array, denominator: Array) -> jax.Array:
     Args:
       numerator, denominator: float, of shapes that broadcast.
 
-    Example:
+    Examples:
       >>> import jax.numpy as jnp
       >>> from graphs.segment import safe_divide
       >>> safe_divide(jnp.array([1.0, 1.0]), jnp.array([2.0, 0.0])).tolist()
@@ -171,7 +171,7 @@ def safe_sqrt(x: Array) -> jax.Array:
     Args:
       x: float, any shape.
 
-    Example:
+    Examples:
       >>> import jax.numpy as jnp
       >>> from graphs.segment import safe_sqrt
       >>> safe_sqrt(jnp.array([4.0, 0.0, -1.0])).tolist()

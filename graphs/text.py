@@ -45,10 +45,11 @@ def excerpt(value: object, limit: int = 60) -> str:
 def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
     """A hint for a name that does not exist: the nearest known names, first those that contain it.
 
-    >>> near_names("task-10", ["run/task-10/trial-0", "run/task-11/trial-0"])
-    'Did you mean run/task-10/trial-0?'
-    >>> near_names("x", ["a", "b"])
-    'There are 2: a, b.'
+    Examples:
+      >>> near_names("task-10", ["run/task-10/trial-0", "run/task-11/trial-0"])
+      'Did you mean run/task-10/trial-0?'
+      >>> near_names("x", ["a", "b"])
+      'There are 2: a, b.'
     """
     names = list(dict.fromkeys(known))
     inside = [other for other in names if name and name.lower() in other.lower()]

@@ -52,6 +52,9 @@ def test_examples_of(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)  # an example may write files
     examples = [test for test in FINDER.find(module, name) if test.examples]
     assert examples, f"{name} has '>>> ' in its text, but in no docstring that doctest finds"
+    # Without the heading, the site's docstring reader takes the `[0.7]` of an example for a link.
+    bare = [test.name for test in examples if "Examples:\n" not in (test.docstring or "").partition(">>> ")[0]]
+    assert not bare, f"expected the heading 'Examples:' above the examples of {bare}"
     absent = [f"import {package}\n" for package in OPTIONAL if importlib.util.find_spec(package) is None]
     examples = [test for test in examples if all(example.source not in absent for example in test.examples)]
     runner = doctest.DocTestRunner(checker=ToTheDigitsShown(), optionflags=OPTIONS)

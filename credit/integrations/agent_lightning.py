@@ -39,7 +39,7 @@ def read_store(store: Any, *, path: str | Path | None = None, mode: str | None =
     Raises:
       CreditError: the store has no such rollout; or the call comes from a running event loop: await `read_store_async`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> class EmptyStore:
       ...     async def query_rollouts(self):

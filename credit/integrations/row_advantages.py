@@ -63,14 +63,15 @@ class RowAdvantages:
     Raises:
       CreditError: no such method; an option that the method does not have; `rows` is no positive integer.
 
-    >>> import numpy as np
-    >>> from credit.integrations import RowAdvantages
-    >>> advantages = RowAdvantages("rloo")
-    >>> result = advantages(group=["q", "q", "q"], trace=[0, 1, 2], reward=np.array([1.0, 0.0, 0.5]))
-    >>> result.advantages.tolist()
-    [0.75, -0.75, 0.0]
-    >>> result.metrics["credit/groups_that_teach"]
-    1.0
+    Examples:
+      >>> import numpy as np
+      >>> from credit.integrations import RowAdvantages
+      >>> advantages = RowAdvantages("rloo")
+      >>> result = advantages(group=["q", "q", "q"], trace=[0, 1, 2], reward=np.array([1.0, 0.0, 0.5]))
+      >>> result.advantages.tolist()
+      [0.75, -0.75, 0.0]
+      >>> result.metrics["credit/groups_that_teach"]
+      1.0
     """
 
     def __init__(
@@ -291,11 +292,12 @@ def rows_advantage(
     Returns:
       The advantages, [N] or [N, L], and the metrics. The compiled method is kept from call to call.
 
-    >>> import numpy as np
-    >>> from credit.integrations import rows_advantage
-    >>> reward = np.array([1.0, 1.0, 0.0])
-    >>> rows_advantage("rloo", ["q", "q", "q"], ["a", "a", "b"], None, None, reward)[0].tolist()
-    [1.0, 1.0, -1.0]
+    Examples:
+      >>> import numpy as np
+      >>> from credit.integrations import rows_advantage
+      >>> reward = np.array([1.0, 1.0, 0.0])
+      >>> rows_advantage("rloo", ["q", "q", "q"], ["a", "a", "b"], None, None, reward)[0].tolist()
+      [1.0, 1.0, -1.0]
     """
     result = _kept(method)(group=group, trace=trace, agent=agent, turn=turn, reward=reward, mask=mask, **columns)
     return result.advantages, result.metrics

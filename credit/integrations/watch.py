@@ -45,14 +45,15 @@ class Watch:
       CreditError: no such method; `every` is no positive integer.
       MissingExtraError: TensorBoard or wandb is wanted and not installed.
 
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from credit.integrations import RowAdvantages, Watch
-    >>> folder = tempfile.mkdtemp()
-    >>> watched = RowAdvantages("rloo", watch=Watch(folder, compare=["dr_grpo"], ledger=False))
-    >>> result = watched(group=["q"] * 3, agent=["a"] * 3, reward=np.array([1.0, 0.0, 0.0]))
-    >>> result.metrics["credit/alignment/dr_grpo"]
-    1.0
+    Examples:
+      >>> import tempfile
+      >>> import numpy as np
+      >>> from credit.integrations import RowAdvantages, Watch
+      >>> folder = tempfile.mkdtemp()
+      >>> watched = RowAdvantages("rloo", watch=Watch(folder, compare=["dr_grpo"], ledger=False))
+      >>> result = watched(group=["q"] * 3, agent=["a"] * 3, reward=np.array([1.0, 0.0, 0.0]))
+      >>> result.metrics["credit/alignment/dr_grpo"]
+      1.0
     """
 
     def __init__(

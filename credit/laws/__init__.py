@@ -55,7 +55,7 @@ def check(
       LawError: names the first broken law and gives the counter-example.
       CreditError: `scope`, `skip` or `needs` name nothing known.
 
-    Example:
+    Examples:
       >>> import credit
       >>> from credit.laws import LAWS
       >>> print(credit.check(credit.rloo, skip=[name for name in LAWS if name not in ("finite", "equal_rewards")]))

@@ -129,11 +129,12 @@ def audit(graph: EventGraph, reward: Array, claims: Mapping[str, Credit], *, led
     Raises:
       CreditError: there are no claims, or one is not of this batch.
 
-    >>> import credit
-    >>> graph, reward, _ = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
-    >>> report = audit(graph, reward, {"rloo": credit.rloo(graph, reward), "grpo": credit.grpo(graph, reward)})
-    >>> print(report.ratio, report.times[:4], report.twice[:4])
-    6.0 [2 2 2 2] [ True  True  True  True]
+    Examples:
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
+      >>> report = audit(graph, reward, {"rloo": credit.rloo(graph, reward), "grpo": credit.grpo(graph, reward)})
+      >>> print(report.ratio, report.times[:4], report.twice[:4])
+      6.0 [2 2 2 2] [ True  True  True  True]
     """
     if not claims:
         raise CreditError("audit has no claims; expected one or more")

@@ -106,9 +106,10 @@ def annealed(
     Raises:
       CreditError: `steps` is not positive, or no such shape.
 
-    >>> weight = annealed(0.3, 0.0, 100)
-    >>> print(weight(0), weight(50), weight(1000))
-    0.3 0.15 0.0
+    Examples:
+      >>> weight = annealed(0.3, 0.0, 100)
+      >>> print(weight(0), weight(50), weight(1000))
+      0.3 0.15 0.0
     """
     if steps < 1:
         raise CreditError(f"steps is {steps}; expected 1 or more")
@@ -136,15 +137,16 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
     Raises:
       CreditError: the log has no such reward; the names that it has are in the message.
 
-    >>> from graphs.traces.batch import assemble
-    >>> from graphs.traces.record import Agent, TraceRecord
-    >>> rewards = {"team": 1.0, "r_format": 0.5}
-    >>> record = TraceRecord("t0", "task", "log.jsonl", instances={"a": Agent()}, rewards=rewards)
-    >>> record.event("e0", 0, "a", action=True)
-    0
-    >>> format_channel = channel(assemble([record]), "r_format", weight=0.2)
-    >>> print(format_channel.name, format_channel.family, format_channel.total[0], format_channel.at(step=0))
-    r_format shared 0.5 0.2
+    Examples:
+      >>> from graphs.traces.batch import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> rewards = {"team": 1.0, "r_format": 0.5}
+      >>> record = TraceRecord("t0", "task", "log.jsonl", instances={"a": Agent()}, rewards=rewards)
+      >>> record.event("e0", 0, "a", action=True)
+      0
+      >>> format_channel = channel(assemble([record]), "r_format", weight=0.2)
+      >>> print(format_channel.name, format_channel.family, format_channel.total[0], format_channel.at(step=0))
+      r_format shared 0.5 0.2
     """
     expect("traces", traces, Traces, "what credit.read returns")
     if name in DERIVED:

@@ -68,13 +68,14 @@ def compose(
     Source: docs/ledger.md; composition is by increments because these add up: a contrast, a removal or a share summed
     over a trace does not give the reward.
 
-    >>> import credit, numpy as np
-    >>> graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
-    >>> amount = np.zeros(graph.num_events, np.float32)
-    >>> amount[rows.event] = [0.5, 0.25, -0.5, 0.0]
-    >>> ledger = credit.compose(graph, reward, [credit.claim(graph, amount, estimand="increment", source="critic")])
-    >>> print(ledger.expected[:2], ledger.increments[:4], ledger.unexplained[:2])
-    [0. 1.] [ 0.5   0.25 -0.5   0.  ] [ 0.25 -0.5 ]
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
+      >>> amount = np.zeros(graph.num_events, np.float32)
+      >>> amount[rows.event] = [0.5, 0.25, -0.5, 0.0]
+      >>> ledger = credit.compose(graph, reward, [credit.claim(graph, amount, estimand="increment", source="critic")])
+      >>> print(ledger.expected[:2], ledger.increments[:4], ledger.unexplained[:2])
+      [0. 1.] [ 0.5   0.25 -0.5   0.  ] [ 0.25 -0.5 ]
     """
     rule = Increments() if rule is None else rule
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")

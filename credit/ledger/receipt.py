@@ -116,17 +116,18 @@ def explain(
     Raises:
       CreditError: no such trace or event.
 
-    >>> import credit
-    >>> from graphs.traces.batch import assemble
-    >>> from graphs.traces.record import Agent, TraceRecord
-    >>> def record(name, reward):
-    ...     trace = TraceRecord(name, "task", "log.jsonl", instances={"a": Agent()}, rewards={"team": reward})
-    ...     trace.event("e0", 0, "a", action=True)
-    ...     return trace
-    >>> traces = assemble([record("t0", 1.0), record("t1", 0.0)])
-    >>> receipt = explain(traces, "t0", "e0", {"rloo": credit.rloo(traces.graph, traces.reward)})
-    >>> print(receipt.reward, receipt.expected, receipt.entry, receipt.unexplained, receipt.lines[0].wanted)
-    1.0 0.0 0.0 1.0 1.0
+    Examples:
+      >>> import credit
+      >>> from graphs.traces.batch import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> def record(name, reward):
+      ...     trace = TraceRecord(name, "task", "log.jsonl", instances={"a": Agent()}, rewards={"team": reward})
+      ...     trace.event("e0", 0, "a", action=True)
+      ...     return trace
+      >>> traces = assemble([record("t0", 1.0), record("t1", 0.0)])
+      >>> receipt = explain(traces, "t0", "e0", {"rloo": credit.rloo(traces.graph, traces.reward)})
+      >>> print(receipt.reward, receipt.expected, receipt.entry, receipt.unexplained, receipt.lines[0].wanted)
+      1.0 0.0 0.0 1.0 1.0
     """
     expect("traces", traces, Traces, "what credit.read returns")
     expect("claims", claims, Mapping, "results of methods by name")

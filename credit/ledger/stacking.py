@@ -78,16 +78,17 @@ def stack(
 
     Source: no publication has this combination; the parts are those of C3, of orchestrator critics and of Dr. MAS.
 
-    >>> import credit, numpy as np
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=[0] * 4, trace=[0, 0, 1, 1], agent=["lead", "worker"] * 2, reward=[1.0, 1.0, 0.0, 0.0])
-    >>> amount = np.where(graph.action_mask, 0.1, np.nan)
-    >>> claims = [
-    ...     credit.claim(graph, amount, estimand="increment", source=s, centred=True, own_outcome=False)
-    ...     for s in ("siblings", "critic")]
-    >>> stacked = stack(graph, reward, *claims)
-    >>> print(rows.gather(stacked.unscaled.credit.advantage), rows.gather(stacked.signal.credit.advantage))
-    [ 1.  1. -1. -1.] [ 1.  1. -1. -1.]
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=[0, 0, 1, 1], agent=["lead", "worker"] * 2, reward=[1.0, 1.0, 0.0, 0.0])
+      >>> amount = np.where(graph.action_mask, 0.1, np.nan)
+      >>> claims = [
+      ...     credit.claim(graph, amount, estimand="increment", source=s, centred=True, own_outcome=False)
+      ...     for s in ("siblings", "critic")]
+      >>> stacked = stack(graph, reward, *claims)
+      >>> print(rows.gather(stacked.unscaled.credit.advantage), rows.gather(stacked.signal.credit.advantage))
+      [ 1.  1. -1. -1.] [ 1.  1. -1. -1.]
     """
     parts = [_only(graph, messages, "message"), _only(graph, orchestrator, "orchestrator")]
     ledger = compose(graph, reward, parts, expected=expected)

@@ -33,11 +33,12 @@ def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) ->
     Raises:
       CreditError: no ledgers, ledgers of different batches, a weight missing, too many or not finite.
 
-    >>> import credit
-    >>> graph, reward, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
-    >>> one, two = credit.compose(graph, reward, []), credit.compose(graph, 3 * reward, [])
-    >>> print(credit.ledger.weighted_sum({"team": one, "bonus": two}, {"team": 1.0, "bonus": 0.5}).reward[:2])
-    [2.5 0. ]
+    Examples:
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
+      >>> one, two = credit.compose(graph, reward, []), credit.compose(graph, 3 * reward, [])
+      >>> print(credit.ledger.weighted_sum({"team": one, "bonus": two}, {"team": 1.0, "bonus": 0.5}).reward[:2])
+      [2.5 0. ]
     """
     expect("ledgers", ledgers, Mapping, "ledgers by the names of their channels")
     expect("weights", weights, Mapping, "numbers by the names of the channels")

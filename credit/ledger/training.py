@@ -73,11 +73,12 @@ def advantage(
       CreditError: no such kind or scale; "even" for a ledger that is not an even split; `baseline`, `beta` or
         `decided_before` for another kind than "control"; a source that is not of the ledger.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=[0, 1, 2], reward=[1.0, 0.0, 0.5])
-    >>> signal = credit.compose(graph, reward, []).advantage("control")
-    >>> print(rows.gather(signal.credit.advantage), signal.unbiased)
-    [ 0.75 -0.75  0.  ] True
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=[0, 1, 2], reward=[1.0, 0.0, 0.5])
+      >>> signal = credit.compose(graph, reward, []).advantage("control")
+      >>> print(rows.gather(signal.credit.advantage), signal.unbiased)
+      [ 0.75 -0.75  0.  ] True
     """
     if kind != "control" and (baseline is not None or beta is not None or decided_before):
         raise CreditError(f'baseline, beta and decided_before are of advantage "control"; kind is {kind!r}')

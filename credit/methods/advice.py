@@ -122,15 +122,16 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     Raises:
       CreditError: `traces` is something else.
 
-    >>> import credit, json, pathlib, tempfile
-    >>> event = {"id": "e", "type": "message", "agent": "solver"}
-    >>> logs = [{"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i}} for i in range(2)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     log = pathlib.Path(folder, "log.jsonl")
-    ...     _ = log.write_text(chr(10).join(map(json.dumps, logs)))
-    ...     traces = credit.read(log)
-    >>> credit.choose(traces, inputs=["log.jsonl"]).command
-    'credit assign log.jsonl --method rloo -o advantages.parquet'
+    Examples:
+      >>> import credit, json, pathlib, tempfile
+      >>> event = {"id": "e", "type": "message", "agent": "solver"}
+      >>> logs = [{"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i}} for i in range(2)]
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     log = pathlib.Path(folder, "log.jsonl")
+      ...     _ = log.write_text(chr(10).join(map(json.dumps, logs)))
+      ...     traces = credit.read(log)
+      >>> credit.choose(traces, inputs=["log.jsonl"]).command
+      'credit assign log.jsonl --method rloo -o advantages.parquet'
     """
     expect("traces", traces, Traces, "what credit.read returns")
     states = availability(traces)

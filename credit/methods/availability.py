@@ -30,13 +30,14 @@ def availability(traces: Traces) -> dict[str, Availability]:
     A method that compares is degenerate where nothing differs: no two samples of one key (the group, or the batch) have
     different returns. For methods whose unit is the event, samples are rows: outcome plus the row's own reward.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> states = availability(rows.traces)
-    >>> states["rloo"].state, states["gae"].state
-    ('computable', 'missing')
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> states = availability(rows.traces)
+      >>> states["rloo"].state, states["gae"].state
+      ('computable', 'missing')
     """
     states = {name: _judge(traces, method) for name, method in METHODS.items()}
     for name, paper in PUBLISHED.items():

@@ -60,9 +60,10 @@ def method_page(name: str) -> MethodPage:
     Raises:
       CreditError: nothing has that name; the nearest names are in the message.
 
-    >>> page = method_page("rloo")
-    >>> page.facts["unbiased"], list(page.options)
-    ('yes', ['singleton'])
+    Examples:
+      >>> page = method_page("rloo")
+      >>> page.facts["unbiased"], list(page.options)
+      ('yes', ['singleton'])
     """
     key = key_of(name)
     if name not in METHODS and key in PUBLISHED and PUBLISHED[key].method is None:

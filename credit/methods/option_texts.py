@@ -43,8 +43,9 @@ def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
     Raises:
       CreditError: no such option, a value of the wrong type or outside its bounds, or an option given twice.
 
-    >>> parse_options("gae", ["lambda_=0.5"])
-    {'lambda_': 0.5}
+    Examples:
+      >>> parse_options("gae", ["lambda_=0.5"])
+      {'lambda_': 0.5}
     """
     method = find_method(name)
     known = options_of(method)

@@ -27,8 +27,9 @@ def load_function(name: str) -> Callable[..., Credit]:
     Raises:
       CreditError: the module or the function does not exist, or it is no function.
 
-    >>> load_function("estimators:rloo").__name__
-    'rloo'
+    Examples:
+      >>> load_function("estimators:rloo").__name__
+      'rloo'
     """
     module, _, attribute = name.partition(":")
     here = os.getcwd()
@@ -60,8 +61,9 @@ def own_method(name: str) -> Method:
     Raises:
       CreditError: the module or the function does not exist, or it is no function.
 
-    >>> own_method("estimators:gae").needs
-    ('value',)
+    Examples:
+      >>> own_method("estimators:gae").needs
+      ('value',)
     """
     from credit.methods.registry import Method
     from estimators.options import checked_options

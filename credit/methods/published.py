@@ -64,8 +64,9 @@ class Published:
 def key_of(name: str) -> str:
     """A name as a key: "Dr. MAS" and "dr-mas" are `dr_mas`; "REINFORCE++" is `reinforce_pp`.
 
-    >>> key_of("Dr. MAS"), key_of("REINFORCE++")
-    ('dr_mas', 'reinforce_pp')
+    Examples:
+      >>> key_of("Dr. MAS"), key_of("REINFORCE++")
+      ('dr_mas', 'reinforce_pp')
     """
     text = name.strip().lower().replace("++", " pp").replace(".", " ")
     return "_".join("".join(c if c.isalnum() else " " for c in text).split())
@@ -78,8 +79,9 @@ def find_method(name: str) -> Method:
       CreditError: no method is called so (the nearest names are in the message), or no log allows it, with the reason
         and the piece that can be used.
 
-    >>> find_method("Dr. MAS").reference
-    'Dr. MAS compute_grpo_outcome_advantage'
+    Examples:
+      >>> find_method("Dr. MAS").reference
+      'Dr. MAS compute_grpo_outcome_advantage'
     """
     expect("name", name, str, "the name of a method, such as 'rloo'")
     from credit.methods.registry import METHODS

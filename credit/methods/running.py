@@ -55,19 +55,20 @@ def run(
       CreditError: no trace has an outcome; the method is unknown; the log lacks evidence that it needs; it has no such
         option, or refuses the option's value.
 
-    >>> import credit, json, pathlib, tempfile
-    >>> event = {"id": "e", "type": "message", "agent": "solver", "value": 0.25}
-    >>> logs = [{"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i}} for i in range(2)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     log = pathlib.Path(folder, "log.jsonl")
-    ...     _ = log.write_text("\\n".join(map(json.dumps, logs)))
-    ...     traces = credit.read(log)
-    >>> credit.run(traces, "gae", lambda_=0.0).advantage[:2].tolist()
-    [-0.25, 0.75]
-    >>> credit.run(traces, "gae", lambda_=7)
-    Traceback (most recent call last):
-        ...
-    graphs.errors.CreditError: gae: lambda_ is 7; expected a number from 0 to 1
+    Examples:
+      >>> import credit, json, pathlib, tempfile
+      >>> event = {"id": "e", "type": "message", "agent": "solver", "value": 0.25}
+      >>> logs = [{"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i}} for i in range(2)]
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     log = pathlib.Path(folder, "log.jsonl")
+      ...     _ = log.write_text("\\n".join(map(json.dumps, logs)))
+      ...     traces = credit.read(log)
+      >>> credit.run(traces, "gae", lambda_=0.0).advantage[:2].tolist()
+      [-0.25, 0.75]
+      >>> credit.run(traces, "gae", lambda_=7)
+      Traceback (most recent call last):
+          ...
+      graphs.errors.CreditError: gae: lambda_ is 7; expected a number from 0 to 1
     """
     traces = as_traces(traces)
     expect("traces", traces, Traces, "what credit.read returns")
@@ -196,12 +197,13 @@ def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:
       traces: what was read.
       needs: names of evidence, such as "value".
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> missing_evidence(rows.traces, ["value"])
-    {'value': 'add "value": NUMBER to the event when a critic scored the prefix'}
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> missing_evidence(rows.traces, ["value"])
+      {'value': 'add "value": NUMBER to the event when a critic scored the prefix'}
     """
     lacking = [name for name in needs if name not in traces.evidence or not traces.evidence[name].mask.any()]
     return {name: EVIDENCE[name].how_to_log if name in EVIDENCE else "see the method's page" for name in lacking}
@@ -210,9 +212,10 @@ def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:
 def keywords_of(fn: Callable[..., Any]) -> tuple[str, ...]:
     """The names of a method's keyword-only parameters: its evidence and its options.
 
-    >>> import credit
-    >>> keywords_of(credit.rloo)
-    ('event_reward', 'singleton')
+    Examples:
+      >>> import credit
+      >>> keywords_of(credit.rloo)
+      ('event_reward', 'singleton')
     """
     parameters = inspect.signature(fn).parameters
     return tuple(name for name, parameter in parameters.items() if parameter.kind is inspect.Parameter.KEYWORD_ONLY)

@@ -42,12 +42,13 @@ def answer_questions(traces: Traces) -> tuple[Question, ...]:
     Args:
       traces: what was read.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> [question.name for question in answer_questions(rows.traces) if question.answer]
-    []
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> [question.name for question in answer_questions(rows.traces) if question.answer]
+      []
     """
     return tuple(
         Question(name, *find(traces), advice, evidence) for name, (find, advice, evidence) in QUESTIONS.items()

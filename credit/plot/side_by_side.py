@@ -31,15 +31,16 @@ def draw_comparison(comparison: Comparison) -> Figure:
     Raises:
       MissingExtraError: matplotlib is not installed.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> figure = credit.plot.draw_comparison(
-    ...     credit.compare(rows.traces, {"rloo": credit.rloo(graph, reward), "grpo": credit.grpo(graph, reward)})
-    ... )
-    >>> figure.get_size_inches().shape
-    (2,)
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> figure = credit.plot.draw_comparison(
+      ...     credit.compare(rows.traces, {"rloo": credit.rloo(graph, reward), "grpo": credit.grpo(graph, reward)})
+      ... )
+      >>> figure.get_size_inches().shape
+      (2,)
     """
     from credit.reports.comparison import Comparison
     from graphs.errors import expect

@@ -117,15 +117,16 @@ def draw_trace(
       MissingExtraError: matplotlib is not installed.
       CreditError: no such trace; `values` or `stderr` is not [E]; `x` is unknown, or "time" and an event has none.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> figure = credit.plot.draw_trace(
-    ...     rows.traces, "a", credit.rloo(graph, reward).advantage
-    ... )
-    >>> figure.get_size_inches().shape
-    (2,)
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> figure = credit.plot.draw_trace(
+      ...     rows.traces, "a", credit.rloo(graph, reward).advantage
+      ... )
+      >>> figure.get_size_inches().shape
+      (2,)
     """
     from graphs.traces.batch import Traces
 

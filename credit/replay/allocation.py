@@ -27,9 +27,10 @@ def allocate(spread: np.ndarray, budget: int, *, done: np.ndarray | None = None,
     Raises:
       CreditError: a spread that is negative or not finite, or a budget below what `least` asks for.
 
-    >>> import numpy as np
-    >>> allocate(np.array([0.5, 0.25, 0.0]), 10).tolist()
-    [6, 3, 1]
+    Examples:
+      >>> import numpy as np
+      >>> allocate(np.array([0.5, 0.25, 0.0]), 10).tolist()
+      [6, 3, 1]
     """
     sigma = np.asarray(spread, np.float64)
     if not (np.isfinite(sigma).all() and (sigma >= 0).all()):
@@ -70,9 +71,10 @@ def _until(sigma: np.ndarray, n: np.ndarray, level: float) -> np.ndarray:
 def predicted_stderr(spread: np.ndarray, runs: np.ndarray) -> np.ndarray:
     """σ / √n of each mean after its runs, float64 [J]; infinite without runs.
 
-    >>> import numpy as np
-    >>> predicted_stderr(np.array([0.5, 0.5]), np.array([4, 0])).tolist()
-    [0.25, inf]
+    Examples:
+      >>> import numpy as np
+      >>> predicted_stderr(np.array([0.5, 0.5]), np.array([4, 0])).tolist()
+      [0.25, inf]
     """
     runs = np.asarray(runs, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):

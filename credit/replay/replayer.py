@@ -85,10 +85,11 @@ class Replayer(Protocol):
 class CallableReplayer:
     """A driver made of a function of one run: `fn(prefix, replace, forbid, seed)`, which returns the reward.
 
-    >>> from credit.replay.replayer import CallableReplayer, Prefix
-    >>> driver = CallableReplayer(lambda prefix, replace, forbid, seed: 1.0 if replace is None else 0.0)
-    >>> [run.reward for run in driver.run(Prefix("t", "g"), replace="say nothing", n=2, seed=0)]
-    [0.0, 0.0]
+    Examples:
+      >>> from credit.replay.replayer import CallableReplayer, Prefix
+      >>> driver = CallableReplayer(lambda prefix, replace, forbid, seed: 1.0 if replace is None else 0.0)
+      >>> [run.reward for run in driver.run(Prefix("t", "g"), replace="say nothing", n=2, seed=0)]
+      [0.0, 0.0]
     """
 
     fn: Callable[[Prefix, str | None, tuple[str, ...], int], float | Continuation]

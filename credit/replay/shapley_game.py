@@ -111,13 +111,14 @@ def shapley_plan(
     Raises:
       CreditError: names that repeat, a budget below 2N, a parent that is no unit, negative noise.
 
-    >>> import credit
-    >>> game = credit.shapley_plan(["planner", "coder"], budget=4)
-    >>> [game.team(row) for row in range(4)]
-    [[], ['planner'], ['coder'], ['planner', 'coder']]
-    >>> shares = game.solve([0.0, 0.5, 0.25, 1.0])
-    >>> [round(float(x), 3) for x in shares.share]
-    [0.625, 0.375]
+    Examples:
+      >>> import credit
+      >>> game = credit.shapley_plan(["planner", "coder"], budget=4)
+      >>> [game.team(row) for row in range(4)]
+      [[], ['planner'], ['coder'], ['planner', 'coder']]
+      >>> shares = game.solve([0.0, 0.5, 0.25, 1.0])
+      >>> [round(float(x), 3) for x in shares.share]
+      [0.625, 0.375]
     """
     names = tuple(units)
     if len(set(names)) != len(names):

@@ -103,13 +103,14 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
     Raises:
       CreditError: fewer than two methods, or one whose arrays are not of this batch.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> both = credit.compare(rows.traces, {"rloo": credit.rloo(graph, reward), "grpo": credit.grpo(graph, reward)})
-    >>> both.methods
-    ('rloo', 'grpo')
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> both = credit.compare(rows.traces, {"rloo": credit.rloo(graph, reward), "grpo": credit.grpo(graph, reward)})
+      >>> both.methods
+      ('rloo', 'grpo')
     """
     expect("traces", traces, Traces, "what credit.read returns")
     if len(credits) < 2:

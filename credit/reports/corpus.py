@@ -131,10 +131,11 @@ def told_apart(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.ndarr
 def survey(traces: Traces) -> Survey:
     """Count what was read, and sort groups into those with and without a training signal.
 
-    >>> import credit
-    >>> _, _, rows = credit.from_columns(group=[0, 0, 1], trace=["a", "b", "c"], reward=[1.0, 0.0, 1.0])
-    >>> survey(rows.traces).teaching, survey(rows.traces).singletons
-    (1, ('1',))
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=[0, 0, 1], trace=["a", "b", "c"], reward=[1.0, 0.0, 1.0])
+      >>> survey(rows.traces).teaching, survey(rows.traces).singletons
+      (1, ('1',))
     """
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids[: n.events])

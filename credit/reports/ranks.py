@@ -10,9 +10,10 @@ __all__ = ["correlation", "mean_ranks"]
 def mean_ranks(x: np.ndarray, key: np.ndarray | None = None) -> np.ndarray:
     """Rank of each number from 0, within its key where one is given; equal numbers share the mean of theirs: [N].
 
-    >>> import numpy as np
-    >>> mean_ranks(np.array([3.0, 1.0, 3.0])).tolist()
-    [1.5, 0.0, 1.5]
+    Examples:
+      >>> import numpy as np
+      >>> mean_ranks(np.array([3.0, 1.0, 3.0])).tolist()
+      [1.5, 0.0, 1.5]
     """
     order = np.argsort(x, kind="stable") if key is None else np.lexsort((x, key))
     key = np.zeros(len(x), np.int64) if key is None else key

@@ -70,13 +70,14 @@ def event_rows(
     Raises:
       CreditError: no such trace.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> [row] = event_rows(rows.traces, "a")
-    >>> row.agent, row.type, row.action
-    ('planner', 'message', True)
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> [row] = event_rows(rows.traces, "a")
+      >>> row.agent, row.type, row.action
+      ('planner', 'message', True)
     """
     index, graph = traces.index(trace), traces.graph
     rows = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == index))

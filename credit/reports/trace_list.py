@@ -40,12 +40,13 @@ def list_traces(traces: Traces, group: str | None = None) -> list[dict[str, Any]
     Raises:
       CreditError: no such group.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> [row["reward"] for row in list_traces(rows.traces)]
-    [1.0, 0.0, 0.5]
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> [row["reward"] for row in list_traces(rows.traces)]
+      [1.0, 0.0, 0.5]
     """
     expect("traces", traces, Traces, "what credit.read returns")
     graph, n = traces.graph, traces.sizes

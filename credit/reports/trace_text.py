@@ -64,12 +64,13 @@ def render(
     Raises:
       CreditError: no such trace.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> type(render(rows.traces, "a")).__name__
-    'Group'
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> type(render(rows.traces, "a")).__name__
+      'Group'
     """
     index = traces.index(trace)
     graph = traces.graph
@@ -101,12 +102,13 @@ def trace_json(traces: Traces, trace: int | str = 0, *, limit: int = 2000) -> di
     Raises:
       CreditError: no such trace.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> trace_json(rows.traces, "b")["reward"]
-    0.0
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> trace_json(rows.traces, "b")["reward"]
+      0.0
     """
     index = traces.index(trace)
     reward = float(traces.reward[index])

@@ -81,12 +81,13 @@ def triage(traces: Traces, *, most: int = 10) -> Triage:
       Workloads and suspects. Suspects are the first error of each trace with the most errors, then loops, then the
       action of a trace that generated the most tokens.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> triage(rows.traces).agents[0].errors
-    0
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> triage(rows.traces).agents[0].errors
+      0
     """
     expect("traces", traces, Traces, "what credit.read returns")
     calls = _calls(traces)

@@ -63,13 +63,14 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
     Raises:
       CreditError: `by` is something else, or `credit` is of another batch.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> [unit] = who_matters(rows.traces, credit.rloo(graph, reward))
-    >>> unit.name, unit.actions, unit.tasks
-    ('planner', 3, 1)
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> [unit] = who_matters(rows.traces, credit.rloo(graph, reward))
+      >>> unit.name, unit.actions, unit.tasks
+      ('planner', 3, 1)
     """
     expect("traces", traces, Traces, "what credit.read returns")
     expect("credit", credit, Credit, "what a method returns, such as credit.run(traces, 'rloo')")

@@ -36,13 +36,14 @@ def table(traces: Traces | Rows, credit: Credit, *, actions_only: bool = False) 
     Raises:
       CreditError: something else than a batch and a result, or `credit` is not of this batch's padded length.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
-    ... )
-    >>> table = credit.table(rows, credit.rloo(graph, reward))
-    >>> table.select(["trace", "agent", "advantage"]).to_pylist()[0]
-    {'trace': 'a', 'agent': 'planner', 'advantage': 0.75}
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
+      ... )
+      >>> table = credit.table(rows, credit.rloo(graph, reward))
+      >>> table.select(["trace", "agent", "advantage"]).to_pylist()[0]
+      {'trace': 'a', 'agent': 'planner', 'advantage': 0.75}
     """
     traces = as_traces(traces)
     expect("traces", traces, Traces, "what credit.read returns")

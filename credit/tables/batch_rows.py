@@ -99,10 +99,11 @@ class Rows:
         Raises:
           CreditError: `values` is something else, or has not one entry for each event.
 
-        >>> import credit
-        >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["b", "a"], reward=[1.0, 0.0])
-        >>> rows.gather(credit.rloo(graph, reward)).tolist()
-        [1.0, -1.0]
+        Examples:
+          >>> import credit
+          >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["b", "a"], reward=[1.0, 0.0])
+          >>> rows.gather(credit.rloo(graph, reward)).tolist()
+          [1.0, -1.0]
         """
         result = getattr(values, "credit", None)
         if isinstance(values, Credit):

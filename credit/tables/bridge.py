@@ -34,7 +34,7 @@ def to_torch(array: Array, *, copy: bool = True) -> Any:
     Raises:
       MissingExtraError: PyTorch is not installed.
 
-    Example:
+    Examples:
       >>> import torch
       >>> import credit, numpy as np
       >>> credit.to_torch(np.array([0.5, -0.5], np.float32))
@@ -70,7 +70,7 @@ def from_torch(tensor: Any, *, copy: bool = True) -> jax.Array:
       MissingExtraError: PyTorch is not installed.
       OverflowError: an integer does not fit the narrower type.
 
-    Example:
+    Examples:
       >>> import torch
       >>> import credit
       >>> credit.from_torch(torch.tensor([0.5, -0.5])).tolist()
@@ -99,7 +99,7 @@ def to_pandas(table: pa.Table) -> Any:
       CreditError: something else than a table.
       MissingExtraError: pandas is not installed.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
       >>> frame = credit.to_pandas(credit.table(rows, credit.rloo(graph, reward)))

@@ -93,10 +93,11 @@ def from_columns(
         child; with the row numbers.
       CapacityError: the content does not fit the sizes asked for; it names the size needed.
 
-    >>> import credit
-    >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
-    >>> rows.gather(credit.rloo(graph, reward)).tolist()
-    [1.0, -1.0]
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> rows.gather(credit.rloo(graph, reward)).tolist()
+      [1.0, -1.0]
     """
     columns = _row_evidence(reward, row_reward, event_reward, tokens, evidence)
     by_trace, trace_names = _by_trace(trace)

@@ -36,12 +36,13 @@ def write_table(table: pa.Table, path: str | Path) -> None:
       CreditError: another suffix, or something else than a table.
       OSError: the folder does not exist or cannot be written to.
 
-    >>> import pathlib, pyarrow, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "credit.csv")
-    ...     write_table(pyarrow.table({"advantage": [0.5]}), file)
-    ...     file.read_text().split()
-    ['"advantage"', '0.5']
+    Examples:
+      >>> import pathlib, pyarrow, tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     file = pathlib.Path(folder, "credit.csv")
+      ...     write_table(pyarrow.table({"advantage": [0.5]}), file)
+      ...     file.read_text().split()
+      ['"advantage"', '0.5']
     """
     expect("table", table, pa.Table, "an Arrow table, such as credit.table returns")
     write = table_writer(path)
@@ -93,12 +94,13 @@ def write_csv(table: pa.Table, file: BinaryIO, *, header: bool = True) -> None:
     that begins with one of these, with a tab or line break, or with an apostrophe, gets an apostrophe in front. Reading
     programs undo it by removing one leading apostrophe from text; the other formats need no such care.
 
-    >>> import io
-    >>> file = io.BytesIO()
-    >>> write_csv(pa.table({"agent": ["=1+1"]}), file)
-    >>> print(file.getvalue().decode().strip())
-    "agent"
-    "'=1+1"
+    Examples:
+      >>> import io
+      >>> file = io.BytesIO()
+      >>> write_csv(pa.table({"agent": ["=1+1"]}), file)
+      >>> print(file.getvalue().decode().strip())
+      "agent"
+      "'=1+1"
     """
     plain = {name: _disarmed(table[name]) for name in table.column_names}
     options = pyarrow.csv.WriteOptions(include_header=header)
@@ -118,8 +120,9 @@ def _disarmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def printable_table(table: pa.Table) -> pa.Table:
     """A table whose text has no control characters, for a terminal: see `graphs.text.printable`.
 
-    >>> printable_table(pa.table({"agent": ["a\\x1b[2J"], "credit": [0.5]})).to_pydict()
-    {'agent': ['a\ufffd[2J'], 'credit': [0.5]}
+    Examples:
+      >>> printable_table(pa.table({"agent": ["a\\x1b[2J"], "credit": [0.5]})).to_pydict()
+      {'agent': ['a\ufffd[2J'], 'credit': [0.5]}
     """
     return pa.table([_printable(column) for column in table.columns], names=[printable(n) for n in table.column_names])
 

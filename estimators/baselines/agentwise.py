@@ -66,7 +66,7 @@ def dr_mas(
     combinations) and `drmas_grpo_full_tensor`. `by=None, population="trace"` is that code's vanilla GRPO. The code
     joins task and agent into one string, which can collide; ids cannot.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["plan", "solve", "plan", "solve", "solve"],
@@ -126,7 +126,7 @@ def dr_mas_rloo(
     Reference: Dr. MAS `compute_rloo_outcome_advantage`, executed, golden `drmas_rloo` (its vanilla form is `by=None,
     population="trace"`).
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["plan", "solve", "plan", "solve", "solve"],
@@ -184,7 +184,7 @@ def reinforce_pp(
     Reference: Hu 2025, arXiv:2501.03262; verl `compute_reinforce_plus_plus_outcome_advantage`. The form over tokens
     with a discount is `estimators.tokens.rows.reinforce_pp` (golden `drmas_rfpp`).
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.reinforce_pp(graph, reward).advantage).tolist()
@@ -234,7 +234,7 @@ def reinforce_pp_baseline(
 
     Reference: Dr. MAS `compute_reinforce_plus_plus_baseline_outcome_advantage`, executed, golden `drmas_rfpp_baseline`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.reinforce_pp_baseline(graph, reward).advantage).tolist()

@@ -55,7 +55,7 @@ def step_returns(
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
-    Example:
+    Examples:
       >>> import credit
       >>> from estimators.baselines.anchors import step_returns
       >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0])
@@ -154,7 +154,7 @@ def gigpo(
     golden `drmas_gigpo`; defaults as in its `ppo_trainer.yaml`, read at 0fb67c9. Its option of joining anchors by the
     similarity of their texts depends on their order; give similar observations one id instead.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0], evidence={"anchor": ["x", "x", "y"]})

@@ -85,7 +85,7 @@ def maporl(
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
       ValueError: `bonus` has not four entries.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["a"] * 4, agent=["x", "y"] * 2, row_reward=[0, 1, 1, 1],

@@ -79,7 +79,7 @@ def magrpo(
     "cross" was read there, not executed. The code takes "crossed" for "cross" when it combines completions but not when
     it sums, and so leaves K^N returns to K completions: that spelling is refused here.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0], evidence={"context": ["q", "q"], "node": ["x", "y"]})
@@ -269,7 +269,7 @@ def c3_magrpo(
     Reference: C3 `c3/algorithms/magrpo.py` and `experience_maker.py` at 628185b, executed, goldens `c3_magrpo` and
     `c3_magrpo_joint_action`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.c3_magrpo(graph, reward).advantage).tolist()

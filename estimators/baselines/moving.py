@@ -49,7 +49,7 @@ def moving_average(
 
     Reference: Williams 1992; Sutton and Barto 2018, section 13.4.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.moving_average(graph, reward, decay=0.5).advantage).tolist()
@@ -98,7 +98,7 @@ def moving_average_state(
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> from estimators.baselines.moving import moving_average_state
@@ -126,7 +126,7 @@ def running_averages(
     Returns:
       The averages before each member (0 at what is no member) and after the last member of each key.
 
-    Example:
+    Examples:
       >>> import jax.numpy as jnp
       >>> before, after = running_averages(jnp.array([1.0, 0.0]), jnp.array([True, True]), jnp.array([0, 0]), 0.5, 0.0)
       >>> before.tolist(), float(after[0])

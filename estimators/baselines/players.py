@@ -69,7 +69,7 @@ def marshal(
     Reference: MARSHAL, as described ("sum, then normalise" with role groups). The released pipeline works on tokens and
     takes the mean of distinct values, with whitening before and after: `estimators.baselines.released.marshal_tokens`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["g1", "g1", "g2", "g2"], agent=["p0", "p1", "p0", "p1"], row_reward=[1, -1, 0, 0])
@@ -161,7 +161,7 @@ def spiral_rae(
     Reference: SPIRAL `train_spiral.py` `prepare_trajectories` at a02d0ed, executed, golden `spiral_rae`. There each
     actor process keeps averages of its own, and turns with A = 0 are dropped from the batch.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["g1", "g1", "g2", "g2"], agent=["p0", "p1", "p0", "p1"], row_reward=[1, -1, 1, -1])
@@ -222,7 +222,7 @@ def spiral_rae_state(
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["g1", "g1", "g2", "g2"], agent=["p0", "p1", "p0", "p1"], row_reward=[1, -1, 1, -1])

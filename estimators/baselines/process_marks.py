@@ -57,7 +57,7 @@ def foldgrpo(
     `paper_formula_clip(R+Q,0,1)_example_NOT_from_code`. Another form circulates as code:
     `estimators.baselines.released.foldgrpo_fork`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["a", "a", "b", "c"], reward=[1.0, 1.0, 0.0, 0.0], event_reward=[0, -1, 0, 0])

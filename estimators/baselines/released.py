@@ -46,7 +46,7 @@ def mrlx_sub_reward(format_score: Array, main_reward: Array) -> jax.Array:
 
     Reference: MrlX `sub_agent_multiturn.py` `reward_func` at 0d04788, executed, golden `mrlx_sub_reward`.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.baselines.released import mrlx_sub_reward
       >>> mrlx_sub_reward(np.array([0.0, 0.5, 1.0, 1.0]), np.array([1.0, 0.0, 0.1, 1.0])).tolist()
@@ -89,7 +89,7 @@ def mrlx(
     Reference: slime `_post_process_rewards` at 624b824 and MrlX at 0d04788, executed, goldens
     `slime_grpo_used_by_MrlX` and `mrlx_sub_reward`. `estimators.mgrpo` is the method as it is described.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
@@ -135,7 +135,7 @@ def matpo_worker_tokens(row_advantage: Array, planner_row: Array, mask: Array) -
     Reference: MATPO `verl/protocol.py` `broadcast_advantage_return_tensor_by_reqs_ids` at 3c41d62, executed, golden
     `matpo_broadcast`. The intended rule is `estimators.tokens.rows.spread` of the same numbers.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.baselines.released import matpo_worker_tokens
       >>> mask = np.array([[True, True, False], [True, True, True]])
@@ -187,7 +187,7 @@ def foldgrpo_fork(
     Reference: `compute_foldgrpo_advantage` in a third-party plug-in that says it is a copy of the authors' fork;
     executed, golden `foldgrpo_fork`. The authors' agent casts marks to integers, which makes ±0.2 to 0.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["a", "a", "b", "c"], reward=[1.0, 1.0, 0.0, 0.0], event_reward=[0, -1, 0, 0])
@@ -250,7 +250,7 @@ def distinct_normalised(
 
     Reference: MARSHAL `normalize_unique_values` at 2db0222, executed, golden `marshal_normalize_unique`.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.baselines.released import distinct_normalised
       >>> distinct_normalised(np.array([1.0, 1.0, 0.0]), np.array([0, 0, 0])).tolist()
@@ -315,7 +315,7 @@ def marshal_tokens(
 
     Reference: MARSHAL `agentic_pipeline.py`, `functionals.py` at 2db0222, executed, golden `marshal_turn_level`.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.baselines.released import marshal_tokens
       >>> rewards, ends = np.array([[0, 0, 1.0], [0, 0, 0.0]]), np.array([[False, False, True]] * 2)
@@ -369,7 +369,7 @@ def marft_normalised(advantage: Array, eps: float | Array = 1e-8) -> jax.Array:
 
     Reference: MARFT `appo_trainer.py` at 1beacdb, executed, golden `marft_action_gae`.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.baselines.released import marft_normalised
       >>> marft_normalised(np.array([1.0, 3.0, 0.0])).tolist()
@@ -400,7 +400,7 @@ def verl_gae_tokens(
 
     Reference: `compute_gae_advantage_return` in Dr. MAS' verl at 19c632b, executed, golden `verl_gae`.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.baselines.released import verl_gae_tokens
       >>> advantage, returns = verl_gae_tokens(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]), np.ones((1, 2), bool))

@@ -26,7 +26,7 @@ __all__ = ["instances_normalised", "matpo", "matpo_reward", "mgrpo", "sub_agents
 def sub_agents(graph: EventGraph) -> jax.Array:
     """Whether another instance spawned an agent instance: bool [A], False in padding.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
@@ -68,7 +68,7 @@ def instances_normalised(
     Returns:
       `Credit` at level "agent", estimand "scale".
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
@@ -153,7 +153,7 @@ def mgrpo(
     Reference: M-GRPO (MrlX), from second-hand descriptions, which state neither eps, ddof nor singleton. The released
     code is `estimators.baselines.released.mrlx`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
@@ -198,7 +198,7 @@ def matpo_reward(
 
     Reference: MATPO `SubagentToolRewardManager` at 3c41d62, executed, golden `matpo_reward`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
@@ -259,7 +259,7 @@ def matpo(
 
     Reference: MATPO `ray_trainer.py` and `protocol.py` at 3c41d62, executed, goldens `matpo_broadcast`, `matpo_reward`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
@@ -317,7 +317,7 @@ def wideseek_r1(
 
     Reference: RLinf `compute_grpo_dynamic_advantages` at a3816b5, executed, golden `rlinf_wideseek`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],
@@ -357,7 +357,7 @@ def wideseek_r1_weights(graph: EventGraph, *, tokens: Array | None = None) -> ja
     Reference: RLinf `loss_scales.py` at a3816b5, executed, golden `rlinf_wideseek`, outputs `agent_scale` (without
     tokens) and `turn_scale`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "b"], agent=["main", "sub", "main", "sub", "sub"],

@@ -64,7 +64,7 @@ def grpo(
     Reference: Shao et al. 2024, arXiv:2402.03300 (outcome supervision). The paper divides by the standard deviation
     without an eps; what released code adds is under that code's name (`verl_grpo`, `trl_grpo`, …).
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.grpo(graph, reward).advantage).tolist()
@@ -107,7 +107,7 @@ def dr_grpo(
 
     Reference: Liu et al. 2025, arXiv:2503.20783 ("GRPO done right").
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.dr_grpo(graph, reward).advantage).tolist()
@@ -144,7 +144,7 @@ def rloo(
 
     Reference: Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.rloo(graph, reward).advantage).tolist()
@@ -177,7 +177,7 @@ def remax(graph: EventGraph, reward: Array, *, greedy_reward: Array, event_rewar
     Reference: Li et al. 2023, arXiv:2310.10505; verl `compute_remax_outcome_advantage`, golden `verl_remax`. The form
     over tokens is `estimators.tokens.rows.remax`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> greedy = (0.25 + 0 * reward).astype("float32")
@@ -228,7 +228,7 @@ def reinforce_batch(
 
     Reference: Williams 1992, with a leave-one-out mean.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 1, 2], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.reinforce_batch(graph, reward).advantage).tolist()
@@ -278,7 +278,7 @@ def pass_at_k(
     Reference: verl `compute_grpo_passk_outcome_advantage`, golden `drmas_passk`. The released code writes the number to
     the first row of the best trace only; here every action of that trace gets it.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.pass_at_k(graph, reward).advantage).tolist()

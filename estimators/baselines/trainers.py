@@ -45,7 +45,7 @@ def verl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
     Reference: verl `compute_grpo_outcome_advantage`; executed in Dr. MAS and MATPO, golden `drmas_grpo` (`by=None,
     population="row"`).
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.verl_grpo(graph, reward).advantage).tolist()
@@ -85,7 +85,7 @@ def verl_rloo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
 
     Reference: verl `compute_rloo_outcome_advantage`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.verl_rloo(graph, reward).advantage).tolist()
@@ -121,7 +121,7 @@ def trl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = N
 
     Reference: TRL `GRPOTrainer`, group scaling, read in the source at f2cd577, not executed here.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.trl_grpo(graph, reward).advantage).tolist()
@@ -159,7 +159,7 @@ def openrlhf_group_norm(graph: EventGraph, reward: Array, *, event_reward: Array
     Reference: OpenRLHF `group_norm`, read in the source at 3c3be62, not executed here; its assertion refuses a group of
     one.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.openrlhf_group_norm(graph, reward).advantage).tolist()
@@ -203,7 +203,7 @@ def slime_grpo(
     Reference: slime `RolloutManager._post_process_rewards`, used by MrlX (M-GRPO); executed, golden
     `slime_grpo_used_by_MrlX`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.slime_grpo(graph, reward).advantage).tolist()
@@ -252,7 +252,7 @@ def agent_lightning(
     Reference: Agent Lightning `compute_rollout_level_advantage`; executed, golden `agl_rollout_level`. The loss weights
     that go with it are `estimators.tokens.rows.per_rollout_mean`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.agent_lightning(graph, reward).advantage).tolist()
@@ -291,7 +291,7 @@ def agent_lightning_rows(graph: EventGraph, reward: Array, *, event_reward: Arra
 
     Reference: golden `agl_rollout_level`, output `row_level_adv`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.agent_lightning_rows(graph, reward).advantage).tolist()

@@ -84,7 +84,7 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
     Raises:
       CreditError: wrong shapes or dtypes.
 
-    Example:
+    Examples:
       >>> import credit
       >>> from estimators.baselines.turns import turns
       >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], turn=[0, 1], reward=[1.0, 1.0])
@@ -149,7 +149,7 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
 
     Reference: the leave-one-out baseline of Kool et al. 2019, at each turn.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "c"], turn=[0, 1, 0, 1, 0], reward=[1.0, 1.0, 0.0, 0.0, 0.5])
@@ -235,7 +235,7 @@ def mt_grpo(
     each statistic is over all traces of the group, and a trace that no tool answered gets its two rewards added before
     they are normalised; here it has one turn, and each turn is compared with the traces that have it.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 5, trace=["a", "a", "b", "b", "c"], turn=[0, 1, 0, 1, 0], reward=[1.0, 1.0, 0.0, 0.0, 0.5])

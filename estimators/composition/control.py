@@ -78,14 +78,15 @@ def control_advantage(
     Source: the control-variate form of composition (docs/data-model.md); Cheng, Yan and Boots 2020 have the idea of
     trajectory-wise control variates, in another form.
 
-    >>> import credit, numpy as np
-    >>> graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
-    >>> amount = np.zeros(graph.num_events)
-    >>> amount[rows.event] = [0.5, 0.0, -0.5, 0.0]
-    >>> claims = [credit.claim(
-    ...     graph, amount, estimand="increment", source="critic", centred=True, own_outcome=False)]
-    >>> print(rows.gather(control_advantage(graph, reward, claims, beta=1.0).credit.advantage))
-    [ 1.   0.5 -1.  -0.5]
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
+      >>> amount = np.zeros(graph.num_events)
+      >>> amount[rows.event] = [0.5, 0.0, -0.5, 0.0]
+      >>> claims = [credit.claim(
+      ...     graph, amount, estimand="increment", source="critic", centred=True, own_outcome=False)]
+      >>> print(rows.gather(control_advantage(graph, reward, claims, beta=1.0).credit.advantage))
+      [ 1.   0.5 -1.  -0.5]
     """
     kept, refused = _usable(claims)
     shared = rloo(graph, reward)

@@ -93,12 +93,13 @@ def exact_partition(
 
     Source: derived and tested here against rational arithmetic; the argument is in this module's docstring.
 
-    >>> import numpy as np
-    >>> cells, trace = np.float32([0.1, 0.2, 0.3]), np.zeros(3, np.int32)
-    >>> partition = exact_partition(cells, trace, cells > 0, np.float32([1.0]))
-    >>> parts = [*partition.amounts(trace).tolist(), *partition.residual.tolist()]
-    >>> print(sum(parts) + float(partition.remainder[0]), sum(reversed(parts)) + float(partition.remainder[0]))
-    1.0 1.0
+    Examples:
+      >>> import numpy as np
+      >>> cells, trace = np.float32([0.1, 0.2, 0.3]), np.zeros(3, np.int32)
+      >>> partition = exact_partition(cells, trace, cells > 0, np.float32([1.0]))
+      >>> parts = [*partition.amounts(trace).tolist(), *partition.residual.tolist()]
+      >>> print(sum(parts) + float(partition.remainder[0]), sum(reversed(parts)) + float(partition.remainder[0]))
+      1.0 1.0
     """
     cells, total = jnp.asarray(cells), jnp.asarray(total)
     num, info = total.shape[0], np.finfo(cells.dtype)

@@ -49,15 +49,16 @@ def explained(
     Returns:
       `Explained`; `stderr` is the jackknife's over groups, NaN with fewer than two.
 
-    >>> import credit, numpy as np
-    >>> graph, reward, _ = credit.from_columns(group=[0, 0, 1, 1], trace=[0, 1, 2, 3], reward=[1.0, 0.0, 2.0, 1.0])
-    >>> cells = np.zeros((graph.num_events, 1))
-    >>> cells[:4, 0] = [1, -1, 0.5, -0.5]
-    >>> total, scored = np.asarray(reward, np.float64), np.asarray(graph.trace_mask)
-    >>> expected = np.zeros_like(total)
-    >>> expected[:4] = [0, 1, 1, 2]
-    >>> print(explained(graph, cells, np.ones_like(cells, bool), total, expected, scored))
-    Explained(share=0.875, stderr=0.125)
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, reward, _ = credit.from_columns(group=[0, 0, 1, 1], trace=[0, 1, 2, 3], reward=[1.0, 0.0, 2.0, 1.0])
+      >>> cells = np.zeros((graph.num_events, 1))
+      >>> cells[:4, 0] = [1, -1, 0.5, -0.5]
+      >>> total, scored = np.asarray(reward, np.float64), np.asarray(graph.trace_mask)
+      >>> expected = np.zeros_like(total)
+      >>> expected[:4] = [0, 1, 1, 2]
+      >>> print(explained(graph, cells, np.ones_like(cells, bool), total, expected, scored))
+      Explained(share=0.875, stderr=0.125)
     """
     if known_before is None or not scored.any():
         return Explained(math.nan, math.nan)

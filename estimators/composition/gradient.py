@@ -57,14 +57,15 @@ def policy_gradient(graph: EventGraph, credit: Credit, score: Array) -> Gradient
 
     Source: the delta method for a ratio of sums over clusters, as in any survey sampling text.
 
-    >>> import credit, numpy as np
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=[0, 0, 1, 1], trace=[0, 1, 2, 3], reward=[1.0, 0.0, 1.0, 0.0])
-    >>> score = np.zeros((graph.num_events, 1), np.float32)
-    >>> score[rows.event, 0] = [0.5, -0.5, 0.5, 0.5]
-    >>> gradient = policy_gradient(graph, credit.rloo(graph, reward), score)
-    >>> print(gradient.mean, gradient.stderr, gradient.groups)
-    [0.25] [0.25] 2
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0, 1, 1], trace=[0, 1, 2, 3], reward=[1.0, 0.0, 1.0, 0.0])
+      >>> score = np.zeros((graph.num_events, 1), np.float32)
+      >>> score[rows.event, 0] = [0.5, -0.5, 0.5, 0.5]
+      >>> gradient = policy_gradient(graph, credit.rloo(graph, reward), score)
+      >>> print(gradient.mean, gradient.stderr, gradient.groups)
+      [0.25] [0.25] 2
     """
     score = jnp.asarray(score)
     if score.ndim != 2 or score.shape[0] != graph.num_events:

@@ -71,13 +71,14 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
 
     Source: the telescoping sum of a return; docs/ledger.md.
 
-    >>> import credit, numpy as np
-    >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=[0, 0], reward=[1.0, 1.0])
-    >>> value = np.full(graph.num_events, np.nan, np.float32)
-    >>> value[rows.event] = [0.25, 0.75]
-    >>> result = credit.gae(graph, reward, value=value, lambda_=1.0)
-    >>> print(rows.gather(result.advantage), rows.gather(as_increment(graph, result).credit))
-    [0.75 0.25] [0.5  0.25]
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=[0, 0], reward=[1.0, 1.0])
+      >>> value = np.full(graph.num_events, np.nan, np.float32)
+      >>> value[rows.event] = [0.25, 0.75]
+      >>> result = credit.gae(graph, reward, value=value, lambda_=1.0)
+      >>> print(rows.gather(result.advantage), rows.gather(as_increment(graph, result).credit))
+      [0.75 0.25] [0.5  0.25]
     """
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     expect("credit", credit, Credit, "what a method returns")
@@ -211,13 +212,14 @@ def combine(claims: Sequence[Credit], errors: Errors = NO_ERRORS) -> Combined:
     Raises:
       NotComposableError: a claim is no increment; see `as_increment`.
 
-    >>> import credit, numpy as np
-    >>> graph, _, rows = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
-    >>> def claim(source, amount, stderr):
-    ...     flat = np.full(graph.num_events, amount, np.float32)
-    ...     return credit.claim(graph, flat, estimand="increment", source=source, stderr=stderr)
-    >>> print(rows.gather(combine([claim("a", 1.0, 0.5), claim("b", 0.0, 1.0)]).amount))
-    [0.8 0.8]
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, _, rows = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
+      >>> def claim(source, amount, stderr):
+      ...     flat = np.full(graph.num_events, amount, np.float32)
+      ...     return credit.claim(graph, flat, estimand="increment", source=source, stderr=stderr)
+      >>> print(rows.gather(combine([claim("a", 1.0, 0.5), claim("b", 0.0, 1.0)]).amount))
+      [0.8 0.8]
     """
     for claim in claims:
         if claim.estimand != "increment":

@@ -67,12 +67,13 @@ def agent_scale(graph: EventGraph, advantage: Array, where: Array, *, by: By = "
 
     Source: own; Dr. MAS (arXiv:2602.08847) divides by the standard deviation over rows.
 
-    >>> import credit, numpy as np
-    >>> graph, reward, rows = credit.from_columns(
-    ...     group=[0] * 5, trace=[0, 0, 1, 2, 2], agent=["a", "b", "a", "b", "b"], reward=[1.0, 1, 0, 0, 0])
-    >>> spread = agent_scale(graph, reward[graph.trace_ids] - 0.5, graph.action_mask)
-    >>> print(np.round(rows.gather(spread.scale), 3), rows.gather(spread.traces))
-    [0.5 0.5 0.5 0.5 0.5] [2 2 2 2 2]
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 5, trace=[0, 0, 1, 2, 2], agent=["a", "b", "a", "b", "b"], reward=[1.0, 1, 0, 0, 0])
+      >>> spread = agent_scale(graph, reward[graph.trace_ids] - 0.5, graph.action_mask)
+      >>> print(np.round(rows.gather(spread.scale), 3), rows.gather(spread.traces))
+      [0.5 0.5 0.5 0.5 0.5] [2 2 2 2 2]
     """
     agents, num = jnp.asarray(graph.agent_ids), graph.num_agents
     unit_of_agent = _sample_units(graph, by)

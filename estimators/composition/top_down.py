@@ -48,10 +48,11 @@ def split_down(levels: tuple[Weights, ...], total: Array, additive: tuple[bool, 
       additive: for each level, whether its weights are shares: amounts in units of reward. Of the first level they are
         taken as they are, and what they leave of the total goes to no unit.
 
-    >>> import numpy as np
-    >>> agents = Weights(np.float32([3, 1]), np.array([True, True]), np.array([0, 0]))
-    >>> print(split_down((agents,), np.float32([1.0]), (False,)))
-    [0.75 0.25]
+    Examples:
+      >>> import numpy as np
+      >>> agents = Weights(np.float32([3, 1]), np.array([True, True]), np.array([0, 0]))
+      >>> print(split_down((agents,), np.float32([1.0]), (False,)))
+      [0.75 0.25]
     """
     amount, first = jnp.asarray(total), True
     for (weight, unit_mask, parent), shares in zip(levels, additive, strict=True):

@@ -109,12 +109,13 @@ def claim(
       CreditError: no such estimand or unit, a `recursion` of anything but a return, or a standard error below 0 or not
         a number on an event of the claim; it names the first such event.
 
-    >>> import credit, numpy as np
-    >>> graph, _, rows = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
-    >>> scores = np.where(graph.action_mask, 0.5, np.nan)
-    >>> judged = claim(graph, scores, estimand="increment", source="judge", stderr=0.1)
-    >>> print(rows.gather(judged.credit), rows.gather(judged.valid), judged.source)
-    [0.5 0.5] [ True  True] judge
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, _, rows = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
+      >>> scores = np.where(graph.action_mask, 0.5, np.nan)
+      >>> judged = claim(graph, scores, estimand="increment", source="judge", stderr=0.1)
+      >>> print(rows.gather(judged.credit), rows.gather(judged.valid), judged.source)
+      [0.5 0.5] [ True  True] judge
     """
     if estimand not in ESTIMANDS:
         raise CreditError(f"estimand is {estimand!r}; expected one of {', '.join(ESTIMANDS)}")
@@ -150,8 +151,9 @@ def floor_variance(successes: Array, replays: Array) -> jax.Array:
 
         s² = (k + 1)(n − k + 1) / ((n + 2)² (n + 3))
 
-    >>> print(floor_variance(4.0, 4.0))
-    0.0198
+    Examples:
+      >>> print(floor_variance(4.0, 4.0))
+      0.0198
     """
     k, n = jnp.asarray(successes), jnp.asarray(replays)
     return (k + 1) * (n - k + 1) / ((n + 2) ** 2 * (n + 3))

@@ -50,16 +50,17 @@ class Alternatives:
       q_value: float, a model's value of the chosen alternative; comes with `target_value`.
       target_value: float, the same model's mean over all alternatives under π_e.
 
-    >>> import numpy as np
-    >>> from estimators import Alternatives
-    >>> logged = Alternatives(
-    ...     context=np.array([0, 0]),
-    ...     node=np.array([0, 1]),
-    ...     propensity=np.array([0.5, 0.5], np.float32),
-    ...     target_propensity=np.array([0.9, 0.1], np.float32),
-    ... )
-    >>> logged.target_support is None
-    True
+    Examples:
+      >>> import numpy as np
+      >>> from estimators import Alternatives
+      >>> logged = Alternatives(
+      ...     context=np.array([0, 0]),
+      ...     node=np.array([0, 1]),
+      ...     propensity=np.array([0.5, 0.5], np.float32),
+      ...     target_propensity=np.array([0.9, 0.1], np.float32),
+      ... )
+      >>> logged.target_support is None
+      True
     """
 
     context: Array
@@ -84,9 +85,10 @@ class Refusals:
     Raises:
       CreditError: a limit outside its bound.
 
-    >>> from estimators import Refusals
-    >>> Refusals(min_ess=20).unseen
-    0.01
+    Examples:
+      >>> from estimators import Refusals
+      >>> Refusals(min_ess=20).unseen
+      0.01
     """
 
     min_ess: float | Array = 1.0

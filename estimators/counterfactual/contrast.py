@@ -99,13 +99,14 @@ def doubly_robust_contrast(
 
     Reference: Robins, Rotnitzky and Zhao 1994; Dudík, Langford and Li 2011, arXiv:1103.4601.
 
-    >>> import jax.numpy as jnp
-    >>> outcome = jnp.array([1.0, 0.0] * 100)
-    >>> spawned = jnp.array([True, False] * 100)
-    >>> half, no_model = jnp.full(200, 0.5), jnp.zeros(200)
-    >>> contrast = doubly_robust_contrast(outcome, spawned, half, no_model, no_model)
-    >>> float(contrast.effect[0]), bool(contrast.valid[0])
-    (1.0, True)
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> outcome = jnp.array([1.0, 0.0] * 100)
+      >>> spawned = jnp.array([True, False] * 100)
+      >>> half, no_model = jnp.full(200, 0.5), jnp.zeros(200)
+      >>> contrast = doubly_robust_contrast(outcome, spawned, half, no_model, no_model)
+      >>> float(contrast.effect[0]), bool(contrast.valid[0])
+      (1.0, True)
     """
     n = jnp.shape(outcome)[0]
     y = _floats("outcome", outcome, n)

@@ -36,13 +36,14 @@ def difference_reward(
 
     Reference: Wolpert and Tumer 2002 (difference rewards, the "wonderful life" utility). No code for LLM teams.
 
-    >>> import numpy as np
-    >>> import credit
-    >>> graph, reward, _ = credit.from_columns(group=["g"] * 8, trace=["t"] * 8, reward=[1.0] * 8, events=8)
-    >>> without = np.array([0.25] + [np.nan] * 7, np.float32)  # one decision was replaced and the rest run again
-    >>> result = difference_reward(graph, reward, counterfactual_reward=without)
-    >>> float(result.advantage[0]), result.valid[:2].tolist()
-    (0.75, [True, False])
+    Examples:
+      >>> import numpy as np
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(group=["g"] * 8, trace=["t"] * 8, reward=[1.0] * 8, events=8)
+      >>> without = np.array([0.25] + [np.nan] * 7, np.float32)  # one decision was replaced and the rest run again
+      >>> result = difference_reward(graph, reward, counterfactual_reward=without)
+      >>> float(result.advantage[0]), result.valid[:2].tolist()
+      (0.75, [True, False])
     """
     m = members(graph, reward, event_reward, by=None, population="trace", aggregate="sum")
     other, has_other = check_event_array(graph, "counterfactual_reward", counterfactual_reward)

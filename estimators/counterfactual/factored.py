@@ -41,12 +41,13 @@ def coma(
 
     Reference: Foerster et al. 2018, arXiv:1705.08926; pymarl `coma_learner.py` at c971afd, golden `coma_adv_by_hand`.
 
-    >>> import numpy as np
-    >>> import credit
-    >>> graph, reward, _ = credit.from_columns(group=["g"] * 8, trace=["t"] * 8, reward=[1.0] * 8, events=8)
-    >>> q, mean = np.full(8, 0.75, np.float32), np.full(8, 0.5, np.float32)
-    >>> float(coma(graph, reward, q_value=q, target_value=mean).advantage[0])
-    0.25
+    Examples:
+      >>> import numpy as np
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(group=["g"] * 8, trace=["t"] * 8, reward=[1.0] * 8, events=8)
+      >>> q, mean = np.full(8, 0.75, np.float32), np.full(8, 0.5, np.float32)
+      >>> float(coma(graph, reward, q_value=q, target_value=mean).advantage[0])
+      0.25
     """
     del event_reward
     scored = check_reward(graph, reward)[1][graph.trace_ids]
@@ -86,11 +87,12 @@ def coma_advantage(
 
     Reference: Foerster et al. 2018, arXiv:1705.08926; pymarl `coma_learner.py` at c971afd; golden `coma_adv_by_hand`.
 
-    >>> import jax.numpy as jnp
-    >>> q, policy = jnp.array([1.0, 0.0]), jnp.array([0.25, 0.75])
-    >>> advantage, baseline = coma_advantage(q, policy, jnp.array(0))
-    >>> float(advantage), float(baseline)
-    (0.75, 0.25)
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> q, policy = jnp.array([1.0, 0.0]), jnp.array([0.25, 0.75])
+      >>> advantage, baseline = coma_advantage(q, policy, jnp.array(0))
+      >>> float(advantage), float(baseline)
+      (0.75, 0.25)
     """
     q, pi = jnp.asarray(q_values), jnp.asarray(policy)
     if q.shape != pi.shape or q.ndim == 0:
@@ -122,12 +124,13 @@ def qmix(agent_values: Array, state: Array, parameters: Mapping[str, Array]) -> 
 
     Reference: Rashid et al. 2018, arXiv:1803.11485; pymarl `QMixer` at c971afd, executed, golden `pymarl_qmix`.
 
-    >>> import jax.numpy as jnp
-    >>> names = {"hyper_w_1": (2, 1), "hyper_w_final": (1, 1), "hyper_b_1": (1, 1), "V.0": (1, 1), "V.2": (1, 1)}
-    >>> weights = {f"{name}.weight": jnp.ones(shape) for name, shape in names.items()}
-    >>> biases = {f"{name}.bias": jnp.zeros(shape[0]) for name, shape in names.items()}
-    >>> float(qmix(jnp.array([0.5, 0.25]), jnp.array([1.0]), weights | biases))
-    2.75
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> names = {"hyper_w_1": (2, 1), "hyper_w_final": (1, 1), "hyper_b_1": (1, 1), "V.0": (1, 1), "V.2": (1, 1)}
+      >>> weights = {f"{name}.weight": jnp.ones(shape) for name, shape in names.items()}
+      >>> biases = {f"{name}.bias": jnp.zeros(shape[0]) for name, shape in names.items()}
+      >>> float(qmix(jnp.array([0.5, 0.25]), jnp.array([1.0]), weights | biases))
+      2.75
     """
     q, s = jnp.asarray(agent_values), jnp.asarray(state)
 
@@ -149,10 +152,11 @@ def mixer_credit(mixer: Callable[..., Any], agent_values: Array, *rest: Any) -> 
     Args:
       mixer: `mixer(agent_values, *rest)`, a number for float [A]; such as `vdn`, or `qmix` with a state and parameters.
 
-    >>> import jax.numpy as jnp
-    >>> total, slopes = mixer_credit(vdn, jnp.array([0.5, 0.25]))
-    >>> float(total), slopes.tolist()
-    (0.75, [1.0, 1.0])
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> total, slopes = mixer_credit(vdn, jnp.array([0.5, 0.25]))
+      >>> float(total), slopes.tolist()
+      (0.75, [1.0, 1.0])
     """
     return jax.value_and_grad(mixer)(jnp.asarray(agent_values), *rest)
 
@@ -171,9 +175,10 @@ def agent_qmix_reward(
     Reference: Agent Q-Mix `QMIXTrainer.compute_reward` at c115476, executed, golden `agent_qmix_reward`. Its trainer
     repeats this reward at every step and never regresses on the last one.
 
-    >>> import jax.numpy as jnp
-    >>> round(float(agent_qmix_reward(jnp.array(1.0), jnp.array(5000.0))), 3)
-    0.95
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> round(float(agent_qmix_reward(jnp.array(1.0), jnp.array(5000.0))), 3)
+      0.95
     """
     spent = jnp.minimum(jnp.asarray(tokens) / max_tokens, 1)
     return accuracy_weight * jnp.asarray(accuracy) - token_weight * spent

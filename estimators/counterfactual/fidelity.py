@@ -31,9 +31,10 @@ def weighted_leave_one_out(
 
     Reference: C3 `c3/analysis/metrics.py` at 628185b, executed, golden `c3_analysis_metrics`.
 
-    >>> import jax.numpy as jnp
-    >>> weighted_leave_one_out(jnp.array([1.0, 0.0, 0.5]), jnp.array([1.0, 1.0, 3.0])).tolist()
-    [0.625, -0.625, 0.0]
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> weighted_leave_one_out(jnp.array([1.0, 0.0, 0.5]), jnp.array([1.0, 1.0, 3.0])).tolist()
+      [0.625, -0.625, 0.0]
     """
     v, w, of, mask = _alternatives(values, weights, context, where)
     num = v.shape[0]
@@ -55,9 +56,10 @@ def rank_correlation(x: Array, y: Array, where: Array | None = None) -> jax.Arra
 
     Reference: C3 `c3/analysis/metrics.py` at 628185b, executed, golden `c3_analysis_metrics`.
 
-    >>> import jax.numpy as jnp
-    >>> round(float(rank_correlation(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 4.0, 9.0]))), 3)
-    1.0
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> round(float(rank_correlation(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 4.0, 9.0]))), 3)
+      1.0
     """
     x, y = jnp.asarray(x), jnp.asarray(y)
     mask = jnp.ones(x.shape, bool) if where is None else jnp.asarray(where)
@@ -82,10 +84,11 @@ def influence(counts: Array, smoothing: float | Array = 1.0) -> jax.Array:
 
     Reference: C3 `c3/analysis/metrics.py` at 628185b, executed, golden `c3_analysis_metrics`.
 
-    >>> import jax.numpy as jnp
-    >>> same = jnp.array([[5.0, 5.0], [5.0, 5.0]])
-    >>> round(abs(float(influence(same))), 3), float(influence(jnp.array([[10.0, 0.0], [0.0, 10.0]]))) > 0.4
-    (0.0, True)
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> same = jnp.array([[5.0, 5.0], [5.0, 5.0]])
+      >>> round(abs(float(influence(same))), 3), float(influence(jnp.array([[10.0, 0.0], [0.0, 10.0]]))) > 0.4
+      (0.0, True)
     """
     n = jnp.asarray(counts)
     n = at_least_float32(n)

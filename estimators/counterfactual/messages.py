@@ -82,16 +82,17 @@ def c3(
     variant="value_assisted", mix=1, normalise=True; its headline is "reward_only" with leave-one-out. The code falls
     back to another method when a group has one member or there is no critic; this one refuses.
 
-    >>> import numpy as np
-    >>> import credit
-    >>> graph, reward, _ = credit.from_columns(
-    ...     group=["g"] * 8, trace=list("abcdefgh"), reward=[1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], events=8
-    ... )
-    >>> context = np.zeros(8, np.int32)  # one situation, two alternatives with four replays each
-    >>> node = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int32)
-    >>> result = c3(graph, reward, context=context, node=node)
-    >>> [round(float(a), 2) for a in result.advantage[:4]]
-    [0.75, 0.75, -0.75, -0.75]
+    Examples:
+      >>> import numpy as np
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(
+      ...     group=["g"] * 8, trace=list("abcdefgh"), reward=[1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], events=8
+      ... )
+      >>> context = np.zeros(8, np.int32)  # one situation, two alternatives with four replays each
+      >>> node = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int32)
+      >>> result = c3(graph, reward, context=context, node=node)
+      >>> [round(float(a), 2) for a in result.advantage[:4]]
+      [0.75, 0.75, -0.75, -0.75]
     """
     del event_reward
     outcome, scored = check_reward(graph, reward)

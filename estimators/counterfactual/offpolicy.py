@@ -176,14 +176,15 @@ def policy_value(
     Reference: Swaminathan and Joachims 2015 (SNIPS); Dudík, Langford and Li 2011, arXiv:1103.4601; Wang, Agarwal and
     Dudík 2017, arXiv:1612.01205 (SWITCH).
 
-    >>> import numpy as np
-    >>> from estimators import Alternatives
-    >>> from graphs.worlds.siblings import overlapping_world
-    >>> graph, reward, evidence = overlapping_world(1).sample(np.random.default_rng(0), contexts=1, draws=300)
-    >>> result = policy_value(graph, reward, Alternatives(**evidence))
-    >>> low, high = result.interval()
-    >>> bool(result.valid[0]), bool(low[0] < result.value[0] < high[0])
-    (True, True)
+    Examples:
+      >>> import numpy as np
+      >>> from estimators import Alternatives
+      >>> from graphs.worlds.siblings import overlapping_world
+      >>> graph, reward, evidence = overlapping_world(1).sample(np.random.default_rng(0), contexts=1, draws=300)
+      >>> result = policy_value(graph, reward, Alternatives(**evidence))
+      >>> low, high = result.interval()
+      >>> bool(result.valid[0]), bool(low[0] < result.value[0] < high[0])
+      (True, True)
     """
     d = drawn(graph, reward, logged, draws, refusals.unseen)
     e = estimate(graph, d, logged, estimator, threshold)
@@ -288,19 +289,21 @@ def off_policy(
     Reference: Swaminathan and Joachims 2015 (SNIPS); Dudík, Langford and Li 2011, arXiv:1103.4601; Wang, Agarwal and
     Dudík 2017, arXiv:1612.01205 (SWITCH).
 
-    >>> import numpy as np
-    >>> import credit
-    >>> graph, reward, _ = credit.from_columns(group=["g"] * 8, trace=list("abcdefgh"), reward=[1.0, 0.0] * 4, events=8)
-    >>> result = off_policy(
-    ...     graph,
-    ...     reward,
-    ...     context=np.zeros(8, np.int32),
-    ...     node=np.array([0, 1] * 4, np.int32),
-    ...     propensity=np.full(8, 0.5, np.float32),
-    ...     target_propensity=np.array([0.8, 0.2] * 4, np.float32),
-    ... )
-    >>> [round(float(a), 2) for a in result.advantage[:2]]
-    [0.2, -0.8]
+    Examples:
+      >>> import numpy as np
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(
+      ...     group=["g"] * 8, trace=list("abcdefgh"), reward=[1.0, 0.0] * 4, events=8)
+      >>> result = off_policy(
+      ...     graph,
+      ...     reward,
+      ...     context=np.zeros(8, np.int32),
+      ...     node=np.array([0, 1] * 4, np.int32),
+      ...     propensity=np.full(8, 0.5, np.float32),
+      ...     target_propensity=np.array([0.8, 0.2] * 4, np.float32),
+      ... )
+      >>> [round(float(a), 2) for a in result.advantage[:2]]
+      [0.2, -0.8]
     """
     del event_reward
     logged = Alternatives(context, node, propensity, target_propensity, target_support, q_value, target_value)

@@ -143,15 +143,16 @@ def subtree_values(graph: EventGraph, reward: Array, *, context: Array, node: Ar
     Reference: MALT, from second-hand descriptions: V(refine) = r, V(verify) = mean over its refinements, V(generate) =
     mean over its verifications.
 
-    >>> import numpy as np
-    >>> import credit
-    >>> graph, reward, _ = credit.from_columns(
-    ...     group=["g"] * 8, trace=list("abcdefgh"), reward=[1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], events=8
-    ... )
-    >>> context = np.zeros(8, np.int32)  # one situation, two alternatives with four replays each
-    >>> node = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int32)
-    >>> [round(float(v), 2) for v in subtree_values(graph, reward, context=context, node=node)[:4]]
-    [0.75, 0.75, 0.0, 0.0]
+    Examples:
+      >>> import numpy as np
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(
+      ...     group=["g"] * 8, trace=list("abcdefgh"), reward=[1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], events=8
+      ... )
+      >>> context = np.zeros(8, np.int32)  # one situation, two alternatives with four replays each
+      >>> node = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int32)
+      >>> [round(float(v), 2) for v in subtree_values(graph, reward, context=context, node=node)[:4]]
+      [0.75, 0.75, 0.0, 0.0]
     """
     outcome, scored = check_reward(graph, reward)
     trace = jnp.asarray(graph.trace_ids)

@@ -66,7 +66,7 @@ def maac(
 
     Reference: CoMLRL `comlrl/trainers/actor_critic/maac.py` at 1665784, from its text, not executed.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], evidence={"value": [0.25, 0.5]})

@@ -70,7 +70,7 @@ def puppeteer(
     The survey calls it a learned central critic; the code has none. Prefixes shared by forks, which the code counts
     once a fork, are not repeated here.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], tokens=[1000, 0])
       >>> result = credit.puppeteer(graph, reward, tokens=rows.evidence["tokens"])

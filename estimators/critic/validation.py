@@ -58,10 +58,11 @@ def stderr_factor(members: int) -> float:
     Returns:
       A number above 1.
 
-    >>> stderr_factor(5)
-    1.417
-    >>> stderr_factor(1)
-    inf
+    Examples:
+      >>> stderr_factor(5)
+      1.417
+      >>> stderr_factor(1)
+      inf
     """
     from scipy.special import stdtrit  # type: ignore[import-untyped]
 

@@ -135,7 +135,7 @@ def critic_increments(
 
     Source: the potential-based reading of a critic, docs/critic.md; Ng, Harada and Russell 1999 have the identity.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], evidence={"value": [0.25, 0.5]})

@@ -118,7 +118,7 @@ class Walks(NamedTuple):
 def walks(graph: EventGraph, rows: Array) -> Walks:
     """The walks of a batch, for the actions `rows`, bool [E]; edges of every type count, and each pair once.
 
-    Example:
+    Examples:
       >>> import credit
       >>> from estimators.sequence.causal import walks
       >>> graph, reward, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0])

@@ -84,7 +84,7 @@ def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
     Raises:
       ValueError: `along` is neither "trace" nor "agent".
 
-    Example:
+    Examples:
       >>> import credit, numpy as np
       >>> from estimators.sequence.chains import chains
       >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0])
@@ -112,7 +112,7 @@ def grouped_order(graph: EventGraph, ids: Array, num: int) -> jax.Array:
     The ids must not span traces. A counting sort: all traces take their steps side by side, so the loop is as long as
     the longest trace. It was four times as fast as sorting two million events by two keys.
 
-    Example:
+    Examples:
       >>> import credit, numpy as np
       >>> from estimators.sequence.chains import grouped_order
       >>> graph, reward, rows = credit.from_columns(

@@ -81,7 +81,7 @@ def discounted_return(
 
     Reference: Williams 1992 (REINFORCE).
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], evidence={"value": [0.25, 0.5]})
@@ -139,7 +139,7 @@ def gae(
     Reference: Schulman et al. 2016, arXiv:1506.02438, eq. 16, which numbers rewards as here. Goldens
     `c3_mappo_step_gae` and, before its normalisation, `marft_action_gae`.
 
-    Example:
+    Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], evidence={"value": [0.25, 0.5]})

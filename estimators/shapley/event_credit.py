@@ -54,14 +54,15 @@ def shapley(
 
     Reference: Shapley 1953, A value for n-person games.
 
-    >>> import numpy as np
-    >>> import credit
-    >>> graph, reward, _ = credit.from_columns(
-    ...     group=["g"] * 8, trace=["t"] * 8, agent=list("abababab"), reward=[1.0] * 8, events=8
-    ... )
-    >>> result = shapley(graph, reward, share=np.array([0.7, 0.3] * 4, np.float32))
-    >>> [round(float(x), 1) for x in result.credit[:2]]
-    [0.7, 0.3]
+    Examples:
+      >>> import numpy as np
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(
+      ...     group=["g"] * 8, trace=["t"] * 8, agent=list("abababab"), reward=[1.0] * 8, events=8
+      ... )
+      >>> result = shapley(graph, reward, share=np.array([0.7, 0.3] * 4, np.float32))
+      >>> [round(float(x), 1) for x in result.credit[:2]]
+      [0.7, 0.3]
     """
     del event_reward
     scored = check_reward(graph, reward)[1][graph.trace_ids]

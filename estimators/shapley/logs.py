@@ -47,13 +47,14 @@ def logged_coalitions(graph: EventGraph, reward: Array, group: int, *, by: By = 
       CreditError: no trace of the group has a reward.
       ValueError: `by` is not "agent_name" or "role_name".
 
-    >>> import credit
-    >>> graph, reward, _ = credit.from_columns(
-    ...     group=["g"] * 4, trace=["t", "u", "u", "v"], agent=["a", "a", "b", "b"], reward=[0.5, 1.0, 1.0, 0.0]
-    ... )
-    >>> teams = logged_coalitions(graph, reward, group=0)
-    >>> teams.coalitions.tolist(), teams.value.tolist()
-    ([[False, True], [True, False], [True, True]], [0.0, 0.5, 1.0])
+    Examples:
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(
+      ...     group=["g"] * 4, trace=["t", "u", "u", "v"], agent=["a", "a", "b", "b"], reward=[0.5, 1.0, 1.0, 0.0]
+      ... )
+      >>> teams = logged_coalitions(graph, reward, group=0)
+      >>> teams.coalitions.tolist(), teams.value.tolist()
+      ([[False, True], [True, False], [True, True]], [0.0, 0.5, 1.0])
     """
     if by not in ("agent_name", "role_name"):
         raise ValueError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
@@ -90,12 +91,13 @@ def logged_values(plan: Plan, logged: Logged, *, empty: float | None = None) -> 
     Raises:
       CreditError: a coalition that the plan needs never occurred; the message names how many and which first.
 
-    >>> import numpy as np
-    >>> from estimators.shapley import Logged, plan_exact
-    >>> teams = np.array([[False, True], [True, False], [True, True]])
-    >>> logged = Logged(np.arange(2), teams, np.array([0.0, 0.5, 1.0]), np.zeros(3), np.ones(3, int))
-    >>> logged_values(plan_exact(2), logged, empty=0.0)[0].tolist()
-    [0.0, 0.5, 0.0, 1.0]
+    Examples:
+      >>> import numpy as np
+      >>> from estimators.shapley import Logged, plan_exact
+      >>> teams = np.array([[False, True], [True, False], [True, True]])
+      >>> logged = Logged(np.arange(2), teams, np.array([0.0, 0.5, 1.0]), np.zeros(3), np.ones(3, int))
+      >>> logged_values(plan_exact(2), logged, empty=0.0)[0].tolist()
+      [0.0, 0.5, 0.0, 1.0]
     """
     wanted = np.asarray(plan.coalitions)
     if wanted.shape[1] != len(logged.units):
@@ -125,12 +127,13 @@ def leave_one_out(logged: Logged) -> tuple[np.ndarray, np.ndarray]:
     Raises:
       CreditError: the whole team never occurred, so no unit has a number.
 
-    >>> import numpy as np
-    >>> from estimators.shapley import Logged
-    >>> teams = np.array([[False, True], [True, False], [True, True]])
-    >>> logged = Logged(np.arange(2), teams, np.array([0.0, 0.5, 1.0]), np.zeros(3), np.ones(3, int))
-    >>> leave_one_out(logged)[0].tolist()
-    [1.0, 0.5]
+    Examples:
+      >>> import numpy as np
+      >>> from estimators.shapley import Logged
+      >>> teams = np.array([[False, True], [True, False], [True, True]])
+      >>> logged = Logged(np.arange(2), teams, np.array([0.0, 0.5, 1.0]), np.zeros(3), np.ones(3, int))
+      >>> leave_one_out(logged)[0].tolist()
+      [1.0, 0.5]
     """
     n = len(logged.units)
     at = {row.tobytes(): c for c, row in enumerate(logged.coalitions)}

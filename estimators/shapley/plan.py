@@ -77,8 +77,9 @@ def plan_exact(n: int) -> Plan:
     Raises:
       ValueError: n is not in 1 to 16.
 
-    >>> plan_exact(2).coalitions.tolist()
-    [[False, False], [True, False], [False, True], [True, True]]
+    Examples:
+      >>> plan_exact(2).coalitions.tolist()
+      [[False, False], [True, False], [False, True], [True, True]]
     """
     if not 1 <= n <= 16:
         raise ValueError(f"n is {n}; expected 1 to 16 units, more than 65,536 coalitions are not enumerated")
@@ -98,10 +99,11 @@ def plan_walks(
     Raises:
       ValueError: `budget` does not reach for one sample.
 
-    >>> import jax
-    >>> plan = plan_walks(jax.random.key(0), n=5, budget=20)
-    >>> plan.evaluations, plan.ranks.shape
-    (18, (4, 5))
+    Examples:
+      >>> import jax
+      >>> plan = plan_walks(jax.random.key(0), n=5, budget=20)
+      >>> plan.evaluations, plan.ranks.shape
+      (18, (4, 5))
     """
     step = 2 if antithetic else 1
     number = max(0, (budget - 2) // max(n - 1, 1)) // step
@@ -119,9 +121,10 @@ def plan_walks(
 def walks_from_orders(orders: np.ndarray, *, antithetic: bool = False) -> Plan:
     """The plan of given orders, int [W, n]: the two endpoints once, then the inner prefixes of each order.
 
-    >>> import numpy as np
-    >>> walks_from_orders(np.array([[1, 0]])).coalitions.tolist()
-    [[False, False], [True, True], [False, True]]
+    Examples:
+      >>> import numpy as np
+      >>> walks_from_orders(np.array([[1, 0]])).coalitions.tolist()
+      [[False, False], [True, True], [False, True]]
     """
     number, n = orders.shape
     ranks = np.empty_like(orders, dtype=np.int32)
@@ -150,11 +153,12 @@ def plan_pairs(key: jax.Array, n: int, budget: int, *, noisy: bool = True, endpo
     Raises:
       ValueError: fewer than two units, or no room for n − 1 pairs.
 
-    >>> import jax
-    >>> plan = plan_pairs(jax.random.key(0), n=5, budget=40)
-    >>> first, second = plan.samples[0]
-    >>> bool((plan.coalitions[first] == ~plan.coalitions[second]).all())
-    True
+    Examples:
+      >>> import jax
+      >>> plan = plan_pairs(jax.random.key(0), n=5, budget=40)
+      >>> first, second = plan.samples[0]
+      >>> bool((plan.coalitions[first] == ~plan.coalitions[second]).all())
+      True
     """
     if endpoints is None:
         endpoints = max(1, round(budget / (n * bound_constant(n) ** 0.5))) if noisy and n > 1 else 1
@@ -180,8 +184,9 @@ def bound_constant(n: int) -> float:
     below C_n σ²/m: Σ_i c_i(S)² = (1/s + 1/(n − s)) / C(n, s)² for the Shapley coefficients c_i, and Cauchy–Schwarz over
     how often each size is evaluated.
 
-    >>> round(bound_constant(16), 2), round(bound_constant(300), 2)
-    (5.8, 8.84)
+    Examples:
+      >>> round(bound_constant(16), 2), round(bound_constant(300), 2)
+      (5.8, 8.84)
     """
     s = np.arange(1, n)
     return float((1 / np.sqrt(s * (n - s))).sum() ** 2)
@@ -193,10 +198,11 @@ def merge(first: Plan, second: Plan) -> Plan:
     Raises:
       ValueError: different methods or numbers of units, or two enumerations.
 
-    >>> import jax
-    >>> first, second = (plan_pairs(jax.random.key(i), n=5, budget=40) for i in range(2))
-    >>> merge(first, second).evaluations == first.evaluations + second.evaluations
-    True
+    Examples:
+      >>> import jax
+      >>> first, second = (plan_pairs(jax.random.key(i), n=5, budget=40) for i in range(2))
+      >>> merge(first, second).evaluations == first.evaluations + second.evaluations
+      True
     """
     if first.method != second.method or first.coalitions.shape[1] != second.coalitions.shape[1]:
         raise ValueError("plans differ in method or number of units; expected two of one kind")
@@ -225,9 +231,10 @@ def pad_plan(plan: Plan, *, rows: int, units: int, samples: int) -> Plan:
     Raises:
       ValueError: an odd number of samples for orders that come with their reverses.
 
-    >>> plan = pad_plan(plan_exact(2), rows=8, units=3, samples=0)
-    >>> plan.coalitions.shape, plan.evaluations
-    ((8, 3), 4)
+    Examples:
+      >>> plan = pad_plan(plan_exact(2), rows=8, units=3, samples=0)
+      >>> plan.coalitions.shape, plan.evaluations
+      ((8, 3), 4)
     """
     if plan.antithetic and samples % 2:
         raise ValueError(f"samples is {samples}; expected an even number, an order and its reverse are one sample")
@@ -255,8 +262,9 @@ def stack_plans(plans: Sequence[Plan]) -> Plan:
     Raises:
       ValueError: no plan, or plans that differ in method, `distinct`, `antithetic` or `noisy`.
 
-    >>> stack_plans([plan_exact(2), plan_exact(3)]).coalitions.shape
-    (2, 8, 3)
+    Examples:
+      >>> stack_plans([plan_exact(2), plan_exact(3)]).coalitions.shape
+      (2, 8, 3)
     """
     kinds = {(p.method, p.distinct, p.antithetic, p.noisy) for p in plans}
     if len(kinds) != 1:

@@ -38,8 +38,9 @@ class Choice:
 def attainable_stderr(n: int, evaluations: int, noise: float) -> float:
     """√(C_n / m) σ: the root mean square standard error that no linear unbiased estimator of n shares goes below.
 
-    >>> round(attainable_stderr(8, 71, noise=0.5), 3)  # as large as the mean share of a team worth 1
-    0.125
+    Examples:
+      >>> round(attainable_stderr(8, 71, noise=0.5), 3)  # as large as the mean share of a team worth 1
+      0.125
     """
     return noise * (bound_constant(n) / evaluations) ** 0.5 if n > 1 else 0.0
 
@@ -50,8 +51,9 @@ def least_evaluations(n: int, noise: float, target: float) -> int:
     Known before the first evaluation: where it exceeds what can be afforded, group units, use structure, or give no
     number.
 
-    >>> least_evaluations(8, noise=0.5, target=1 / 8)
-    71
+    Examples:
+      >>> least_evaluations(8, noise=0.5, target=1 / 8)
+      71
     """
     return math.ceil(bound_constant(n) * (noise / target) ** 2) if n > 1 else 0
 
@@ -77,8 +79,9 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
     Raises:
       ValueError: fewer than two units, or a budget with which nothing can be estimated (2n).
 
-    >>> choose(4, 16).method, choose(20, 60).method, choose(20, 400, noise=0.5).method
-    ('exact', 'walks', 'pairs')
+    Examples:
+      >>> choose(4, 16).method, choose(20, 60).method, choose(20, 400, noise=0.5).method
+      ('exact', 'walks', 'pairs')
     """
     if n < 2 or budget < 2 * n:
         raise ValueError(f"budget is {budget} for {n} units; expected n >= 2 and a budget of at least 2n = {2 * n}")
@@ -125,10 +128,11 @@ def make_plan(
     Raises:
       ValueError: fewer than two units, a budget below 2n, or `parent` has not n entries.
 
-    >>> import jax
-    >>> plan, choice = make_plan(jax.random.key(0), n=3, budget=8)
-    >>> plan.evaluations, choice.reason
-    (8, 'all 8 coalitions fit the budget')
+    Examples:
+      >>> import jax
+      >>> plan, choice = make_plan(jax.random.key(0), n=3, budget=8)
+      >>> plan.evaluations, choice.reason
+      (8, 'all 8 coalitions fit the budget')
     """
     if parent is not None and np.shape(parent) != (n,):
         raise ValueError(f"parent has shape {np.shape(parent)}; expected ({n},)")

@@ -49,11 +49,12 @@ def solve(
     Raises:
       TypeError, ValueError: wrong dtypes or shapes, at trace time.
 
-    >>> import jax.numpy as jnp
-    >>> from estimators.shapley import plan_exact
-    >>> shares = solve(plan_exact(2), jnp.array([0.0, 0.5, 0.25, 1.0]))  # v of {}, {0}, {1}, {0, 1}
-    >>> shares.share.tolist(), float(shares.total)
-    ([0.625, 0.375], 1.0)
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> from estimators.shapley import plan_exact
+      >>> shares = solve(plan_exact(2), jnp.array([0.0, 0.5, 0.25, 1.0]))  # v of {}, {0}, {1}, {0, 1}
+      >>> shares.share.tolist(), float(shares.total)
+      ([0.625, 0.375], 1.0)
     """
     values = jnp.asarray(values)
     if not jnp.issubdtype(values.dtype, jnp.floating):
@@ -97,10 +98,11 @@ def mean_of_marginals(marginals: Array, *, antithetic: bool) -> tuple[jax.Array,
     With `antithetic` rows 2k and 2k + 1 are one sample. With one sample the variance is infinite, unless all marginals
     are equal. For simulators that can tell what each unit adds along an order without a list of coalitions.
 
-    >>> import jax.numpy as jnp
-    >>> mean, variance = mean_of_marginals(jnp.array([[1.0, 0.0], [0.0, 1.0]]), antithetic=False)
-    >>> mean.tolist(), variance.tolist()
-    ([0.5, 0.5], [0.25, 0.25])
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> mean, variance = mean_of_marginals(jnp.array([[1.0, 0.0], [0.0, 1.0]]), antithetic=False)
+      >>> mean.tolist(), variance.tolist()
+      ([0.5, 0.5], [0.25, 0.25])
     """
     if antithetic:
         marginals = marginals.reshape(-1, 2, marginals.shape[-1]).mean(1)

@@ -46,12 +46,13 @@ def more_evaluations(shares: Shares, target: float) -> int | None:
     The error falls as 1/√m: m (s/target)² − m, with s the root mean square of `stderr`. It cannot be said where a
     standard error is infinite.
 
-    >>> import jax.numpy as jnp
-    >>> from estimators.shapley import Shares
-    >>> one = jnp.ones(())
-    >>> shares = Shares(jnp.ones(2) / 2, jnp.full(2, 0.25), jnp.ones(2, bool), one, 0 * one, jnp.array(100))
-    >>> more_evaluations(shares, target=0.125)
-    300
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> from estimators.shapley import Shares
+      >>> one = jnp.ones(())
+      >>> shares = Shares(jnp.ones(2) / 2, jnp.full(2, 0.25), jnp.ones(2, bool), one, 0 * one, jnp.array(100))
+      >>> more_evaluations(shares, target=0.125)
+      300
     """
     real = np.asarray(shares.stderr, np.float64)[np.asarray(shares.unit_mask)]
     if not np.isfinite(real).all():

@@ -44,7 +44,7 @@ def aggregate_loss(
     Reference: verl `agg_loss` in Dr. MAS at 19c632b and MATPO's at 3c41d62, executed, goldens `verl_agg_loss` and
     `matpo_agg_loss_num_valid`. ROLL uses two of the names for other things.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.tokens.losses import aggregate_loss
       >>> loss, mask = np.array([[1.0, 1.0], [4.0, 0.0]]), np.array([[True, True], [True, False]])

@@ -34,7 +34,7 @@ def spread(row_values: Array, mask: Array) -> jax.Array:
     Raises:
       TypeError, ValueError: `row_values` is not floating, `mask` not bool, or their shapes do not fit.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.tokens import rows
       >>> mask = np.array([[True, True], [True, False]])
@@ -70,7 +70,7 @@ def masked_whiten(x: Array, mask: Array, eps: float | Array = 1e-8, ddof: int | 
 
     Reference: verl `masked_whiten` (`torch_functional.py`), whose Bessel factor counts the mask; TRL's is the same.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.tokens import rows
       >>> mask = np.array([[True, True], [True, False]])
@@ -112,7 +112,7 @@ def token_returns(token_rewards: Array, mask: Array, discount: float | Array = 1
     Reference: verl `compute_reinforce_plus_plus_outcome_advantage`, golden `drmas_rfpp`. As an associative scan: log L
     steps on an accelerator instead of L.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.tokens import rows
       >>> mask = np.array([[True, True], [True, False]])
@@ -157,7 +157,7 @@ def gae(
     Reference: Schulman et al. 2016, arXiv:1506.02438. Golden `verl_gae` where a row has no padding, and all of
     `marft_token_gae`; how old verl treats padding is `estimators.baselines.released.verl_gae_tokens`.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.tokens import rows
       >>> mask = np.array([[True, True], [True, False]])
@@ -204,7 +204,7 @@ def reinforce_pp(token_rewards: Array, mask: Array, discount: float | Array = 1.
     Reference: Hu 2025, arXiv:2501.03262; verl `compute_reinforce_plus_plus_outcome_advantage`, golden `drmas_rfpp`.
     At discount 1 with the reward on a row's last token it is `estimators.reinforce_pp` with `tokens`.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.tokens import rows
       >>> mask = np.array([[True, True], [True, False]])
@@ -233,7 +233,7 @@ def remax(token_rewards: Array, greedy_reward: Array, mask: Array) -> jax.Array:
     Reference: Li et al. 2023, arXiv:2310.10505; verl `compute_remax_outcome_advantage`, golden `verl_remax` (which
     leaves the returns in gaps; here they are 0).
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.tokens import rows
       >>> mask = np.array([[True, True], [True, False]])
@@ -266,7 +266,7 @@ def per_rollout_mean(advantages: Array, trace_of_row: Array, mask: Array) -> jax
 
     Reference: Agent Lightning `per_rollout_loss.py`, golden `agl_rollout_level`, output `per_rollout_mean_adv`.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.tokens import rows
       >>> mask = np.array([[True, True], [True, False]])

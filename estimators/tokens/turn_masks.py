@@ -47,7 +47,7 @@ def turn_tokens(ids: Array, turn_rewards: Array, *, start: int, end: int, header
     Reference: MARSHAL `env_manager.py` `get_masks_and_scores` at 2db0222, executed, golden `marshal_masks` (in which
     every turn is closed, and nothing stands between turns).
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from estimators.tokens.turn_masks import turn_tokens
       >>> ids = np.array([[1, 7, 5, 2, 1, 8, 5, 2]])  # 1 begins a turn, 2 ends it; 7 is the policy, 8 somebody else

@@ -244,7 +244,7 @@ def read_chunks(
       CreditError: another format than the native one, into which `credit convert` writes any; standard input; `events`
         that is no positive integer.
 
-    Example:
+    Examples:
       >>> import credit, json, pathlib, tempfile
       >>> event = {"id": "e", "type": "message", "agent": "solver"}
       >>> tasks = ["p", "p", "q", "q"]

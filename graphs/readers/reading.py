@@ -67,7 +67,7 @@ def read(
       NothingReadError: not one trace is usable.
       CreditError: an unknown `format`, `compiled` without Numba, or an argument of a wrong type.
 
-    Example:
+    Examples:
       >>> import credit, json, pathlib, tempfile
       >>> event = {"id": "e", "type": "message", "agent": "solver"}
       >>> logs = [{"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i}} for i in range(2)]

@@ -19,7 +19,7 @@ class Evidence:
     Args:
       array: [E] or [T], NaN (floats) or -1 (ids and counts) where the log has no value.
 
-    Example:
+    Examples:
       >>> import numpy as np
       >>> from graphs.traces.evidence import Evidence
       >>> value = Evidence.of(np.array([0.5, 0.0, 0.25], np.float32), np.array([True, False, True]))

@@ -45,7 +45,7 @@ def group_names(
     Raises:
       CreditError: `group_by` is not a sequence of names among `GROUP_KEYS`, each at most once, with "task" among them.
 
-    Example:
+    Examples:
       >>> group_names(["q1", "q1", "q2"], ["small", "large", "small"], ["", "", ""])
       ['q1 [small]', 'q1 [large]', 'q2']
       >>> group_names(["q1", "q1", "q2"], ["small", "large", "small"], ["", "", ""], ("task",))

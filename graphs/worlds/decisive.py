@@ -48,11 +48,12 @@ class DecisiveWorld:
 
     A round is one decision of the lead and one message of each worker; the last event is the lead's stop.
 
-    >>> episodes = DecisiveWorld(rounds=3, workers=2, decisive=1).sample(0, 4)
-    >>> episodes.increments.shape, episodes.decisive
-    ((4, 10), 3)
-    >>> sorted(set(abs(episodes.increments[0]).round(2).tolist()))
-    [0.0, 0.45]
+    Examples:
+      >>> episodes = DecisiveWorld(rounds=3, workers=2, decisive=1).sample(0, 4)
+      >>> episodes.increments.shape, episodes.decisive
+      ((4, 10), 3)
+      >>> sorted(set(abs(episodes.increments[0]).round(2).tolist()))
+      [0.0, 0.45]
 
     Attributes:
       rounds: decisions of the lead before the stop.

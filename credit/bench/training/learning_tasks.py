@@ -68,8 +68,9 @@ class LearningTask:
     def optimum(self) -> float:
         """The expected return of the best policy, which sees the kind: mean over kinds of the largest reward.
 
-        >>> learning_task("pivotal").optimum
-        0.9
+        Examples:
+          >>> learning_task("pivotal").optimum
+          0.9
         """
         return float(self.reward.reshape(self.kinds, -1).max(axis=1).mean())
 
@@ -77,8 +78,9 @@ class LearningTask:
 def learning_task(name: str) -> LearningTask:
     """The task of this name, one of `TASKS`.
 
-    >>> learning_task("router").agents
-    (0, 1, 2, 3)
+    Examples:
+      >>> learning_task("router").agents
+      (0, 1, 2, 3)
 
     Args:
       name: a key of `TASKS`.

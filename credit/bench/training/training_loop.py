@@ -102,10 +102,11 @@ class Curves(NamedTuple):
 def exact_return(task: LearningTask, logits: jax.Array) -> jax.Array:
     """J, the expected return of a policy, by summing over all choices; differentiable.
 
-    >>> import jax.numpy as jnp
-    >>> from credit.bench.training.learning_tasks import learning_task
-    >>> float(exact_return(learning_task("pivotal"), jnp.zeros((1, 8, 2))))
-    0.50
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> from credit.bench.training.learning_tasks import learning_task
+      >>> float(exact_return(learning_task("pivotal"), jnp.zeros((1, 8, 2))))
+      0.50
 
     Args:
       task: K kinds, equally likely.

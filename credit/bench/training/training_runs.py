@@ -79,9 +79,10 @@ def summary_rows(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str, int, fl
     The share is (J − J₀) / (J* − J₀), with J₀ that of the first policy and J* the optimum. One seed has an infinite
     error.
 
-    >>> row = {"task": "a", "signal": "b", "curve": [0.5, 0.9], "optimum": 0.9, "final": 0.9, "area": 0.7}
-    >>> list(summary_rows([row]))
-    [('a', 'b', 1, 1.0, inf, 0.50)]
+    Examples:
+      >>> row = {"task": "a", "signal": "b", "curve": [0.5, 0.9], "optimum": 0.9, "final": 0.9, "area": 0.7}
+      >>> list(summary_rows([row]))
+      [('a', 'b', 1, 1.0, inf, 0.50)]
 
     Args:
       rows: results of `run_training`, one for each task, signal and seed.

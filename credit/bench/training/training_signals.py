@@ -24,8 +24,9 @@ def training_signal(name: str) -> Signal:
     A method's `value` is the exact expected reward before each event, so its curve is an upper bound for a learned one.
     Events without a valid advantage get 0.
 
-    >>> training_signal("zero") is training_signal("zero")
-    True
+    Examples:
+      >>> training_signal("zero") is training_signal("zero")
+      True
 
     Args:
       name: a key of `ORACLES` or of `credit.METHODS`.
