@@ -15,7 +15,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.training.agent_lightning import read as read_rollouts
 from graphs.traces.record import TraceRecord, check
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "agent_lightning_spans.jsonl"
+RECORDED = Path(__file__).parents[3] / "recordings" / "agent_lightning_spans.jsonl"
 
 
 def event(kind: str, data: dict[str, Any], attempt: str = "0", rollout: str = "r") -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from graphs.event_types import EventType
 from graphs.readers import read
 
-from .samples import NEMO_GYM, NEMO_RL, SAMPLES, SKYRL, VERL
+from ..samples import NEMO_GYM, NEMO_RL, SAMPLES, SKYRL, VERL
 
 
 def write(folder: Path, rows: list[Any], name: str = "7.jsonl") -> Path:

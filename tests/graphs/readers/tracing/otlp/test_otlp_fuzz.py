@@ -20,7 +20,7 @@ from graphs.traces.batch import assemble
 from graphs.traces.record import TraceRecord
 from graphs.writers import otlp as writer
 
-RECORDINGS = Path(__file__).parent.parent / "recordings"
+RECORDINGS = Path(__file__).parents[4] / "recordings"
 
 LEAVES = st.one_of(
     st.none(),

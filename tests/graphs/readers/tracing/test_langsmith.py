@@ -15,7 +15,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.tracing.langsmith import read as read_runs
 from graphs.traces.record import TraceRecord, check
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "langsmith_team.jsonl"
+RECORDED = Path(__file__).parents[3] / "recordings" / "langsmith_team.jsonl"
 
 
 def run(

@@ -25,7 +25,7 @@ from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.readers import read
 from graphs.traces.limits import Limits, depth
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 MIB = 1 << 20
 SMALL = Limits(file_bytes=4 * MIB, record_bytes=MIB, string_bytes=MIB // 2, depth=50, events=1000, edges=2000)
 

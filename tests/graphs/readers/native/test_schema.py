@@ -70,7 +70,7 @@ def test_the_schema_is_well_formed_and_knows_every_key() -> None:
 
 
 def test_the_example_of_the_page_is_valid_and_reads(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "formats" / "native.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "formats" / "native.md").read_text()
     example = json.loads(page.partition("```json\n")[2].partition("```")[0])
     EXTENDED.validate(example)
     traces = read_one(example, tmp_path)
@@ -80,7 +80,7 @@ def test_the_example_of_the_page_is_valid_and_reads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", ["native.md", "table.md"])
 def test_the_pages_name_every_kind_of_evidence(page: str) -> None:
-    text = (Path(__file__).parents[3] / "docs" / "formats" / page).read_text()
+    text = (Path(__file__).parents[4] / "docs" / "formats" / page).read_text()
     assert all(f"`{name}`" in text for name in EVENT_EVIDENCE)
 
 

@@ -19,7 +19,7 @@ from graphs.readers import read
 from graphs.readers.chunks import ChangedError, read_chunks
 from graphs.traces.batch import Traces
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.usefixtures("way")
 
 

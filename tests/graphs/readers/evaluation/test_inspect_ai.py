@@ -20,7 +20,7 @@ from graphs.readers.evaluation.inspect_ai.outcomes import channels, number
 from graphs.traces.limits import Limits
 from graphs.traces.record import TraceRecord, check
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "inspect_team.eval"
+RECORDED = Path(__file__).parents[3] / "recordings" / "inspect_team.eval"
 
 
 def model(**more: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from graphs.event_types import EventType
 from graphs.readers import read
 from graphs.traces.batch import Traces
 
-from .samples import LANGFUSE, OBSERVATIONS, SAMPLES, TAU2, observation
+from ..samples import LANGFUSE, OBSERVATIONS, SAMPLES, TAU2, observation
 
 
 def shape(traces: Traces) -> list[tuple[str, str, bool]]:

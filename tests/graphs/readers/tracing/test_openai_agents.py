@@ -15,7 +15,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.tracing.openai_agents import read as read_openai
 from graphs.traces.record import TraceRecord, check
 
-RECORDED = Path(__file__).parents[1] / "recordings" / "openai_agents_team.jsonl"
+RECORDED = Path(__file__).parents[3] / "recordings" / "openai_agents_team.jsonl"
 TRACE = {"object": "trace", "id": "t", "workflow_name": "flow"}
 
 

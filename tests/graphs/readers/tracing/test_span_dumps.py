@@ -14,7 +14,7 @@ from graphs.event_types import EventType
 from graphs.readers import detect, read
 from graphs.traces.batch import Traces
 
-from .samples import PHOENIX, RECORDINGS, SAMPLES, STRANDS, TRACE
+from ..samples import PHOENIX, RECORDINGS, SAMPLES, STRANDS, TRACE
 
 
 def shape(traces: Traces) -> list[tuple[str, str]]:

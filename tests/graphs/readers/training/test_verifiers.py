@@ -15,7 +15,7 @@ from graphs.readers import read
 from graphs.traces.batch import Traces
 from graphs.writers import verifiers
 
-from .samples import SAMPLES
+from ..samples import SAMPLES
 
 SAMPLE = SAMPLES["verifiers"]
 

@@ -11,7 +11,7 @@ from graphs.errors import NothingReadError
 from graphs.event_types import EdgeType, EventType
 from graphs.readers import read
 
-from .samples import SAMPLES
+from ..samples import SAMPLES
 
 
 def test_a_recorded_run(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
 from graphs.traces.batch import Traces
 
-RECORDINGS = Path(__file__).parent.parent / "recordings"
+RECORDINGS = Path(__file__).parents[4] / "recordings"
 
 
 def load(name: str) -> ModuleType:
-    path = Path(__file__).parent.parent / "recordings" / f"{name}.py"
+    path = Path(__file__).parents[4] / "recordings" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"recordings_{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -12,7 +12,7 @@ from graphs.event_types import EventType
 from graphs.readers import read
 from graphs.traces.batch import Traces
 
-from .samples import OPENHANDS, SAMPLES, SWE_AGENT
+from ..samples import OPENHANDS, SAMPLES, SWE_AGENT
 
 
 def shape(traces: Traces, row: int = 0) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from graphs.readers import FORMATS, detect, read, reader_of
 from graphs.readers.common.source import Source
 from graphs.traces.record import TraceRecord
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 
 def lines(name: str) -> list[Any]:

@@ -18,7 +18,7 @@ from graphs.traces.record import TraceRecord, check
 
 
 def load(name: str) -> ModuleType:
-    path = Path(__file__).parent.parent / "recordings" / f"{name}.py"
+    path = Path(__file__).parents[4] / "recordings" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"recordings_{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

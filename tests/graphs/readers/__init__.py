@@ -1,0 +1,1 @@
+"""Readers, room by room, and laws over all formats."""
