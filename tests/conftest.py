@@ -23,6 +23,32 @@ jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "xla
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
+# A compiled function keeps about 24 regions of memory mapped, and Linux allows a process 65,530: a worker that runs a
+# thousand tests on optimised code reaches that, and the next compilation ends it with a segmentation fault.
+COMPILATIONS_BETWEEN_COUNTS = 200
+MOST_MAPPED_REGIONS = 40_000
+compilations = 0
+
+
+def count_compilation(event: str, _seconds: float, **_attributes: str | int) -> None:
+    global compilations
+    compilations += event == "/jax/core/compile/backend_compile_duration"
+
+
+jax.monitoring.register_event_duration_secs_listener(count_compilation)
+
+
+def pytest_runtest_teardown() -> None:
+    """Forget what JAX compiled when the process has mapped two thirds of the regions that Linux allows it."""
+    global compilations
+    if compilations < COMPILATIONS_BETWEEN_COUNTS:
+        return
+    compilations = 0
+    regions = Path("/proc/self/maps")
+    if regions.exists() and len(regions.read_bytes().splitlines()) > MOST_MAPPED_REGIONS:
+        jax.clear_caches()
+
+
 # XLA takes three times as long to make its code fast as to make it, and few tests run a function often enough to gain
 # by that. The tests marked `slow` get optimised code, as users do, and so do those marked `optimised` when they run a
 # second time beside the slow ones (`make test-slow`): every method's laws and reference, the released code's numbers,
