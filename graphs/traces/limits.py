@@ -36,7 +36,7 @@ class Limits:
     """Bounds on the input; each applies to one file, record or trace.
 
     A record is a line of a file, or one trace of a JSON list of traces. Peak memory of reading is a small multiple of
-    the largest file, so `file_bytes` bounds it; `tests/graphs/test_hostile.py` states the multiples.
+    the largest file, so `file_bytes` bounds it; `tests/graphs/readers/test_hostile.py` states the multiples.
 
     Attributes:
       file_bytes: bytes of a file after decompression.

@@ -27,13 +27,13 @@ CHECKED: dict[str, tuple[str, ...]] = {
     ),
     "drmas_gigpo": ("golden/test_anchors.py::test_gigpo", "golden/test_anchors.py::test_step_returns"),
     "verl_agg_loss": ("golden/test_losses.py::test_verl_agg_loss",),
-    "c3_provider": ("estimators/test_counterfactual.py::test_c3_provider",),
+    "c3_provider": ("estimators/counterfactual/test_counterfactual.py::test_c3_provider",),
     "c3_baselines": ("golden/test_counterfactual.py::test_c3_baselines",),
     "c3_magrpo": (
         "golden/test_roles.py::test_c3_magrpo",
         "golden/test_roles.py::test_c3_magrpo_over_tokens_and_without_groups",
     ),
-    "c3_mappo_step_gae": ("estimators/test_multistep.py::test_c3_mappo_step_gae",),
+    "c3_mappo_step_gae": ("estimators/sequence/test_multistep.py::test_c3_mappo_step_gae",),
     "c3_magrpo_joint_action": ("golden/test_roles.py::test_c3_magrpo_joint_action",),
     "c3_analysis_metrics": ("golden/test_counterfactual.py::test_c3_analysis_metrics",),
     "marshal_turn_level": ("golden/test_players.py::test_marshal_tokens",),
@@ -60,7 +60,7 @@ CHECKED: dict[str, tuple[str, ...]] = {
     ),
     "agl_rollout_level": ("golden/test_goldens.py::test_agl_rollout_level",),
     "marft_action_gae": (
-        "estimators/test_multistep.py::test_marft_action_gae",
+        "estimators/sequence/test_multistep.py::test_marft_action_gae",
         "golden/test_values.py::test_marft_normalised",
     ),
     "marft_token_gae": (

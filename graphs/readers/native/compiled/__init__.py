@@ -1,7 +1,7 @@
 """Compiled loops that read native logs: an optional fast path with no opinion of its own.
 
 The loops need Numba (the extra `fast`). Every log reads without them, and what is read does not depend on them: tests
-compare both paths on every sample, on drawn traces and on mutated bytes (`tests/graphs/test_compiled.py`,
+compare both paths on every sample, on drawn traces and on mutated bytes (`tests/graphs/readers/native/test_compiled.py`,
 `benchmarks/fuzz.py`).
 
     compiling.py   how a function is compiled

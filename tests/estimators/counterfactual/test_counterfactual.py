@@ -13,7 +13,7 @@ from estimators import REASONS
 from estimators.counterfactual.messages import c3
 from estimators.counterfactual.replays import subtree_values
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "oracles.json"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "oracles.json"
 
 
 def provider() -> dict:

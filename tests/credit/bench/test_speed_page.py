@@ -7,7 +7,7 @@ from pathlib import Path
 
 import credit
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 RESULTS = json.loads((ROOT / "benchmarks" / "results" / "methods.json").read_text())
 OFF_POLICY = json.loads((ROOT / "benchmarks" / "results" / "off_policy.json").read_text())
 

@@ -152,7 +152,7 @@ def test_control_with_claims_of_siblings_has_no_bias(world: str) -> None:
 
 
 def test_the_stored_table_is_what_the_code_gives() -> None:
-    file = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "replay_bias.json"
+    file = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "replay_bias.json"
     rows = [
         ReplayBias(**{name: math.nan if value is None else value for name, value in row.items()})
         for row in json.loads(file.read_text())["rows"]

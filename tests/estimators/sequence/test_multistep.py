@@ -14,7 +14,7 @@ from credit.laws.trial_batches import SIZES, padded, ragged
 from estimators import REASONS
 from estimators.sequence.chains import grouped_order
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "oracles.json"
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "oracles.json"
 
 
 def case(name: str) -> dict:

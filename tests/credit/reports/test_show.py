@@ -32,7 +32,7 @@ HOSTILE = {
     "surrogate": "\udc80",
     "emoji code": ":bomb:",
 }
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def printed(traces: Traces, trace: int | str = 0, *, terminal: bool = False, **options: int) -> str:

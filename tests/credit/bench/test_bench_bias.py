@@ -24,7 +24,7 @@ from graphs.invariants import validate
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Micro
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BINARY = ("spawn-and", "delegate-luck", "relay-and")
 UNBIASED = (
     "rloo", "dr_grpo x K/(K-1)", "remax", "reinforce_batch", "moving_average", "discounted_return", "gae",

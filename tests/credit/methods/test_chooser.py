@@ -151,7 +151,7 @@ def test_long_traces_are_found(tmp_path: Path) -> None:
 
 
 def test_every_question_cites_a_page_that_exists() -> None:
-    docs = Path(__file__).resolve().parents[2]
+    docs = Path(__file__).resolve().parents[3]
     for _, _, evidence in QUESTIONS.values():
         pages = re.findall(r"docs/[\w-]+\.md", evidence)
         assert pages and all((docs / page).is_file() for page in pages)

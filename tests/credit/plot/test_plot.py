@@ -23,7 +23,7 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.traces.batch import Traces, assemble
 from graphs.traces.record import Agent, TraceRecord
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def small(name: str = "lead") -> Traces:

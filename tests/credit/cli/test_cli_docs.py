@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import credit.cli as door
 from credit.cli import cli
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command-line.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command-line.md").read_text()
 
 
 @pytest.mark.parametrize("name", sorted(cli.commands))
