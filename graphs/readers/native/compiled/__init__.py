@@ -1,7 +1,7 @@
-"""Compiled loops that read native logs: an optional fast path with no opinion of its own.
+"""Compiled loops that read native logs: an optional fast path with the same results.
 
-The loops need Numba (the extra `fast`). Every log reads without them, and what is read does not depend on them: tests
-compare both paths on every sample, on drawn traces and on mutated bytes (`tests/graphs/readers/native/test_compiled.py`,
+The loops need Numba (the extra `fast`). Without Numba every log still reads, with the same results. Tests compare both
+paths on every sample, on drawn traces and on mutated bytes (`tests/graphs/readers/native/test_compiled.py` and
 `benchmarks/fuzz.py`).
 
     compiling.py   how a function is compiled
