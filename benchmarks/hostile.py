@@ -61,6 +61,11 @@ def places(node: Any) -> list[tuple[Any, Any]]:
     return found
 
 
+def holds(value: Any, container: Any) -> bool:
+    """Whether a value is a container or has it inside; put there, it would have no end."""
+    return value is container or any(holder[key] is container for holder, key in places(value))
+
+
 def change(document: Any, rng: random.Random) -> str:
     """One structural change, in place; says which."""
     found = places(document)
@@ -76,11 +81,11 @@ def change(document: Any, rng: random.Random) -> str:
     elif kind == "type":
         node[key] = rng.choice(AWKWARD)
     elif kind == "move":
-        node[key] = other[name] if json.dumps(other[name]) else None
-    elif kind == "exchange":
+        node[key] = None if holds(other[name], node) else other[name]
+    elif kind == "exchange" and not (holds(other[name], node) or holds(value, other)):
         node[key], other[name] = other[name], value
     elif kind == "grow" and isinstance(value, list) and value:
-        node[key] = value * rng.choice((2, 50, 2000 // len(value) + 1))
+        node[key] = value * min(rng.choice((2, 50, 2000 // len(value) + 1)), MOST_PLACES // (1 + len(places(value))))
     elif kind == "text":
         node[key] = (value[:50] if isinstance(value, str) and value else "x") * rng.choice((100, 20_000))
     elif kind == "deep":
