@@ -27,7 +27,7 @@ from graphs.worlds import Episodes, Truth, World
 from graphs.writers import native, otlp
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import RenderableType
 
 __all__ = ["Comparison", "DemoResult", "compare", "run"]
 
@@ -65,6 +65,7 @@ class DemoResult:
       comparison: how the two compare.
       shown: row of the trace that was printed and drawn.
       files: what was written.
+      report: what the command prints, tables and lines.
     """
 
     traces: Traces
@@ -73,15 +74,15 @@ class DemoResult:
     comparison: Comparison
     shown: int
     files: tuple[Path, ...]
+    report: tuple[RenderableType, ...]
 
 
-def run(console: Console, out: str | Path, seed: int = 0) -> DemoResult:
-    """Run the demonstration and print its tables to `console`.
+def run(out: str | Path, seed: int = 0) -> DemoResult:
+    """Run the demonstration.
 
     Writes `traces.jsonl` (native format), `otlp/` (OpenTelemetry), `advantages.parquet` and `trace.svg` to `out`.
 
     Args:
-      console: where tables go; its markup may be on or off.
       out: a folder; created if it is not there.
       seed: of the world's draws.
 
@@ -111,15 +112,15 @@ def run(console: Console, out: str | Path, seed: int = 0) -> DemoResult:
     with atomic_write(out / "trace.svg") as file:
         figure.savefig(file, format="svg", metadata={"Date": None})
 
-    console.print(
-        f"{traces!r}\nwritten as native and OTLP, read back: graphs, rewards and advantages are bit-identical\n"
-    )
-    console.print(_trace_table(world, episodes, truth, traces, credit, shown))
-    console.print(_account(episodes, truth, shown))
-    console.print(_summary(traces, comparison))
     files = tuple(out / name for name in ("traces.jsonl", "otlp", "advantages.parquet", "trace.svg"))
-    console.print("\nwrote " + ", ".join(map(str, files)), soft_wrap=True)
-    return DemoResult(traces, credit, increments, comparison, shown, files)
+    report = (
+        f"{traces!r}\nwritten as native and OTLP, read back: graphs, rewards and advantages are bit-identical\n",
+        _trace_table(world, episodes, truth, traces, credit, shown),
+        _account(episodes, truth, shown),
+        _summary(traces, comparison),
+        "\nwrote " + ", ".join(map(str, files)),
+    )
+    return DemoResult(traces, credit, increments, comparison, shown, files, report)
 
 
 def compare(traces: Traces, credit: Credit, increments: np.ndarray, gain: np.ndarray) -> Comparison:

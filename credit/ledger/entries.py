@@ -138,7 +138,7 @@ class Entries:
             words.append(
                 f"the entries explain less than nothing (coverage {self.coverage:.3g}): they vary more than the reward"
             )
-        if self.explained - 2 * self.explained_stderr <= 0:
+        if claimed.any() and self.explained - 2 * self.explained_stderr <= 0:
             words.append(
                 f"out of sample the entries explain {self.explained:.3g} ± {self.explained_stderr:.2g} of the variance "
                 "of the reward: not more than nothing"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from credit.methods.option_texts import parse_options
@@ -62,8 +62,15 @@ class ClaimRequest:
         """The options of one method, KEY=VALUE."""
         return _of(name, self.given)
 
-    def compute(self, traces: Traces, names: Iterable[str]) -> dict[str, Credit]:
+    def compute(
+        self, traces: Traces, names: Iterable[str], *, progress: Callable[[Iterable[str]], Iterable[str]] = iter
+    ) -> dict[str, Credit]:
         """The results of some of the methods, by name.
+
+        Args:
+          traces: what was read.
+          names: some of the methods.
+          progress: wraps the names, say in a progress bar.
 
         Raises:
           CreditError: no trace has an outcome; the log lacks evidence that a method needs; a method has no such option,
@@ -71,17 +78,19 @@ class ClaimRequest:
         """
         return {
             name: run(traces, name, evidence=_of(name, self.also), **parse_options(name, self.options(name)))
-            for name in names
+            for name in progress(names)
         }
 
-    def run(self, traces: Traces) -> tuple[Traces, dict[str, Credit]]:
+    def run(
+        self, traces: Traces, *, progress: Callable[[Iterable[str]], Iterable[str]] = iter
+    ) -> tuple[Traces, dict[str, Credit]]:
         """All claims by name, and the traces with the problems of the judgement files added to theirs.
 
         Raises:
           CreditError: a method cannot be computed; a judgement file cannot be read, has no row that can be used, or
             mixes units; a judge has the name of a method or of another file's judge.
         """
-        claims = self.compute(traces, self.names)
+        claims = self.compute(traces, self.names, progress=progress)
         problems: list[Problem] = []
         for file in self.files:
             from credit.reports.judgements import read_judgements

@@ -74,8 +74,8 @@ def run(
     expect("traces", traces, Traces, "what credit.read returns")
     if not has_outcomes(traces):
         raise CreditError(
-            "no trace has an outcome, so no action has credit; expected a reward in the log, "
-            "or read(..., rewards=FILE) or read(..., reward=CHANNEL) (--rewards, --reward-channel)"
+            "no trace has an outcome, so no action has credit; expected rewards in the log, --rewards FILE (a table "
+            "with columns trace and reward), or --reward-channel NAME; in Python, read(..., rewards=FILE, reward=NAME)"
         )
     return run_part(traces, method, evidence=evidence, **arguments)
 

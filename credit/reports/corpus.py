@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from credit.reports.trace_list import counted_tokens
 from graphs.errors import Problem
 from graphs.traces.batch import Traces
 
-__all__ = ["Spread", "Survey", "returns", "survey", "told_apart"]
+__all__ = ["Spread", "Survey", "divided_tasks", "returns", "survey", "told_apart"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Survey:
       reward_channels: for each reward channel of the log, how many traces have it.
       agents_per_trace, actions_per_trace, events_per_agent: spreads of counts.
       tokens_per_trace: of tokens generated, over the traces that log them; None where none does.
+      actions_with_tokens: actions whose number of tokens the logs have; `tokens_per_trace` sums over these only.
       evidence: for each key of evidence (`graphs.traces.schema`), how many events or traces have it.
       problems: what was refused or did not fit, and why.
       ignored: files passed over, because their names are not those of logs.
@@ -80,6 +82,7 @@ class Survey:
     actions_per_trace: Spread
     events_per_agent: Spread
     tokens_per_trace: Spread | None
+    actions_with_tokens: int
     evidence: dict[str, int]
     problems: tuple[Problem, ...]
     ignored: tuple[str, ...]
@@ -166,7 +169,7 @@ def survey(traces: Traces) -> Survey:
         equal={str(names[i]): float(most[i]) for i in np.flatnonzero(equal)},
         singletons=tuple(map(str, names[size == 1])),
         mixed=_mixed(traces),
-        divided=_divided(traces),
+        divided=divided_tasks(traces),
         unscored_groups=tuple(map(str, names[(size > 1) & ~comparable])),
         unscored=tuple(trace_names.take(np.flatnonzero(~scored)).to_pylist()),
         reward_channels={
@@ -178,6 +181,7 @@ def survey(traces: Traces) -> Survey:
         actions_per_trace=Spread.of(np.bincount(trace[action], minlength=n.traces)),
         events_per_agent=Spread.of(np.bincount(agent, minlength=n.agents)),
         tokens_per_trace=_tokens(traces, trace),
+        actions_with_tokens=int(np.sum(action & counted_tokens(traces))),
         evidence={name: len(e.rows) for name, e in traces.evidence.items() if "." not in name},
         problems=traces.problems,
         ignored=traces.ignored,
@@ -193,7 +197,7 @@ def _mixed(traces: Traces) -> dict[str, tuple[str, ...]]:
     return {group: tuple(policies) for group, policies in mixtures.items() if len(policies) > 1}
 
 
-def _divided(traces: Traces) -> int:
+def divided_tasks(traces: Traces) -> int:
     """How many tasks have several groups, because models or systems differ."""
     pairs = set(zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True))
     return sum(count > 1 for count in collections.Counter(task for task, _ in pairs).values())

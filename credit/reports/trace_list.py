@@ -11,7 +11,7 @@ from graphs.errors import CreditError, expect
 from graphs.text import near_names
 from graphs.traces.batch import Traces
 
-__all__ = ["error_mask", "list_traces"]
+__all__ = ["counted_tokens", "error_mask", "list_traces"]
 
 ERRORS = ("error", "err", "failed", "failure", "exception", "timeout", "denied", "rejected", "cancelled")
 """Words of a status, in lower case, that say that an event went wrong."""
@@ -27,8 +27,20 @@ def error_mask(traces: Traces) -> np.ndarray:
     return errors
 
 
+def counted_tokens(traces: Traces) -> np.ndarray:
+    """Whether the log has the number of generated tokens of each real event: bool [number of real events].
+
+    Sums of tokens over events are lower bounds where it is False for an action.
+    """
+    tokens = traces.evidence.get("tokens")
+    known: np.ndarray = np.zeros(traces.sizes.events, bool) if tokens is None else tokens.mask[: traces.sizes.events]
+    return known
+
+
 def list_traces(traces: Traces, group: str | None = None) -> list[dict[str, Any]]:
     """One row a trace: trace, group, reward, events, actions, agents, tokens, errors, format, file, line.
+
+    `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
 
     Args:
       traces: what was read.
@@ -59,7 +71,8 @@ def list_traces(traces: Traces, group: str | None = None) -> list[dict[str, Any]
         "errors": np.bincount(of_event[error_mask(traces)], minlength=n.traces),
     }
     tokens = traces.evidence.get("tokens")
-    stated = np.zeros(n.events, bool) if tokens is None else tokens.mask[: n.events]
+    stated = counted_tokens(traces)
+    counts["actions_with_tokens"] = np.bincount(of_event[stated & action], minlength=n.traces)
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
     has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0

@@ -12,6 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from credit.reports.trace_events import EventRow, event_rows
+from credit.reports.trace_list import counted_tokens
 from graphs.event_graph import EventGraph, EventType
 from graphs.padding import unpad
 from graphs.structure.critical_path import critical_path, critical_steps, parallelism
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["render", "trace_json"]
 
 MOST_AGENTS = 40  # rows of the table of agents and nodes of the spawn tree
-MOST_CAUSES = 3  # edges into an event that are written out
+MOST_CAUSES = 3  # edges into an event that are written out where its row may have several lines
+WIDEST = {"event": 16, "agent": 14, "type": 21, "causes": 16, "tool": 16, "status": 12}  # columns of a line
+WHOLE = 400  # length of excerpts from which they are written out
+LEAST_TEXT = 24  # width of the column of text
 MOST_STEPS = 12  # events of the critical path that are written out
 
 
@@ -46,7 +50,7 @@ class _One:
 
 
 def render(
-    traces: Traces, trace: int | str = 0, *, first: int = 10, last: int = 5, most: int = MOST_AGENTS, limit: int = 60
+    traces: Traces, trace: int | str = 0, *, first: int = 10, last: int = 5, most: int = MOST_AGENTS, limit: int = 200
 ) -> RenderableType:
     """A trace as something that `rich` can print.
 
@@ -59,7 +63,8 @@ def render(
       trace: the row or the id of a trace.
       first, last: how many events to list from the beginning and from the end.
       most: how many agents to list.
-      limit: length of excerpts of text.
+      limit: length of excerpts of text. Below 400 each event has one line, and the column of text takes what is left
+        of its width; from 400 on, excerpts are written out.
 
     Raises:
       CreditError: no such trace.
@@ -197,7 +202,10 @@ def _agents(traces: Traces, one: _One, most: int) -> RenderableType:
             str(actions[i]),
             *(f"{amounts[i]:.0f}" if known[i] else "–" for amounts, known in tokens.values()),
         )
-    return _cut(table, num, most)
+    known, every = int(np.sum(counted_tokens(traces)[one.rows] & graph.action_mask)), int(actions.sum())
+    if not 0 < known < every:
+        return _cut(table, num, most)
+    return Group(_cut(table, num, most), Text(f"tokens out: sums over {known} of {every} actions", style="dim"))
 
 
 def _sums(traces: Traces, one: _One, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -254,27 +262,32 @@ def _events(traces: Traces, one: _One, index: int, first: int, last: int, limit:
     heads = ["#tokens" if name == "tokens" else name for name in optional]
     title = "events" if everything else "first and last events"
     table = _table(title, "##", "event", "agent", "type", "act", "causes", *heads)
+    one_line = limit < WHOLE
     for column in table.columns:
-        if column.header not in ("event", "text"):  # which give way where the terminal is narrow
-            column.no_wrap = True
+        column.no_wrap = one_line or column.header not in ("event", "text")
+        if one_line:
+            column.overflow = "ellipsis"
+            column.max_width = WIDEST.get(str(column.header))
+        if one_line and column.header == "text":
+            column.min_width, column.ratio, table.expand = LEAST_TEXT, 1, True
     for place, row in enumerate(rows):
         if place and row.position != rows[place - 1].position + 1:
             table.add_row("…", *[""] * (5 + len(optional)))
         table.add_row(
             str(row.position),
-            _text(row.event, 24 if limit < 100 else None),
-            _text(row.agent, 24),
+            _text(row.event),
+            _text(row.agent),
             row.type,
             "yes" if row.action else "",
-            _causes(row),
+            _causes(row, 1 if one_line else MOST_CAUSES),
             *(_text("" if getattr(row, name) is None else getattr(row, name), limit) for name in optional),
         )
     return table
 
 
-def _causes(row: EventRow) -> str:
-    causes = [f"{sender} {kind.replace('tool_dependency', 'tool')}" for sender, kind in row.causes[:MOST_CAUSES]]
-    return ", ".join(causes) + (f", … {len(row.causes) - MOST_CAUSES} more" if len(row.causes) > MOST_CAUSES else "")
+def _causes(row: EventRow, most: int) -> str:
+    causes = [f"{sender} {kind.replace('tool_dependency', 'tool')}" for sender, kind in row.causes[:most]]
+    return ", ".join(causes) + (f" +{len(row.causes) - most}" if len(row.causes) > most else "")
 
 
 def _structure(traces: Traces, one: _One) -> RenderableType:

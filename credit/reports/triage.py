@@ -6,9 +6,10 @@ import dataclasses
 
 import numpy as np
 
-from credit.reports.trace_list import error_mask
+from credit.reports.trace_list import counted_tokens, error_mask
 from graphs.errors import expect
 from graphs.event_graph import EventType
+from graphs.text import counted
 from graphs.traces.batch import Traces
 
 __all__ = ["LOOP", "Suspect", "Triage", "Workload", "triage"]
@@ -29,7 +30,8 @@ class Workload:
       errors: events whose status the log calls an error.
       retries: calls of a tool whose previous call by the same agent ended in an error.
       loops: runs of `LOOP` or more calls of one tool in a row.
-      tokens: generated tokens that the log states.
+      tokens: generated tokens, summed over the actions whose count the log has.
+      actions_with_tokens: how many actions have a count; `tokens` is a lower bound where they are fewer than `actions`.
       seconds: from the first to the last event of its instances, summed; NaN without times.
     """
 
@@ -42,6 +44,7 @@ class Workload:
     retries: int
     loops: int
     tokens: int
+    actions_with_tokens: int
     seconds: float
 
 
@@ -148,7 +151,7 @@ def _workloads(traces: Traces, errors: np.ndarray, calls: _Calls) -> tuple[Workl
         return np.bincount(name_of[where], minlength=width)
 
     tokens = traces.evidence.get("tokens")
-    stated = np.zeros(n.events, bool) if tokens is None else tokens.mask[: n.events] & action
+    stated = counted_tokens(traces) & action
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(name_of[stated], amounts, minlength=width)
     looping = np.bincount(name_of[[first for first, _ in calls.loops]], minlength=width) if calls.loops else None
@@ -164,6 +167,7 @@ def _workloads(traces: Traces, errors: np.ndarray, calls: _Calls) -> tuple[Workl
             retries=int(np.bincount(name_of[calls.rows[calls.retry]], minlength=width)[i]) if calls.retry.any() else 0,
             loops=0 if looping is None else int(looping[i]),
             tokens=int(spent[i]),
+            actions_with_tokens=int(count(stated)[i]),
             seconds=float(seconds[i]),
         )
         for i in range(width)
@@ -198,7 +202,7 @@ def _suspects(traces: Traces, errors: np.ndarray, calls: _Calls, most: int) -> t
     for t in np.argsort(-per_trace, kind="stable"):
         if per_trace[t]:
             row = int(np.flatnonzero(errors & (trace == t))[0])
-            reasons.setdefault(row, f"first of {per_trace[t]} errors in this trace")
+            reasons.setdefault(row, f"first of {counted(per_trace[t], 'error')} in this trace")
     for row, times in sorted(calls.loops, key=lambda loop: -loop[1]):
         reasons.setdefault(row, f"first of {times} calls of one tool in a row")
     tokens = traces.evidence.get("tokens")

@@ -27,7 +27,11 @@ Ran = tuple[demo.DemoResult, str, Path]
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     out, text = tmp_path_factory.mktemp("demo") / "new", io.StringIO()
-    return demo.run(Console(file=text, width=120), out), text.getvalue(), out
+    result = demo.run(out)
+    console = Console(file=text, width=120)
+    for part in result.report:
+        console.print(part, soft_wrap=isinstance(part, str))
+    return result, text.getvalue(), out
 
 
 def test_everything_is_written_and_reads_back(ran: Ran) -> None:
@@ -112,9 +116,9 @@ def test_a_format_that_changes_a_reward_is_found(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(native, "write", careless)
     with pytest.raises(CreditError, match=r"traces\.jsonl: reward read back is not what was written"):
-        demo.run(Console(file=io.StringIO()), tmp_path)
+        demo.run(tmp_path)
 
 
 def test_another_seed_is_another_corpus(ran: Ran, tmp_path: Path) -> None:
-    other = demo.run(Console(file=io.StringIO()), tmp_path, seed=1)
+    other = demo.run(tmp_path, seed=1)
     assert other.traces.sizes != ran[0].traces.sizes

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from credit.cli.shared.answers import leave
+from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.progress import working
 from credit.cli.shared.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs, stderr, words
 from graphs.text import counted
 
@@ -74,6 +75,7 @@ evidence_option = click.option(
               help="Read whole groups, about N events at a time: for native logs larger than memory.")  # fmt: skip
 @click.option("--actions-only", is_flag=True, help="Leave out events that no policy chose.")
 @allow_bad
+@json_option
 @click.pass_context
 def assign(
     ctx: click.Context,
@@ -88,6 +90,7 @@ def assign(
     chunk_events: int | None,
     actions_only: bool,
     allow_bad: bool,
+    as_json: bool,
     **reading: Any,
 ) -> None:
     """Write a table of credit and advantages with one row for each event.
@@ -105,6 +108,8 @@ def assign(
     if dense is not None and critic is None:
         raise click.UsageError("--dense is what a critic was fitted with; expected --critic, too")
     if output == "-":
+        if as_json:
+            raise click.UsageError("--output - writes the table to standard output; expected a file with --json")
         if sys.stdout is None:
             raise click.BadParameter("standard output is closed; expected it open", param_hint="--output")
     else:
@@ -114,10 +119,13 @@ def assign(
     if chunk_events is not None:
         if critic is not None:
             raise click.UsageError("--critic values all traces at once; expected it without --chunk-events")
-        _assign_in_chunks(ctx, paths, output, method, given, also, chunk_events, actions_only, allow_bad, reading)
+        _assign_in_chunks(
+            ctx, paths, output, method, given, also, chunk_events, actions_only, allow_bad, as_json, reading
+        )
     traces = read_traces(paths, **reading)
     arrays = {} if critic is None else _of_critic(traces, method, critic, dense)
-    credit = run(traces, method, evidence=also, **arrays, **options)
+    with working(stderr(), f"computing {method}"):
+        credit = run(traces, method, evidence=also, **arrays, **options)
     rows = table(traces, credit, actions_only=actions_only)
     if output == "-":
         write_csv(printable_table(rows), sys.stdout.buffer)
@@ -131,6 +139,8 @@ def assign(
         console.print(words(line), soft_wrap=True)
     place = "standard output" if output == "-" else output
     console.print(words(f"wrote {counted(rows.num_rows, 'row')} to {place}"), soft_wrap=True)
+    if as_json:
+        print_json(summary.as_json(method) | {"rows": rows.num_rows, "output": output})
     leave(ctx, traces, allow_bad)
 
 
@@ -159,6 +169,7 @@ def _assign_in_chunks(
     events: int,
     actions_only: bool,
     allow_bad: bool,
+    as_json: bool,
     reading: dict[str, Any],
 ) -> NoReturn:
     from credit.cli.advantages.assign_chunks import assign_in_chunks
@@ -174,6 +185,8 @@ def _assign_in_chunks(
     console.print(
         words(f"wrote {counted(rows, 'row')} to {output}, from {counted(len(chunks), 'chunk')}"), soft_wrap=True
     )
+    if as_json:
+        print_json(summary.as_json(method) | {"rows": rows, "output": output, "chunks": len(chunks)})
     list_problems(tuple(chunks.problems), console, all_=False)
     failed = any(problem.is_failure for problem in chunks.problems)
     ctx.exit(REFUSED if failed and not allow_bad else 0)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import leave
+from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
+from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, stdout, words
 from graphs.event_types import EventType
 from graphs.text import counted
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from estimators.critic.train import Epoch
 
 __all__ = ["fit", "read_dense"]
+
+LEGEND = (
+    "loss: mean over held-out traces; lower is better. below the constant's, per task: how much lower the loss is than "
+    "that of the best constant, ± half of a 95 % interval."
+)
 
 
 @click.group(short_help="Fit a critic on logs.")
@@ -53,6 +59,7 @@ def fit() -> None:
 @click.option("--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
               help="Your own numbers, .npy, one row for each event in the order read.")  # fmt: skip
 @allow_bad
+@json_option
 @click.pass_context
 def critic(
     ctx: click.Context,
@@ -68,6 +75,7 @@ def critic(
     seed: int,
     dense: str | None,
     allow_bad: bool,
+    as_json: bool,
     **reading: Any,
 ) -> None:
     """Fit a critic on logged traces, stop by held-out tasks, and evaluate on further tasks.
@@ -78,8 +86,6 @@ def critic(
     from credit.fitting import fit_critic
 
     require_extra()
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     from estimators.critic.train import Settings
 
     settings = Settings(
@@ -88,15 +94,18 @@ def critic(
     traces = read_traces(paths, **reading)
     own = None if dense is None else read_dense(dense, traces.sizes.events)
     console = stderr()
-    look = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with progress_bar(console) as bar:
         task = bar.add_task("fitting", total=epochs)
 
         def after(epoch: Epoch) -> None:
             bar.update(task, completed=epoch.number, description=f"held-out loss {epoch.validation:.4f}")
 
         fitted = fit_critic(traces, dense=own, settings=settings, directory=output, after_epoch=after)
-    stdout().print(_table(fitted.judged))
+    if as_json:
+        print_json(_plain(fitted, output))
+    else:
+        stdout().print(_table(fitted.judged))
+        stdout().print(LEGEND, soft_wrap=True)
     for line in _summary(fitted, output):
         console.print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
@@ -132,6 +141,20 @@ def _table(judged: Judged) -> Table:
         gain, width = judged.gain.get(name, (0.0, 0.0))
         table.add_row(*map(words, (name, f"{loss:.4f}", f"{gain:+.4f} ± {width:.4f}" if name in judged.gain else "")))
     return table
+
+
+def _plain(fitted: Critic, output: str) -> dict[str, Any]:
+    judged = fitted.judged
+    gains = {name: {"gain": gain, "half_width": width} for name, (gain, width) in judged.gain.items()}
+    return {
+        "model": fitted.model,
+        "output": output,
+        "validation_loss": {name: float(loss) for name, loss in fitted.validation.items()},
+        "held_out": {"tasks": judged.tasks, "traces": judged.traces, "loss": dict(judged.loss), "gain": gains},
+        "calibration": judged.calibration,
+        "converged": bool(fitted.fitted.converged),
+        "signs_held_for": [EventType(test.kind).name.lower() for test in fitted.tests if test.validated],
+    }
 
 
 def _summary(fitted: Critic, output: str) -> list[str]:

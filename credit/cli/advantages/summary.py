@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from credit.cli.shared.reading import SHOWN
 from graphs.text import counted
@@ -14,28 +14,33 @@ if TYPE_CHECKING:
 
 __all__ = ["Summary"]
 
+ALONE = "the group has one trace; the method gives its reward or 0, compared with nothing"
+
 
 class Summary:
     """Counts over one batch, or over several of whole groups."""
 
     def __init__(self) -> None:
         self.counts: collections.Counter[str] = collections.Counter()
-        self.reasons: collections.Counter[int] = collections.Counter()
+        self.reasons: collections.Counter[str] = collections.Counter()
         self.has_signal: dict[str, bool] = {}  # by group, in order of appearance
+        self.groups_of_task: dict[str, set[str]] = {}
 
     def add(self, traces: Traces, credit: Credit) -> None:
         """Count a batch and a method's result on it."""
         import numpy as np
 
+        from credit.reports.signal_notes import alone_mask, reason_counts
+
         n = traces.sizes
         action = np.asarray(traces.graph.action_mask[: n.events])
         valid = np.asarray(credit.valid)[: n.events]
-        reason = np.asarray(credit.reason)[: n.events][action & ~valid]
-        self.counts.update(
-            {"traces": n.traces, "events": n.events, "actions": int(action.sum()), "valid": int(valid.sum())}
-        )
-        codes, counts = np.unique(reason, return_counts=True)
-        self.reasons.update(dict(zip(codes.tolist(), counts.tolist(), strict=True)))
+        alone = int(np.sum(valid & alone_mask(traces)[: n.events]))
+        self.counts.update({"traces": n.traces, "events": n.events, "actions": int(action.sum())})
+        self.counts.update({"valid": int(valid.sum()), "alone": alone})
+        self.reasons.update(reason_counts(traces, credit))
+        for task, name in zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True):
+            self.groups_of_task.setdefault(task, set()).add(name)
 
         groups = list(dict.fromkeys(traces.traces["group"].to_pylist()))
         group = np.asarray(traces.graph.group_ids)[np.asarray(traces.graph.trace_ids[: n.events])]
@@ -43,20 +48,46 @@ class Summary:
         moved_by_group = np.bincount(group[valid & moved], minlength=len(groups)) > 0
         self.has_signal.update(zip(groups, moved_by_group.tolist(), strict=False))
 
+    def as_json(self, method: str) -> dict[str, Any]:
+        """What `lines` has, as plain data.
+
+        A method that compares the traces of a group has nothing to compare in a group of one. Where released code gives
+        the raw reward there, its numbers stay in the table and do not count as advantages.
+        """
+        from credit.methods.published import find_method
+
+        count = self.counts
+        alone = count["alone"] if find_method(method).scope == "group" else 0
+        without = dict(sorted(self.reasons.items()))
+        if alone:
+            without[ALONE] = alone
+        return {
+            "method": method,
+            "traces": count["traces"],
+            "groups": len(self.has_signal),
+            "events": count["events"],
+            "actions": count["actions"],
+            "with_advantage": count["valid"] - alone,
+            "without": without,
+            "divided_tasks": sum(len(groups) > 1 for groups in self.groups_of_task.values()),
+            "groups_without_signal": [name for name, signal in self.has_signal.items() if not signal],
+        }
+
     def lines(self, method: str) -> list[str]:
         """What was computed, why some actions have no advantage, and which groups have no signal."""
-        from estimators.base import REASONS
+        from credit.reports.signal_notes import divided_note
 
+        plain = self.as_json(method)
         count = self.counts
         lines = [
             f"{method}: {counted(count['traces'], 'trace')} in {counted(len(self.has_signal), 'group')}, "
             f"{counted(count['events'], 'event')}, {counted(count['actions'], 'action')}, "
-            f"{count['valid']} with an advantage"
+            f"{plain['with_advantage']} with an advantage"
         ]
-        lines += [
-            f"  {counted(count, 'action')} without: {REASONS[code]}" for code, count in sorted(self.reasons.items())
-        ]
-        silent = [name for name, signal in self.has_signal.items() if not signal]
+        lines += [f"  {counted(count, 'action')} without: {reason}" for reason, count in plain["without"].items()]
+        if plain["divided_tasks"]:
+            lines.append(f"  {divided_note(plain['divided_tasks'])}")
+        silent = plain["groups_without_signal"]
         if silent:
             more = f", … and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
             lines.append(

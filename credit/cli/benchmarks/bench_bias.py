@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.commands import Command
+from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import stderr, stdout, words
 
 if TYPE_CHECKING:
@@ -16,7 +17,18 @@ if TYPE_CHECKING:
 
 __all__ = ["bias"]
 
-SCORES = ("bias", "cosine", "variance", "error", "rank", "sign", "answered")
+LEGENDS = {
+    "bias": "|E g − ∇J| / |∇J|, the distance of the mean gradient from the true one in lengths of the true one; "
+    "0 is unbiased, 1 is as far off as no gradient at all",
+    "cosine": "of the angle between the mean gradient and the true one; 1 is the same direction",
+    "variance": "of the gradient, times the runs that a batch takes, over |∇J|²; lower is better",
+    "error": "mean squared distance of advantages from true increments, over the mean square of these; 0 is exact",
+    "rank": "Kendall's τ-b between mean advantages and true increments; 1 is the same order",
+    "sign": "part of the decisions whose advantage has the sign of the true increment; 1 is all",
+    "answered": "part of the decisions that have an advantage; 1 is all",
+}
+SCORES = tuple(LEGENDS)
+PAIR = "groups of 2 / 3 traces, or 2 / 3 alternatives of a context"
 
 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,6 +77,7 @@ def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(plain)))
         return
     stdout().print(_table(rows, score))
+    stdout().print(f"{score}: {LEGENDS[score]}. Two numbers in a cell: {PAIR}.", soft_wrap=True)
     if not methods:
         from credit.bench.bias_settings import UNSCORED
 
@@ -74,15 +87,11 @@ def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, as_json:
 
 def _measured(methods: tuple[str, ...], worlds: tuple[str, ...]) -> list[Row]:
     """All rows, with a progress bar on standard error where that is a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     from credit.bench.bias import cells, measure
 
     todo = list(cells(methods, worlds))
-    console = stderr()
-    look = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     rows = []
-    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with progress_bar(stderr()) as bar:
         task = bar.add_task("", total=len(todo))
         for name, world, k in todo:
             bar.update(task, description=name)

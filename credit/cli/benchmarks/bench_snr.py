@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.commands import Command
+from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import stderr, stdout, words
 
 if TYPE_CHECKING:
@@ -129,24 +130,7 @@ def _schemes(names: tuple[str, ...], all_: bool) -> list[Scheme]:
 
 def _bar(todo: list[Any]) -> Iterator[Any]:
     """A progress bar on standard error where that is a terminal; it says which scheme goes how far."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = stderr()
-    look = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with progress_bar(stderr()) as bar:
         task = bar.add_task("", total=len(todo))
         for job in todo:
             bar.update(task, description=f"{job[0].name}, T = {job[1]:,}")

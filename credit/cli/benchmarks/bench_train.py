@@ -7,12 +7,18 @@ from typing import Any
 
 import click
 
+from credit.cli.shared.answers import json_option, print_json
 from credit.cli.shared.commands import Command
+from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import stderr, stdout, words
 
 __all__ = ["train"]
 
 METHODS = ("rloo", "grpo", "gae", "control_exact", "exact_increments", "zero")
+LEGEND = (
+    "share of optimum: (J − J₀) / (J* − J₀) at the end, from 0, the first policy, to 1, the best one. ± stderr: over "
+    "seeds. area: the same share, averaged over all steps."
+)
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 
 
@@ -39,6 +45,7 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Keep every row in a .json or .parquet file; a run that was cut off resumes.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Three methods, two tasks, two seeds, 60 steps.")
+@json_option
 def train(
     methods: tuple[str, ...] | None,
     tasks: tuple[str, ...] | None,
@@ -50,6 +57,7 @@ def train(
     policy: Any,
     output: Path | None,
     quick: bool,
+    as_json: bool,
 ) -> None:
     """Train the same team on the same tasks with the advantages of each method.
 
@@ -67,20 +75,21 @@ def train(
         steps=steps or (60 if quick else 200), groups=groups, group_size=group_size,
         learning_rate=learning_rate, policy=policy,
     )  # fmt: skip
-    console = stderr()
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    look = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with progress_bar(stderr()) as bar:
         task = bar.add_task("training", total=len(signals) * len(names) * seeds)
 
         def after_row(row: dict[str, Any]) -> None:
             bar.update(task, advance=1, description=f"{row['task']}: {row['signal']}")
 
         rows = run_training(signals, names, seeds, settings, output=output, after_row=after_row)
+    columns = ("task", "method", "seeds", "share_of_optimum", "stderr", "area")
+    if as_json:
+        print_json({"rows": [dict(zip(columns, row, strict=True)) for row in summary_rows(rows)]})
+        return
     from rich.table import Table
 
     table = Table("task", "method", "seeds", "share of optimum", "± stderr", "area", box=None, pad_edge=False)
     for name, signal, count, final, error, area in summary_rows(rows):
         table.add_row(*map(words, (name, signal, str(count), f"{final:.3f}", f"{error:.3f}", f"{area:.3f}")))
     stdout().print(table)
+    stdout().print(LEGEND, soft_wrap=True)

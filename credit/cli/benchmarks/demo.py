@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from credit.cli.shared.answers import json_option, print_json
 from credit.cli.shared.commands import Command
-from credit.cli.shared.reading import stdout
+from credit.cli.shared.progress import working
+from credit.cli.shared.reading import stderr, stdout
 
 __all__ = ["demo"]
 
@@ -25,8 +27,19 @@ __all__ = ["demo"]
     help="Folder to write.",
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the traces.")
-def demo(output: Path, seed: int) -> None:
+@json_option
+def demo(output: Path, seed: int, as_json: bool) -> None:
     """Generate logs with known credit, assign credit, and compare."""
+    import dataclasses
+
     from credit.demonstration import run
 
-    run(stdout(), output, seed)
+    with working(stderr(), "generating and assigning"):
+        result = run(output, seed)
+    if as_json:
+        files = [str(path) for path in result.files]
+        print_json(dataclasses.asdict(result.comparison) | {"traces": result.traces.sizes.traces, "files": files})
+        return
+    console = stdout()
+    for part in result.report:
+        console.print(part, soft_wrap=isinstance(part, str))

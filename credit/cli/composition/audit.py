@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, save_table
-from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+from credit.cli.shared.progress import steps
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stderr, stdout, words
 from graphs.text import counted
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def audit(
     from credit.ledger.from_methods import compose_claims, total_of
 
     traces = read_traces(paths, **reading)
-    traces, claims = asked.run(traces)
+    traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
     ledger = compose_claims(traces, claims, **making)
     report = add_up(traces.graph, total_of(traces), claims, ledger=ledger)
     if as_json:

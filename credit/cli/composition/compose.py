@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import leave
+from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table, table_path
+from credit.cli.shared.progress import steps
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
-from graphs.text import counted
 
 if TYPE_CHECKING:
     from credit.ledger import Ledger
     from credit.methods.claims import ClaimRequest
     from estimators.base import Credit
-    from graphs.traces.batch import Traces
 
 __all__ = ["compose"]
 
@@ -71,6 +71,7 @@ __all__ = ["compose"]
 @picture_option
 @click.option("--trace", "drawn", metavar="ID", help="Trace to draw. Default: the first with a reward.")
 @allow_bad
+@json_option
 @click.pass_context
 def compose(
     ctx: click.Context,
@@ -89,6 +90,7 @@ def compose(
     plot: Path | None,
     drawn: str | None,
     allow_bad: bool,
+    as_json: bool,
     **reading: Any,
 ) -> None:
     """Compose several methods into one ledger.
@@ -105,6 +107,7 @@ def compose(
         raise click.UsageError("--channel runs methods on each reward; --judgements and --expected value go without it")
     from credit.cli.shared.channel_weights import parse_channels
     from credit.ledger.from_methods import compose_channels, compose_claims
+    from credit.reports.ledger_summary import ledger_summary
 
     weights = parse_channels(channels, step)
     traces = read_traces(paths, **reading)
@@ -115,7 +118,7 @@ def compose(
         making.pop("expected")
         ledger = compose_channels(traces, weights, asked.names, asked.compute, outcome=outcome, **making)
     else:
-        traces, claims = asked.run(traces)
+        traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
         ledger = compose_claims(traces, claims, **making)
     signal = None
     if advantage is not None:
@@ -130,7 +133,8 @@ def compose(
     console = stderr()
     for name, weight in weights.items():
         console.print(words(f"channel {name}: weight {weight:.6g}"), soft_wrap=True)
-    for line in summary(traces, ledger):
+    summary = ledger_summary(traces, ledger, claims)
+    for line in summary.lines():
         console.print(words(line), soft_wrap=True)
     if signal is not None and target is not None:
         from credit.tables.advantages import table
@@ -138,6 +142,9 @@ def compose(
         save_table(table(traces, signal.credit), target)
         for line in str(signal).splitlines():
             console.print(words(line), soft_wrap=True)
+    if as_json:
+        files = {"output": str(output), "advantages_to": None if target is None else str(target)}
+        print_json(summary.as_json() | {"channels": weights} | files)
     leave(ctx, traces, allow_bad)
 
 
@@ -171,40 +178,3 @@ def _sources(name: str, claims: dict[str, Credit], ledger: Ledger, weights: dict
 
         raise CreditError(f"--decided-before names {name!r}; expected one of --methods or of the judges")
     return sources
-
-
-def summary(traces: Traces, ledger: Ledger) -> list[str]:
-    """What a ledger rests on: which claims took part, which were refused, what it explains, how much of it is noise."""
-    import numpy as np
-
-    n = traces.sizes
-    action = np.asarray(traces.graph.action_mask)[: n.events]
-    claimed = np.asarray(ledger.claimed)[: n.events]
-    scored = np.asarray(ledger.scored)[: n.traces]
-    lines = [
-        f"ledger by rule {ledger.rule!r}: {int(scored.sum())} of {counted(n.traces, 'trace')} with a reward, "
-        f"{int(claimed.sum())} of {counted(int(action.sum()), 'action')} with an entry"
-    ]
-    if ledger.claims:
-        lines.append(f"  took part: {', '.join(dict.fromkeys(claim.source for claim in ledger.claims))}")
-    for source, why in ledger.refused.items():
-        lines.append(f"  refused: {why}" if repr(source) in why else f"  refused: {source!r}: {why}")
-    if ledger.rule == "shares":
-        lines.append("  explained: not measured, since a split from the top down always comes to the whole reward")
-    elif np.isfinite(ledger.coverage):
-        if np.isfinite(ledger.explained):
-            error = f" ± {ledger.explained_stderr:.3f}" if np.isfinite(ledger.explained_stderr) else ""
-            lines.append(
-                f"  explained out of sample: {ledger.explained:.3f}{error} of the variance of reward within groups"
-            )
-        lines.append(f"  accounted for, each trace's own outcome included: {ledger.coverage:.3f}")
-    if claimed.any():
-        stated = int((np.isfinite(np.asarray(ledger.stderr)[: n.events]) & claimed).sum())
-        noise = int(ledger.noise.sum())
-        lines.append(
-            f"  noise: {noise} of the {stated} entries with a stated error are within two standard errors of 0"
-        )
-    for (a, b), chi in ledger.chi_squared.items():
-        if np.isfinite(chi):
-            lines.append(f"  chi squared of {a} and {b}: {chi:.2f}")
-    return [*lines, *(f"  look: {warning}" for warning in ledger.warnings)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,8 @@ import click
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
-from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+from credit.cli.shared.progress import steps
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stderr, stdout, words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,7 +60,7 @@ def explain(
     *logs, trace, event = paths
     traces = read_traces(tuple(logs), **reading)
     event_index(traces, trace, event)  # before methods run
-    traces, claims = asked.run(traces)
+    traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
     ledger = compose_claims(traces, claims, **making)
     receipt = write_receipt(traces, trace, event, claims, ledger=ledger)
     if as_json:

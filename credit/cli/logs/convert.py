@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import leave
+from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.reading import allow_bad, keep_logs, read_traces, reads_logs, stderr, words
@@ -43,9 +43,17 @@ NATIVE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
     help="Format to write. Default: cache for a .parquet file, else native.",
 )
 @allow_bad
+@json_option
 @click.pass_context
 def convert(
-    ctx: click.Context, /, paths: tuple[str, ...], output: str, to: str | None, allow_bad: bool, **reading: Any
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    output: str,
+    to: str | None,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
 ) -> None:
     """Rewrite logs in the native format or the survey's, as OTLP, or as a Parquet cache that reads back fast.
 
@@ -85,6 +93,8 @@ def convert(
         otlp.write(traces, output)
     console = stderr()
     console.print(words(f"wrote {counted(traces.sizes.traces, 'trace')} to {output}"), soft_wrap=True)
+    if as_json:
+        print_json({"traces": traces.sizes.traces, "to": to, "output": output, "problems": len(traces.problems)})
     leave(ctx, traces, allow_bad)
 
 

@@ -58,4 +58,7 @@ def traces(
         if len(rows) > SHOWN and not all_:
             stdout().print(f"… and {len(rows) - SHOWN} more; --all lists them")
         stdout().print(LEGEND, soft_wrap=True)
+        actions, counted = (sum(row[name] for row in rows) for name in ("actions", "actions_with_tokens"))
+        if 0 < counted < actions:
+            stdout().print(f"tokens: sums over {counted} of {actions} actions; the logs have no count of the others.")
     leave(ctx, read, allow_bad)

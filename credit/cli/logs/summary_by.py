@@ -11,7 +11,8 @@ import click
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
-from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+from credit.cli.shared.progress import working
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stderr, stdout, words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,14 +73,24 @@ def summary(
     options = parse_options(method, given)
     traces = read_traces(paths, **reading)
     if has_outcomes(traces):
+        from credit.reports.corpus import divided_tasks
+        from credit.reports.signal_notes import divided_note, empty_notes, reason_counts
         from credit.reports.who_matters import who_matters
 
-        units = who_matters(traces, run(traces, method, evidence=also, **options), by)
+        with working(stderr(), f"computing {method}"):
+            credit = run(traces, method, evidence=also, **options)
+        units, divided = who_matters(traces, credit, by), divided_tasks(traces)
         if as_json:
             rows = [dataclasses.asdict(unit) | {"excludes_zero": unit.excludes_zero} for unit in units]
-            print_json({"by": by, "method": method, "units": [_finite(row) for row in rows]})
-        else:
+            without = {"without": reason_counts(traces, credit), "divided_tasks": divided}
+            print_json({"by": by, "method": method, "units": [_finite(row) for row in rows], **without})
+        elif units:
             _print(stdout(), units, by, method)
+            if divided:
+                stdout().print(divided_note(divided), soft_wrap=True)
+        else:
+            for line in empty_notes(traces, credit, method):
+                stdout().print(words(line), soft_wrap=True)
     else:
         from credit.reports.triage import triage
 
@@ -128,6 +139,11 @@ def _print_triage(console: Console, result: Triage) -> None:
             )
         console.print(table)
     console.print(TRIAGE, soft_wrap=True)
+    actions, known = (sum(getattr(row, name) for row in result.agents) for name in ("actions", "actions_with_tokens"))
+    if 0 < known < actions:
+        console.print(
+            f"tokens: sums over {known} of {actions} actions; the logs have no count of the others.", soft_wrap=True
+        )
     console.print(
         "To get credit, pass outcomes: --rewards FILE, a table with columns `trace` and `reward`.", soft_wrap=True
     )

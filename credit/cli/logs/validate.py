@@ -95,7 +95,9 @@ def _table(corpus: Survey, channel: str) -> Table:
     row("agents", f"{corpus.agents}; a trace has {corpus.agents_per_trace}")
     row("events per agent", corpus.events_per_agent)
     tokens = corpus.tokens_per_trace
-    row("tokens generated", "not logged" if tokens is None else f"{tokens.total}; a trace has {tokens}")
+    partial = 0 < corpus.actions_with_tokens < corpus.actions
+    known = f", in the {corpus.actions_with_tokens} of {corpus.actions} actions that have a count" if partial else ""
+    row("tokens generated", "not logged" if tokens is None else f"{tokens.total}{known}; a trace has {tokens}")
     row("evidence", ", ".join(f"{name} ({count})" for name, count in corpus.evidence.items()) or "none")
     if corpus.ignored:
         row("files passed over", len(corpus.ignored))

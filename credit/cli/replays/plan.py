@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import leave
+from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
@@ -45,6 +45,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="A .jsonl file.",
 )
 @allow_bad
+@json_option
 @click.pass_context
 def plan(
     ctx: click.Context,
@@ -58,6 +59,7 @@ def plan(
     after: tuple[Path, Path] | None,
     output: Path,
     allow_bad: bool,
+    as_json: bool,
     **reading: Any,
 ) -> None:
     """Write which runs to make: value from before each action, or a re-run with the action replaced.
@@ -78,4 +80,6 @@ def plan(
     console = stderr()
     jobs, runs = counted(len(planned.jobs), "decision"), counted(planned.runs, "run")
     console.print(words(f"wrote {runs} from {jobs} to {output}"), soft_wrap=True)
+    if as_json:
+        print_json({"for": purpose, "decisions": len(planned.jobs), "runs": planned.runs, "output": str(output)})
     leave(ctx, traces, allow_bad)

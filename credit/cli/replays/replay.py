@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from credit.cli.shared.answers import json_option, print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import stderr, words
 from graphs.text import counted
 
@@ -33,6 +35,7 @@ _NEW = click.Path(dir_okay=False, path_type=Path)
 @click.option("--pause", type=click.FloatRange(0), default=0.5, show_default=True, help="Seconds before a second try.")
 @click.option("--log", type=_FILE, metavar="LOG", help="The log of the plan; needs --output.")
 @click.option("--output", "-o", type=_NEW, metavar="OUT", help="A copy of the log with the evidence, a .jsonl file.")
+@json_option
 @click.pass_context
 def replay(
     ctx: click.Context,
@@ -44,6 +47,7 @@ def replay(
     pause: float,
     log: Path | None,
     output: Path | None,
+    as_json: bool,
 ) -> None:
     """Make the runs of PLAN that --results lacks, and append each when it ends. It can be stopped at any moment.
 
@@ -66,10 +70,8 @@ def replay(
     outcomes = read_results(planned, results)
     console = stderr()
     if driver is not None:
-        from rich.progress import Progress
-
         replayer = load_replayer(driver)
-        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        with progress_bar(console) as bar:
             task = bar.add_task("runs", total=planned.runs, completed=outcomes.done)
             limits = Limits(concurrency, attempts, pause)
             outcomes = execute(planned, replayer, results, limits=limits, advance=lambda n: bar.advance(task, n))
@@ -87,5 +89,9 @@ def replay(
 
         native.write(add_replays(read(log), planned, outcomes), output)
         console.print(words(f"wrote {output}"), soft_wrap=True)
+    if as_json:
+        counts = {"done": outcomes.done, "runs": planned.runs, "failed": failed, "tokens": outcomes.tokens}
+        files = {"results": str(results), "output": None if output is None else str(output)}
+        print_json(counts | {"strayed": len(outcomes.strayed)} | files)
     if failed or outcomes.strayed:
         ctx.exit(3)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from credit.cli.shared.answers import json_option, print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.reading import stderr, words
@@ -39,7 +40,10 @@ __all__ = ["shapley_plan"]
     type=click.Path(dir_okay=False, path_type=Path),
     help="A .jsonl file.",
 )
-def shapley_plan(units: str, budget: int, noise: float, parents: str | None, seed: int, output: Path) -> None:
+@json_option
+def shapley_plan(
+    units: str, budget: int, noise: float, parents: str | None, seed: int, output: Path, as_json: bool
+) -> None:
     """Write the coalitions to evaluate, one JSON line each: {"row": 0, "team": ["planner"]}.
 
     Evaluate each row: run the team with these units only, and write {"row": 0, "value": 1.0} to a file for
@@ -55,3 +59,6 @@ def shapley_plan(units: str, budget: int, noise: float, parents: str | None, see
     console = stderr()
     console.print(words(f"{game.choice.method}: {game.choice.reason}"), soft_wrap=True)
     console.print(words(f"wrote {counted(game.plan.evaluations, 'row')} to {output}"), soft_wrap=True)
+    if as_json:
+        choice = {"method": game.choice.method, "reason": game.choice.reason}
+        print_json(choice | {"rows": game.plan.evaluations, "output": str(output)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from credit.cli.shared.progress import progress_bar
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ __all__ = [
 SHOWN = 20  # problems and names listed before "…"
 REFUSED = 3
 CHANNEL = "team"  # the reward that is the outcome unless another is named, as of `graphs.readers.read`
-WIDTH = 120  # of tables where the output is no terminal
+WIDTH, LEAST_WIDTH = 120, 40  # of tables where the output is no terminal, unless COLUMNS has another
 
 
 def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -211,7 +213,8 @@ def _console(*, stderr: bool) -> Console:
 
     console = Plain(stderr=stderr, highlight=False, emoji=False, markup=False)
     if not console.is_terminal:
-        console.width = WIDTH
+        columns = os.environ.get("COLUMNS", "")
+        console.width = max(int(columns), LEAST_WIDTH) if columns.isdecimal() else WIDTH
     return console
 
 
@@ -254,16 +257,12 @@ def read_traces(
       CreditError: an unknown format, or an option of a wrong type; or no trace has the reward that was asked for by
         name.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     from graphs.readers import read
     from graphs.traces.grouping import GROUP_KEYS
     from graphs.traces.limits import Limits
 
     bounds = Limits.parse(limits)
-    console = stderr()
-    look = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with progress_bar(stderr()) as bar:
 
         def opened(sources: Iterable[Source]) -> Iterator[Source]:
             yield from bar.track(list(sources), description="opening files")

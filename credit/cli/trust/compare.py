@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.claims import takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
-from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+from credit.cli.shared.progress import steps
+from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stderr, stdout, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +68,7 @@ def compare(
 
     asked.check(least=2)
     traces = read_traces(paths, **reading)
-    traces, claims = asked.run(traces)
+    traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
     comparison = side_by_side(traces, claims, worst=worst)
     if as_json:
         print_json(comparison.as_json())

@@ -11,7 +11,8 @@ import click
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
-from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stdout, words
+from credit.cli.shared.progress import progress_bar
+from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, stdout, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,10 +74,15 @@ def reliability(
     options = parse_options(method, given)
     traces = read_traces(paths, **reading)
 
-    def credit_of(half: Traces) -> Credit:
-        return run_part(half, method, evidence=also, **options)
+    with progress_bar(stderr()) as bar:
+        task = bar.add_task("assigning in halves", total=2 * splits * len(HALVES))
 
-    result = {halves: _agreement(traces, credit_of, by, halves, splits, seed) for halves in HALVES}
+        def credit_of(half: Traces) -> Credit:
+            credit = run_part(half, method, evidence=also, **options)
+            bar.advance(task)
+            return credit
+
+        result = {halves: _agreement(traces, credit_of, by, halves, splits, seed) for halves in HALVES}
     if all(isinstance(r, str) for r in result.values()):
         raise CreditError("; ".join(f"halves of {halves}: {why}" for halves, why in result.items()))
     if as_json:

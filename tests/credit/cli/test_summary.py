@@ -90,7 +90,9 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
         "tokens": 10 + 11 + 12 + 13 + 14 + 10,
     }
     first = plain["suspects"][0]
-    assert (first["trace"], first["event"], first["position"]) == ("a", "r1", 5) and "1 errors" in first["why"]
+    assert (first["trace"], first["event"], first["position"]) == ("a", "r1", 5) and "first of 1 error in" in first[
+        "why"
+    ]
     assert any("4 calls of one tool in a row" in row["why"] for row in plain["suspects"])
     printed = run("summary", log).stdout
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
@@ -101,6 +103,7 @@ def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:
     assert [row["trace"] for row in rows] == ["a", "b", "c", "d", "e"]
     assert rows[0] | {"file": ""} == {
         "trace": "a", "group": "q", "reward": 1.0, "events": 3, "actions": 2, "agents": 2, "errors": 0, "tokens": 7,
+        "actions_with_tokens": 1,
         "format": "native", "file": "", "line": 1,
     }  # fmt: skip
     assert {row["trace"] for row in json.loads(run("traces", good, "--group", "r", "--json").stdout)["traces"]} == {

@@ -17,7 +17,7 @@ def test_validate_names_what_teaches_nothing(good: Path) -> None:
     assert "Groups with equal outcomes: r (all 1)" in lines
     assert "Groups of one: s" in lines
     assert "actions 10; a trace has 2" in lines
-    assert "tokens generated 35; a trace has 7" in lines
+    assert "tokens generated 35, in the 5 of 10 actions that have a count; a trace has 7" in lines
     assert result.stderr == ""
 
 

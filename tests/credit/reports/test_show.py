@@ -98,7 +98,9 @@ def test_agents_are_listed_with_what_they_did() -> None:
 
 def test_events_show_their_causes() -> None:
     text = printed(assemble([team()]), first=2, last=1)
-    assert line_of(text, "7  done").split() == [
+    assert line_of(text, "7  done").split() == ["7", "done", "lead", "stop", "yes", "0", "causal", "+2"]
+    whole = printed(assemble([team()]), first=2, last=1, limit=400)
+    assert line_of(whole, "7  done").split() == [
         "7",
         "done",
         "lead",

@@ -1,0 +1,155 @@
+"""What a ledger rests on: claims that took part or not, what they explain, and how much of it is noise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphs.text import counted
+
+if TYPE_CHECKING:
+    from credit.ledger.account import Ledger
+    from estimators.base import Credit
+    from graphs.traces.batch import Traces
+
+__all__ = ["LedgerSummary", "ledger_summary"]
+
+
+@dataclasses.dataclass(frozen=True)
+class LedgerSummary:
+    """A ledger in numbers.
+
+    Attributes:
+      rule: by which claims became entries.
+      traces, with_reward: traces that were read, and those with a reward to divide.
+      actions, with_entry: actions, and those with an entry of their own.
+      took_part: sources of claims that made entries.
+      totals: methods that give all actions of a trace one number. They make no entries.
+      expected_by: the method of `totals` whose baseline is what was expected at the start; None where none is.
+      refused: sources of claims that made no entries, each with why.
+      explained, explained_stderr: part of the variance of the reward within groups that the entries explain out of
+        sample, and its standard error; None where it is not defined, as where no action has an entry.
+      accounted_for: the same with each trace's own outcome included; None likewise.
+      stated, noise: entries with a standard error, and those of them within two standard errors of 0.
+      chi_squared: χ² of pairs of sources, by "one, other".
+      warnings: what to look at before the entries are believed.
+    """
+
+    rule: str
+    traces: int
+    with_reward: int
+    actions: int
+    with_entry: int
+    took_part: tuple[str, ...]
+    totals: tuple[str, ...]
+    expected_by: str | None
+    refused: dict[str, str]
+    explained: float | None
+    explained_stderr: float | None
+    accounted_for: float | None
+    stated: int
+    noise: int
+    chi_squared: dict[str, float]
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for programs."""
+        return dataclasses.asdict(self)
+
+    def lines(self) -> list[str]:
+        """The same for people."""
+        lines = [
+            f"ledger by rule {self.rule!r}: {self.with_reward} of {counted(self.traces, 'trace')} with a reward, "
+            f"{self.with_entry} of {counted(self.actions, 'action')} with an entry"
+        ]
+        if self.took_part:
+            lines.append(f"  took part: {', '.join(self.took_part)}")
+        for name in self.totals:
+            use = "its baseline is what was expected at the start" if name == self.expected_by else "not used"
+            lines.append(f"  no entries of {name}, which gives all actions of a trace one number: {use}")
+        for source, why in self.refused.items():
+            lines.append(f"  refused: {why}" if repr(source) in why else f"  refused: {source!r}: {why}")
+        if self.rule == "shares":
+            lines.append("  explained: not measured, since a split from the top down always comes to the whole reward")
+        elif not self.with_entry:
+            lines.append("  explained: nothing, since no action has an entry")
+        elif self.accounted_for is not None:
+            if self.explained is not None:
+                error = "" if self.explained_stderr is None else f" ± {self.explained_stderr:.3f}"
+                share = f"{self.explained:.3f}{error}"
+                lines.append(f"  explained out of sample: {share} of the variance of reward within groups")
+            lines.append(f"  accounted for, each trace's own outcome included: {self.accounted_for:.3f}")
+        if self.stated:
+            counts = f"{self.noise} of the {self.stated} entries with a stated error"
+            lines.append(f"  noise: {counts} are within two standard errors of 0")
+        elif self.with_entry:
+            lines.append("  noise: unknown, since no claim states an error")
+        lines += [f"  chi squared of {pair}: {chi:.2f}" for pair, chi in self.chi_squared.items()]
+        return [*lines, *(f"  look: {warning}" for warning in self.warnings)]
+
+
+def ledger_summary(traces: Traces, ledger: Ledger, claims: Mapping[str, Credit] | None = None) -> LedgerSummary:
+    """Count what a ledger rests on.
+
+    Args:
+      traces: what was read.
+      ledger: of these traces.
+      claims: the results that were composed, by name; they tell which methods gave the totals.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=["q"] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.5])
+      >>> claims = {"rloo": credit.rloo(graph, reward)}
+      >>> summary = ledger_summary(rows.traces, credit.compose(graph, reward, list(claims.values())), claims)
+      >>> summary.with_entry, summary.totals
+      (0, ('rloo',))
+    """
+    n = traces.sizes
+    action = np.asarray(traces.graph.action_mask)[: n.events]
+    claimed = np.asarray(ledger.claimed)[: n.events]
+    totals = tuple(name for name, claim in (claims or {}).items() if claim.estimand == "total")
+    shown = claimed.any() and ledger.rule != "shares"
+    start = np.asarray(ledger.expected, np.float64)
+    return LedgerSummary(
+        rule=ledger.rule,
+        traces=n.traces,
+        with_reward=int(np.asarray(ledger.scored)[: n.traces].sum()),
+        actions=int(action.sum()),
+        with_entry=int(claimed.sum()),
+        took_part=tuple(dict.fromkeys(claim.source for claim in ledger.claims)),
+        totals=totals,
+        expected_by=_whose_baseline(traces, start, (claims or {}), totals),
+        refused=dict(ledger.refused),
+        explained=_finite(ledger.explained) if shown else None,
+        explained_stderr=_finite(ledger.explained_stderr) if shown else None,
+        accounted_for=_finite(ledger.coverage) if shown else None,
+        stated=int((np.isfinite(np.asarray(ledger.stderr)[: n.events]) & claimed).sum()),
+        noise=int(ledger.noise.sum()),
+        chi_squared={f"{a} and {b}": chi for (a, b), chi in ledger.chi_squared.items() if np.isfinite(chi)},
+        warnings=tuple(ledger.warnings),
+    )
+
+
+def _whose_baseline(
+    traces: Traces, start: np.ndarray, claims: Mapping[str, Credit], totals: tuple[str, ...]
+) -> str | None:
+    """The first total, if what the ledger expected at the start is its baseline and not another number."""
+    if not totals:
+        return None
+    claim = claims[totals[0]]
+    valid = np.flatnonzero(np.asarray(claim.valid))
+    trace = np.asarray(traces.graph.trace_ids)[valid]
+    baseline = np.asarray(claim.baseline, np.float64)[valid]
+    # The exact grid moves numbers by no more than a rounding of single precision.
+    same = len(valid) > 0 and np.allclose(
+        start[trace], baseline, rtol=1e-5, atol=1e-5 * np.abs(baseline).max(initial=1)
+    )
+    return totals[0] if same else None
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

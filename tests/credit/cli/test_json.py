@@ -1,0 +1,165 @@
+"""`--json` prints one JSON object on standard output, for every command that prints; messages go to standard error."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from rich.console import Console
+
+from credit.cli import cli
+from credit.cli.shared.progress import steps, working
+
+from .logs import ROOT, run, trace, write
+
+NO_REPORT = {"completion": "prints a script", "schema": "prints JSON in any case", "view": "serves pages"}
+"""Commands without the option, and why."""
+
+NEEDS = {"demo": ("matplotlib",), "fit critic": ("flax", "optax", "orbax"), "bench train": ("optax",)}
+DRIVER = """
+def rerun(prefix, replace, forbid, seed):
+    return float(seed % 2)
+"""
+
+
+def leaves(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Commands without subcommands, by their names."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for part in command.list_commands(context):
+            inner = command.get_command(context, part)
+            assert inner is not None
+            yield from leaves(inner, f"{name} {part}".strip())
+    else:
+        yield name, command
+
+
+COMMANDS = dict(leaves(cli))
+
+CALLS: dict[str, tuple[str, set[str]]] = {
+    "validate": ("{logs}", {"traces", "groups", "teaching", "problems"}),
+    "traces": ("{logs}", {"traces"}),
+    "show": ("{logs}", {"trace", "agents", "events"}),
+    "summary": ("{logs}", {"by", "method", "units", "without", "divided_tasks"}),
+    "assign": ("{logs} -m rloo -o {out}.csv", {"method", "with_advantage", "without", "rows", "output"}),
+    "methods": ("{logs}", {"rloo", "gae"}),
+    "choose": ("{logs}", set()),
+    "convert": ("{logs} -o {out}.jsonl", {"traces", "to", "output"}),
+    "plan": ("{logs} --for value --budget 160 -o {out}.jsonl", {"for", "decisions", "runs", "output"}),
+    "shapley plan": ("--units a,b,c --budget 8 -o {out}.jsonl", {"method", "rows", "output"}),
+    "bench bias": ("--method rloo --world stop-rewards", {"fields", "rows"}),
+}
+SLOW: dict[str, tuple[str, set[str]]] = {
+    "compare": ("{logs} -m rloo,gae", set()),
+    "audit": ("{logs} -m rloo,gae", set()),
+    "explain": ("{logs} a e0 -m gae", {"event", "entry"}),
+    "compose": ("{logs} -m rloo,gae -o {out}.csv", {"rule", "took_part", "totals", "explained", "noise", "output"}),
+    "demo": ("-o {out}", {"traces", "rank_correlation", "files"}),
+    "fit critic": ("{logs} -o {out} --model additive --members 1", {"model", "held_out", "validation_loss"}),
+    "bench train": ("--quick --methods zero --tasks bottleneck --seeds 1 --steps 2", {"rows"}),
+    "replay": ("{plan} --driver driver_of_json:rerun --results {out}.jsonl", {"done", "failed"}),
+    "shapley solve": ("{game} {values}", {"shares", "total"}),
+}
+
+
+def logs(folder: Path) -> Path:
+    """Eight tasks of four traces, with values before each action."""
+    lines = []
+    for i in range(32):
+        line = trace("a" if i == 0 else f"t{i}", f"q{i // 4}", float(i % 3 == 0))
+        for event, value in zip(line["events"], (0.25, 0.5, 0.75), strict=True):
+            event["value"] = value
+        lines.append(line)
+    return write(folder / "logs.jsonl", lines)
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> dict[str, Any]:
+    return {"logs": logs(tmp_path), "out": tmp_path / "out"}
+
+
+def test_every_command_that_prints_has_the_option() -> None:
+    without = {name for name, command in COMMANDS.items() if not any("--json" in p.opts for p in command.params)}
+    assert without <= NO_REPORT.keys()
+    elsewhere = {
+        "score reliability": "tests/credit/test_reliability.py",
+        "score blame": "tests/credit/test_blame.py",
+        "bench snr": "tests/credit/test_bench_snr.py",
+    }
+    assert all('"--json"' in (ROOT / file).read_text() for file in elsewhere.values())
+    assert COMMANDS.keys() - NO_REPORT.keys() <= CALLS.keys() | SLOW.keys() | elsewhere.keys()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_standard_output_is_one_object(name: str, names: dict[str, Any]) -> None:
+    arguments, keys = CALLS[name]
+    result = run(*name.split(), *arguments.format(**names).split(), "--json")
+    assert result.exit_code == 0, result.output
+    plain = json.loads(result.stdout)
+    assert isinstance(plain, dict) and keys <= plain.keys(), sorted(plain)
+
+
+def test_a_table_and_an_object_do_not_share_standard_output(names: dict[str, Any]) -> None:
+    result = run("assign", names["logs"], "-o", "-", "--json")
+    assert result.exit_code == 1 and "expected a file with --json" in result.stderr
+
+
+def test_the_object_has_the_numbers_that_are_printed(names: dict[str, Any]) -> None:
+    log, out = names["logs"], f"{names['out']}.csv"
+    plain = json.loads(run("summary", log, "--by", "agent", "-m", "gae", "--json").stdout)
+    printed = run("summary", log, "--by", "agent", "-m", "gae").stdout
+    for unit in plain["units"]:
+        line = next(line for line in printed.splitlines() if line.startswith(unit["name"]))
+        assert f"{unit['advantage']:+.3f}" in line and f" {unit['actions']} " in line, line
+
+    plain = json.loads(run("assign", log, "-m", "rloo", "-o", out, "--json").stdout)
+    printed = run("assign", log, "-m", "rloo", "-o", out).stderr
+    assert f"{plain['with_advantage']} with an advantage" in printed and f"wrote {plain['rows']} rows" in printed
+
+
+@pytest.mark.slow
+def test_the_object_of_a_ledger_has_the_numbers_that_are_printed(names: dict[str, Any]) -> None:
+    calls = ("compose", names["logs"], "-m", "rloo,gae", "-o", f"{names['out']}.csv")
+    plain, printed = json.loads(run(*calls, "--json").stdout), run(*calls).stderr
+    assert f"{plain['with_entry']} of {plain['actions']} actions with an entry" in printed
+    assert plain["accounted_for"] is not None
+    assert f"outcome included: {plain['accounted_for']:.3f}" in printed
+
+
+def test_a_bar_is_shown_on_a_terminal_only() -> None:
+    for terminal in (True, False):
+        text = io.StringIO()
+        console = Console(file=text, force_terminal=terminal, width=100)
+        assert list(steps(console, ["rloo", "gae"])) == ["rloo", "gae"]
+        with working(console, "computing [gae]"):
+            pass
+        assert ("computing gae" in text.getvalue() and "computing [gae]" in text.getvalue()) is terminal
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_standard_output_of_slow_commands_is_one_object(
+    name: str, names: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in NEEDS.get(name, ()):
+        pytest.importorskip(module)
+    if name == "replay":
+        (tmp_path / "driver_of_json.py").write_text(DRIVER)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        names["plan"] = tmp_path / "plan.jsonl"
+        assert run("plan", names["logs"], "--for", "value", "--budget", 160, "-o", names["plan"]).exit_code == 0
+    if name == "shapley solve":
+        names |= {"game": tmp_path / "game.jsonl", "values": tmp_path / "values.jsonl"}
+        assert run("shapley", "plan", "--units", "a,b,c", "--budget", 8, "-o", names["game"]).exit_code == 0
+        rows = range(8)
+        names["values"].write_text("".join(f'{{"row": {row}, "value": {row}.0}}\n' for row in rows))
+    arguments, keys = SLOW[name]
+    result = run(*name.split(), *arguments.format(**names).split(), "--json")
+    assert result.exit_code == 0, result.output
+    plain = json.loads(result.stdout)
+    assert isinstance(plain, dict) and keys <= plain.keys(), sorted(plain)
