@@ -107,7 +107,7 @@ def compose(
         raise click.UsageError("--channel runs methods on each reward; --judgements and --expected value go without it")
     from credit.cli.shared.channel_weights import parse_channels
     from credit.ledger.from_methods import compose_channels, compose_claims
-    from credit.reports.ledger_summary import ledger_summary
+    from credit.ledger_summary import ledger_summary
 
     weights = parse_channels(channels, step)
     traces = read_traces(paths, **reading)

@@ -1,4 +1,4 @@
-"""`credit summary` and `credit traces`: who matters, and what to look at where nobody knows the outcome."""
+"""`credit summary`, `credit traces` and `credit show`: who matters, and what to look at where nobody knows the outcome."""
 
 from __future__ import annotations
 
@@ -136,3 +136,22 @@ def test_show_quotes_the_text_of_real_logs(shared_data: Path) -> None:
     plain = json.loads(run("show", shared_data / "tau_bench_airline", "--json").stdout)
     assert any("flight" in event["text"] for event in plain["events"])
     assert all("\x1b" not in event["text"] for event in plain["events"])
+
+
+def test_show_prints_and_draws_one_trace(good: Path, tmp_path: Path) -> None:
+    result = run("show", good, "--trace", "b")
+    assert result.exit_code == 0, result.output
+    assert "boss" in result.stdout and "solver" in result.stdout
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "b.svg"
+    assert run("show", good, "--trace", "b", "--plot", plot, "--method", "rloo").exit_code == 0
+    assert b"<svg" in plot.read_bytes()
+
+
+@pytest.mark.slow
+def test_demo_writes_and_compares(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    result = run("demo", "-o", tmp_path / "demo")
+    assert result.exit_code == 0, result.output
+    assert json.loads(run("validate", "--json", tmp_path / "demo" / "traces.jsonl").stdout)["traces"] > 0
+    assert (tmp_path / "demo" / "advantages.parquet").stat().st_size > 0
