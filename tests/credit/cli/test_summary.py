@@ -1,4 +1,4 @@
-"""`credit summary`, `credit traces` and `credit show`: who matters, and what to look at where nobody knows the outcome."""
+"""`credit summary`, `traces` and `show`: who matters, and what to look at where nobody knows the outcome."""
 
 from __future__ import annotations
 
