@@ -28,6 +28,7 @@ from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import EVENT_TEXT, Heading, Part, checked_part, first_of_each, present
 from graphs.traces.record import TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
+from graphs.traces.tokens import Tokens, join_tokens
 
 __all__ = ["Evidence", "Traces", "assemble", "clustered"]
 
@@ -46,6 +47,7 @@ class Traces:
       agents: Arrow table, a row for each agent instance: agent (id), name, role, and the rows of its parent and trace.
       traces: Arrow table, a row for each trace: trace (id), group (name), task (id), model, format, file, line,
         topology, system. Traces of one group have one task and, by default, one model and system.
+      tokens: token ids, masks of generated tokens and log-probabilities of each event; None where the logs have none.
       problems: faults of the input. A refused trace is not in the batch. Kinds such as "unmatched-row" and
         "foreign-key" concern a row or a key, and no trace is refused for them.
       ignored: files of a folder that were skipped, because their names are not names of logs.
@@ -59,6 +61,7 @@ class Traces:
     traces: pa.Table
     problems: tuple[Problem, ...] = ()
     ignored: tuple[str, ...] = ()
+    tokens: Tokens | None = None
 
     @property
     def sizes(self) -> Sizes:
@@ -214,6 +217,7 @@ def _join(
 
     columns = _Columns(parts)
     columns.pop("edge_ends")
+    tokens = join_tokens(columns.pop("tokens"), lengths)
     rows = np.arange(n.traces, dtype=np.int32)
     event_counts = columns.counts("event_ends")
     trace_ids = pad_array(np.repeat(rows, event_counts), to.events)
@@ -273,6 +277,7 @@ def _join(
         traces=_trace_table(headings, groups),
         problems=problems,
         ignored=ignored,
+        tokens=tokens,
     )
 
 

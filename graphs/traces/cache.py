@@ -27,6 +27,7 @@ from graphs.traces.evidence import Evidence, numbers_of_traces
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.parquet_limits import PackedError, read_decoded, unpacked_bytes
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
+from graphs.traces.tokens import Tokens
 
 __all__ = ["is_cache", "read_cache", "write_cache"]
 
@@ -47,6 +48,7 @@ _WORDS = [
     *("events.graph.event_type", "edges.graph.edge_type"),
 ]
 """Columns with few distinct values, which are written with a dictionary."""
+_TOKENS = {"ids": pa.int32(), "mask": pa.bool_(), "log_probs": pa.float32()}
 _DTYPES: dict[str, type[np.generic]] = {"time": np.float32, "action_mask": np.bool_}
 
 
@@ -148,7 +150,38 @@ def _flat(traces: Traces) -> dict[str, pa.Array]:
     for name, evidence in traces.evidence.items():
         if name in EVENT_EVIDENCE:
             columns[f"events.evidence.{name}"] = pa.array(evidence.array[: n.events], mask=~evidence.mask[: n.events])
-    return columns | _numbers_of_traces(traces.evidence, n.traces)
+    return columns | _numbers_of_traces(traces.evidence, n.traces) | _token_lists(traces.tokens)
+
+
+def _token_lists(tokens: Tokens | None) -> dict[str, pa.Array]:
+    """The arrays of tokens as lists by event."""
+    if tokens is None:
+        return {}
+    ends = pa.array(tokens.offsets)
+    return {
+        f"events.tokens.{name}": pa.LargeListArray.from_arrays(ends, pa.array(getattr(tokens, name), kind))
+        for name, kind in _TOKENS.items()
+    }
+
+
+def _tokens(columns: dict[str, pa.Array]) -> Tokens | None:
+    """The tokens of a cache; None where it has none."""
+    lists = {name: columns.get(f"events.tokens.{name}") for name in _TOKENS}
+    if all(column is None for column in lists.values()):
+        return None
+    offsets, arrays = [], []
+    for name, kind in _TOKENS.items():
+        column = lists[name]
+        if column is None or column.type != pa.large_list(kind) or column.null_count or column.flatten().null_count:
+            raise _DamagedError(f"column 'events.tokens.{name}' is missing, has nulls or is not a list of {kind}")
+        offsets.append(np.concatenate([[0], np.cumsum(column.value_lengths().to_numpy())]))
+        arrays.append(column.flatten().to_numpy(zero_copy_only=False))
+    if any(not np.array_equal(one, offsets[0]) for one in offsets):
+        raise _DamagedError("the lists of tokens of an event differ in length")
+    ids, mask, log_probs = arrays
+    if np.any(ids < -1) or np.any(np.isinf(log_probs)):
+        raise _DamagedError("an id of a token is negative, or a log-probability infinite")
+    return Tokens(offsets[0], ids, mask, log_probs)
 
 
 def _numbers_of_traces(evidence: Mapping[str, Evidence], traces: int) -> dict[str, pa.Array]:
@@ -334,6 +367,7 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
         traces=pa.table(tables["traces"]),
         problems=tuple(Problem(**msgspec.structs.asdict(p)) for p in about.problems),
         ignored=tuple(about.ignored),
+        tokens=_tokens(columns),
     )
 
 

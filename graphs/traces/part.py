@@ -16,6 +16,8 @@ from graphs.event_types import EdgeType, EventType
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.record import Agent, TraceRecord, check
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
+from graphs.traces.token_lists import gather_tokens
+from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
 
 __all__ = ["EVENT_TEXT", "Heading", "Part", "checked_part", "derive_turns", "first_of_each", "part_of", "present"]
 
@@ -60,6 +62,7 @@ class Part:
       evidence: by the names of `graphs.traces.schema.EVENT_EVIDENCE`, per event: float32 with NaN where absent, int32
         with -1 where absent, or strings with null where absent.
       places: file, line and offset of each event; None where they equal the trace's and all traces are of one file.
+      tokens: the tokens of the events; None where no event has any.
     """
 
     headings: list[Heading]
@@ -81,6 +84,7 @@ class Part:
     text: dict[str, pa.Array]
     evidence: dict[str, np.ndarray | pa.Array]
     places: tuple[pa.Array, pa.Array, pa.Array] | None = None
+    tokens: Tokens | None = None
 
     def slice(self, start: int, stop: int) -> Part:
         """The traces from `start` up to but not including `stop`; arrays are views where no number changes."""
@@ -111,6 +115,7 @@ class Part:
             text={name: column[events] for name, column in self.text.items()},
             evidence={name: column[events] for name, column in self.evidence.items() if present(column[events]).any()},
             places=None if self.places is None else tuple(column[events] for column in self.places),
+            tokens=None if self.tokens is None else self.tokens.slice(events.start, events.stop),
         )
 
 
@@ -207,7 +212,18 @@ def part_of(record: TraceRecord) -> Part:
             if record.columns.get(name)
         },
         places=places,
+        tokens=_tokens(record),
     )
+
+
+def _tokens(record: TraceRecord) -> Tokens | None:
+    lists = {name: record.columns[name] for name in TOKEN_COLUMNS if record.columns.get(name)}
+    n = len(record.ids)
+    if not lists:
+        return None
+    return gather_tokens({name: _filled(column, n) for name, column in lists.items()}, np.array(record.actions, bool))[
+        0
+    ]
 
 
 def _filled(column: list[Any], n: int) -> list[Any]:

@@ -17,6 +17,8 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.token_lists import gather_tokens
+from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["FLOAT_RANGE", "LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check", "reward_problem"]
 
@@ -52,7 +54,8 @@ class TraceRecord:
         `times` is NaN where absent; `lines` and `offsets` are the start of the event's record.
       files: per event, for formats that store a trace in several files; empty where all events are in `file`.
       columns: optional per-event columns, evidence (`graphs.traces.schema.EVENT_EVIDENCE`) and text
-        (`graphs.traces.schema.TEXT_COLUMNS`), each a list no longer than `ids`; None where absent.
+        (`graphs.traces.schema.TEXT_COLUMNS`), each a list no longer than `ids`; None where absent. The columns of
+        `graphs.traces.tokens.TOKEN_COLUMNS` have a list for each event.
       turns: per event, a label of its turn within the trace; empty to have turns derived.
       senders, receivers, edge_types: per edge.
       instances: name, role and parent of agent instances by id.
@@ -143,12 +146,13 @@ def check(record: TraceRecord) -> TraceRecord:
 
     Raises:
       TraceError: kinds "empty-trace", "empty-id", "duplicate-id", "self-edge", "cycle", "use-before-spawn",
-        "agent-cycle", "unknown-parent", "non-finite-reward", "out-of-range".
+        "agent-cycle", "unknown-parent", "non-finite-reward", "out-of-range", "bad-tokens".
     """
     if not record.ids:
         record.refuse("empty-trace", "events", [], "at least one event")
     _check_ids(record)
     _check_numbers(record)
+    _check_tokens(record)
     if np.any(np.array(record.senders, np.int64) >= np.array(record.receivers, np.int64)):
         record = _reorder(record, _topological_order(record))
     _check_agents(record)
@@ -266,6 +270,21 @@ def _check_spawns(record: TraceRecord) -> None:
         position, agent_id = min(early)
         expected = f"events after its spawn {record.ids[first_spawn[agent_id]]!r}"
         record.refuse("use-before-spawn", f"events[{position}].agent", agent_id, expected, position)
+
+
+def _check_tokens(record: TraceRecord) -> None:
+    """Check that the lists of an event's tokens have lengths that fit."""
+    n = len(record.ids)
+    lists = {name: record.columns[name] for name in TOKEN_COLUMNS if record.columns.get(name)}
+    lists = {name: column + [None] * (n - len(column)) for name, column in lists.items()}
+    if not lists:
+        return
+    _, sound = gather_tokens(lists, np.array(record.actions, bool))
+    for position in np.flatnonzero(~sound).tolist():
+        sizes = {name: len(column[position]) for name, column in lists.items() if column[position] is not None}
+        shown = ", ".join(f"{size} in {name}" for name, size in sizes.items())
+        expected = "lists of one length, or log-probabilities of the generated tokens only"
+        record.refuse("bad-tokens", f"events[{position}].{next(reversed(sizes))}", shown, expected, position)
 
 
 def _topological_order(record: TraceRecord) -> list[int]:

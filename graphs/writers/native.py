@@ -174,6 +174,8 @@ def _events(traces: Traces, start: int, stop: int, owners: list[str], roles: dic
         if name in traces.evidence:
             values = traces.evidence[name].listed(start, stop)
             columns[name] = [str(v) if key.kind == "id" and v is not None else v for v in values]
+    if traces.tokens is not None:
+        columns |= traces.tokens.listed(start, stop)
     present = {name: column for name, column in columns.items() if any(v is not None for v in column)}
     return [
         {name: value for name, value in zip(present, values, strict=True) if value is not None}

@@ -48,12 +48,13 @@ class LostRow(NamedTuple):
 
 
 def read_rows(
-    table: str | Path | Source, columns: Collection[str] | None = None
+    table: str | Path | Source, columns: Collection[str] | None = None, lists: Collection[str] = ()
 ) -> Iterator[tuple[int, Row | LostRow]]:
     """(line, row) of each row of a table; a row that is malformed is a `LostRow` in its place.
 
     The line is where the row ends in a CSV file, and the number of the row, from 1, in a Parquet file. `columns` names
-    the ones that are wanted, which spares a Parquet file the others; rows may have more.
+    the ones that are wanted, which spares a Parquet file the others; rows may have more. In a Parquet file, the columns
+    of `lists` may hold lists.
 
     Raises:
       TraceError: the table as a whole cannot be read: "unreadable", "empty-file", "not-utf-8", "bad-header",
@@ -70,7 +71,7 @@ def read_rows(
     if wide is not None:
         raise TraceError(wide)
     if data.startswith(PARQUET):
-        return _parquet(source, columns)
+        return _parquet(source, columns, lists)
     return _json_lines(source) if data.lstrip().startswith(b"{") else _csv(source)
 
 
@@ -161,21 +162,22 @@ def _open_parquet(source: Source) -> pq.ParquetFile:
     return file
 
 
-def _parquet(source: Source, columns: Collection[str] | None) -> Iterator[tuple[int, Row]]:
+def _parquet(source: Source, columns: Collection[str] | None, lists: Collection[str] = ()) -> Iterator[tuple[int, Row]]:
     file = _open_parquet(source)
     names = file.schema_arrow.names
     wanted = names if columns is None else [name for name in names if name in columns]
     for name in wanted:
         kind = file.schema_arrow.field(name).type
-        if pa.types.is_nested(kind):
+        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+        if pa.types.is_nested(kind.value_type if is_list and name in lists else kind):
             problem = Problem("bad-type", source.name, 0, name, str(kind), "a column of texts or numbers")
             raise TraceError(problem)
     row_number = 0
     shared: dict[Any, Any] = {}
     try:
         for batch in file.iter_batches(columns=wanted):
-            lists = [_values(column, shared) for column in batch.columns]
-            for cells in zip(*lists, strict=True):
+            values = [_values(column, shared) for column in batch.columns]
+            for cells in zip(*values, strict=True):
                 row_number += 1
                 yield row_number, dict(zip(batch.schema.names, cells, strict=True))
     except (pa.ArrowException, OSError, ValueError) as error:  # a ValueError for a value that Python has no type for

@@ -210,7 +210,7 @@ def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord 
     while True:
         if not _concerns_extension(problem):
             return [problem]
-        key = problem.field.rpartition(".")[2]
+        key = _key_of_event(problem)
         expected = f"{problem.expected}; {key!r} is left out of this trace"
         foreign.append(dataclasses.replace(problem, kind="foreign-key", expected=expected))
         for event in document["events"]:
@@ -227,4 +227,9 @@ def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord 
 
 
 def _concerns_extension(problem: Problem) -> bool:
-    return problem.field.startswith("events[") and problem.field.rpartition(".")[2] in EXTENSION_KEYS
+    return problem.field.startswith("events[") and _key_of_event(problem) in EXTENSION_KEYS
+
+
+def _key_of_event(problem: Problem) -> str:
+    """The key of an event that a problem names: "token_ids" for `events[0].token_ids[2]`."""
+    return problem.field.rpartition(".")[2].partition("[")[0]

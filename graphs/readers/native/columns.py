@@ -23,6 +23,8 @@ from graphs.traces.limits import Limits
 from graphs.traces.part import EVENT_TEXT, Heading, Part, derive_turns, first_of_each, present
 from graphs.traces.record import LARGEST_FLOAT
 from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.token_lists import gather_tokens
+from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["Decoded", "columns"]
 
@@ -60,6 +62,10 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
     actions = _IS_ACTION[types]
     if "action" in field:
         actions = np.where(_valid(field["action"]), _bools(field["action"]), actions)
+    tokens = None
+    if any(name in field for name in TOKEN_COLUMNS):
+        tokens, sound = gather_tokens(field, actions)
+        plain[trace_of[~sound]] = False
     evidence = {name: _evidence(key.kind, field[name]) for name, key in EVENT_EVIDENCE.items() if name in field}
     part = Part(
         headings=[_heading(decoded) for decoded in traces],
@@ -81,6 +87,7 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
         text={"event": field["id"]} | {name: field[name] for name in EVENT_TEXT if name in field},
         evidence={name: column for name, column in evidence.items() if present(column).any()},
         places=_places(traces, trace_of),
+        tokens=tokens,
     )
     return part, plain
 

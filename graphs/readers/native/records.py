@@ -13,11 +13,12 @@ from graphs.readers.native.agents import find_agents, owners
 from graphs.readers.native.wire import COUNTS, EDGE_CODES, EVENT_CODES, NEVER_NEGATIVE, Trace, version_known
 from graphs.traces.record import TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS
+from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["from_wire"]
 
 _IS_ACTION = [kind in ACTION_TYPES for kind in sorted(EventType)]
-_KEPT = (*TEXT_COLUMNS, "trusted", *EVENT_EVIDENCE)
+_KEPT = (*TEXT_COLUMNS, "trusted", *EVENT_EVIDENCE, *TOKEN_COLUMNS)
 _SRC, _DST, _TYPE = attrgetter("src"), attrgetter("dst"), attrgetter("type")
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from graphs.readers.native.wire import EDGE_CODES, EVENT_CODES, Trace
 from graphs.traces.part import EVENT_TEXT
 from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.token_lists import TOKEN_TYPES
 
 __all__ = ["Edges", "Events", "edges_of", "events_of"]
 
@@ -22,6 +23,7 @@ _EVENT_NAMES = pa.array(sorted(EVENT_CODES, key=EVENT_CODES.__getitem__))
 _TYPES: dict[str, pa.DataType] = (
     {name: pa.string() for name in ("id", "type", "agent", "role", "agent_name")}
     | EVENT_TEXT
+    | TOKEN_TYPES
     | {"t": pa.float64(), "action": pa.bool_()}
     | {name: pa.string() if key.kind == "id" else pa.float64() for name, key in EVENT_EVIDENCE.items()}
 )

@@ -13,6 +13,7 @@ import msgspec
 from graphs.event_types import EdgeType, EventType
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION
+from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = [
     "COUNTS",
@@ -28,6 +29,8 @@ __all__ = [
     "Edge",
     "Event",
     "EventBase",
+    "FiniteFloat",
+    "TokenId",
     "Trace",
     "version_known",
 ]
@@ -48,6 +51,8 @@ NEVER_NEGATIVE = ("tokens", "wall_clock_s", "tool_calls", "messages")
 """Costs that are 0 or more."""
 TOP_LEVEL_EXTENSION = ("schema_version", "group", "model", "agents", "evidence")
 
+TokenId = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+FiniteFloat = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0)]
 EventName = Literal[
@@ -86,6 +91,9 @@ class EventBase(msgspec.Struct, gc=False):
     turn: str | int | float | None = None  # 5.0 is an integer in JSON
     agent_name: str | None = None
     status: str | None = None
+    token_ids: list[TokenId] | None = None
+    token_mask: list[bool] | None = None
+    token_log_probs: list[FiniteFloat] | None = None
 
 
 _KINDS: dict[str, Any] = {
@@ -105,7 +113,7 @@ EVENT_FIELDS: tuple[str, ...] = Event.__struct_encode_fields__
 """Keys of an event, as they stand in a file."""
 
 COUNTS = tuple(name for name, key in EVENT_EVIDENCE.items() if key.kind == "count")
-EXTENSION_KEYS = frozenset({"action", "turn", "agent_name", "status", *EVENT_EVIDENCE})
+EXTENSION_KEYS = frozenset({"action", "turn", "agent_name", "status", *TOKEN_COLUMNS, *EVENT_EVIDENCE})
 """Keys of an event that the survey's schema does not know: in its form they may hold anything."""
 
 

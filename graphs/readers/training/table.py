@@ -11,16 +11,19 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.readers import native
 from graphs.readers.common.keys import opening
 from graphs.readers.common.rows import PARQUET, LostRow, Row, column_names, number, read_rows
 from graphs.readers.common.source import Source, unreadable
-from graphs.readers.native.wire import EVENT_CODES
+from graphs.readers.native.wire import EVENT_CODES, FiniteFloat, TokenId
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["KNOWN", "read", "sniff"]
 
@@ -35,6 +38,9 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "type": ("type", "event_type"),
     "id": ("id", "event_id"),
     "time": ("time", "t"),
+    "token_ids": ("token_ids", "response_ids", "completion_ids"),
+    "token_mask": ("token_mask", "response_mask"),
+    "token_log_probs": ("token_log_probs", "rollout_log_probs", "old_log_probs"),
     **{name: (name,) for name in EVENT_EVIDENCE},
 }
 """Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
@@ -88,7 +94,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         try:
             _refuse_traces(source)
             column_of = _find_columns(source, columns)
-            for line, row in read_rows(source, set(column_of.values())):
+            lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
+            for line, row in read_rows(source, set(column_of.values()), lists):
                 if isinstance(row, LostRow):
                     yield row.problem
                     lost |= dict.fromkeys(row.mentions, row.problem)
@@ -252,6 +259,7 @@ class _Table:
         evidence = {
             name: convert(name, *_EVIDENCE[key.kind]) for name, key in EVENT_EVIDENCE.items() if name in column_of
         }
+        evidence |= {name: convert(name, *_LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
         position = record.event(
             convert("id", _text, "text") or str(len(record.ids)),
             event_type,
@@ -298,4 +306,28 @@ _EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "float": (number, "a number"),
     "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
     "id": (_text, "text"),
+}
+
+
+def _list_of(kind: Any) -> Callable[[Any], list[Any] | None]:
+    """A list of a type, from a list or, in CSV, from its JSON text; 0 and 1 are truth values."""
+
+    def convert(value: Any) -> list[Any] | None:
+        try:
+            listed: list[Any] = (
+                msgspec.json.decode(value, type=list[kind], strict=False)
+                if isinstance(value, str)
+                else msgspec.convert(value, list[kind], strict=False)
+            )
+        except (msgspec.MsgspecError, UnicodeError):
+            return None
+        return listed
+
+    return convert
+
+
+_LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "token_ids": (_list_of(TokenId), f"a list of integers from 0 to {LARGEST_COUNT}"),
+    "token_mask": (_list_of(bool), "a list of truth values"),
+    "token_log_probs": (_list_of(FiniteFloat), "a list of numbers"),
 }

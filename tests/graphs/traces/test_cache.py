@@ -28,6 +28,8 @@ def logs(folder: Path, traces: int = 9) -> Path:
             {"id": "s", "t": i, "type": "spawn", "agent": "lead", "to": "wörker", "role": "x"},
             {"id": "é", "type": "message", "agent": "wörker", "value": i / 3, "context": f"c{i % 2}", "tokens": i},
         ]
+        if i % 3:
+            events[1] |= {"token_ids": [i] * i, "token_log_probs": [-i / 3] * i}
         events += [{"id": f"e{j}", "t": 2, "type": "tool_call", "agent": "wörker", "tool": "=1"} for j in range(i)]
         document = {
             "trace_id": f"t{i}",
@@ -62,12 +64,15 @@ def assert_equal(a: Traces, b: Traces) -> None:
         np.testing.assert_array_equal(x, y, err_msg=name)
     for table in ("events", "agents", "traces"):
         assert getattr(a, table).equals(getattr(b, table)), table
+    assert (a.tokens is None) == (b.tokens is None)
+    for name, array in vars(a.tokens).items() if a.tokens is not None else ():
+        np.testing.assert_array_equal(array, getattr(b.tokens, name), err_msg=name, strict=True)
     assert (a.problems, a.ignored) == (b.problems, b.ignored)
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:
     traces = read(logs(tmp_path))
-    assert len(traces.problems) == 2 and traces.ignored
+    assert len(traces.problems) == 2 and traces.ignored and traces.tokens is not None
     cache = tmp_path / "cache.parquet"
     write_cache(traces, cache)
     assert is_cache(cache) and not is_cache(tmp_path / "x.jsonl") and not is_cache(tmp_path / "none")
@@ -187,6 +192,11 @@ DAMAGE = {
         "events.graph.time", flattened(lambda v: pa.array([np.inf] * len(v), v.type))
     ),
     "infinite values": with_column("events.evidence.value", flattened(lambda v: pa.array([np.inf] * len(v), v.type))),
+    "tokens without ids": without("events.tokens.ids"),
+    "a mask shorter than its ids": with_column(
+        "events.tokens.mask", flattened(lambda v: pa.array([[]] * len(v), v.type))
+    ),
+    "ids of tokens below -1": with_column("events.tokens.ids", flattened(lambda v: pa.array([[-2]] * len(v), v.type))),
     "no metadata of problems": lambda table: table.replace_schema_metadata({KEY: b"{"}),
     "evidence of the other axis": lambda table: table.append_column("traces.evidence.value", table["traces.reward"]),
 }

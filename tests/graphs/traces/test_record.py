@@ -89,6 +89,12 @@ def test_every_small_graph_is_put_into_the_closest_order_or_refused_as_a_cycle()
         (lambda r: r.columns.update(value=[None, None, -1e39]), "out-of-range", "events[2].value", 12),
         (lambda r: r.columns.update(tokens=[-1]), "out-of-range", "events[0].tokens", 10),
         (lambda r: r.columns.update(tokens=[2**31]), "out-of-range", "events[0].tokens", 10),
+        (
+            lambda r: r.columns.update(token_ids=[None, [1, 2]], token_log_probs=[None, [-1.0]]),
+            "bad-tokens",
+            "events[1].token_log_probs",
+            11,
+        ),
         (lambda r: r.instances.update(x=Agent(parent="y")), "unknown-parent", "agents.x.parent", 7),
         (
             lambda r: r.instances.update(x=Agent(parent="y"), y=Agent(parent="z"), z=Agent(parent="y")),

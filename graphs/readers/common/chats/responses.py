@@ -32,7 +32,7 @@ class Item(msgspec.Struct):
     role: str | None = None
     name: str | None = None
     call_id: str | None = None
-    generation_token_ids: list[int] | None = None
+    generation_token_ids: list[_Count] | None = None
     generation_log_probs: list[_Float] | None = None
 
 
@@ -79,12 +79,15 @@ class Responses:
         tools = [(item.call_id, item.name or item.type) for item in self._items if item.type in _CALLS]
         ids = [item.generation_token_ids for item in self._items if item.generation_token_ids is not None]
         log_probs = [number for item in self._items for number in item.generation_log_probs or ()]
-        tokens = sum(map(len, ids)) if ids else usage.output_tokens if usage is not None else None
+        generated = [token for own in ids for token in own]
+        fit = len(log_probs) == len(generated)  # an item may have only one of the two
+        tokens = len(generated) if ids else usage.output_tokens if usage is not None else None
         self.calls.append(
             self.chat.reply(
                 event_id, place, tools, time=time, tokens=tokens,
                 input_tokens=usage.input_tokens if usage is not None else None,
                 log_prob=math.fsum(log_probs) if log_probs else None,
+                token_ids=generated or None, token_log_probs=log_probs if log_probs and fit else None,
             )
         )  # fmt: skip
         self._items = []

@@ -137,7 +137,13 @@ class _Turn:
         if tokens is None and ids is not None:
             tokens = len(ids)
         log_prob = sum(log_probs) if log_probs else None
-        return {"tokens": tokens, "input_tokens": metrics.prompt_tokens, "log_prob": log_prob}
+        return {
+            "tokens": tokens,
+            "input_tokens": metrics.prompt_tokens,
+            "log_prob": log_prob,
+            "token_ids": ids or None,
+            "token_log_probs": log_probs or None,
+        }
 
     def _ask(self) -> None:
         starting = {result.source_call_id for result in self.results if result.references}

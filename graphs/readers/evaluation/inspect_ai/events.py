@@ -196,7 +196,8 @@ class _Reading:
             span.columns["input_tokens"] = output.usage.input_tokens
         logprobs = output.choices[0].logprobs
         if logprobs is not None and logprobs.content:
-            span.columns["log_prob"] = math.fsum(token.logprob for token in logprobs.content)
+            span.columns["token_log_probs"] = [token.logprob for token in logprobs.content]
+            span.columns["log_prob"] = math.fsum(span.columns["token_log_probs"])
         self.rewarded = span
 
     def _tool(self, event: _Event, span: Span, event_id: str, at: str) -> str:

@@ -18,13 +18,13 @@ from graphs.readers.native.compiled.compiling import loop, step
 from graphs.readers.native.compiled.numbers import number
 
 __all__ = [
-    "ABSENT", "BOOL", "COUNT", "FLOAT", "KIND", "LABEL", "NAME", "SLOTS", "TEXT", "TIME", "Format", "Links", "Names",
-    "Rows", "copy_texts", "mark_texts", "scan",
+    "ABSENT", "BOOL", "COUNT", "FLOAT", "KIND", "LABEL", "LIST", "NAME", "SLOTS", "TEXT", "TIME", "Format", "Links",
+    "Names", "Rows", "copy_texts", "mark_texts", "scan",
 ]  # fmt: skip
 
-TEXT, NAME, LABEL, KIND, BOOL, FLOAT, COUNT, TIME = range(8)
+TEXT, NAME, LABEL, KIND, BOOL, FLOAT, COUNT, TIME, LIST = range(9)
 """What a key of an event holds: a text; one that is not empty; a text or an integer; the name of a type; true or false;
-a number within `largest`; an integer from 0 to `most`; a number from 0."""
+a number within `largest`; an integer from 0 to `most`; a number from 0; a list, which is refused."""
 
 SLOTS = 128
 """Places of a table of names, a power of two."""
@@ -237,6 +237,8 @@ def _scan_value(text: Any, at: int, end: int, key: int, row: int, form: Format, 
     kind, place = form.kinds[key], form.places[key]
     if text[at] == _NULL[0]:
         return at + 4 if _is(text, at, end, _NULL) else -1, False
+    if kind == LIST:
+        return -1, False
     if kind <= NAME or kind == KIND or (kind == LABEL and text[at] == _QUOTE):
         stop = _end_of_string(text, at, end)
         if stop < 0 or (kind == NAME and stop == at + 1):

@@ -20,6 +20,7 @@ from graphs.readers.native.compiled.kernels import (
     FLOAT,
     KIND,
     LABEL,
+    LIST,
     NAME,
     SLOTS,
     TEXT,
@@ -36,6 +37,7 @@ from graphs.readers.native.structs import Edges, Events
 from graphs.readers.native.wire import EDGE_CODES, EVENT_CODES, EVENT_FIELDS
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["MOST_TEXT", "NEVER_DEEPER", "Scanned", "scan_traces"]
 
@@ -58,11 +60,14 @@ _KIND_OF = (
         "turn": LABEL,
     }
     | {name: _KIND_OF_EVIDENCE[key.kind] for name, key in EVENT_EVIDENCE.items()}
+    | dict.fromkeys(TOKEN_COLUMNS, LIST)
 )
 _IN_TEXT = (TEXT, NAME, LABEL)
 _TEXTS = [name for name in EVENT_FIELDS if _KIND_OF[name] in _IN_TEXT]
-_NUMBERS = [name for name in EVENT_FIELDS if _KIND_OF[name] not in (*_IN_TEXT, KIND)]
-_PLACE = {name: i for names in (_TEXTS, _NUMBERS) for i, name in enumerate(names)} | {"type": 0}
+_NUMBERS = [name for name in EVENT_FIELDS if _KIND_OF[name] not in (*_IN_TEXT, KIND, LIST)]
+_PLACE = {name: i for names in (_TEXTS, _NUMBERS) for i, name in enumerate(names)} | dict.fromkeys(
+    ("type", *TOKEN_COLUMNS), 0
+)
 _BIT = {name: np.uint64(1 << i) for i, name in enumerate(EVENT_FIELDS)}
 _OPEN = ord("{")
 _SHORTEST = len('{"src":"","dst":"","type":"spawn"}')

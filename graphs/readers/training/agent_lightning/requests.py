@@ -171,4 +171,5 @@ def _evidence(data: _ModelRequest) -> dict[str, Any]:
         "tokens": usage.completion_tokens,
         "input_tokens": usage.prompt_tokens,
         "log_prob": sum(token.logprob for token in tokens) if tokens else None,
+        "token_log_probs": [token.logprob for token in tokens] if tokens else None,
     }

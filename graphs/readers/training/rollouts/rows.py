@@ -39,7 +39,7 @@ class _Row(msgspec.Struct):
     rewards: _Float | list[_Float] | None = None
     step: _Count | None = None
     uid: str | int | None = None
-    response_ids: list[int] | None = None
+    response_ids: list[_Count] | None = None
     acc: float | bool | None = None
 
 
@@ -79,7 +79,7 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     record.instances[_AGENT] = Agent(name=_AGENT, role=_AGENT)
     record.event(
         "0", EventType.MESSAGE, _AGENT, action=True, line=place.line, offset=place.offset,
-        tokens=len(row.response_ids) if row.response_ids is not None else None,
+        tokens=len(row.response_ids) if row.response_ids is not None else None, token_ids=row.response_ids,
     )  # fmt: skip
     if reward is not None:
         record.rewards["team"] = math.fsum(reward) if isinstance(reward, list) else reward

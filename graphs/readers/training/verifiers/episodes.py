@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -29,6 +29,7 @@ class _Node(msgspec.Struct):
     parent: _Count | None = None
     sampled: bool = False
     timestamp: float | None = None
+    token_ids: list[_Count] = []
     mask: list[bool] = []
     logprobs: list[_Float] = []
 
@@ -230,9 +231,15 @@ class _Graph:
             line=self.place.line, offset=self.place.offset,
         )  # fmt: skip
         self.event[index] = position
+        if node.token_ids and node.mask and len(node.token_ids) != len(node.mask):
+            shown = counted(len(node.mask), "value")
+            self._refuse("bad-value", f"nodes[{index}].mask", shown, f"{len(node.token_ids)}, one a token")
+        self._set(position, "token_ids", node.token_ids or None)
+        self._set(position, "token_mask", node.mask or [False] * len(node.token_ids) or None)  # scaffold is no action's
+        self._set(position, "token_log_probs", node.logprobs or None)
         return position
 
-    def _set(self, position: int, name: str, value: float | str | None) -> None:
+    def _set(self, position: int, name: str, value: float | str | list[Any] | None) -> None:
         if value is not None:
             column = self.record.columns.setdefault(name, [])
             column.extend([None] * (position - len(column)))

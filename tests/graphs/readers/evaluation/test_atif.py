@@ -118,6 +118,8 @@ def test_tokens_and_log_probabilities_are_evidence(tmp_path: Path) -> None:
     assert record.columns["tokens"] == [3, 7]
     assert record.columns["input_tokens"] == [9]
     assert record.columns["log_prob"] == [-1.75]
+    assert record.columns["token_ids"] == [[4, 5, 6]]
+    assert record.columns["token_log_probs"] == [[-0.5, -0.25, -1.0]]
 
 
 def test_copied_context_is_no_event(tmp_path: Path) -> None:

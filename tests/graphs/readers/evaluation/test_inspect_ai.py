@@ -205,6 +205,7 @@ def test_log_probabilities_are_summed(tmp_path: Path) -> None:
     choices = [{"logprobs": {"content": [{"token": "a", "logprob": -0.5}, {"token": "b", "logprob": -0.25}]}}]
     record = only(write(tmp_path, log(sample(model(output={"choices": choices})))))
     assert record.columns["log_prob"] == [-0.75]
+    assert record.columns["token_log_probs"] == [[-0.5, -0.25]]
 
 
 def test_one_sample_in_two_logs_is_one_group_unless_it_differs(tmp_path: Path) -> None:

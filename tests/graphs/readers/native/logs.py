@@ -159,7 +159,8 @@ def extended_trace(**top: Any) -> Document:
     s1 |= {"action": False, "context": "c1", "sibling_parent": "node"}
     s2 |= {"context": "c2", "event_reward": -0.5}
     m |= {"tokens": 12, "input_tokens": 300, "agent_name": "Writer", "context": "c1"}
-    c |= {"status": "ok", "t": None}
+    c |= {"status": "ok", "t": None, "token_ids": [4, 0], "token_log_probs": [-0.5, -1.25]}
+    m |= {"token_ids": [7, 8, 9], "token_mask": [False, True, True], "token_log_probs": [-0.25, -2.0]}
     r |= {"action": True}
     s1 |= {"node": "n1", "q_value": 0.25, "anchor": "o1", "block": "b1"}
     s2 |= {"trainable": 0.0, "node": "n2", "anchor": "o1", "env_step": 4, "env_reward": 0.125, "format_score": 0.5}
@@ -184,6 +185,10 @@ def assert_round_trip(traces: Traces, folder: Path, name: str = "out.jsonl", **o
     for key, evidence in traces.evidence.items():
         np.testing.assert_array_equal(evidence.array, again.evidence[key].array, err_msg=key)
         np.testing.assert_array_equal(evidence.mask, again.evidence[key].mask, err_msg=key)
+    assert (traces.tokens is None) == (again.tokens is None)
+    if traces.tokens is not None and again.tokens is not None:
+        for field, array in vars(traces.tokens).items():
+            np.testing.assert_array_equal(array, getattr(again.tokens, field), err_msg=field)
     places = ["file", "line", "offset"]
     assert traces.events.drop_columns(places).equals(again.events.drop_columns(places))
     assert traces.agents.equals(again.agents)

@@ -28,6 +28,7 @@ from graphs.readers.native.wire import COUNTS, EVENT_FIELDS
 from graphs.traces.batch import assemble
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
+from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
 
 EVENT = {"id": "e0", "type": "message", "agent": "a"}
 
@@ -50,6 +51,7 @@ def found(content: bytes, folder: Path, by_loops: bool, limits: Limits = DEFAULT
         | {name: e.array.tobytes() for name, e in traces.evidence.items()}
         | {f"table {name}": getattr(traces, name) for name in ("events", "agents", "traces")}
         | {"reward": traces.reward.tobytes(), "problems": traces.problems}
+        | {name: array.tobytes() for name, array in vars(traces.tokens or Tokens(*[np.zeros(0)] * 4)).items()}
     )
 
 
@@ -149,6 +151,18 @@ def test_what_the_loops_leave_to_the_decoder(content: bytes, tmp_path: Path) -> 
     assert found(content, tmp_path, True) == found(content, tmp_path, False)
 
 
+def test_tokens_are_read_beside_traces_without_any(tmp_path: Path) -> None:
+    lists = ([1, 2], [True, False], [-0.5]), ([3], None, [-1.0]), ([], [], []), ([4], [True, True], None), (["x"],)
+    rows = [trace("plain")]
+    for i, values in enumerate(lists):
+        rows += [trace(f"{i}", {}, dict(zip(TOKEN_COLUMNS, values, strict=False))), trace(f"plain {i}")]
+    content = b"\n".join(json.dumps(row).encode() for row in rows)
+    by_loops = found(content, tmp_path, True)
+    assert by_loops == found(content, tmp_path, False)
+    assert [(p.kind, p.line) for p in by_loops["problems"]] == [("bad-tokens", 8), ("foreign-key", 10)]
+    assert np.frombuffer(by_loops["ids"], np.int32).tolist() == [1, 2, 3]
+
+
 def test_limits_hold_by_loops(tmp_path: Path) -> None:
     rows = [trace("deep", note=[[[[1]]]]), trace("long", {"content_ref": "x" * 500}), trace("many", *[{}] * 9)]
     rows += [trace("joined", {}, {}, edges=[{"src": "e0", "dst": "e1", "type": "causal"}] * 9), trace("good")]
@@ -179,6 +193,7 @@ def test_plain_logs_need_no_structs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     values |= dict.fromkeys(("context", "sibling_parent", "node", "completion", "anchor", "block"), "é")
     values |= {"type": "message", "agent": "ä"}
     del values["id"]
+    values |= dict.fromkeys(TOKEN_COLUMNS)  # a list is left to the structs
     values |= {"trusted": True, "action": False, "note": "unknown", "more": -1.5e3, "nothing": None}
     rows = [trace(f"t{i}", values, values) for i in range(3)]
     content = b"\n".join(json.dumps(row, ensure_ascii=False).encode() for row in rows)

@@ -89,6 +89,7 @@ FAULTS: dict[str, Fault] = {
     "a dangling end": lambda row, rng: _edge(row, src="e0", dst="nothing"),
     "an edge backwards": lambda row, rng: _edge(row, src=row["events"][-1]["id"], dst="e0"),
     "half a token": lambda row, rng: _event(row, rng).update(tokens=0.5),
+    "tokens of other lengths": lambda row, rng: _event(row, rng).update(token_ids=[1, 2], token_mask=[True]),
     "half a turn": lambda row, rng: [event.update(turn=0.5) for event in row["events"]] and None,
     "a turn at one event": lambda row, rng: _event(row, rng).update(turn=1),
     "an unknown version": lambda row, rng: row.update(schema_version="2.0"),

@@ -148,7 +148,7 @@ def test_a_foreign_key_of_the_survey_form_is_left_out_and_reported(tmp_path: Pat
     """The survey lets events have any key: a text under `value` is valid there, and none of our evidence."""
     document = survey_trace()
     document["events"][0] |= {"value": "high", "action": "click", "turn": 1, "tokens": 5}
-    document["events"][1] |= {"value": 0.5, "action": True, "tokens": 6, "stage": 0.5}
+    document["events"][1] |= {"value": 0.5, "action": True, "tokens": 6, "stage": 0.5, "token_ids": [1, "x"]}
     SURVEY.validate(document)
     file = tmp_path / "x.json"
     file.write_text(json.dumps(document))
@@ -157,6 +157,7 @@ def test_a_foreign_key_of_the_survey_form_is_left_out_and_reported(tmp_path: Pat
         ("foreign-key", "events[0].action"),
         ("foreign-key", "events[0].value"),
         ("foreign-key", "events[1].stage"),
+        ("foreign-key", "events[1].token_ids[1]"),
         ("foreign-key", "events[1].turn"),
     ]
     assert "value" not in traces.evidence

@@ -140,7 +140,9 @@ def test_a_failed_request_is_no_event(tmp_path: Path) -> None:
 
 def test_log_probabilities_are_summed(tmp_path: Path) -> None:
     choices = [{"message": {}, "logprobs": {"content": [{"logprob": -0.5}, {"logprob": -0.25}]}}]
-    assert only(tmp_path, [request(response={"choices": choices})]).columns["log_prob"] == [-0.75]
+    columns = only(tmp_path, [request(response={"choices": choices})]).columns
+    assert columns["log_prob"] == [-0.75]
+    assert columns["token_log_probs"] == [[-0.5, -0.25]]
 
 
 def test_the_recorded_spans() -> None:

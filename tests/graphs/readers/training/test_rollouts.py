@@ -41,6 +41,7 @@ def test_rewards_of_tokens_add_up(tmp_path: Path) -> None:
     traces = read(write(tmp_path, [SKYRL, SKYRL | {"response_ids": [1, 2, 3]}, NEMO_RL]))
     assert np.asarray(traces.reward)[:3].tolist() == [1, 1, 1]
     assert traces.evidence["tokens"].amounts.tolist() == [3]
+    assert traces.tokens is not None and traces.tokens.ids.tolist() == [1, 2, 3]
     assert len(set(traces.traces["group"].to_pylist())) == 2
 
 
@@ -52,6 +53,9 @@ def test_nemo_gym_joins_items_of_one_call(tmp_path: Path) -> None:
     assert traces.events["event"].to_pylist()[:4] == ["0", "0/call-0", "2", "3"]
     assert traces.evidence["tokens"].array[:5].tolist() == [-1, -1, -1, 2, 8]
     assert traces.evidence["log_prob"].amounts.tolist() == [-0.75]
+    assert traces.tokens is not None
+    assert traces.tokens.log_probs.tolist() == [-0.5, -0.25] and traces.tokens.mask.all()
+    assert traces.tokens.generated.sum() == len(traces.tokens.ids) == 2
     assert traces.traces["model"].to_pylist() == ["m", "m"]
     assert float(read(write(tmp_path, [NEMO_GYM]), reward="right").reward[0]) == 0.5
 

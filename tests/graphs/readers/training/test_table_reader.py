@@ -95,6 +95,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "target_propensity": 0.25, "target_support": 1, "target_value": 0.5, "completion": "y",
         "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3,
         "replay_stderr": 0.5, "trainable": 1,
+        "token_ids": [5, 6, 7], "token_mask": [True, False, True], "token_log_probs": [-0.5, -0.25],
     }  # fmt: skip
     assert set(row) == set(KNOWN)
     second = row | {"id": "next", "type": "spawn", "turn": 5}
@@ -122,6 +123,36 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
             "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3, "replay_stderr": 0.5,
             "trainable": 1,
         }  # fmt: skip
+        assert traces.tokens is not None
+        assert traces.tokens.ids.tolist() == [5, 6, 7] * 2
+        assert traces.tokens.mask.tolist() == [True, False, True] * 2
+        np.testing.assert_array_equal(traces.tokens.log_probs, np.array([-0.5, np.nan, -0.25] * 2, np.float32))
+
+
+@pytest.mark.parametrize("form", [as_jsonl, as_csv, as_parquet])
+def test_tokens_are_lists_or_their_json_text(form: Any, tmp_path: Path) -> None:
+    rows = [
+        {"trace": "x", "reward": 1.0, "response_ids": [4, 5], "response_mask": [1, 0], "rollout_log_probs": [-1.0]},
+        {"trace": "x", "reward": 1.0, "response_ids": None, "response_mask": None, "rollout_log_probs": None},
+    ]
+    if form is as_csv:
+        rows = [{k: f'"{json.dumps(v)}"' if isinstance(v, list) else v for k, v in row.items()} for row in rows]
+    tokens = read(write(form(rows), tmp_path)).tokens
+    assert tokens is not None
+    assert (tokens.offsets.tolist(), tokens.ids.tolist()) == ([0, 2, 2], [4, 5])
+    assert tokens.mask.tolist() == [True, False]
+    np.testing.assert_array_equal(tokens.log_probs, [-1.0, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [([1, "x"], "bad-type"), ([-1], "bad-type"), ("4, 5", "bad-type"), ({}, "bad-type"), ([4, 5, 6], "bad-tokens")],
+)
+def test_tokens_that_are_none_are_refused(cell: object, kind: str, tmp_path: Path) -> None:
+    bad = {"trace": "x", "reward": 1.0, "token_ids": cell, "token_log_probs": [-1.0, -2.0]}
+    traces = read(write(as_jsonl([bad, {"trace": "y", "reward": 1.0}]), tmp_path))
+    assert traces.traces["trace"].to_pylist() == ["y"]
+    assert [(p.kind, p.line) for p in traces.problems] == [(kind, 1)]
 
 
 def test_only_the_trace_is_needed_where_the_format_is_named(tmp_path: Path) -> None:

@@ -63,6 +63,29 @@ def test_rewards_and_evidence(traces: Traces) -> None:
     assert traces.evidence["policy_version"].array[:2].tolist() == [6, 6]
 
 
+def test_tokens_of_nodes(tmp_path: Path) -> None:
+    values = json.loads(json.dumps(SAMPLE.values))
+    nodes = values[0]["traces"][0]["nodes"]
+    nodes[1] |= {"token_ids": [1, 2], "mask": [False, False]}
+    nodes[2] |= {"token_ids": [3, 4, 5, 6], "mask": [False, True, True, True], "logprobs": [-0.25, -0.5, -0.75]}
+    nodes[4] |= {"token_ids": [7, 8], "mask": [], "logprobs": []}
+    traces = read(SAMPLE._replace(values=values).write(tmp_path))
+    assert traces.tokens is not None
+    names = traces.events["event"].to_pylist()
+
+    def of(name: str) -> tuple[list[int], list[bool], str]:
+        tokens = traces.tokens.slice(names.index(name), names.index(name) + 1)  # type: ignore[union-attr]
+        return tokens.ids.tolist(), tokens.mask.tolist(), str(tokens.log_probs.tolist())
+
+    assert of("trace-1/1") == ([1, 2], [False, False], "[nan, nan]")
+    assert of("trace-1/2") == ([3, 4, 5, 6], [False, True, True, True], "[nan, -0.25, -0.5, -0.75]")
+    assert of("trace-1/4") == ([7, 8], [False, False], "[nan, nan]")  # scaffold alone
+    assert of("trace-1/2/call-0") == ([], [], "[]")
+    nodes[2]["mask"].append(False)
+    with pytest.raises(CreditError, match=r"nodes\[2\].mask is '5 values'; expected 4, one a token \[bad-value\]"):
+        read(SAMPLE._replace(values=values[:1]).write(tmp_path))
+
+
 def test_agents_with_different_rewards_have_no_team_reward(tmp_path: Path) -> None:
     first = json.loads(json.dumps(SAMPLE.values[0]))
     first["traces"][1]["rewards"] = {"right": {"score": 0.25, "weight": 2.0}}

@@ -1,0 +1,82 @@
+"""Lists of tokens by event, as logs have them, made into ragged arrays and checked for lengths that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
+
+__all__ = ["TOKEN_TYPES", "gather_tokens"]
+
+TOKEN_TYPES: dict[str, pa.DataType] = dict(
+    zip(TOKEN_COLUMNS, (pa.list_(pa.int32()), pa.list_(pa.bool_()), pa.list_(pa.float64())), strict=True)
+)
+"""Types of the columns of `TOKEN_COLUMNS`."""
+
+
+def gather_tokens(
+    columns: Mapping[str, pa.Array | Sequence[Any]], actions: np.ndarray
+) -> tuple[Tokens | None, np.ndarray]:
+    """Tokens from lists by event, and which events have lists that fit each other.
+
+    The length of an event is that of the first list that it has, in the order of `TOKEN_TYPES`. A mask must have this
+    length. Without a mask, every token of an action is generated, and none of another event. Log-probabilities are of
+    all tokens, or of the generated ones only; those of other tokens are dropped.
+
+    Args:
+      columns: by the names of `TOKEN_TYPES`: Arrow lists or Python lists, [E], null where an event has none.
+      actions: bool [E].
+
+    Returns:
+      The tokens of the events whose lists fit, None without any, and bool [E], True where the lists fit.
+    """
+    n = len(actions)
+    lists = {name: _arrow(columns.get(name), kind, n) for name, kind in TOKEN_TYPES.items()}
+    counts = {name: _counts(column) for name, column in lists.items()}
+    stated = {name: np.asarray(column.is_valid()) for name, column in lists.items()}
+    length = np.zeros(n, np.int64)
+    for name in reversed(TOKEN_COLUMNS):
+        length = np.where(stated[name], counts[name], length)
+    sound = ~stated["token_mask"] | (counts["token_mask"] == length)
+    mask = np.repeat(actions, np.where(sound, length, 0))
+    own = np.repeat(stated["token_mask"], np.where(sound, length, 0))
+    mask[own] = _values(lists["token_mask"], sound)
+    ends = np.cumsum(np.where(sound, length, 0))
+    totals = np.concatenate([[0], np.cumsum(mask)])
+    generated = totals[ends] - totals[ends - np.where(sound, length, 0)]
+    whole = counts["token_log_probs"] == length
+    fits = ~stated["token_log_probs"] | whole | (counts["token_log_probs"] == generated)
+    if not fits.all():
+        kept = np.repeat(fits, np.where(sound, length, 0))
+        sound, mask = sound & fits, mask[kept]
+    length = np.where(sound, length, 0)
+    offsets = np.concatenate([[0], np.cumsum(length)])
+    if offsets[-1] == 0:
+        return None, sound
+    ids = np.full(offsets[-1], -1, np.int32)
+    ids[np.repeat(stated["token_ids"], length)] = _values(lists["token_ids"], sound)
+    log_probs = np.full(offsets[-1], np.nan, np.float32)
+    scored = np.repeat(stated["token_log_probs"], length) & (np.repeat(whole, length) | mask)
+    log_probs[scored] = _values(lists["token_log_probs"], sound)
+    return Tokens(offsets, ids, mask, np.where(mask, log_probs, np.float32(np.nan))), sound
+
+
+def _arrow(column: pa.Array | Sequence[Any] | None, kind: pa.DataType, n: int) -> pa.Array:
+    if column is None:
+        return pa.nulls(n, kind)
+    return column if isinstance(column, pa.Array) else pa.array(column, kind)
+
+
+def _counts(column: pa.Array) -> np.ndarray:
+    counts: np.ndarray = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    return counts
+
+
+def _values(column: pa.Array, sound: np.ndarray) -> np.ndarray:
+    """The elements of the lists of sound events, one list after another."""
+    values: np.ndarray = column.flatten().to_numpy(zero_copy_only=False)
+    return values if sound.all() else values[np.repeat(sound, _counts(column))]
