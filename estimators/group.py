@@ -20,6 +20,7 @@ import numpy as np
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.clusters import Clusters, clusters_of
 from estimators.options import checked_options
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, key_ids, unit_ids
 from graphs.segment import (
@@ -164,7 +165,7 @@ def members(
         shared = clusters_of(graph, trace_ids, row_key, rows, several=True, dtype=score.dtype)
         return Members(score, row_key, rows, place, shared)
     if population != "trace":
-        raise ValueError(f"population is {population!r}; expected 'trace' or 'row'")
+        raise CreditError(f"population is {population!r}; expected 'trace' or 'row'")
     member_mask = segment_count(unit, num, rows) > 0
     unit_score = _unit_scores(graph, unit_reward, score, event_reward, unit, rows, aggregate)
     # Over the batch, one trace has several samples where it has several names.
@@ -185,7 +186,7 @@ def _unit_scores(
     """The score of each unit of several rows, float [M]: see `members`."""
     num = unit_reward.shape[0]
     if aggregate not in ("sum", "mean", "first"):
-        raise ValueError(f"aggregate is {aggregate!r}; expected 'sum', 'mean' or 'first'")
+        raise CreditError(f"aggregate is {aggregate!r}; expected 'sum', 'mean' or 'first'")
     if event_reward is None:
         return unit_reward
     if aggregate == "sum":
@@ -336,7 +337,7 @@ def group_relative(
       from the spread of the members it averages, as if they were independent; infinite where fewer than two are.
 
     Raises:
-      TypeError, ValueError: wrong dtypes, shapes or options, at trace time.
+      CreditError: wrong dtypes, shapes or options, at trace time.
 
     Examples:
       >>> import credit
@@ -360,7 +361,7 @@ def group_relative(
     elif scale == "none":
         divisor = one
     else:
-        raise ValueError(f"scale is {scale!r}; expected 'std' or 'none'")
+        raise CreditError(f"scale is {scale!r}; expected 'std' or 'none'")
     subtracted, stderr = _compared_with(m, x, n_e, mean[key], squares[key], baseline)
     alone = n_e < 2
     subtracted, reason = settle_alone(m, rows, alone, x, subtracted, singleton)
@@ -396,7 +397,7 @@ def settle_alone(
       singleton: "refuse", "zero" or "raw". A key of replays of one trace is refused under each of them.
 
     Raises:
-      ValueError: an unknown `singleton`.
+      CreditError: an unknown `singleton`.
     """
     reason = jnp.where(row_mask, Reason.VALID, Reason.NO_REWARD)
     if singleton == "refuse":
@@ -406,7 +407,7 @@ def settle_alone(
     elif singleton == "raw":
         subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
     else:
-        raise ValueError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
+        raise CreditError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
     return subtracted, jnp.where(row_mask & m.shared_mask[m.of_event], Reason.SHARED_PREFIX, reason)
 
 
@@ -418,7 +419,7 @@ def _compared_with(
         error = safe_divide(squares, n * (n - 1))
         return mean, jnp.where(n >= 2, safe_sqrt(error), jnp.inf)
     if baseline != "leave_one_out":
-        raise ValueError(f"baseline is {baseline!r}; expected 'mean' or 'leave_one_out'")
+        raise CreditError(f"baseline is {baseline!r}; expected 'mean' or 'leave_one_out'")
     if m.clusters is not None:
         others, error = _mean_of_independent(m, m.clusters, x)
         return others, jnp.where(jnp.isfinite(error), safe_sqrt(error), jnp.inf)

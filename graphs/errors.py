@@ -25,7 +25,19 @@ no reward of the team."""
 
 
 class CreditError(ValueError):
-    """Base of every error that this library raises on purpose."""
+    """Base of every error that this library raises on purpose. It is a `ValueError`.
+
+    The message names the argument or the file, line and field, its value, and what was expected.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> try:
+      ...     credit.rloo(graph, reward, singleton="drop")
+      ... except credit.CreditError as error:
+      ...     print(error)
+      rloo: singleton is 'drop'; expected 'refuse' or 'raw' or 'zero'
+    """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,7 +81,23 @@ class TraceError(CreditError):
 
 
 class NothingReadError(CreditError):
-    """No trace could be read; `problems` holds the reasons."""
+    """No trace could be read. The message lists the first ten reasons.
+
+    Args:
+      message: what was to be read.
+      problems: the reasons, a `Problem` with file, line and field for each fault of the input.
+
+    Attributes:
+      problems: all reasons.
+
+    Examples:
+      >>> import credit
+      >>> try:
+      ...     credit.read("no-such-file.jsonl")
+      ... except credit.NothingReadError as error:
+      ...     print([problem.kind for problem in error.problems])
+      ['no-such-file']
+    """
 
     def __init__(self, message: str, problems: tuple[Problem, ...] = ()) -> None:
         super().__init__("\n".join([message, *(str(p) for p in problems[:10])]))

@@ -70,6 +70,12 @@ class EventGraph:
       trainable_mask: bool [E], False at events of agents that are not trained (frozen sub-agents, judges); None where
         all agents are trained. Methods give frozen agents no advantage and take no statistics from their actions. To
         include them, pass `dataclasses.replace(graph, trainable_mask=None)`.
+
+    Examples:
+      >>> import credit
+      >>> graph, _, _ = credit.from_columns(group=[0, 0, 0], trace=["a", "a", "b"], reward=[1.0, 1.0, 0.0], events=4)
+      >>> graph.event_mask.tolist(), graph.trace_ids[:3].tolist(), graph.num_events
+      ([True, True, True, False], [0, 0, 1], 4)
     """
 
     event_type: Array

@@ -11,7 +11,30 @@ __all__ = ["ACTION_TYPES", "KINDS", "EdgeType", "EventType"]
 
 
 class EventType(enum.IntEnum):
-    """Type of an event: the ten types of the survey's trace schema, and `stop`, which the schema lacks."""
+    """Type of an event: the ten types of the survey's trace schema, and `stop`, which the schema lacks.
+
+    The numbers are the values of `EventGraph.event_type`. `ACTION_TYPES` are the types that a policy chooses.
+
+    Attributes:
+      ORCHESTRATOR_DECISION: an agent decides what the team does next.
+      SPAWN: an agent starts another.
+      DESPAWN: an agent ends another.
+      MESSAGE: an agent generates text.
+      TOOL_CALL: an agent calls a tool.
+      TOOL_RESULT: the answer of the tool.
+      RETURN: an agent hands its result to the agent that spawned it.
+      AGGREGATE: an agent combines the results of others.
+      HUMAN_INTERVENTION: a person steps in.
+      SAFETY_EVENT: the runtime steps in.
+      STOP: an agent ends the run.
+
+    Examples:
+      >>> import credit
+      >>> graph, _, _ = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "a"], event_type=["spawn", "message"], reward=[1.0, 1.0])
+      >>> [credit.EventType(number).name for number in graph.event_type[:2]]
+      ['SPAWN', 'MESSAGE']
+    """
 
     ORCHESTRATOR_DECISION = 0
     SPAWN = 1

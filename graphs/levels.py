@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["LEVELS", "By", "Level", "key_ids", "level_ids", "pair_ids", "unit_ids"]
@@ -77,7 +78,7 @@ def level_ids(graph: EventGraph, level: Level) -> jax.Array:
       level: "trace", "role", "agent", "turn" or "event".
 
     Raises:
-      ValueError: `level` is none of `LEVELS`.
+      CreditError: `level` is none of `LEVELS`.
 
     Examples:
       >>> import credit
@@ -99,7 +100,7 @@ def level_ids(graph: EventGraph, level: Level) -> jax.Array:
         return jnp.asarray(graph.turn_ids)
     if level == "event":
         return jnp.arange(graph.num_events, dtype=jnp.int32)
-    raise ValueError(f"level is {level!r}; expected one of {', '.join(LEVELS)}")
+    raise CreditError(f"level is {level!r}; expected one of {', '.join(LEVELS)}")
 
 
 def _names(graph: EventGraph, by: By) -> Array:
@@ -107,7 +108,7 @@ def _names(graph: EventGraph, by: By) -> Array:
         return jnp.asarray(graph.agent_name_ids)
     if by == "role_name":
         return jnp.asarray(graph.agent_role_ids)
-    raise ValueError(f"by is {by!r}; expected None, 'agent_name' or 'role_name'")
+    raise CreditError(f"by is {by!r}; expected None, 'agent_name' or 'role_name'")
 
 
 def unit_ids(graph: EventGraph, by: By) -> jax.Array:

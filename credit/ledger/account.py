@@ -27,9 +27,35 @@ __all__ = ["Ledger"]
 
 @dataclasses.dataclass(frozen=True)
 class Ledger(Entries):
-    """An exact partition of the reward of each trace; `Entries` documents its arrays.
+    """An exact partition of the reward of each trace, as `credit.compose` returns it.
 
-    R = expected + Σ increments + outcome + unexplained + remainder, bit for bit, for each trace.
+        R = expected + Σ increments + outcome + unexplained + remainder
+
+    bit for bit, for each trace. Every entry is in units of reward. `credit.ledger.entries.Entries` documents the other
+    attributes.
+
+    Attributes:
+      reward: float [T], R, the reward that the entries of each trace add up to.
+      scored: bool [T], the traces that have a reward and entries.
+      expected: float [T], what each trace was worth at its start.
+      increments: float [E], what each event changed in the expected reward.
+      outcome: float [T], luck: the reward minus its expectation after the last event, where a critic states it.
+      unexplained: float [T], what the claims leave of the reward.
+      remainder: float [T], what rounding leaves; it is added last.
+      stderr: float [E], standard error of each increment; infinite where no source states one.
+      claimed: bool [E], the events that may have an entry, because a claim covers them.
+      refused: reasons of rejected claims, by name.
+
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
+      >>> amount = np.where(graph.action_mask, 0.25, np.nan)
+      >>> claim = credit.claim(graph, amount, estimand="increment", source="critic")
+      >>> ledger = credit.compose(graph, reward, [claim])
+      >>> print(ledger.increments[:4], ledger.unexplained[:2])
+      [0.25 0.25 0.25 0.25] [ 0.5 -1.5]
+      >>> ledger.table(rows).column_names[:4]
+      ['trace', 'group', 'entry', 'role']
     """
 
     def __repr__(self) -> str:

@@ -172,7 +172,7 @@ class Entries:
         """Increments summed over the units of a level, exactly.
 
         Raises:
-          ValueError: no such level.
+          CreditError: no such level.
         """
         ids = np.asarray(level_ids(self.graph, level))
         real = np.asarray(self.graph.event_mask)

@@ -119,8 +119,12 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
       traces: what was read.
       inputs: the paths and reading options that the recommended commands get.
 
+    Returns:
+      `Advice`: a `Branch` for each unit with the method to use, answers to the survey's questions, and two commands:
+      `command` writes advantages to train on, `report` writes a ledger to read.
+
     Raises:
-      CreditError: `traces` is something else.
+      CreditError: `traces` is not a `Traces`.
 
     Examples:
       >>> import credit, json, pathlib, tempfile

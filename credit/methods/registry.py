@@ -22,7 +22,7 @@ Status = Literal["released", "reconstructed", "formula"]
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A method and its promises.
+    """A method and its promises. Calling it calls `fn`.
 
     Attributes:
       fn: `fn(graph, reward, *, event_reward=None, **evidence, **options) -> Credit`.
@@ -37,6 +37,12 @@ class Method:
         paper's text without executing it; "formula", a textbook formula under its own name.
       reference: paper or code.
       cost: work, in legend letters.
+
+    Examples:
+      >>> import credit
+      >>> method = credit.METHODS["gae"]
+      >>> method.needs, method.unit, method.estimand, method.scope, method.unbiased
+      (('value',), 'event', 'return', 'trace', False)
     """
 
     fn: Callable[..., Credit]

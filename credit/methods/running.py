@@ -109,9 +109,10 @@ def run_part(
     options = {name: value for name, value in arguments.items() if name not in arrays}
     try:
         return request.fn(traces.graph, traces.reward, **arrays, **options)
-    except CreditError:
-        raise
     except ValueError as error:
+        names_method = str(error).startswith(f"{request.name}: ")
+        if isinstance(error, CreditError) and (names_method or type(error) is not CreditError):
+            raise
         raise CreditError(f"method {request.name!r}: {error}") from error
 
 

@@ -93,12 +93,16 @@ class Comparison:
 
 
 def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -> Comparison:
-    """Lay the results of several methods on one batch side by side.
+    """Compare the results of several methods on one batch: rank correlations, parts of roles, disagreements.
 
     Args:
       traces: what was read.
       credits: results of methods on `traces.graph`, by the names to show.
       worst: how many disagreements to name.
+
+    Returns:
+      `Comparison`: rank correlations between methods over all actions and within traces, the parts of credit by role
+      and by kind of decision, and the actions on which methods disagree most.
 
     Raises:
       CreditError: fewer than two methods, or one whose arrays are not of this batch.

@@ -33,6 +33,9 @@ def table(traces: Traces | Rows, credit: Credit, *, actions_only: bool = False) 
       credit: a method's result on `traces.graph`.
       actions_only: leave out events that no policy chose; they have credit 0.
 
+    Returns:
+      A `pyarrow.Table`. `write_table` writes it to a file, `to_pandas` makes a `pandas.DataFrame` of it.
+
     Raises:
       CreditError: something else than a batch and a result, or `credit` is not of this batch's padded length.
 

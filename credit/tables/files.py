@@ -28,9 +28,13 @@ FORMULA = r"^[=+\-@＝＋－＠'\t\r\n]"
 def write_table(table: pa.Table, path: str | Path) -> None:
     """Write a table to `path` in the format of its suffix: .parquet, .csv, .jsonl or .arrow.
 
-    The file appears whole or not at all. Parquet and Arrow keep every type and every string, and carry a stamp in their
-    metadata by which `credit.read` passes them over in a folder of logs. JSON lines write one
-    object a row; numbers that are not finite become null. CSV: see `write_csv`.
+    The file appears whole or not at all. Parquet and Arrow keep every type and every string. Their metadata mark them
+    as results, so `credit.read` skips them in a folder of logs. JSON lines write one object a row; numbers that are
+    not finite become null. CSV: see `write_csv`.
+
+    Args:
+      table: an Arrow table, such as `credit.table` returns.
+      path: where to write; an existing file is replaced.
 
     Raises:
       CreditError: another suffix, or something else than a table.

@@ -18,6 +18,7 @@ from estimators.counterfactual.replays import event_ids
 from estimators.group import Members, Population, Singleton, members, row_scores, settle_alone, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, pair_ids
 from graphs.segment import safe_divide, safe_sqrt
@@ -186,7 +187,7 @@ def gigpo(
     elif scale == "none":
         credit, baseline = score + weight * to_go, subtracted + weight * expected
     else:
-        raise ValueError(f"scale is {scale!r}; expected 'none' or 'std'")
+        raise CreditError(f"scale is {scale!r}; expected 'none' or 'std'")
     return finish(
         graph,
         credit=credit,

@@ -13,6 +13,7 @@ from estimators.counterfactual.replays import event_ids
 from estimators.group import row_scores
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
 from graphs.segment import safe_divide, segment_count, segment_first, segment_mean, segment_sum
@@ -83,7 +84,7 @@ def maporl(
 
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
-      ValueError: `bonus` has not four entries.
+      CreditError: `bonus` has not four entries.
 
     Examples:
       >>> import credit
@@ -108,7 +109,7 @@ def maporl(
         chain = chains(graph, known, "agent")
         shared, lead_of = chain.take(score), jnp.arange(n, dtype=jnp.int32)
     else:
-        raise ValueError(f"share is {share!r}; expected 'all' or 'individual'")
+        raise CreditError(f"share is {share!r}; expected 'all' or 'individual'")
     ones = jnp.ones_like(shared)
     if horizon == "discounted_sum":
         total, weight = chain.backward(ones * discount, shared), chain.backward(ones * discount, ones)
@@ -119,7 +120,7 @@ def maporl(
     elif horizon == "current":
         amount = chain.back(shared)[lead_of]
     else:
-        raise ValueError(f"horizon is {horizon!r}; expected 'discounted_sum', 'last' or 'current'")
+        raise CreditError(f"horizon is {horizon!r}; expected 'discounted_sum', 'last' or 'current'")
     if bonus is not None:
         judged = (score, known) if correct is None else check_event_array(graph, "correct", correct)
         amount = amount + _changes(graph, known, of_round, *judged, bonus, threshold)
@@ -156,7 +157,7 @@ def _changes(
     """MAPoRL's bonus of each answer, float [E]; `of_round` are ids [E] of the rounds of traces."""
     alpha = jnp.asarray(bonus)
     if alpha.shape != (4,):
-        raise ValueError(f"bonus has shape {alpha.shape}; expected (4,), the weights alpha_0 to alpha_3")
+        raise CreditError(f"bonus has shape {alpha.shape}; expected (4,), the weights alpha_0 to alpha_3")
     n, place, score_mask = graph.num_events, jnp.arange(graph.num_events, dtype=jnp.int32), score_mask & known
     sign = _sign(score, score_mask, threshold)
     of_agent = pair_ids(of_round, jnp.asarray(graph.agent_ids), known, n)  # an agent's answers of one round

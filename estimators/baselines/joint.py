@@ -73,7 +73,7 @@ def magrpo(
 
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
-      ValueError: "cross" without `completion`, or `completion` without "cross".
+      CreditError: "cross" without `completion`, or `completion` without "cross".
 
     Reference: CoMLRL `magrpo.py` at 1665784, function bodies executed, golden `comlrl_magrpo`, `joint_mode="aligned"`;
     "cross" was read there, not executed. The code takes "crossed" for "cross" when it combines completions but not when
@@ -88,9 +88,9 @@ def magrpo(
       [0.5, -0.5]
     """
     if joint_mode not in ("aligned", "cross"):
-        raise ValueError(f"joint_mode is {joint_mode!r}; expected 'aligned' or 'cross'")
+        raise CreditError(f"joint_mode is {joint_mode!r}; expected 'aligned' or 'cross'")
     if joint_mode == "aligned" and completion is not None:
-        raise ValueError("completion is given, but joint_mode is 'aligned'; expected 'cross'")
+        raise CreditError("completion is given, but joint_mode is 'aligned'; expected 'cross'")
     outcome, scored = check_reward(graph, reward)
     n, trace, real = graph.num_events, jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     turn = event_ids(graph, "node", node)
@@ -105,7 +105,7 @@ def magrpo(
         one_mask, rivals, of_event = tree.node_mask, tree.context_of, jnp.where(acts, tree.node[lead_of], 0)
         even = jnp.ones(n, bool)
     elif completion is None:
-        raise ValueError("joint_mode is 'cross', which needs completion: int [E], ids of what each agent contributed")
+        raise CreditError("joint_mode is 'cross', which needs completion: int [E], ids of what each agent contributed")
     else:
         chosen = event_ids(graph, "completion", completion)
         acts = acts & (chosen >= 0)
@@ -164,7 +164,7 @@ def _against(value: jax.Array, rivals: jax.Array, one_mask: jax.Array, baseline:
     if baseline == "mean":
         return reference + mean
     if baseline != "leave_one_out":
-        raise ValueError(f"baseline is {baseline!r}; expected 'mean', 'leave_one_out', 'max', 'none' or 'raw'")
+        raise CreditError(f"baseline is {baseline!r}; expected 'mean', 'leave_one_out', 'max', 'none' or 'raw'")
     k = segment_count(rivals, n, one_mask, value.dtype)[rivals]
     return reference + mean - safe_divide(relative - mean, k - 1)
 

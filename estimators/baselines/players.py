@@ -18,6 +18,7 @@ from estimators.clusters import clusters_of, first_of_cluster
 from estimators.group import Members, Over, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains, grouped_order
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids, unit_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
@@ -100,7 +101,7 @@ def marshal(
     elif scale == "none":
         divisor = jnp.ones_like(x)
     else:
-        raise ValueError(f"scale is {scale!r}; expected 'none' or 'std'")
+        raise CreditError(f"scale is {scale!r}; expected 'none' or 'std'")
     alone = n[key] < 2
     reason = jnp.where(alone, Reason.SINGLETON, Reason.VALID)
     reason = jnp.where(m.shared_mask[lead_of], Reason.SHARED_PREFIX, reason)
@@ -236,7 +237,7 @@ def spiral_rae_state(
 
 def _names(graph: EventGraph, by: Name) -> jax.Array:
     if by not in ("agent_name", "role_name"):
-        raise ValueError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
+        raise CreditError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
     return jnp.asarray(graph.agent_name_ids if by == "agent_name" else graph.agent_role_ids)
 
 

@@ -18,6 +18,7 @@ from estimators.counterfactual.replays import event_ids
 from estimators.group import group_relative
 from estimators.options import checked_options
 from estimators.tokens.rows import masked_whiten
+from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum_squares
@@ -144,10 +145,10 @@ def matpo_worker_tokens(row_advantage: Array, planner_row: Array, mask: Array) -
     """
     values, mask, planner = jnp.asarray(row_advantage), jnp.asarray(mask), jnp.asarray(planner_row)
     if mask.dtype != jnp.bool_:
-        raise TypeError(f"mask has dtype {mask.dtype}; expected bool (convert it, e.g. mask > 0)")
+        raise ArrayTypeError(f"mask has dtype {mask.dtype}; expected bool (convert it, e.g. mask > 0)")
     if values.shape != mask.shape[:1] or planner.shape != mask.shape[:1]:
         shapes = f"row_advantage {values.shape}, planner_row {planner.shape}"
-        raise ValueError(f"{shapes}; expected {mask.shape[:1]}, one for each row of mask")
+        raise CreditError(f"{shapes}; expected {mask.shape[:1]}, one for each row of mask")
     return jnp.where(mask & mask[planner], values[planner][:, None], jnp.zeros((), values.dtype))
 
 
@@ -267,7 +268,7 @@ def distinct_normalised(
     if scale == "none":
         return centred
     if scale != "std":
-        raise ValueError(f"scale is {scale!r}; expected 'none' or 'std'")
+        raise CreditError(f"scale is {scale!r}; expected 'none' or 'std'")
     spread = safe_sqrt(safe_divide(segment_sum_squares(ranked, mean, of, num, new), count - 1))
     return centred / (spread[key] + eps)
 
@@ -326,7 +327,7 @@ def marshal_tokens(
     rewards, turn_end, mask = jnp.asarray(token_rewards), jnp.asarray(turn_end), jnp.asarray(mask)
     player, (n, width) = jnp.asarray(player), rewards.shape
     if normalise not in ("none", "mean", "mean_std"):
-        raise ValueError(f"normalise is {normalise!r}; expected 'none', 'mean' or 'mean_std'")
+        raise CreditError(f"normalise is {normalise!r}; expected 'none', 'mean' or 'mean_std'")
     if centre:
         of_row = jnp.zeros_like(player) if pooled else player
         mean = segment_mean(rewards.ravel(), jnp.repeat(of_row, width), n, turn_end.ravel())[of_row][:, None]

@@ -20,6 +20,7 @@ from estimators.clusters import clusters_of
 from estimators.group import Members, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import Chains, chains
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
 from graphs.segment import (
@@ -253,7 +254,7 @@ def mt_grpo(
         subtracted = jnp.where(t.leads, expected, jnp.zeros_like(expected))
         return _finish(graph, t, t.to_go(t.earned), t.to_go(subtracted), infinite, source="mt_grpo")
     if scale != "std":
-        raise ValueError(f"scale is {scale!r}; expected 'std' or 'none'")
+        raise CreditError(f"scale is {scale!r}; expected 'std' or 'none'")
     deviation = (safe_sqrt(safe_divide(squares, n - ddof)) + eps)[t.key]
     apart = jnp.where(t.leads, safe_divide(t.earned - expected, deviation), jnp.zeros_like(t.earned))
     score = t.to_go(apart)

@@ -105,6 +105,9 @@ def claim(
       own_outcome: whether this trace's own reward went into it.
       recursion: for a return, how it holds what came after; without it a return cannot become increments.
 
+    Returns:
+      `Credit` with baseline 0 and scale 1. It is valid where `where` is True, and 0 elsewhere.
+
     Raises:
       CreditError: no such estimand or unit, a `recursion` of anything but a return, or a standard error below 0 or not
         a number on an event of the claim; it names the first such event.

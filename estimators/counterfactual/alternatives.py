@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from estimators.base import Reason, check_event_array, check_reward
 from estimators.counterfactual.replays import ReplayTree, replay_tree
 from estimators.options import BOUNDS, refuse_option
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
 
@@ -170,7 +171,7 @@ def drawn(graph: EventGraph, reward: Array, logged: Alternatives, draws: Draws, 
       unseen: the largest part of π_e that π_b need not be able to draw.
 
     Raises:
-      TypeError, ValueError: wrong dtypes, shapes or options, at trace time.
+      CreditError: wrong dtypes, shapes or options, at trace time.
     """
     outcome, scored = check_reward(graph, reward)
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
@@ -186,7 +187,7 @@ def drawn(graph: EventGraph, reward: Array, logged: Alternatives, draws: Draws, 
         own = tree.values(relative)
         value = own[at]
     else:
-        raise ValueError(f"draws is {draws!r}; expected 'trace' or 'node'")
+        raise CreditError(f"draws is {draws!r}; expected 'trace' or 'node'")
 
     p = _probabilities(graph, logged, row, relative.dtype)
     weight = jnp.where(p.overlap & row, p.target / jnp.where(p.overlap & row, p.behaviour, 1), jnp.zeros_like(p.target))

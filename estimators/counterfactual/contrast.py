@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Reason
+from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array
 from graphs.floats import at_least_float32
 from graphs.levels import pair_ids
@@ -95,7 +96,7 @@ def doubly_robust_contrast(
       where an arm is empty or there is one cluster; LOW_ESS.
 
     Raises:
-      TypeError, ValueError: dtypes or shapes, at trace time; exactly one of `control` and `propensity_control`.
+      CreditError: dtypes or shapes, at trace time; exactly one of `control` and `propensity_control`.
 
     Reference: Robins, Rotnitzky and Zhao 1994; Dudík, Langford and Li 2011, arXiv:1103.4601.
 
@@ -114,7 +115,7 @@ def doubly_robust_contrast(
     p1 = _floats("propensity", propensity, n)
     took = _mask("treated", treated, n)
     if (control is None) != (propensity_control is None):
-        raise ValueError("pass both control and propensity_control, or neither (two alternatives: π₀ = 1 − π₁)")
+        raise CreditError("pass both control and propensity_control, or neither (two alternatives: π₀ = 1 − π₁)")
     left = ~took if control is None else _mask("control", control, n)
     p0 = 1 - p1 if propensity_control is None else _floats("propensity_control", propensity_control, n)
     decision_mask = jnp.ones(n, bool) if where is None else _mask("where", where, n)
@@ -191,9 +192,9 @@ def _arms(
 def _floats(name: str, values: Array, n: int) -> jax.Array:
     values = jnp.asarray(values)
     if not jnp.issubdtype(values.dtype, jnp.floating):
-        raise TypeError(f"{name} has dtype {values.dtype}; expected a floating type")
+        raise ArrayTypeError(f"{name} has dtype {values.dtype}; expected a floating type")
     if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}; expected ({n},), one entry for each decision")
+        raise CreditError(f"{name} has shape {values.shape}; expected ({n},), one entry for each decision")
     floats: jax.Array = at_least_float32(values)
     return floats
 
@@ -201,5 +202,5 @@ def _floats(name: str, values: Array, n: int) -> jax.Array:
 def _mask(name: str, values: Array, n: int) -> jax.Array:
     mask: jax.Array = jnp.asarray(values)
     if mask.dtype != jnp.bool_ or mask.shape != (n,):
-        raise TypeError(f"{name} is {mask.dtype} {mask.shape}; expected bool ({n},)")
+        raise ArrayTypeError(f"{name} is {mask.dtype} {mask.shape}; expected bool ({n},)")
     return mask

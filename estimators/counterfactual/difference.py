@@ -34,6 +34,9 @@ def difference_reward(
     Returns:
       `Credit` at level "event", estimand "effect"; `stderr` infinite, since single runs show no spread.
 
+    Raises:
+      CreditError: wrong shapes or dtypes.
+
     Reference: Wolpert and Tumer 2002 (difference rewards, the "wonderful life" utility). No code for LLM teams.
 
     Examples:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["agent_qmix_reward", "coma", "coma_advantage", "mixer_credit", "qmix", "vdn"]
@@ -38,6 +39,9 @@ def coma(
 
     Returns:
       `Credit` at level "event", estimand "increment"; `stderr` infinite, since a critic's error is not in the log.
+
+    Raises:
+      CreditError: wrong shapes or dtypes.
 
     Reference: Foerster et al. 2018, arXiv:1705.08926; pymarl `coma_learner.py` at c971afd, golden `coma_adv_by_hand`.
 
@@ -96,7 +100,7 @@ def coma_advantage(
     """
     q, pi = jnp.asarray(q_values), jnp.asarray(policy)
     if q.shape != pi.shape or q.ndim == 0:
-        raise ValueError(f"q_values has shape {q.shape}, policy {pi.shape}; expected one shape [..., N]")
+        raise CreditError(f"q_values has shape {q.shape}, policy {pi.shape}; expected one shape [..., N]")
     if available is not None:
         q, pi = jnp.where(available, q, 0), jnp.where(available, pi, 0)
     total = jnp.sum(pi, -1, keepdims=True)

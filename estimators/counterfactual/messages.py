@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.counterfactual.replays import ReplayTree, replay_tree
 from estimators.options import checked_options
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import (
     safe_divide,
@@ -78,6 +79,9 @@ def c3(
       `Credit` at level "event", estimand "increment" ("score" for the value variants, whose q is not an outcome), with
       stderr² = v_own / k + v_siblings / (J − 1) over the k replays of the node; infinite with a single replay.
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: C3, `c3/credit/c3/provider.py` at 628185b; goldens `c3_provider`, `c3_baselines`. The released default is
     variant="value_assisted", mix=1, normalise=True; its headline is "reward_only" with leave-one-out. The code falls
     back to another method when a group has one member or there is no critic; this one refuses.
@@ -103,11 +107,11 @@ def c3(
     n = graph.num_events
     j = segment_count(tree.context_of, n, tree.node_mask, value.dtype)
     if variant not in ("reward_only", "value_only", "value_assisted"):
-        raise ValueError(f"variant is {variant!r}; expected 'reward_only', 'value_only' or 'value_assisted'")
+        raise CreditError(f"variant is {variant!r}; expected 'reward_only', 'value_only' or 'value_assisted'")
     if variant == "reward_only":
         own, against, known = value, _baseline(tree, value, baseline), tree.row
     elif q_value is None:
-        raise ValueError(f"variant {variant!r} needs q_value, a critic's value of each alternative")
+        raise CreditError(f"variant {variant!r} needs q_value, a critic's value of each alternative")
     else:
         q, has_q = check_event_array(graph, "q_value", q_value)
         q, missing = q[tree.first].astype(value.dtype), tree.node_mask & ~has_q[tree.first]
@@ -125,7 +129,7 @@ def c3(
     reason = _reason(tree, known, j)
     if not own_outcome:
         if normalise or variant != "reward_only":
-            raise ValueError("own_outcome=False is for variant='reward_only' without normalise")
+            raise CreditError("own_outcome=False is for variant='reward_only' without normalise")
         single = replays[tree.node] < 2
         credit = _without_own(tree, credit, outcome, single)
         reason = jnp.where((reason == Reason.VALID) & single, Reason.ONE_REPLAY, reason)
@@ -154,7 +158,7 @@ def _baseline(tree: ReplayTree, values: jax.Array, kind: str) -> jax.Array:
     if kind == "mean":
         return reference + mean
     if kind != "leave_one_out":
-        raise ValueError(f"baseline is {kind!r}; expected 'leave_one_out' or 'mean'")
+        raise CreditError(f"baseline is {kind!r}; expected 'leave_one_out' or 'mean'")
     j = segment_count(tree.context_of, n, tree.node_mask, values.dtype)[tree.context_of]
     return reference + mean - safe_divide(relative - mean, j - 1)
 

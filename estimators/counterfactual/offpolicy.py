@@ -171,7 +171,7 @@ def policy_value(
       `PolicyValue`, arrays [E] by context id.
 
     Raises:
-      TypeError, ValueError: wrong dtypes, shapes or options, at trace time; `q_value` without `target_value`.
+      CreditError: wrong dtypes, shapes or options, at trace time; `q_value` without `target_value`.
 
     Reference: Swaminathan and Joachims 2015 (SNIPS); Dudík, Langford and Li 2011, arXiv:1103.4601; Wang, Agarwal and
     Dudík 2017, arXiv:1612.01205 (SWITCH).
@@ -284,7 +284,7 @@ def off_policy(
       chooses.
 
     Raises:
-      TypeError, ValueError: wrong dtypes, shapes or options, at trace time; `q_value` without `target_value`.
+      CreditError: wrong dtypes, shapes or options, at trace time; `q_value` without `target_value`.
 
     Reference: Swaminathan and Joachims 2015 (SNIPS); Dudík, Langford and Li 2011, arXiv:1103.4601; Wang, Agarwal and
     Dudík 2017, arXiv:1612.01205 (SWITCH).

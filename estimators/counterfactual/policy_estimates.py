@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from estimators.base import check_event_array
 from estimators.counterfactual.alternatives import Alternatives, Drawn
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_mean, segment_sum
 
@@ -58,12 +59,12 @@ def estimate(
     """The estimate of each context.
 
     Raises:
-      ValueError: an unknown estimator, or `q_value` without `target_value`.
+      CreditError: an unknown estimator, or `q_value` without `target_value`.
     """
     if estimator == "snips":
         return _snips(d)
     if estimator not in ("doubly_robust", "switch"):
-        raise ValueError(f"estimator is {estimator!r}; expected 'snips', 'doubly_robust' or 'switch'")
+        raise CreditError(f"estimator is {estimator!r}; expected 'snips', 'doubly_robust' or 'switch'")
     return _doubly_robust(graph, d, logged, estimator, threshold)
 
 
@@ -115,7 +116,7 @@ def _doubly_robust(
     graph: EventGraph, d: Drawn, logged: Alternatives, estimator: Estimator, threshold: float | Array | None
 ) -> Estimate:
     if (logged.q_value is None) != (logged.target_value is None):
-        raise ValueError("q_value and target_value come together: a model, and its mean under the target policy")
+        raise CreditError("q_value and target_value come together: a model, and its mean under the target policy")
     n, of, y, w = graph.num_events, d.tree.context, d.outcome, d.weight
     others, rest = _snips_without(d)
     others = jnp.where(rest > 0, others, safe_divide(_total(d, y)[of] - y, d.draws[of] - 1))

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from estimators.base import check_reward
 from estimators.sequence.chains import chains
+from graphs.errors import ArrayTypeError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
 
@@ -65,7 +66,7 @@ def replay_tree(
     of its path, a backward recursion.
 
     Raises:
-      TypeError: `context` or `node` are not integers [E].
+      ArrayTypeError: `context` or `node` are not integers [E].
     """
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
     context, node = event_ids(graph, "context", context), event_ids(graph, "node", node)
@@ -104,12 +105,12 @@ def event_ids(graph: EventGraph, name: str, ids: Array) -> jax.Array:
     """Evidence of kind "id" or "count" as int32 [E], -1 where absent.
 
     Raises:
-      TypeError: not integers, or not one for each event.
+      ArrayTypeError: not integers, or not one for each event.
     """
     ids = jnp.asarray(ids)
     if not jnp.issubdtype(ids.dtype, jnp.integer) or ids.shape != (graph.num_events,):
         actual = f"{ids.dtype} {ids.shape}"
-        raise TypeError(f"{name} is {actual}; expected integers ({graph.num_events},), -1 where the log has none")
+        raise ArrayTypeError(f"{name} is {actual}; expected integers ({graph.num_events},), -1 where the log has none")
     integers: jax.Array = ids.astype(jnp.int32)
     return integers
 
@@ -138,7 +139,7 @@ def subtree_values(graph: EventGraph, reward: Array, *, context: Array, node: Ar
         the log has none.
 
     Raises:
-      TypeError, CreditError: wrong dtypes or shapes, at trace time.
+      CreditError: wrong dtypes or shapes, at trace time.
 
     Reference: MALT, from second-hand descriptions: V(refine) = r, V(verify) = mean over its refinements, V(generate) =
     mean over its verifications.

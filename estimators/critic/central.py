@@ -15,6 +15,7 @@ from estimators.base import Credit, Reason, check_reward, finish
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from estimators.sequence.multistep import gae
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
 from graphs.segment import safe_sqrt, segment_count, segment_mean, segment_sum_squares
@@ -61,7 +62,7 @@ def maac(
       `Credit` at level "event"; estimand "return", or "scale" with `normalise`; `stderr` infinite.
 
     Raises:
-      ValueError: `kind` is "q" and there is no `q_value`.
+      CreditError: `kind` is "q" and there is no `q_value`.
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
     Reference: CoMLRL `comlrl/trainers/actor_critic/maac.py` at 1665784, from its text, not executed.
@@ -74,7 +75,7 @@ def maac(
       [0.25, 0.5]
     """
     if kind == "q" and q_value is None:
-        raise ValueError("kind is 'q'; expected q_value, the value of the prefix with the action")
+        raise CreditError("kind is 'q'; expected q_value, the value of the prefix with the action")
     step = gae(
         graph,
         reward,

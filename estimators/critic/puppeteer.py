@@ -66,6 +66,9 @@ def puppeteer(
     Returns:
       `Credit` at level "event", estimand "return"; `stderr` infinite.
 
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
     Reference: ChatDev, branch puppeteer, `REINFORCE_continuous.py` at b24e6e6, executed, golden `puppeteer_reinforce`.
     The survey calls it a learned central critic; the code has none. Prefixes shared by forks, which the code counts
     once a fork, are not repeated here.

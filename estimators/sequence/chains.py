@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_count, segment_first, segment_sum
 
@@ -82,7 +83,7 @@ def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
       along: "trace", all members of a trace in log order; "agent", those of one agent instance.
 
     Raises:
-      ValueError: `along` is neither "trace" nor "agent".
+      CreditError: `along` is neither "trace" nor "agent".
 
     Examples:
       >>> import credit, numpy as np
@@ -100,7 +101,7 @@ def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
         order = grouped_order(graph, chain, num)
         chain = chain[order]
     else:
-        raise ValueError(f"along is {along!r}; expected 'trace' or 'agent'")
+        raise CreditError(f"along is {along!r}; expected 'trace' or 'agent'")
     row = jnp.asarray(rows)[order]
     last_place = jax.ops.segment_max(jnp.where(row, place, -1), chain, num_segments=num)
     return Chains(order, chain, row, row & (last_place[chain] == place))

@@ -32,10 +32,9 @@ def shapley(
         φ_i = Σ_{S without i} |S|! (n − |S| − 1)! / n! (v(S + i) − v(S))
 
     v(S) is what the team earns with the agents S only. No ordinary log holds it: evaluate coalitions with
-    `credit shapley plan`, your own runs, and `credit shapley solve`, or `batch_shapley` in Python. The number at an
-    event is
-    the whole share of its agent instance, not divided among its events: sums run over instances, not events. No outcome
-    of the trace enters it, but for the coalitions that were evaluated.
+    `credit shapley plan`, your own runs, and `credit shapley solve`, or with `credit.shapley_plan` in Python. The
+    number at an event is the whole share of its agent instance. It is not divided among the instance's events, so sums
+    run over instances. The trace's own outcome does not enter it.
 
     Args:
       graph: uses the ids of agents and the masks.
@@ -50,7 +49,7 @@ def shapley(
       its actions have several. `stderr` is infinite where unknown.
 
     Raises:
-      TypeError, CreditError: wrong dtypes or shapes, at trace time.
+      CreditError: wrong dtypes or shapes, at trace time.
 
     Reference: Shapley 1953, A value for n-person games.
 
@@ -127,7 +126,7 @@ def batch_shapley(
       `Credit` with estimand "share". Events of units without a plan, or of a refused one, have reason NO_EVIDENCE.
 
     Raises:
-      TypeError, ValueError: wrong dtypes or shapes, at trace time.
+      CreditError: wrong dtypes or shapes, at trace time.
     """
     values = jnp.asarray(values)
 

@@ -45,7 +45,7 @@ def logged_coalitions(graph: EventGraph, reward: Array, group: int, *, by: By = 
 
     Raises:
       CreditError: no trace of the group has a reward.
-      ValueError: `by` is not "agent_name" or "role_name".
+      CreditError: `by` is not "agent_name" or "role_name".
 
     Examples:
       >>> import credit
@@ -57,7 +57,7 @@ def logged_coalitions(graph: EventGraph, reward: Array, group: int, *, by: By = 
       ([[False, True], [True, False], [True, True]], [0.0, 0.5, 1.0])
     """
     if by not in ("agent_name", "role_name"):
-        raise ValueError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
+        raise CreditError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
     reward = np.asarray(reward, np.float64)
     chosen = np.asarray(graph.trace_mask) & (np.asarray(graph.group_ids) == group) & np.isfinite(reward)
     if not chosen.any():
@@ -101,7 +101,7 @@ def logged_values(plan: Plan, logged: Logged, *, empty: float | None = None) -> 
     """
     wanted = np.asarray(plan.coalitions)
     if wanted.shape[1] != len(logged.units):
-        raise ValueError(f"the plan is for {wanted.shape[1]} units; expected {len(logged.units)}, those of the log")
+        raise CreditError(f"the plan is for {wanted.shape[1]} units; expected {len(logged.units)}, those of the log")
     at = {row.tobytes(): c for c, row in enumerate(logged.coalitions)}
     position = np.array([at.get(row.tobytes(), -1) for row in wanted])
     given = ~wanted.any(1) & (empty is not None)

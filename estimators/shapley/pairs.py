@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.shapley.plan import SIZE_TERMS, Plan
+from graphs.errors import CreditError
 from graphs.event_graph import Array
 
 __all__ = ["solve_pairs"]
@@ -45,7 +46,7 @@ def solve_pairs(
       degrees: at most 2 each. A degree for which pairs are fewer than 1.5 times the regressors is not taken.
     """
     if not degrees or not all(0 <= k <= 2 for k in degrees):
-        raise ValueError(f"degrees is {degrees}; expected one or more of 0, 1, 2")
+        raise CreditError(f"degrees is {degrees}; expected one or more of 0, 1, 2")
     fits = [_fit(plan, v, total, above, k) for k in degrees]
     share, variance, noise = (jnp.stack(part) for part in zip(*fits, strict=True))
     mean = jnp.where(jnp.asarray(plan.unit_mask)[None], variance, 0).sum(1)

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from estimators.shapley.sampling import generator, paired_coalitions, random_orders, sobol_orders
+from graphs.errors import CreditError
 from graphs.event_graph import Array
 
 __all__ = [
@@ -75,14 +76,14 @@ def plan_exact(n: int) -> Plan:
     """All 2^n coalitions of n ≤ 16 units; row c holds the units of the set bits of c.
 
     Raises:
-      ValueError: n is not in 1 to 16.
+      CreditError: n is not in 1 to 16.
 
     Examples:
       >>> plan_exact(2).coalitions.tolist()
       [[False, False], [True, False], [False, True], [True, True]]
     """
     if not 1 <= n <= 16:
-        raise ValueError(f"n is {n}; expected 1 to 16 units, more than 65,536 coalitions are not enumerated")
+        raise CreditError(f"n is {n}; expected 1 to 16 units, more than 65,536 coalitions are not enumerated")
     bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     return _plan(bits.astype(bool), np.zeros((0, 0), np.int32), method="exact")
 
@@ -97,7 +98,7 @@ def plan_walks(
     evaluated once and their noise would be no part of the standard error.
 
     Raises:
-      ValueError: `budget` does not reach for one sample.
+      CreditError: `budget` does not reach for one sample.
 
     Examples:
       >>> import jax
@@ -108,7 +109,7 @@ def plan_walks(
     step = 2 if antithetic else 1
     number = max(0, (budget - 2) // max(n - 1, 1)) // step
     if n < 2 or number < 1:
-        raise ValueError(
+        raise CreditError(
             f"budget is {budget} for {n} units; expected n >= 2 and at least {step * (n - 1) + 2} evaluations"
         )
     rng = generator(key)
@@ -151,7 +152,7 @@ def plan_pairs(key: jax.Array, n: int, budget: int, *, noisy: bool = True, endpo
       endpoints: how often each endpoint is evaluated; 0 where both are known and passed to `solve`.
 
     Raises:
-      ValueError: fewer than two units, or no room for n − 1 pairs.
+      CreditError: fewer than two units, or no room for n − 1 pairs.
 
     Examples:
       >>> import jax
@@ -164,7 +165,7 @@ def plan_pairs(key: jax.Array, n: int, budget: int, *, noisy: bool = True, endpo
         endpoints = max(1, round(budget / (n * bound_constant(n) ** 0.5))) if noisy and n > 1 else 1
     number = (budget - 2 * endpoints) // 2
     if n < 2 or number < min(n - 1, 2 ** (n - 1) - 1):
-        raise ValueError(
+        raise CreditError(
             f"budget is {budget} for {n} units; expected n >= 2 and at least {2 * (n - 1 + endpoints)} evaluations"
         )
     drawn = paired_coalitions(generator(key), n, number, distinct=not noisy)
@@ -196,7 +197,7 @@ def merge(first: Plan, second: Plan) -> Plan:
     """Both plans as one; its values are those of the first, then those of the second: how a plan is extended.
 
     Raises:
-      ValueError: different methods or numbers of units, or two enumerations.
+      CreditError: different methods or numbers of units, or two enumerations.
 
     Examples:
       >>> import jax
@@ -205,9 +206,9 @@ def merge(first: Plan, second: Plan) -> Plan:
       True
     """
     if first.method != second.method or first.coalitions.shape[1] != second.coalitions.shape[1]:
-        raise ValueError("plans differ in method or number of units; expected two of one kind")
+        raise CreditError("plans differ in method or number of units; expected two of one kind")
     if first.method == "exact" or first.antithetic != second.antithetic:
-        raise ValueError("an enumeration cannot be extended, nor orders with reverses by orders without")
+        raise CreditError("an enumeration cannot be extended, nor orders with reverses by orders without")
 
     def join(name: str) -> np.ndarray:
         return np.concatenate([np.asarray(getattr(first, name)), np.asarray(getattr(second, name))])
@@ -229,7 +230,7 @@ def pad_plan(plan: Plan, *, rows: int, units: int, samples: int) -> Plan:
     """The plan in larger arrays, so that plans of many traces share one compilation; it draws nothing anew.
 
     Raises:
-      ValueError: an odd number of samples for orders that come with their reverses.
+      CreditError: an odd number of samples for orders that come with their reverses.
 
     Examples:
       >>> plan = pad_plan(plan_exact(2), rows=8, units=3, samples=0)
@@ -237,7 +238,7 @@ def pad_plan(plan: Plan, *, rows: int, units: int, samples: int) -> Plan:
       ((8, 3), 4)
     """
     if plan.antithetic and samples % 2:
-        raise ValueError(f"samples is {samples}; expected an even number, an order and its reverse are one sample")
+        raise CreditError(f"samples is {samples}; expected an even number, an order and its reverse are one sample")
     c, n = plan.coalitions.shape
     m = len(plan.sample_mask)
     inner = np.asarray(plan.samples)
@@ -260,7 +261,7 @@ def stack_plans(plans: Sequence[Plan]) -> Plan:
     """Plans of one method, padded to common sizes, with a leading axis [T]: for `estimators.shapley.shapley`.
 
     Raises:
-      ValueError: no plan, or plans that differ in method, `distinct`, `antithetic` or `noisy`.
+      CreditError: no plan, or plans that differ in method, `distinct`, `antithetic` or `noisy`.
 
     Examples:
       >>> stack_plans([plan_exact(2), plan_exact(3)]).coalitions.shape
@@ -268,7 +269,7 @@ def stack_plans(plans: Sequence[Plan]) -> Plan:
     """
     kinds = {(p.method, p.distinct, p.antithetic, p.noisy) for p in plans}
     if len(kinds) != 1:
-        raise ValueError(f"{len(plans)} plans are of {len(kinds)} kinds; expected at least one plan, all of one kind")
+        raise CreditError(f"{len(plans)} plans are of {len(kinds)} kinds; expected at least one plan, all of one kind")
     rows, units = (max(p.coalitions.shape[axis] for p in plans) for axis in (0, 1))
     samples = max(len(p.sample_mask) for p in plans)
     padded = [pad_plan(p, rows=rows, units=units, samples=samples) for p in plans]

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from estimators.shapley.plan import Plan, bound_constant, plan_exact, plan_pairs, plan_walks
+from graphs.errors import CreditError
 from graphs.event_graph import Array
 
 __all__ = ["Choice", "attainable_stderr", "choose", "least_evaluations", "make_plan"]
@@ -77,14 +78,14 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
       forest: whether the units form a spawn forest in which nothing works without its ancestors.
 
     Raises:
-      ValueError: fewer than two units, or a budget with which nothing can be estimated (2n).
+      CreditError: fewer than two units, or a budget with which nothing can be estimated (2n).
 
     Examples:
       >>> choose(4, 16).method, choose(20, 60).method, choose(20, 400, noise=0.5).method
       ('exact', 'walks', 'pairs')
     """
     if n < 2 or budget < 2 * n:
-        raise ValueError(f"budget is {budget} for {n} units; expected n >= 2 and a budget of at least 2n = {2 * n}")
+        raise CreditError(f"budget is {budget} for {n} units; expected n >= 2 and a budget of at least 2n = {2 * n}")
     floor = attainable_stderr(n, budget, noise)
     if noise == 0 and n <= 16 and 2**n <= budget:
         return Choice("exact", (), False, 0.0, f"all {2**n} coalitions fit the budget")
@@ -126,7 +127,7 @@ def make_plan(
       endpoints: evaluations of each of v(∅) and v(N) in a noisy plan; 0 where `solve` gets both.
 
     Raises:
-      ValueError: fewer than two units, a budget below 2n, or `parent` has not n entries.
+      CreditError: fewer than two units, a budget below 2n, or `parent` has not n entries.
 
     Examples:
       >>> import jax
@@ -135,7 +136,7 @@ def make_plan(
       (8, 'all 8 coalitions fit the budget')
     """
     if parent is not None and np.shape(parent) != (n,):
-        raise ValueError(f"parent has shape {np.shape(parent)}; expected ({n},)")
+        raise CreditError(f"parent has shape {np.shape(parent)}; expected ({n},)")
     choice = choose(n, budget, noise=noise, forest=parent is not None)
     if choice.method == "exact":
         return plan_exact(n), choice

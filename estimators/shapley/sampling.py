@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from graphs.errors import ArrayTypeError
+
 __all__ = ["generator", "paired_coalitions", "random_orders", "size_law", "sobol_orders"]
 
 
@@ -17,10 +19,10 @@ def generator(key: jax.Array) -> np.random.Generator:
     """A NumPy generator whose stream is a function of a typed JAX key.
 
     Raises:
-      TypeError: `key` is not one typed key (`jax.random.key`).
+      ArrayTypeError: `key` is not one typed key (`jax.random.key`).
     """
     if not isinstance(key, jax.Array) or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape != ():
-        raise TypeError("key is not a typed JAX key; expected jax.random.key(seed)")
+        raise ArrayTypeError("key is not a typed JAX key; expected jax.random.key(seed)")
     return np.random.default_rng([int(word) for word in np.asarray(jax.random.key_data(key)).ravel()])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from estimators.shapley.pairs import solve_pairs
 from estimators.shapley.plan import Plan
 from estimators.shapley.unit_shares import Shares
+from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array
 from graphs.floats import at_least_float32
 from graphs.segment import safe_divide, safe_sqrt
@@ -47,7 +48,7 @@ def solve(
       `Shares`.
 
     Raises:
-      TypeError, ValueError: wrong dtypes or shapes, at trace time.
+      CreditError: wrong dtypes or shapes, at trace time.
 
     Examples:
       >>> import jax.numpy as jnp
@@ -58,9 +59,9 @@ def solve(
     """
     values = jnp.asarray(values)
     if not jnp.issubdtype(values.dtype, jnp.floating):
-        raise TypeError(f"values has dtype {values.dtype}; expected a floating type (convert it, e.g. float32)")
+        raise ArrayTypeError(f"values has dtype {values.dtype}; expected a floating type (convert it, e.g. float32)")
     if values.shape != plan.row_mask.shape:
-        raise ValueError(f"values has shape {values.shape}; expected {plan.row_mask.shape}, one for each coalition")
+        raise CreditError(f"values has shape {values.shape}; expected {plan.row_mask.shape}, one for each coalition")
     values = at_least_float32(values)
     missing = jnp.any(plan.row_mask & ~jnp.isfinite(values))
     v = jnp.where(plan.row_mask & jnp.isfinite(values), values, 0)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.base import Credit, Reason, finish
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import Level, level_ids
 
@@ -90,12 +91,12 @@ def spread(
       estimand: "effect" for leave-one-out numbers, which are no shares of a total.
 
     Raises:
-      ValueError: the arrays are shorter than the range of ids, which is that of agents, turns, events or traces.
+      CreditError: the arrays are shorter than the range of ids, which is that of agents, turns, events or traces.
     """
     shares, stderr = jnp.asarray(shares), jnp.asarray(stderr)
     room = units_of(graph, level)
     if shares.shape != (room,) or stderr.shape != (room,):
-        raise ValueError(
+        raise CreditError(
             f"shares {shares.shape} and stderr {stderr.shape}; expected ({room},) each, by ids of {level!r}"
         )
     ids = level_ids(graph, level)

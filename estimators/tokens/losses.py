@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import jax
 import jax.numpy as jnp
 
+from graphs.errors import CreditError
 from graphs.event_graph import Array
 from graphs.segment import safe_divide
 
@@ -39,7 +40,7 @@ def aggregate_loss(
         that adding workers does not shrink a task's loss; none counts as one.
 
     Raises:
-      ValueError: `mask` is not bool [N, L], or an unknown mode.
+      CreditError: `mask` is not bool [N, L], or an unknown mode.
 
     Reference: verl `agg_loss` in Dr. MAS at 19c632b and MATPO's at 3c41d62, executed, goldens `verl_agg_loss` and
     `matpo_agg_loss_num_valid`. ROLL uses two of the names for other things.
@@ -53,7 +54,7 @@ def aggregate_loss(
     """
     loss, mask = jnp.asarray(token_loss), jnp.asarray(mask)
     if mask.dtype != jnp.bool_ or mask.shape != loss.shape or mask.ndim != 2:
-        raise ValueError(f"mask is {mask.dtype} {mask.shape}; expected bool {loss.shape}, rows and token positions")
+        raise CreditError(f"mask is {mask.dtype} {mask.shape}; expected bool {loss.shape}, rows and token positions")
     loss = jnp.where(mask, loss, jnp.zeros_like(loss))
     rows = jnp.sum(loss, axis=1)
     tokens = jnp.sum(mask, axis=1).astype(loss.dtype)
@@ -66,4 +67,4 @@ def aggregate_loss(
         return jnp.sum(safe_divide(rows, tokens)) / count
     if mode == "seq-mean-token-sum-norm":
         return jnp.sum(rows) / loss.shape[1]
-    raise ValueError(f"mode is {mode!r}; expected one of {', '.join(get_args(Aggregation))}")
+    raise CreditError(f"mode is {mode!r}; expected one of {', '.join(get_args(Aggregation))}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array
 from graphs.floats import at_least_float32
 from graphs.levels import pair_ids
@@ -32,7 +33,7 @@ def spread(row_values: Array, mask: Array) -> jax.Array:
       mask: bool [N, L], tokens that the policy generated.
 
     Raises:
-      TypeError, ValueError: `row_values` is not floating, `mask` not bool, or their shapes do not fit.
+      CreditError: `row_values` is not floating, `mask` not bool, or their shapes do not fit.
 
     Examples:
       >>> import numpy as np
@@ -44,7 +45,7 @@ def spread(row_values: Array, mask: Array) -> jax.Array:
     values = _floating("row_values", row_values)
     mask = _response_mask(mask)
     if values.shape != mask.shape[:1]:
-        raise ValueError(f"row_values has shape {values.shape}; expected {mask.shape[:1]}, one for each row")
+        raise CreditError(f"row_values has shape {values.shape}; expected {mask.shape[:1]}, one for each row")
     return jnp.where(mask, values[:, None], jnp.zeros((), values.dtype))
 
 
@@ -65,8 +66,8 @@ def masked_whiten(x: Array, mask: Array, eps: float | Array = 1e-8, ddof: int | 
       ddof: 1 divides the squares by n − 1, 0 by n.
 
     Raises:
-      TypeError: values that are not floating, or a mask that is not bool.
-      ValueError: shapes that do not fit.
+      ArrayTypeError: values that are not floating, or a mask that is not bool.
+      CreditError: shapes that do not fit.
 
     Reference: verl `masked_whiten` (`torch_functional.py`), whose Bessel factor counts the mask; TRL's is the same.
 
@@ -106,8 +107,8 @@ def token_returns(token_rewards: Array, mask: Array, discount: float | Array = 1
       discount: of each later token.
 
     Raises:
-      TypeError: values that are not floating, or a mask that is not bool.
-      ValueError: shapes that do not fit.
+      ArrayTypeError: values that are not floating, or a mask that is not bool.
+      CreditError: shapes that do not fit.
 
     Reference: verl `compute_reinforce_plus_plus_outcome_advantage`, golden `drmas_rfpp`. As an associative scan: log L
     steps on an accelerator instead of L.
@@ -151,8 +152,8 @@ def gae(
       bootstrap: float [N], V behind the last token of a row that was cut off; 0 where the row ended.
 
     Raises:
-      TypeError: values that are not floating, or a mask that is not bool.
-      ValueError: shapes that do not fit.
+      ArrayTypeError: values that are not floating, or a mask that is not bool.
+      CreditError: shapes that do not fit.
 
     Reference: Schulman et al. 2016, arXiv:1506.02438. Golden `verl_gae` where a row has no padding, and all of
     `marft_token_gae`; how old verl treats padding is `estimators.baselines.released.verl_gae_tokens`.
@@ -182,7 +183,7 @@ def gae(
     none = jnp.zeros(rewards.shape[0], dtype)
     behind = none if bootstrap is None else _floating("bootstrap", bootstrap).astype(dtype)
     if behind.shape != none.shape:
-        raise ValueError(f"bootstrap has shape {behind.shape}; expected {none.shape}, one for each row")
+        raise CreditError(f"bootstrap has shape {behind.shape}; expected {none.shape}, one for each row")
     _, totals = jax.lax.scan(step, (behind, none), (rewards.T, value.T, mask.T), reverse=True)
     advantage = totals.T
     return advantage, jnp.where(mask, advantage + value, jnp.zeros_like(value))
@@ -198,8 +199,8 @@ def reinforce_pp(token_rewards: Array, mask: Array, discount: float | Array = 1.
       discount: of each later token.
 
     Raises:
-      TypeError: values that are not floating, or a mask that is not bool.
-      ValueError: shapes that do not fit.
+      ArrayTypeError: values that are not floating, or a mask that is not bool.
+      CreditError: shapes that do not fit.
 
     Reference: Hu 2025, arXiv:2501.03262; verl `compute_reinforce_plus_plus_outcome_advantage`, golden `drmas_rfpp`.
     At discount 1 with the reward on a row's last token it is `estimators.reinforce_pp` with `tokens`.
@@ -227,8 +228,8 @@ def remax(token_rewards: Array, greedy_reward: Array, mask: Array) -> jax.Array:
       mask: bool [N, L].
 
     Raises:
-      TypeError: values that are not floating, or a mask that is not bool.
-      ValueError: shapes that do not fit.
+      ArrayTypeError: values that are not floating, or a mask that is not bool.
+      CreditError: shapes that do not fit.
 
     Reference: Li et al. 2023, arXiv:2310.10505; verl `compute_remax_outcome_advantage`, golden `verl_remax` (which
     leaves the returns in gaps; here they are 0).
@@ -243,7 +244,7 @@ def remax(token_rewards: Array, greedy_reward: Array, mask: Array) -> jax.Array:
     rewards, mask = _tokens("token_rewards", token_rewards, mask)
     greedy = _floating("greedy_reward", greedy_reward)
     if greedy.shape != mask.shape[:1]:
-        raise ValueError(f"greedy_reward has shape {greedy.shape}; expected {mask.shape[:1]}, one for each row")
+        raise CreditError(f"greedy_reward has shape {greedy.shape}; expected {mask.shape[:1]}, one for each row")
     to_go = jnp.flip(jnp.cumsum(jnp.flip(rewards, 1), 1), 1)
     return jnp.where(mask, to_go - greedy[:, None], jnp.zeros_like(rewards))
 
@@ -261,8 +262,8 @@ def per_rollout_mean(advantages: Array, trace_of_row: Array, mask: Array) -> jax
       mask: bool [N, L].
 
     Raises:
-      TypeError: values that are not floating, or a mask that is not bool.
-      ValueError: shapes that do not fit.
+      ArrayTypeError: values that are not floating, or a mask that is not bool.
+      CreditError: shapes that do not fit.
 
     Reference: Agent Lightning `per_rollout_loss.py`, golden `agl_rollout_level`, output `per_rollout_mean_adv`.
 
@@ -277,7 +278,7 @@ def per_rollout_mean(advantages: Array, trace_of_row: Array, mask: Array) -> jax
     trace = jnp.asarray(trace_of_row)
     rows = mask.shape[0]
     if trace.shape != (rows,):
-        raise ValueError(f"trace_of_row has shape {trace.shape}; expected ({rows},), one for each row")
+        raise CreditError(f"trace_of_row has shape {trace.shape}; expected ({rows},), one for each row")
     dense = pair_ids(trace, jnp.zeros_like(trace), jnp.ones(rows, bool))
     tokens = jnp.sum(mask, axis=1).astype(advantages.dtype)
     of_trace = segment_sum(tokens, dense, rows)[dense]
@@ -305,21 +306,21 @@ def _checked(name: str, values: Array, mask: Array) -> tuple[jax.Array, jax.Arra
     """Values per token as float32 or wider, whatever they are outside the mask, and the mask."""
     values, mask = _floating(name, values), _response_mask(mask)
     if values.shape != mask.shape:
-        raise ValueError(f"{name} has shape {values.shape}; expected {mask.shape}, that of mask")
+        raise CreditError(f"{name} has shape {values.shape}; expected {mask.shape}, that of mask")
     return values, mask
 
 
 def _floating(name: str, values: Array) -> jax.Array:
     array: jax.Array = jnp.asarray(values)
     if not jnp.issubdtype(array.dtype, jnp.floating):
-        raise TypeError(f"{name} has dtype {array.dtype}; expected a floating type")
+        raise ArrayTypeError(f"{name} has dtype {array.dtype}; expected a floating type")
     return at_least_float32(array)
 
 
 def _response_mask(mask: Array) -> jax.Array:
     array: jax.Array = jnp.asarray(mask)
     if array.dtype != jnp.bool_:
-        raise TypeError(f"mask has dtype {array.dtype}; expected bool (convert it, e.g. mask > 0)")
+        raise ArrayTypeError(f"mask has dtype {array.dtype}; expected bool (convert it, e.g. mask > 0)")
     if array.ndim != 2:
-        raise ValueError(f"mask has shape {array.shape}; expected two axes, rows and token positions")
+        raise CreditError(f"mask has shape {array.shape}; expected two axes, rows and token positions")
     return array

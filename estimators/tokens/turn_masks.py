@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from graphs.errors import CreditError
 from graphs.event_graph import Array
 
 __all__ = ["TurnTokens", "turn_tokens"]
@@ -42,7 +43,7 @@ def turn_tokens(ids: Array, turn_rewards: Array, *, start: int, end: int, header
       header: the tokens with which a turn of the policy begins, the first of them `start`.
 
     Raises:
-      ValueError: the header does not begin with `start`, or shapes do not fit.
+      CreditError: the header does not begin with `start`, or shapes do not fit.
 
     Reference: MARSHAL `env_manager.py` `get_masks_and_scores` at 2db0222, executed, golden `marshal_masks` (in which
     every turn is closed, and nothing stands between turns).
@@ -56,9 +57,9 @@ def turn_tokens(ids: Array, turn_rewards: Array, *, start: int, end: int, header
     """
     ids, rewards = jnp.asarray(ids), jnp.asarray(turn_rewards)
     if not header or header[0] != start:
-        raise ValueError(f"header is {list(header)}; expected it to begin with start, {start}")
+        raise CreditError(f"header is {list(header)}; expected it to begin with start, {start}")
     if ids.ndim != 2 or rewards.ndim != 2 or rewards.shape[0] != ids.shape[0]:
-        raise ValueError(f"ids {ids.shape} and turn_rewards {rewards.shape}; expected [N, L] and [N, K]")
+        raise CreditError(f"ids {ids.shape} and turn_rewards {rewards.shape}; expected [N, L] and [N, K]")
     n, width = ids.shape
     place = jnp.arange(width, dtype=jnp.int32)[None]
     matches = jnp.ones((n, width), bool)

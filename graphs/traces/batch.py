@@ -51,6 +51,13 @@ class Traces:
       problems: faults of the input. A refused trace is not in the batch. Kinds such as "unmatched-row" and
         "foreign-key" concern a row or a key, and no trace is refused for them.
       ignored: files of a folder that were skipped, because their names are not names of logs.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], agent=["x", "y"], reward=[1.0, 0.0])
+      >>> traces = rows.traces
+      >>> traces.sizes.events, traces.agents["name"].to_pylist(), traces.reward[:2].tolist()
+      (2, ['x', 'y'], [1.0, 0.0])
     """
 
     graph: EventGraph

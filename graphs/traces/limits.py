@@ -49,6 +49,14 @@ class Limits:
       files: number of files of all paths together, and of members of an archive.
       ratio: unpacked size of all members of an archive, divided by the archive's own size. It applies from
         `SMALL_ARCHIVE` unpacked bytes on.
+
+    Raises:
+      CreditError: a limit is not a positive integer.
+
+    Examples:
+      >>> import credit
+      >>> credit.Limits(events=10_000).events
+      10000
     """
 
     file_bytes: int = 2 << 30

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from graphs.errors import CreditError
+
 __all__ = [
     "FAMILIES",
     "Game",
@@ -159,7 +161,7 @@ def closure(parent: np.ndarray) -> np.ndarray:
         if (parent[at] == at).all():
             return above
         at = parent[at]
-    raise ValueError("parents form a cycle; expected a forest")
+    raise CreditError("parents form a cycle; expected a forest")
 
 
 def activate(parent: np.ndarray, coalitions: np.ndarray) -> np.ndarray:

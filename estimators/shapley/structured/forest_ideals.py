@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from estimators.shapley.structured.growth_orders import heights, subtree_sizes
+from graphs.errors import CreditError
 from graphs.event_graph import Array
 
 __all__ = ["ideals", "precedence_exact"]
@@ -26,7 +27,7 @@ def ideals(parent: Array, *, limit: int = 65_536) -> np.ndarray:
     """All teams that can exist, by size: bool [C, N]. The coalitions to evaluate for `precedence_exact`.
 
     Raises:
-      ValueError: there are more than `limit`.
+      CreditError: there are more than `limit`.
     """
     parent = np.asarray(parent)
     n = len(parent)
@@ -38,7 +39,7 @@ def ideals(parent: Array, *, limit: int = 65_536) -> np.ndarray:
         else:
             below[parent[unit]] *= 1 + below[unit]
     if total > limit:
-        raise ValueError(f"the forest has {total} ideals; expected at most {limit} (use precedence_walks)")
+        raise CreditError(f"the forest has {total} ideals; expected at most {limit} (use precedence_walks)")
     closed = np.zeros((1, n), bool)
     for unit in np.argsort(heights(parent), kind="stable"):
         can = closed if parent[unit] == unit else closed[closed[:, parent[unit]]]
@@ -57,7 +58,7 @@ def precedence_exact(parent: Array, coalitions: Array, values: Array) -> np.ndar
       values: [C], floats or an object array of exact numbers.
 
     Raises:
-      ValueError: a coalition is no ideal, or an ideal is missing.
+      CreditError: a coalition is no ideal, or an ideal is missing.
     """
     parent, coalitions, values = np.asarray(parent), np.asarray(coalitions, bool), np.asarray(values)
     n = len(parent)
@@ -68,7 +69,7 @@ def precedence_exact(parent: Array, coalitions: Array, values: Array) -> np.ndar
     phi = np.zeros(n, object if values.dtype == object else np.float64)
     for c, row in enumerate(coalitions):
         if not row[parent][row].all():
-            raise ValueError(f"coalition {c} holds a unit without its spawner; expected the ideals of the forest")
+            raise CreditError(f"coalition {c} holds a unit without its spawner; expected the ideals of the forest")
         inside = np.flatnonzero(row)
         # Within an ideal a unit's subtree is what of it has joined; outside, subtrees are whole.
         local = subtree_sizes(np.searchsorted(inside, parent[inside]))
@@ -79,7 +80,7 @@ def precedence_exact(parent: Array, coalitions: Array, values: Array) -> np.ndar
             grown[unit] = True
             to = at.get(grown.tobytes())
             if to is None:
-                raise ValueError(f"the ideal {np.flatnonzero(grown).tolist()} is missing; expected all ideals")
+                raise CreditError(f"the ideal {np.flatnonzero(grown).tolist()} is missing; expected all ideals")
             onwards = math.factorial(n - len(inside) - 1) * size[unit] // rest
             phi[unit] += _fraction(ways * onwards, total, values) * (values[to] - values[c])
     return phi

@@ -18,6 +18,7 @@ import numpy as np
 
 from estimators.shapley.plan import Plan, walks_from_orders
 from estimators.shapley.sampling import generator
+from graphs.errors import CreditError
 from graphs.event_graph import Array
 
 __all__ = ["count_extensions", "extensions", "heights", "precedence_walks", "subtree_sizes"]
@@ -27,18 +28,18 @@ def heights(parent: Array) -> np.ndarray:
     """Spawns between a unit and its root, 0 for roots: int32 [N].
 
     Raises:
-      ValueError: parents form a cycle or lie outside the array.
+      CreditError: parents form a cycle or lie outside the array.
     """
     parent = np.asarray(parent)
     n = len(parent)
     if n and not ((parent >= 0) & (parent < n)).all():
-        raise ValueError(f"parent has entries outside 0 to {n - 1}")
+        raise CreditError(f"parent has entries outside 0 to {n - 1}")
     depth: np.ndarray = (parent != np.arange(n)).astype(np.int32)
     jump = parent
     for _ in range(max(1, n).bit_length() + 1):
         depth, jump = depth + depth[jump], jump[jump]
     if (parent[jump] != jump).any():
-        raise ValueError(
+        raise CreditError(
             f"parents of unit {int(np.flatnonzero(parent[jump] != jump)[0])} form a cycle; expected a forest"
         )
     return depth
@@ -97,10 +98,10 @@ def precedence_walks(key: jax.Array, parent: Array, budget: int) -> Plan:
     """A plan of walks along uniform extensions; its solution is the precedence (Faigle–Kern) value of the forest.
 
     Raises:
-      ValueError: `budget` does not reach for two extensions.
+      CreditError: `budget` does not reach for two extensions.
     """
     n = len(np.asarray(parent))
     number = (budget - 2) // max(n - 1, 1)
     if n < 2 or number < 2:
-        raise ValueError(f"budget is {budget} for {n} units; expected n >= 2 and at least {2 * n} evaluations")
+        raise CreditError(f"budget is {budget} for {n} units; expected n >= 2 and at least {2 * n} evaluations")
     return walks_from_orders(extensions(key, parent, number))

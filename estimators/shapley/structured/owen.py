@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from estimators.shapley.sampling import generator
+from graphs.errors import CreditError
 from graphs.event_graph import Array
 
 __all__ = ["owen_exact", "owen_orders"]
@@ -31,7 +32,7 @@ def owen_orders(key: jax.Array, levels: Array, count: int) -> np.ndarray:
       count: how many.
 
     Raises:
-      ValueError: a block of one level lies in two blocks of the level above.
+      CreditError: a block of one level lies in two blocks of the level above.
     """
     levels = np.asarray(levels)
     number, n = levels.shape
@@ -40,7 +41,7 @@ def owen_orders(key: jax.Array, levels: Array, count: int) -> np.ndarray:
     for upper, lower in itertools.pairwise(levels):
         for block in np.unique(lower):
             if len(np.unique(upper[lower == block])) > 1:
-                raise ValueError(f"block {block} lies in several blocks of the level above; expected nested levels")
+                raise CreditError(f"block {block} lies in several blocks of the level above; expected nested levels")
     keys = [rng.random((count, n))]
     for level in range(number - 1, -1, -1):
         blocks, index = np.unique(levels[level], return_inverse=True)
@@ -59,12 +60,12 @@ def owen_exact(values: Array, blocks: Array) -> np.ndarray:
       blocks: int [N], the block of each unit.
 
     Raises:
-      ValueError: `values` has not 2^n entries, or n is above 16.
+      CreditError: `values` has not 2^n entries, or n is above 16.
     """
     values, blocks = np.asarray(values), np.asarray(blocks)
     n = len(blocks)
     if n > 16 or values.shape != (2**n,):
-        raise ValueError(f"values has shape {values.shape} for {n} units; expected (2**n,) with n <= 16")
+        raise CreditError(f"values has shape {values.shape} for {n} units; expected (2**n,) with n <= 16")
     exact = values.dtype == object
     phi = np.zeros(n, object if exact else np.float64)
     masks = {block: sum(1 << int(i) for i in np.flatnonzero(blocks == block)) for block in np.unique(blocks).tolist()}

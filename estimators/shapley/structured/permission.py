@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from estimators.shapley.structured.growth_orders import heights
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["ancestors_or_self", "permission_coalitions", "permission_of_worth", "team_parents"]
@@ -22,7 +23,7 @@ def ancestors_or_self(parent: Array) -> np.ndarray:
     """bool [N, N], row i marks unit i and its ancestors.
 
     Raises:
-      ValueError: parents form a cycle.
+      CreditError: parents form a cycle.
     """
     parent = np.asarray(parent)
     above = np.eye(len(parent), dtype=bool)
@@ -36,7 +37,7 @@ def permission_coalitions(parent: Array, coalitions: Array) -> np.ndarray:
     """What of each coalition can work: bool [C, N], False for members with an ancestor outside.
 
     Raises:
-      ValueError: parents form a cycle.
+      CreditError: parents form a cycle.
     """
     parent = np.asarray(parent)
     depth = heights(parent)
@@ -61,13 +62,13 @@ def team_parents(graph: EventGraph, trace: int) -> tuple[np.ndarray, np.ndarray]
     """The spawn forest of one trace: its agent instances, int32 [N], and the parent of each as a position among them.
 
     Raises:
-      ValueError: the trace has no agents, or an agent's parent lies in another trace.
+      CreditError: the trace has no agents, or an agent's parent lies in another trace.
     """
     here = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == trace)
     agents = np.flatnonzero(here).astype(np.int32)
     if not len(agents):
-        raise ValueError(f"trace {trace} has no agent instances")
+        raise CreditError(f"trace {trace} has no agent instances")
     parents = np.asarray(graph.agent_parent)[agents]
     if not here[parents].all():
-        raise ValueError(f"an agent of trace {trace} has a parent in another trace; expected a forest per trace")
+        raise CreditError(f"an agent of trace {trace} has a parent in another trace; expected a forest per trace")
     return agents, np.searchsorted(agents, parents).astype(np.int32)
