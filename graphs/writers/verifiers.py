@@ -28,8 +28,8 @@ def write(
     """Write a copy of the episodes of a batch with the advantage of each model call at its sampled tokens.
 
     The list of a node repeats the advantage of its event for every sampled token. A node without a valid advantage (not
-    identified, or of an agent that is not trained) gets `null`, which verifiers reads as unassigned. Previous content
-    of the slot is dropped; everything else in the file is unchanged.
+    identified, of an agent that is not trained, or of an episode that is not in the batch) gets `null`, which verifiers
+    reads as unassigned. Previous content of the slot is dropped; everything else in the file is unchanged.
 
     Args:
       traces: episodes that `credit.read` read from files; all of the format "verifiers".
@@ -50,17 +50,20 @@ def write(
     files = dict.fromkeys(traces.traces["file"].to_pylist())
     filled = 0
     with atomic_write(path) as out:
-        for name in files:
-            for document in documents(Source(name, Path(name))):
+        for file in files:
+            for document in documents(Source(file, Path(file))):
                 if isinstance(document, Problem):
                     raise CreditError(str(document))
                 episode = json.loads(document.raw)
-                if isinstance(episode, dict) and episode.get("id") in waiting:  # others were not read: no agent ran
-                    waiting.discard(episode["id"])
-                    filled += sum(_fill(trace, numbers[episode["id"]]) for trace in episode.get("traces", [episode]))
+                if isinstance(episode, dict):
+                    name = str(episode.get("id"))
+                    own = numbers[name] if name in waiting else {}  # refused, or no agent ran
+                    waiting.discard(name)
+                    filled += sum(_fill(trace, own) for trace in episode.get("traces", [episode]))
                 out.write(json.dumps(episode, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
         if waiting:
-            raise CreditError(f"episode {min(waiting)!r} is not in its file any more; expected the files as read")
+            expected = "the files as read, episodes of verifiers v1 (rows of results.jsonl have no slot for advantages)"
+            raise CreditError(f"episode {min(waiting)!r} is not in its file; expected {expected}")
     return filled
 
 

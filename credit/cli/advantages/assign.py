@@ -1,4 +1,4 @@
-"""`credit assign`: from logs to a table of advantages."""
+"""`credit assign`: from logs to a table of advantages, or to logs with advantages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
-from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.outputs import check_folder, stay_outside
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs, stderr, words
 from graphs.text import counted
 
 if TYPE_CHECKING:
+    from estimators.base import Credit
     from graphs.traces.batch import Traces
 
 __all__ = ["assign"]
@@ -53,6 +54,7 @@ evidence_option = click.option(
     credit assign runs/ -o advantages.parquet
     credit assign runs/ --method rloo --actions-only -o advantages.csv
     credit assign runs/ --method gae --option lambda_=0.9 -o -
+    credit assign runs/ --method rloo --to verifiers -o trained/traces.jsonl
     """,
 )
 @reads_logs()
@@ -63,6 +65,13 @@ evidence_option = click.option(
     metavar="OUT",
     type=click.Path(dir_okay=False, allow_dash=True),
     help="File to write: .parquet, .csv, .jsonl or .arrow. - writes CSV to standard output.",
+)
+@click.option(
+    "--to",
+    type=click.Choice(["table", "verifiers"]),
+    default="table",
+    show_default=True,
+    help="verifiers: the episodes that were read, with the advantages at their sampled tokens, in a .jsonl file.",
 )
 @method_option
 @method_options
@@ -82,6 +91,7 @@ def assign(
     /,
     paths: tuple[str, ...],
     output: str,
+    to: str,
     method: str,
     given: tuple[str, ...],
     also: tuple[str, ...],
@@ -93,15 +103,14 @@ def assign(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Write a table of credit and advantages with one row for each event.
+    """Write a table of credit and advantages with one row for each event, or the logs with their advantages.
 
     Missing evidence is an error that says how to log it.
     """
     from credit.cli.advantages.summary import Summary
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
-    from credit.tables.advantages import table
-    from credit.tables.files import printable_table, table_writer, write_csv, write_table
+    from credit.tables.files import table_writer
 
     # Whatever can be wrong with the call is found before the logs are read.
     options = parse_options(method, given)
@@ -115,6 +124,8 @@ def assign(
     else:
         table_writer(output)
         check_folder(Path(output), "--output")
+    if to == "verifiers":
+        _check_episodes(ctx, output, chunk_events, actions_only)
 
     if chunk_events is not None:
         if critic is not None:
@@ -126,11 +137,7 @@ def assign(
     arrays = {} if critic is None else _of_critic(traces, method, critic, dense)
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **arrays, **options)
-    rows = table(traces, credit, actions_only=actions_only)
-    if output == "-":
-        write_csv(printable_table(rows), sys.stdout.buffer)
-    else:
-        write_table(rows, output)
+    count = _write_table(traces, credit, output, actions_only) if to == "table" else _fill(traces, credit, output)
 
     console = stderr()
     summary = Summary()
@@ -138,10 +145,44 @@ def assign(
     for line in summary.lines(method):
         console.print(words(line), soft_wrap=True)
     place = "standard output" if output == "-" else output
-    console.print(words(f"wrote {counted(rows.num_rows, 'row')} to {place}"), soft_wrap=True)
+    wrote = counted(count, "row") if to == "table" else f"advantages of {counted(count, 'message node')}"
+    console.print(words(f"wrote {wrote} to {place}"), soft_wrap=True)
     if as_json:
-        print_json(summary.as_json(method) | {"rows": rows.num_rows, "output": output})
+        counts = {"rows": count} if to == "table" else {"nodes": count}
+        print_json(summary.as_json(method) | counts | {"output": output})
     leave(ctx, traces, allow_bad)
+
+
+def _check_episodes(ctx: click.Context, output: str, chunk_events: int | None, actions_only: bool) -> None:
+    """Refuse options that concern tables, and an output that would be read as a second copy of the logs."""
+    if not output.endswith(".jsonl"):
+        raise click.BadParameter(f"{output!r}; expected a name ending in .jsonl with --to verifiers", ctx=ctx)
+    for option, given in (("--chunk-events", chunk_events is not None), ("--actions-only", actions_only)):
+        if given:
+            raise click.UsageError(f"{option} concerns tables; expected it without --to verifiers")
+    stay_outside(ctx, Path(output))
+
+
+def _write_table(traces: Traces, credit: Credit, output: str, actions_only: bool) -> int:
+    """Write the table, and return its number of rows."""
+    from credit.tables.advantages import table
+    from credit.tables.files import printable_table, write_csv, write_table
+
+    rows = table(traces, credit, actions_only=actions_only)
+    if output == "-":
+        write_csv(printable_table(rows), sys.stdout.buffer)
+    else:
+        write_table(rows, output)
+    return rows.num_rows
+
+
+def _fill(traces: Traces, credit: Credit, output: str) -> int:
+    """Write episodes of verifiers with their advantages, and return the number of nodes that have one."""
+    import numpy as np
+
+    from graphs.writers import verifiers
+
+    return verifiers.write(traces, np.asarray(credit.advantage), np.asarray(credit.valid), output)
 
 
 def _of_critic(traces: Traces, method: str, folder: str, dense: str | None) -> dict[str, Any]:

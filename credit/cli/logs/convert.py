@@ -9,7 +9,7 @@ import click
 
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
-from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.outputs import check_folder, stay_outside
 from credit.cli.shared.reading import allow_bad, keep_logs, read_traces, reads_logs, stderr, words
 from graphs.text import counted
 
@@ -73,7 +73,7 @@ def convert(
             raise click.BadParameter(f"{output!r} is not empty; expected a new folder", ctx=ctx)
     else:
         check_folder(Path(output), "--output")
-    _stay_outside(ctx, Path(output))
+    stay_outside(ctx, Path(output))
     traces = read_traces(paths, **reading)
     if to == "native":
         from graphs.writers import native
@@ -96,13 +96,3 @@ def convert(
     if as_json:
         print_json({"traces": traces.sizes.traces, "to": to, "output": output, "problems": len(traces.problems)})
     leave(ctx, traces, allow_bad)
-
-
-def _stay_outside(ctx: click.Context, output: Path) -> None:
-    """Refuse an output in a folder that is read: the next reading would find every trace twice."""
-    place = output.resolve()
-    for path in ctx.params["paths"]:
-        folder = Path(path).resolve()
-        if path != "-" and folder.is_dir() and (folder == place or folder in place.parents):
-            problem = f"{str(output)!r} lies in {path!r}, which is read: its traces would be there twice"
-            raise click.BadParameter(f"{problem}; expected a path outside of it", param_hint="--output")

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-__all__ = ["check_folder", "output_option", "picture_option", "save_picture", "save_table", "table_path"]
+__all__ = [
+    "check_folder",
+    "output_option",
+    "picture_option",
+    "save_picture",
+    "save_table",
+    "stay_outside",
+    "table_path",
+]
 
 PICTURES = (".svg", ".png", ".pdf")
 
@@ -85,3 +93,13 @@ def check_folder(path: Path, option: str) -> None:
     """Refuse an output whose folder is not there, before anything is read."""
     if not path.parent.is_dir():
         raise click.BadParameter(f"folder {str(path.parent)!r} does not exist", param_hint=option)
+
+
+def stay_outside(context: click.Context, output: Path) -> None:
+    """Refuse an output in a folder that is read: the next reading would find every trace twice."""
+    place = output.resolve()
+    for path in context.params["paths"]:
+        folder = Path(path).resolve()
+        if path != "-" and folder.is_dir() and (folder == place or folder in place.parents):
+            problem = f"{str(output)!r} lies in {path!r}, which is read: its traces would be there twice"
+            raise click.BadParameter(f"{problem}; expected a path outside of it", param_hint="--output")

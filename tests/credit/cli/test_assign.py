@@ -12,6 +12,8 @@ import pytest
 
 from .logs import run, trace, write
 
+EPISODES = Path(__file__).parents[2] / "recordings" / "verifiers_episodes.jsonl"
+
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl", "arrow"])
 def test_assign_writes_a_table(good: Path, tmp_path: Path, suffix: str) -> None:
@@ -228,3 +230,46 @@ def test_an_own_function_of_the_working_directory_is_a_method(
         result = run("assign", good, "-m", f"own_methods_of_a_test:{name}", "-o", tmp_path / "x.csv", *extra)
         assert result.exit_code == 1 and words in result.output
     assert run("compare", good, "--methods", "rloo,own_methods_of_a_test:halved").exit_code == 0
+
+
+def test_assign_fills_episodes_of_verifiers(tmp_path: Path) -> None:
+    """Two episodes of one group with the rewards 1.5 and 0.5: RLOO gives 1 and -1; the judge is not trained."""
+    logs, out = tmp_path / "traces.jsonl", tmp_path / "trained.jsonl"
+    logs.write_bytes(EPISODES.read_bytes())
+    result = run("assign", logs, "--method", "rloo", "--to", "verifiers", "-o", out, "--json")
+    assert result.exit_code == 0, result.output
+    assert f"wrote advantages of 5 message nodes to {out}" in result.stderr
+    assert json.loads(result.stdout)["nodes"] == 5
+    episodes = [json.loads(line) for line in out.read_text().splitlines()]
+    slots = [
+        [node.pop("advantages", None) for node in trace["nodes"]] for episode in episodes for trace in episode["traces"]
+    ]
+    none = None
+    assert slots == [
+        [none, none, [1.0] * 3, none, [1.0] * 2],
+        [none, none],
+        [none, [-1.0] * 2, none, [-1.0], none, [-1.0]],
+    ]
+    assert episodes == [json.loads(line) for line in logs.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("-o", "out.csv"), "expected a name ending in .jsonl"),
+        (("-o", "-"), "expected a name ending in .jsonl"),
+        (("-o", "out.jsonl", "--actions-only"), "--actions-only concerns tables"),
+        (("-o", "out.jsonl", "--chunk-events", "9"), "--chunk-events concerns tables"),
+        (("-o", "runs/out.jsonl"), "its traces would be there twice"),
+        (("-o", "out.jsonl"), "expected verifiers alone"),
+    ],
+)
+def test_what_cannot_go_into_episodes(
+    options: tuple[str, ...], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    write(Path("runs/x.jsonl"), [trace("a", "q", 1.0), trace("b", "q", 0.0)])
+    result = run("assign", "runs", "--to", "verifiers", *options)
+    assert result.exit_code == 1 and expected in " ".join(result.output.split())
+    assert not list(tmp_path.glob("out*"))

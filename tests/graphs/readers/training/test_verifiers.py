@@ -120,6 +120,20 @@ def test_advantages_go_into_the_slots_of_sampled_tokens(tmp_path: Path, traces: 
     assert written == SAMPLE.values
 
 
+def test_an_episode_that_was_refused_keeps_no_old_advantages(tmp_path: Path) -> None:
+    values = json.loads(json.dumps(SAMPLE.values))
+    for episode in values:
+        for trace in episode["traces"]:
+            for node in trace["nodes"]:
+                node["advantages"] = [7.0]
+    values[1]["traces"][0]["nodes"][1]["parent"] = 5
+    traces = read(SAMPLE._replace(values=values).write(tmp_path))
+    assert [p.kind for p in traces.problems] == ["bad-parent"]
+    count = traces.sizes.events
+    assert verifiers.write(traces, np.ones(count), np.ones(count, bool), tmp_path / "out.jsonl") == 2
+    assert "7.0" not in (tmp_path / "out.jsonl").read_text()
+
+
 def test_other_traces_and_numbers_are_not_written(tmp_path: Path, traces: Traces) -> None:
     count = traces.sizes.events
     good = np.ones(count)
