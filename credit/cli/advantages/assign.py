@@ -173,7 +173,7 @@ def _write_table(traces: Traces, credit: Credit, output: str, actions_only: bool
         write_csv(printable_table(rows), sys.stdout.buffer)
     else:
         write_table(rows, output)
-    return rows.num_rows
+    return int(rows.num_rows)
 
 
 def _fill(traces: Traces, credit: Credit, output: str) -> int:
