@@ -35,7 +35,7 @@ def csv_header(source: Source) -> list[str]:
 
 
 def csv_rows(source: Source) -> Iterator[tuple[int, dict[str, str | None] | Problem, tuple[str, ...]]]:
-    """(line where it ends, row or problem, cells of a row with a problem) of each row.
+    """(line where it begins, row or problem, cells of a row with a problem) of each row.
 
     A row with more or fewer cells than the header is a problem; the other rows are read. After a fault in the quotes
     the ends of the following rows are unknown, so the table is refused.
@@ -78,7 +78,7 @@ def _check_text(source: Source) -> None:
 
 
 def _records(source: Source) -> Iterator[tuple[int, int, int]]:
-    """(line where it ends, start, stop without the line break) of each row that is not blank."""
+    """(line where it begins, start, stop without the line break) of each row that is not blank."""
     data, at, line = source.data, 0, 0
     while at < len(data):
         match = _RECORD.match(data, at)
@@ -87,11 +87,10 @@ def _records(source: Source) -> Iterator[tuple[int, int, int]]:
             value_text = excerpt(_text(data[at : at + 40]))
             raise TraceError(Problem("bad-csv", source.name, line + 1, "row", value_text, expected))
         text = data[at : match.end()]
-        line += text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
         content = text.rstrip(b"\r\n")
-        ended = line if len(content) < len(text) else line + 1
         if content:
-            yield ended, at, at + len(content)
+            yield line + 1, at, at + len(content)
+        line += text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
         at = match.end()
 
 

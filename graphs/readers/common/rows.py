@@ -52,9 +52,9 @@ def read_rows(
 ) -> Iterator[tuple[int, Row | LostRow]]:
     """(line, row) of each row of a table; a row that is malformed is a `LostRow` in its place.
 
-    The line is where the row ends in a CSV file, and the number of the row, from 1, in a Parquet file. `columns` names
-    the ones that are wanted, which spares a Parquet file the others; rows may have more. In a Parquet file, the columns
-    of `lists` may hold lists.
+    The line is where the row begins in a CSV file, and the number of the row, from 1, in a Parquet file. `columns`
+    names the ones that are wanted, which spares a Parquet file the others; rows may have more. In a Parquet file, the
+    columns of `lists` may hold lists.
 
     Raises:
       TraceError: the table as a whole cannot be read: "unreadable", "empty-file", "not-utf-8", "bad-header",

@@ -23,6 +23,7 @@ from graphs.readers.common.json_problems import JSON_ERRORS, brief_kind, json_pr
 from graphs.readers.common.source import Source
 from graphs.readers.native.columns import Decoded, columns
 from graphs.readers.native.records import from_wire
+from graphs.readers.native.repeated import may_repeat, repeated_in_heading, repeated_key
 from graphs.readers.native.slim import SlimDecoder
 from graphs.readers.native.structs import edges_of, events_of
 from graphs.readers.native.wire import DECODER, EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace
@@ -123,10 +124,12 @@ def _scanned(batch: list[Record], decoder: SlimDecoder) -> Iterator[Part | Trace
 
 
 def _heading(record: Record, header: bytes) -> Trace:
-    """A header decoded; `_NOTHING` where it nests too deep or cannot be decoded."""
+    """A header decoded; `_NOTHING` where it nests too deep, cannot be decoded or repeats a key."""
     if record.source.limits.refuse_depth(header, record.source.name, record.line) is None:
-        with contextlib.suppress(*JSON_ERRORS):  # `read_records` says what is wrong
-            return DECODER.decode(header)
+        with contextlib.suppress(*JSON_ERRORS):  # `read_records` names what is wrong
+            trace = DECODER.decode(header)
+            if not repeated_in_heading(trace, header):
+                return trace
     return _NOTHING
 
 
@@ -179,17 +182,28 @@ def _built(batch: list[tuple[Record, Trace]]) -> Iterator[Part | TraceRecord | P
         return
     traces = [trace for _, trace in batch]
     plain = np.zeros(len(batch), bool)
-    if any(trace.events for trace in traces):
-        events = events_of(traces)
+    events = events_of(traces) if any(trace.events for trace in traces) else None
+    repeated: dict[int, Problem] = {}
+    for row in may_repeat(traces, [record.data for record, _ in batch], events):
+        record = batch[row][0]
+        problem = repeated_key(record.data, record.source.name, record.line)
+        if problem is not None:
+            repeated[row] = problem
+    if events is not None:
         edges = edges_of(traces, events.fields["id"], events.counts)
         decoded = [Decoded(trace, record.source.name, record.line, record.offset) for record, trace in batch]
         part, plain = columns(decoded, events, edges, batch[0][0].source.limits)
+    plain[list(repeated)] = False
     for is_plain, run in itertools.groupby(range(len(batch)), plain.__getitem__):
         rows = list(run)
         if is_plain:
             yield part.slice(rows[0], rows[-1] + 1)
             continue
-        for record, trace in (batch[row] for row in rows):
+        for row in rows:
+            record, trace = batch[row]
+            if row in repeated:
+                yield repeated[row]
+                continue
             try:
                 yield from_wire(trace, record.source.name, record.line, record.offset)
             except TraceError as error:
@@ -206,6 +220,9 @@ def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord 
     document = untyped(record.data) if _concerns_extension(problem) else None
     if not isinstance(document, dict) or any(key in document for key in TOP_LEVEL_EXTENSION):
         return [problem]
+    repeated = repeated_key(record.data, record.source.name, record.line)
+    if repeated is not None:
+        return [repeated]
     foreign: list[TraceRecord | Problem] = []
     while True:
         if not _concerns_extension(problem):

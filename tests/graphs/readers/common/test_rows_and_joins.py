@@ -35,7 +35,7 @@ def rows_of(content: bytes, folder: Path, name: str = "table") -> list[tuple[int
 
 def test_csv_cells_stay_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
     content = b'trace,reward,note\r\n007,1.5,"a, ""b""\nc"\r\n\r\nx,,""\n'
-    assert rows_of(content, tmp_path)[0] == (3, {"trace": "007", "reward": "1.5", "note": 'a, "b"\nc'})
+    assert rows_of(content, tmp_path)[0] == (2, {"trace": "007", "reward": "1.5", "note": 'a, "b"\nc'})
     assert rows_of(b"a,b\n1,\n", tmp_path) == [(2, {"a": "1", "b": None})]
 
 
