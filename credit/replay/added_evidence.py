@@ -10,6 +10,9 @@ import numpy as np
 
 from credit.replay.replay_plan import ReplayPlan
 from credit.replay.run_results import Results
+from credit.replay.sibling_traces import lines_with_siblings
+from credit.replay.team_planning import shares_by_name
+from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.readers import read
 from graphs.text import excerpt
@@ -17,7 +20,7 @@ from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 from graphs.writers import native
 
-__all__ = ["add_evidence", "add_replays", "add_shares"]
+__all__ = ["add_evidence", "add_replays", "add_shares", "with_shares", "write_evidence"]
 
 
 def add_evidence(traces: Traces, **columns: np.ndarray) -> Traces:
@@ -53,10 +56,20 @@ def add_shares(log: Path, output: Path, shares: Mapping[str, tuple[float, float]
     if traces.problems:
         first = f"{len(traces.problems)} problems, first: {traces.problems[0]}"
         raise CreditError(f"{log}: {first}; expected a log that reads")
+    native.write(with_shares(traces, shares), output)
+    return len(shares.keys() & set(traces.agents["name"].to_pylist()))
+
+
+def with_shares(traces: Traces, shares: Mapping[str, tuple[float, float]]) -> Traces:
+    """The batch with the Shapley share and standard error of each agent at its actions.
+
+    Raises:
+      CreditError: no agent of the log has one of the names.
+    """
     names = traces.agents["name"].to_pylist()
     if not shares.keys() & set(names):
         known = excerpt(sorted(set(names)))
-        raise CreditError(f"{log} has no agent named {' or '.join(map(repr, shares))}; it has {known}")
+        raise CreditError(f"the log has no agent named {' or '.join(map(repr, shares))}; it has {known}")
     number, error = (
         np.array([shares[name][part] if name in shares else np.nan for name in names], np.float32) for part in (0, 1)
     )
@@ -66,8 +79,7 @@ def add_shares(log: Path, output: Path, shares: Mapping[str, tuple[float, float]
     agent = np.asarray(traces.graph.agent_ids)[:n]
     columns["share"][:n] = np.where(actions, number[agent], np.nan)
     columns["share_stderr"][:n] = np.where(actions & np.isfinite(error[agent]), error[agent], np.nan)
-    native.write(add_evidence(traces, **columns), output)
-    return len(shares.keys() & set(names))
+    return add_evidence(traces, **columns)
 
 
 def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
@@ -83,8 +95,10 @@ def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
       results: what came of it.
 
     Raises:
-      CreditError: the plan names a trace or an event that the log does not have.
+      CreditError: the plan names a trace or an event that the log does not have, or is of another purpose.
     """
+    if plan.purpose not in ("value", "difference", "spawn"):
+        raise CreditError(f"the plan is for {plan.purpose!r}; expected one for 'value', 'difference' or 'spawn'")
     n, length = traces.sizes.events, traces.graph.num_events
     ids = traces.events["event"].to_pylist()
     names = traces.traces["trace"].to_pylist()
@@ -102,3 +116,26 @@ def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
             error[event] = stderr if np.isfinite(stderr) else np.nan
     name = "value" if plan.purpose == "value" else "counterfactual_reward"
     return add_evidence(traces, **{name: value, "replay_stderr": error, "replays": count})
+
+
+def write_evidence(traces: Traces, plan: ReplayPlan, results: Results, output: Path) -> None:
+    """Write a copy of a log with what its replays give: evidence of events, shares of agents, or sibling traces.
+
+    Args:
+      traces: the log that the plan was made for.
+      plan: what was run.
+      results: what came of it.
+      output: a native log; it appears whole or not at all.
+
+    Raises:
+      CreditError: the plan does not fit the log.
+      OSError: the file cannot be written.
+    """
+    if plan.purpose == "c3":
+        with atomic_write(output) as file:
+            for line in lines_with_siblings(traces, plan, results):
+                file.write(line.encode() + b"\n")
+    elif plan.purpose == "shapley":
+        native.write(with_shares(traces, shares_by_name(plan, results)), output)
+    else:
+        native.write(add_replays(traces, plan, results), output)

@@ -1,4 +1,4 @@
-"""Carry out a plan: bounded concurrency, retries, and a result file that survives being killed and is resumed.
+"""Carry out a plan: bounded concurrency, limits, retries, and a result file that survives being killed and is resumed.
 
 Each run is written as one line when it ends, before anything depends on it:
 
@@ -16,19 +16,23 @@ import dataclasses
 import hashlib
 import json
 import math
+import queue
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from credit.replay.json_lines import append_line, field, read_lines
-from credit.replay.replay_plan import ReplayPlan
-from credit.replay.replayer import Continuation, PrefixError, Replayer
+from credit.replay.json_lines import append_lines, field, read_lines
+from credit.replay.replay_plan import Job, ReplayPlan
+from credit.replay.replayer import Continuation, PrefixError, Replayer, SeededReplayer
 from credit.replay.run_results import Results
 from graphs.errors import CreditError
+from graphs.text import counted
 
 __all__ = ["Limits", "execute", "read_results"]
+
+_AT_ONCE = 512
+"""Runs of one job that a `SeededReplayer` makes in one call."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,15 +43,27 @@ class Limits:
       concurrency: runs at a time.
       attempts: tries of a run before it counts as failed.
       pause: seconds before the second try; doubled for each further one.
+      seconds: wall-clock time of a try. A run that takes longer has failed and is not tried again in this sitting. It
+        cannot be ended from outside: its thread goes on in the background until the process ends.
+      tokens: no run starts once this many tokens have been spent, those of earlier sittings included.
+      failures: runs in a row that may fail before the execution stops.
+      hanging: runs over `seconds` that may still go on in the background before the execution stops.
     """
 
     concurrency: int = 4
     attempts: int = 3
     pause: float = 0.5
+    seconds: float = 3600.0
+    tokens: float = math.inf
+    failures: int = 20
+    hanging: int = 16
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1 or self.attempts < 1 or not (self.pause >= 0 and math.isfinite(self.pause)):
-            raise CreditError(f"{self}; expected concurrency and attempts of 1 or more, and a pause of 0 or more")
+        counts = min(self.concurrency, self.attempts, self.failures, self.hanging)
+        if counts < 1 or not (self.pause >= 0 and math.isfinite(self.pause)):
+            raise CreditError(f"{self}; expected counts of 1 or more, and a pause of 0 or more")
+        if not (self.seconds > 0 and self.tokens > 0):
+            raise CreditError(f"{self}; expected seconds and tokens above 0")
 
 
 def read_results(plan: ReplayPlan, path: Path) -> Results:
@@ -57,25 +73,26 @@ def read_results(plan: ReplayPlan, path: Path) -> Results:
       CreditError: a line that is no result, a run that the plan does not have, or one with two outcomes.
     """
     rewards: list[dict[int, float]] = [{} for _ in plan.jobs]
+    alternatives: list[dict[int, str]] = [{} for _ in plan.jobs]
     failed: list[set[int]] = [set() for _ in plan.jobs]
-    strayed, tokens = set(), 0
-    if not path.exists():
-        return Results(tuple(rewards), tuple(map(frozenset, failed)), frozenset(), 0)
-    for number, line in read_lines(path, torn=True):
+    strayed: dict[int, str] = {}
+    tokens = [0 for _ in plan.jobs]
+    for number, line in read_lines(path, torn=True) if path.exists() else ():
         job, run = field(path, number, line, "job", int), field(path, number, line, "run", int)
         if not (0 <= job < len(plan.jobs) and 0 <= run < plan.jobs[job].runs):
             raise CreditError(f"{path}, line {number}: run {run} of job {job} is not in the plan")
         if "error" in line:
             failed[job].add(run)
             if field(path, number, line, "prefix", bool):
-                strayed.add(job)
+                strayed.setdefault(job, field(path, number, line, "error", str))
             continue
         if run in rewards[job]:
             raise CreditError(f"{path}, line {number}: run {run} of job {job} occurs twice; expected each run once")
         rewards[job][run] = float(field(path, number, line, "reward", (int, float)))
-        tokens += field(path, number, line, "tokens", int)
+        alternatives[job][run] = field(path, number, line, "alternative", str)
+        tokens[job] += field(path, number, line, "tokens", int)
     open_ = tuple(frozenset(numbers - by_run.keys()) for numbers, by_run in zip(failed, rewards, strict=True))
-    return Results(tuple(rewards), open_, frozenset(strayed), tokens)
+    return Results(tuple(rewards), open_, strayed, tuple(tokens), tuple(alternatives))
 
 
 def seed_of(plan: ReplayPlan, job: int, run: int) -> int:
@@ -95,84 +112,162 @@ def execute(
     """Make the runs of a plan that have no outcome yet, and append them to the result file.
 
     Runs that failed before are tried again. A job whose prefix did not reproduce is given up. Interrupting is safe at
-    any
-    moment: a run that was not written is made again, one that was written is not.
+    any moment: a run that was not written is made again, one that was written is not.
 
     Args:
       plan: what to run.
       replayer: how.
       path: the result file; created, or resumed where it exists.
-      limits: concurrency and retries.
-      advance: called after each run with the number of runs that ended.
+      limits: concurrency, retries, time and cost.
+      advance: called after runs with the number of runs that ended.
 
     Returns:
       What the file holds in the end.
 
     Raises:
-      CreditError: the file holds something else, see `read_results`.
+      CreditError: the file holds something else, see `read_results`; or too many runs fail or hang, see `Limits`.
     """
     before = read_results(plan, path)
-    strayed = set(before.strayed)
-    lock, stop = threading.Lock(), threading.Event()
-
-    def one(job: int, run: int) -> None:
-        if stop.is_set() or job in strayed:
-            return
-        line = _attempt(plan, replayer, job, run, limits, stop)
-        if line is None:
-            return
-        with lock:
-            if line.get("prefix"):
-                strayed.add(job)
-            append_line(path, line)
-            if advance is not None:
-                advance(1)
-
-    open_runs = [
-        (job, run)
-        for job, planned in enumerate(plan.jobs)
-        if job not in strayed
-        for run in range(planned.runs)
-        if run not in before.rewards[job]
-    ]
+    sitting = _Sitting(plan, replayer, path, limits, advance, set(before.strayed), before.tokens)
+    size = _AT_ONCE if isinstance(replayer, SeededReplayer) else 1
+    tasks: list[tuple[int, list[int]]] = []
+    for job, planned in enumerate(plan.jobs):
+        left = [] if job in before.strayed else [run for run in range(planned.runs) if run not in before.rewards[job]]
+        tasks += [(job, left[at : at + size]) for at in range(0, len(left), size)]
     with concurrent.futures.ThreadPoolExecutor(limits.concurrency) as pool:
-        futures = [pool.submit(one, job, run) for job, run in open_runs]
+        futures = [pool.submit(sitting.make, job, runs) for job, runs in tasks]
         try:
             for future in concurrent.futures.as_completed(futures):
                 future.result()
         except BaseException:
-            stop.set()
+            sitting.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return read_results(plan, path)
 
 
-def _attempt(
-    plan: ReplayPlan, replayer: Replayer, job: int, run: int, limits: Limits, stop: threading.Event
-) -> dict[str, Any] | None:
-    """The line of a run after as many tries as allowed; None where the whole execution ends."""
-    planned, error = plan.jobs[job], ""
-    for attempt in range(limits.attempts):
-        if attempt:
-            time.sleep(limits.pause * 2 ** (attempt - 1))
-        if stop.is_set():
-            return None
+class _Hanging(Exception):
+    """A run took longer than it may."""
+
+
+class _Sitting:
+    """One execution: what its threads share."""
+
+    def __init__(
+        self,
+        plan: ReplayPlan,
+        replayer: Replayer,
+        path: Path,
+        limits: Limits,
+        advance: Callable[[int], None] | None,
+        strayed: set[int],
+        tokens: int,
+    ) -> None:
+        self.plan, self.replayer, self.path, self.limits, self.advance = plan, replayer, path, limits, advance
+        self.strayed, self.tokens = strayed, tokens
+        self.lock, self.stop = threading.Lock(), threading.Event()
+        self.failures = 0  # tasks in a row
+        self.background: list[threading.Thread] = []
+
+    def make(self, job: int, runs: list[int]) -> None:
+        """Make these runs of a job, and write them."""
+        if self.stop.is_set() or job in self.strayed or self.tokens >= self.limits.tokens:
+            return
+        lines = self._attempts(job, runs)
+        if lines is None:
+            return
+        with self.lock:
+            if any(line.get("prefix") for line in lines):
+                self.strayed.add(job)
+            append_lines(self.path, lines)
+            self.tokens += sum(line.get("tokens", 0) for line in lines)
+            if self.advance is not None:
+                self.advance(len(lines))
+            broken = [line["error"] for line in lines if "error" in line and not line["prefix"]]
+            self.failures = self.failures + 1 if broken else 0
+            if self.failures >= self.limits.failures:
+                raise CreditError(f"{self.failures} runs in a row failed, the last with: {broken[-1]}")
+            self.background = [thread for thread in self.background if thread.is_alive()]
+            if len(self.background) >= self.limits.hanging:
+                over = f"{len(self.background)} runs take longer than {self.limits.seconds:g} s and still go on"
+                raise CreditError(f"{over}; expected a driver whose runs end")
+
+    def _attempts(self, job: int, runs: list[int]) -> list[dict[str, Any]] | None:
+        """The lines of runs after as many tries as allowed; None where the whole execution ends."""
+        planned, error = self.plan.jobs[job], ""
+        for attempt in range(self.limits.attempts):
+            if attempt:
+                self.stop.wait(self.limits.pause * 2 ** (attempt - 1))
+            if self.stop.is_set():
+                return None
+            try:
+                outcomes = self._within_time(lambda: self._run(planned, [seed_of(self.plan, job, r) for r in runs]))
+            except PrefixError as strayed:
+                return [{"job": job, "run": runs[0], "error": str(strayed)[:1000], "prefix": True}]
+            except _Hanging:
+                error = f"no end after {self.limits.seconds:g} s"
+                break
+            except Exception as failure:  # noqa: BLE001 - a driver may raise anything; it is tried again, then logged
+                error = f"{type(failure).__name__}: {failure}"[:1000]
+                continue
+            wrong = _wrong(outcomes, len(runs))
+            if not wrong:
+                return [
+                    {
+                        "job": job,
+                        "run": run,
+                        "reward": float(outcome.reward),
+                        "alternative": str(outcome.alternative),
+                        "tokens": int(outcome.tokens),
+                    }
+                    for run, outcome in zip(runs, outcomes, strict=True)
+                ]
+            error = wrong
+        return [{"job": job, "run": run, "error": error, "prefix": False} for run in runs]
+
+    def _run(self, job: Job, seeds: list[int]) -> Sequence[Continuation]:
+        if isinstance(self.replayer, SeededReplayer):
+            return self.replayer.run_seeds(job.prefix, replace=job.replace, forbid=job.forbid, seeds=seeds)
+        return self.replayer.run(job.prefix, replace=job.replace, forbid=job.forbid, n=1, seed=seeds[0])
+
+    def _within_time(self, call: Callable[[], Sequence[Continuation]]) -> Sequence[Continuation]:
+        """What the call returns or raises, in a thread of its own that is left to itself after the limit.
+
+        Raises:
+          _Hanging: it took too long.
+        """
+        if math.isinf(self.limits.seconds):
+            return call()
+        answer: queue.SimpleQueue[tuple[Sequence[Continuation], BaseException | None]] = queue.SimpleQueue()
+
+        def work() -> None:
+            try:
+                answer.put((call(), None))
+            except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+                answer.put(((), error))
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
         try:
-            (outcome,) = replayer.run(
-                planned.prefix, replace=planned.replace, forbid=planned.forbid, n=1, seed=seed_of(plan, job, run)
-            )
-        except PrefixError as strayed:
-            return {"job": job, "run": run, "error": str(strayed)[:1000], "prefix": True}
-        except Exception as failure:  # noqa: BLE001 - a driver may raise anything; it is tried again, then logged
-            error = f"{type(failure).__name__}: {failure}"[:1000]
-            continue
-        if isinstance(outcome, Continuation) and math.isfinite(outcome.reward):
-            return {
-                "job": job,
-                "run": run,
-                "reward": float(outcome.reward),
-                "alternative": str(outcome.alternative),
-                "tokens": int(outcome.tokens),
-            }
-        error = f"the driver returned {outcome!r}; expected a Continuation with a finite reward"[:1000]
-    return {"job": job, "run": run, "error": error, "prefix": False}
+            outcomes, error = answer.get(timeout=min(self.limits.seconds, threading.TIMEOUT_MAX))
+        except queue.Empty:
+            with self.lock:
+                self.background.append(thread)
+            raise _Hanging from None
+        if error is not None:
+            raise error
+        return outcomes
+
+
+def _wrong(outcomes: Any, runs: int) -> str:
+    """What is wrong with the outcomes of a driver; "" where nothing is."""
+    try:
+        count = len(outcomes)
+    except TypeError:
+        return f"the driver returned {outcomes!r}; expected {counted(runs, 'Continuation')}"[:1000]
+    if count != runs:
+        return f"the driver returned {counted(count, 'outcome')}; expected {runs}"
+    for outcome in outcomes:
+        if not (isinstance(outcome, Continuation) and math.isfinite(outcome.reward)):
+            return f"the driver returned {outcome!r}; expected a Continuation with a finite reward"[:1000]
+    return ""

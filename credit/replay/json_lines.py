@@ -12,7 +12,7 @@ from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["append_line", "field", "read_lines", "write_lines"]
+__all__ = ["append_lines", "field", "read_lines", "write_lines"]
 
 LONGEST = 10_000_000
 """Characters of a line; a longer one is refused."""
@@ -82,12 +82,12 @@ def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
             file.write((json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
-def append_line(path: Path, line: Mapping[str, Any]) -> None:
-    """Append one line in one write, and wait until it is on the disk.
+def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Append lines in one write, and wait until they are on the disk.
 
     A torn line at the end of the file, from a process that was killed, is cut off first.
     """
-    data = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    data = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines).encode()
     with path.open("ab+") as file:
         end = file.seek(0, os.SEEK_END)
         if end:

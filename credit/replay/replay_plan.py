@@ -2,33 +2,34 @@
 
 A plan is a file of JSON lines. The first line says what it is for; each further line is a job:
 
-    {"plan": "replay", "version": 1, "for": "value", "seed": 0, "jobs": 2}
-    {"job": 0, "trace": "t-1", "group": "q", "before": ["e0"], "event": "e1", "replace": null, "forbid": [], "runs": 8}
+    {"plan": "replay", "version": 2, "for": "value", "seed": 0, "jobs": 2}
+    {"job": 0, "trace": "t-1", "group": "q", "before": ["e0"], "event": "e1", "replace": null, "forbid": [], "runs": 8,
+     "stderr": 0.177, "tokens": 4096}
+
+`stderr` is the predicted standard error of the mean of the job's runs and `tokens` what they are predicted to cost;
+both are absent where nothing predicts them. In a plan for Shapley values the first line also has the `game`, the first
+line of a plan of `credit shapley plan`, and each job the `row` of the game that it evaluates.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import math
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-import numpy as np
-
-from credit.replay.allocation import allocate
 from credit.replay.json_lines import field, read_lines, write_lines
 from credit.replay.replayer import Prefix
-from credit.replay.run_results import Results
+from credit.replay.shapley_game import Game, game_header, game_of_header
 from graphs.errors import CreditError
-from graphs.event_graph import EventType
 from graphs.text import excerpt
-from graphs.traces.batch import Traces
 
-__all__ = ["PURPOSES", "Job", "Purpose", "ReplayPlan", "plan_replays", "read_plan", "spreads_of", "write_plan"]
+__all__ = ["PURPOSES", "Job", "Purpose", "ReplayPlan", "read_plan", "write_plan"]
 
-Purpose = Literal["value", "difference", "spawn"]
+Purpose = Literal["value", "difference", "spawn", "c3", "shapley"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-VERSION = 1
+VERSION = 2
+_READABLE = (1, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,115 +41,52 @@ class Job:
       replace: what the decision is replaced by; None lets the policy decide anew.
       forbid: agents that do not act.
       runs: how many.
+      stderr: predicted standard error of their mean, in units of reward; infinite where nothing predicts it.
+      tokens: predicted cost of all of them; None where nothing predicts it.
+      row: the row of the Shapley game that they evaluate; None in other plans.
     """
 
     prefix: Prefix
     replace: str | None
     forbid: tuple[str, ...]
     runs: int
+    stderr: float = math.inf
+    tokens: float | None = None
+    row: int | None = None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What is run, without how often: jobs of several plans with one key are runs of one mean."""
+        return (self.prefix, self.replace, self.forbid, self.row)
 
 
 @dataclasses.dataclass(frozen=True)
 class ReplayPlan:
-    """Jobs, what evidence they become, and the seed of their runs."""
+    """Jobs, what evidence they become, the seed of their runs, and the Shapley game that they evaluate, if any."""
 
     purpose: Purpose
     jobs: tuple[Job, ...]
     seed: int = 0
+    game: Game | None = None
 
     @property
     def runs(self) -> int:
         """How many runs all jobs ask for."""
         return sum(job.runs for job in self.jobs)
 
-
-def plan_replays(
-    traces: Traces,
-    purpose: Purpose,
-    budget: int,
-    *,
-    replace: str = "0",
-    least: int = 2,
-    seed: int = 0,
-    spread: Mapping[tuple[str, str], float] | None = None,
-    done: Mapping[tuple[str, str], int] | None = None,
-) -> ReplayPlan:
-    """Distribute a budget of runs over the decisions of a log.
-
-        value        from before each action, the policy decides anew: the mean outcome is V(h)
-        difference   each action is replaced by `replace`: the mean outcome is the baseline of a difference reward
-        spawn        the same at spawn events only
-
-    Runs go by Neyman's rule (`credit.replay.allocation.allocate`) where spreads are known from earlier runs, and evenly
-    otherwise. Prefixes that two traces share by id are not joined: ids of events say nothing about content.
-
-    Args:
-      traces: what was read.
-      purpose: what the runs are for.
-      budget: runs in all.
-      replace: the replacement, in the words of the driver; "difference" and "spawn" only.
-      least: smallest number of runs of a decision; 2 give a standard error.
-      seed: of the runs.
-      spread: standard deviation of the outcomes from each (trace id, event id), of earlier runs.
-      done: how many runs each had.
-
-    Raises:
-      CreditError: an unknown purpose, no such decision in the log, or too small a budget.
-    """
-    if purpose not in PURPOSES:
-        raise CreditError(f"purpose is {purpose!r}; expected {' or '.join(map(repr, PURPOSES))}")
-    prefixes = _prefixes(traces, spawns_only=purpose == "spawn")
-    if not prefixes:
-        raise CreditError(f"the log has no {'spawn that is an action' if purpose == 'spawn' else 'action'} to re-run")
-    keys = [(p.trace, p.decision or "") for p in prefixes]
-    sigma = np.array([1.0 if spread is None else spread.get(key, 1.0) for key in keys])
-    runs_before = np.array([0 if done is None else done.get(key, 0) for key in keys])
-    runs = allocate(sigma, budget, done=runs_before, least=least)
-    given = None if purpose == "value" else replace
-    jobs = tuple(Job(p, given, (), n) for p, n in zip(prefixes, runs.tolist(), strict=True) if n)
-    return ReplayPlan(purpose, jobs, seed)
-
-
-def _prefixes(traces: Traces, spawns_only: bool) -> list[Prefix]:
-    graph, n = traces.graph, traces.sizes.events
-    ids = traces.events["event"].to_pylist()
-    names, groups = traces.traces["trace"].to_pylist(), traces.traces["group"].to_pylist()
-    trace_of = np.asarray(graph.trace_ids)[:n]
-    chosen = np.asarray(graph.action_mask)[:n]
-    if spawns_only:
-        chosen = chosen & (np.asarray(graph.event_type)[:n] == int(EventType.SPAWN))
-    first = np.searchsorted(trace_of, np.arange(len(names)))
-    return [
-        Prefix(names[t], groups[t], tuple(ids[first[t] : e]), ids[e])
-        for e, t in ((e, int(trace_of[e])) for e in np.flatnonzero(chosen).tolist())
-    ]
-
-
-def spreads_of(plan: ReplayPlan, results: Results) -> dict[str, dict[tuple[str, str], float]]:
-    """Spread and number of the runs of each decision, as `spread` and `done` of `plan_replays`.
-
-    The spread of few runs is uncertain, and 0 where outcomes happen to agree, which would end their sampling. So each
-    variance is averaged with the mean variance of all decisions, with the weight of two runs.
-
-    Args:
-      plan: of earlier runs.
-      results: what came of it.
-    """
-    _, stderr, runs = results.mean_and_stderr()
-    own = np.where(runs > 1, np.where(runs > 1, stderr, 0) ** 2 * runs, 0.0)
-    weight = np.maximum(runs - 1, 0)
-    mean = float((own * weight).sum() / weight.sum()) if weight.sum() else 1.0
-    shrunk = np.sqrt((own * weight + 2 * mean) / (weight + 2))
-    keys = [(job.prefix.trace, job.prefix.decision or "") for job in plan.jobs]
-    return {
-        "spread": dict(zip(keys, shrunk.tolist(), strict=True)),
-        "done": dict(zip(keys, runs.tolist(), strict=True)),
-    }
+    @property
+    def tokens(self) -> float | None:
+        """Predicted cost of all runs; None where nothing predicts that of one of them."""
+        costs = [job.tokens for job in self.jobs]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
 def write_plan(plan: ReplayPlan, path: Path) -> None:
     """Write a plan as JSON lines; the file appears whole or not at all."""
-    header = {"plan": "replay", "version": VERSION, "for": plan.purpose, "seed": plan.seed, "jobs": len(plan.jobs)}
+    header: dict[str, Any] = {"plan": "replay", "version": VERSION, "for": plan.purpose}
+    header |= {"seed": plan.seed, "jobs": len(plan.jobs)}
+    if plan.game is not None:
+        header["game"] = game_header(plan.game)
     jobs = (
         {
             "job": number,
@@ -160,6 +98,9 @@ def write_plan(plan: ReplayPlan, path: Path) -> None:
             "forbid": list(job.forbid),
             "runs": job.runs,
         }
+        | ({"stderr": job.stderr} if math.isfinite(job.stderr) else {})
+        | ({} if job.tokens is None else {"tokens": job.tokens})
+        | ({} if job.row is None else {"row": job.row})
         for number, job in enumerate(plan.jobs)
     )
     write_lines(path, [header, *jobs])
@@ -174,31 +115,48 @@ def read_plan(path: Path) -> ReplayPlan:
     lines = list(read_lines(path))
     if not lines or lines[0][1].get("plan") != "replay":
         raise CreditError(f'{path}, line 1: expected a plan, {{"plan": "replay", ...}}')
-    number, header = lines[0]
-    if header.get("version") != VERSION:
+    header = lines[0][1]
+    if header.get("version") not in _READABLE:
         raise CreditError(f"{path}, line 1: version is {excerpt(header.get('version'))}; expected {VERSION}")
     purpose = header.get("for")
     if purpose not in PURPOSES:
         raise CreditError(f"{path}, line 1: for is {excerpt(purpose)}; expected {' or '.join(map(repr, PURPOSES))}")
     if header.get("jobs") != len(lines) - 1:
         raise CreditError(f"{path}: {len(lines) - 1} jobs; expected {excerpt(header.get('jobs'))}, as line 1 says")
-    jobs = []
-    for position, (number, line) in enumerate(lines[1:]):
-        if line.get("job") != position:
-            raise CreditError(f"{path}, line {number}: job is {excerpt(line.get('job'))}; expected {position}")
-        texts = {name: field(path, number, line, name, list) for name in ("before", "forbid")}
-        for name, values in texts.items():
-            if not all(isinstance(value, str) for value in values):
-                raise CreditError(f"{path}, line {number}: {name} is {excerpt(values)}; expected a list of texts")
-        prefix = Prefix(
-            field(path, number, line, "trace", str),
-            field(path, number, line, "group", str),
-            tuple(texts["before"]),
-            field(path, number, line, "event", (str, type(None))),
-        )
-        runs = field(path, number, line, "runs", int)
-        if runs < 1:
-            raise CreditError(f"{path}, line {number}: runs is {runs}; expected 1 or more")
-        replace = field(path, number, line, "replace", (str, type(None)))
-        jobs.append(Job(prefix, replace, tuple(texts["forbid"]), runs))
-    return ReplayPlan(purpose, tuple(jobs), field(path, 1, header, "seed", int))
+    game = None
+    if purpose == "shapley":
+        game = game_of_header(path, field(path, 1, header, "game", dict))
+    jobs = tuple(_job(path, position, *line, game) for position, line in enumerate(lines[1:]))
+    return ReplayPlan(purpose, jobs, field(path, 1, header, "seed", int), game)
+
+
+def _job(path: Path, position: int, number: int, line: dict[str, Any], game: Game | None) -> Job:
+    if line.get("job") != position:
+        raise CreditError(f"{path}, line {number}: job is {excerpt(line.get('job'))}; expected {position}")
+    texts = {name: field(path, number, line, name, list) for name in ("before", "forbid")}
+    for name, values in texts.items():
+        if not all(isinstance(value, str) for value in values):
+            raise CreditError(f"{path}, line {number}: {name} is {excerpt(values)}; expected a list of texts")
+    prefix = Prefix(
+        field(path, number, line, "trace", str),
+        field(path, number, line, "group", str),
+        tuple(texts["before"]),
+        field(path, number, line, "event", (str, type(None))),
+    )
+    runs = field(path, number, line, "runs", int)
+    if runs < 1:
+        raise CreditError(f"{path}, line {number}: runs is {runs}; expected 1 or more")
+    stderr = float(field(path, number, line, "stderr", (int, float))) if "stderr" in line else math.inf
+    tokens = float(field(path, number, line, "tokens", (int, float))) if "tokens" in line else None
+    row = None
+    if game is not None:
+        row = field(path, number, line, "row", int)
+        if not 0 <= row < game.plan.evaluations:
+            raise CreditError(f"{path}, line {number}: row is {row}; expected 0 to {game.plan.evaluations - 1}")
+        absent = tuple(unit for unit in game.units if unit not in game.team(row))
+        if tuple(texts["forbid"]) != absent:
+            raise CreditError(
+                f"{path}, line {number}: forbid is {excerpt(texts['forbid'])}; expected {absent} in row {row}"
+            )
+    replace = field(path, number, line, "replace", (str, type(None)))
+    return Job(prefix, replace, tuple(texts["forbid"]), runs, stderr, tokens, row)

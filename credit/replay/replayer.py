@@ -1,7 +1,8 @@
 """The one protocol that re-running needs: continue a team from a prefix, some number of times.
 
 A driver is any object with the method `run` of `Replayer`. `CallableReplayer` makes one of a function;
-`credit.replay.micro_driver` runs worlds whose truth is known.
+`credit.replay.drivers` holds those for worlds whose truth is known and for agent frameworks. A driver that can make
+many runs at once also has the method `run_seeds` of `SeededReplayer`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Protocol, runtime_checkable
 
 from graphs.errors import CreditError
 
-__all__ = ["CallableReplayer", "Continuation", "Prefix", "PrefixError", "Replayer", "load_replayer"]
+__all__ = ["CallableReplayer", "Continuation", "Prefix", "PrefixError", "Replayer", "SeededReplayer", "load_replayer"]
 
 
 class PrefixError(CreditError):
@@ -66,8 +67,8 @@ class Replayer(Protocol):
         Args:
           prefix: what happened before; it must be reproduced as logged.
           replace: what the decision is replaced by; None lets the policy decide anew.
-          forbid: names of agents that do not act in these runs. What that means (removed, muted, idle) is the
-            driver's to state, since each is another game.
+          forbid: names of agents that do not act in these runs. The driver states what that means (removed,
+            muted, idle), since each is another game.
           n: how many runs.
           seed: equal seeds may give equal runs; different seeds must give independent ones.
 
@@ -78,6 +79,17 @@ class Replayer(Protocol):
           PrefixError: the prefix did not reproduce. It is not tried again.
           Exception: anything else; the runs may be tried again.
         """
+        ...
+
+
+@runtime_checkable
+class SeededReplayer(Replayer, Protocol):
+    """A driver that makes many runs from one prefix at once, each with a seed of its own."""
+
+    def run_seeds(
+        self, prefix: Prefix, *, replace: str | None = None, forbid: Sequence[str] = (), seeds: Sequence[int]
+    ) -> Sequence[Continuation]:
+        """Run the team from the prefix to the end, once for each seed; a run depends on its own seed only."""
         ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -17,19 +18,38 @@ class Results:
     Attributes:
       rewards: by job, the rewards of its runs by run number.
       failed: by job, numbers of runs that failed at every attempt.
-      strayed: jobs whose prefix did not reproduce; their outcomes are no evidence.
-      tokens: tokens spent, as far as the driver said.
+      strayed: jobs whose prefix did not reproduce, with the reason; their outcomes are no evidence.
+      job_tokens: by job, tokens spent, as far as the driver said.
+      alternatives: by job, what was chosen at the decision by run number; "" where the driver did not say.
     """
 
     rewards: tuple[dict[int, float], ...]
     failed: tuple[frozenset[int], ...]
-    strayed: frozenset[int]
-    tokens: int
+    strayed: Mapping[int, str]
+    job_tokens: tuple[int, ...]
+    alternatives: tuple[dict[int, str], ...]
 
     @property
     def done(self) -> int:
         """Runs with an outcome."""
         return sum(map(len, self.rewards))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens spent in all, as far as the driver said."""
+        return sum(self.job_tokens)
+
+    def scored(self, failed_reward: float) -> Results:
+        """The results with this reward for each run that failed.
+
+        A failure is not a low outcome: it may be of the network or of the driver. Use this only where failing is part
+        of what the team does.
+        """
+        rewards = tuple(
+            by_run | dict.fromkeys(failed, failed_reward)
+            for by_run, failed in zip(self.rewards, self.failed, strict=True)
+        )
+        return dataclasses.replace(self, rewards=rewards, failed=tuple(frozenset() for _ in self.failed))
 
     def mean_and_stderr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """By job: mean reward (NaN without runs), standard error (infinite below two runs) and number of runs.
@@ -43,3 +63,15 @@ class Results:
             columns.append((float(y.mean()) if len(y) else math.nan, stderr, len(y)))
         table = np.array(columns, np.float64).reshape(-1, 3)
         return table[:, 0], table[:, 1], table[:, 2].astype(np.int64)
+
+    def shrunk_spread(self) -> np.ndarray:
+        """Standard deviation of the outcomes of each job, float64 [J], its variance averaged with that of all jobs.
+
+        The mean variance of all jobs has the weight of two runs. It is 1 where no job has two runs.
+        """
+        _, stderr, runs = self.mean_and_stderr()
+        own = np.where(runs > 1, np.where(runs > 1, stderr, 0) ** 2 * runs, 0.0)
+        weight = np.maximum(runs - 1, 0)
+        mean = float((own * weight).sum() / weight.sum()) if weight.sum() else 1.0
+        spread: np.ndarray = np.sqrt((own * weight + 2 * mean) / (weight + 2))
+        return spread

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -25,7 +26,7 @@ from estimators.shapley.structured import ancestors_or_self
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["Game", "read_evaluations", "read_game", "shapley_plan", "write_game"]
+__all__ = ["Game", "game_header", "game_of_header", "read_evaluations", "read_game", "shapley_plan", "write_game"]
 
 VERSION = 1
 
@@ -54,13 +55,38 @@ class Game:
         """The units of a row."""
         return [unit for unit, member in zip(self.units, self.plan.coalitions[row], strict=True) if member]
 
-    def solve(self, values: Sequence[float] | np.ndarray) -> Shares:
+    def same_rows(self, other: Game) -> bool:
+        """Whether another game has the same units and coalitions, row by row."""
+        return self.units == other.units and np.array_equal(self.plan.coalitions, other.plan.coalitions)
+
+    def weights(self) -> np.ndarray:
+        """∂φ_i / ∂v_c, float64 [C, N]: shares are linear in the values of the rows."""
+        above = self._above()
+
+        def shares(values: jax.Array) -> jax.Array:
+            result: jax.Array = solve(self.plan, values, above=above, degrees=self.choice.degrees or (0,)).share
+            return result
+
+        jacobian = jax.jacfwd(shares)(np.zeros(self.plan.evaluations, np.float32))
+        return np.asarray(jacobian, np.float64).T
+
+    def _above(self) -> np.ndarray | None:
+        if not self.choice.chains:
+            return None
+        at = {name: i for i, name in enumerate(self.units)}
+        roots = [i if name is None else at[name] for i, name in enumerate(self.parents)]
+        above: np.ndarray = ancestors_or_self(np.array(roots, np.int32))
+        return above
+
+    def solve(self, values: Sequence[float] | np.ndarray, *, noise: float | np.ndarray = 0.0) -> Shares:
         """Shapley shares from the values of all rows.
 
             φ_i = Σ_{S without i} |S|! (n − |S| − 1)! / n! (v(S + i) − v(S))
 
         Args:
           values: float [C], v of each row, in units of reward.
+          noise: standard error of each value, one number or float [C]. It enters the standard errors of an
+            enumeration; other plans see the noise in their values.
 
         Returns:
           `Shares`, in the order of `units`, with standard errors; `total` is v(N) − v(∅).
@@ -74,12 +100,8 @@ class Game:
         if not np.isfinite(v).all():
             row = int(np.flatnonzero(~np.isfinite(v))[0])
             raise CreditError(f"{int((~np.isfinite(v)).sum())} of {len(v)} rows have no value, first row {row}")
-        above = None
-        if self.choice.chains:
-            at = {name: i for i, name in enumerate(self.units)}
-            roots = [i if name is None else at[name] for i, name in enumerate(self.parents)]
-            above = ancestors_or_self(np.array(roots, np.int32))
-        shares: Shares = solve(self.plan, v, above=above, degrees=self.choice.degrees or (0,))
+        error = np.asarray(noise, np.float32)
+        shares: Shares = solve(self.plan, v, noise=error, above=self._above(), degrees=self.choice.degrees or (0,))
         return shares
 
 
@@ -143,9 +165,9 @@ def shapley_plan(
     return Game(names, plan, choice, budget, float(noise), seed, tuple(parents))
 
 
-def write_game(game: Game, path: Path) -> None:
-    """Write a plan as JSON lines; the file appears whole or not at all."""
-    header = {
+def game_header(game: Game) -> dict[str, Any]:
+    """The first line of a plan, from which `game_of_header` makes the game again."""
+    return {
         "plan": "shapley",
         "version": VERSION,
         "units": list(game.units),
@@ -156,7 +178,12 @@ def write_game(game: Game, path: Path) -> None:
         "method": game.choice.method,
         "rows": game.plan.evaluations,
     }
-    write_lines(path, [header, *({"row": row, "team": game.team(row)} for row in range(game.plan.evaluations))])
+
+
+def write_game(game: Game, path: Path) -> None:
+    """Write a plan as JSON lines; the file appears whole or not at all."""
+    rows = ({"row": row, "team": game.team(row)} for row in range(game.plan.evaluations))
+    write_lines(path, [game_header(game), *rows])
 
 
 def read_game(path: Path) -> Game:
@@ -168,25 +195,33 @@ def read_game(path: Path) -> Game:
     lines = list(read_lines(path))
     if not lines or lines[0][1].get("plan") != "shapley":
         raise CreditError(f'{path}, line 1: expected a plan, {{"plan": "shapley", ...}}')
-    number, header = lines[0]
-    if header.get("version") != VERSION:
-        raise CreditError(f"{path}, line 1: version is {excerpt(header.get('version'))}; expected {VERSION}")
-    units = field(path, number, header, "units", list)
-    if not all(isinstance(unit, str) for unit in units):
-        raise CreditError(f"{path}, line 1: units are {excerpt(units)}; expected a list of texts")
-    game = shapley_plan(
-        units,
-        field(path, number, header, "budget", int),
-        noise=field(path, number, header, "noise", (int, float)),
-        seed=field(path, number, header, "seed", int),
-        parents=field(path, number, header, "parents", list),
-    )
+    game = game_of_header(path, lines[0][1])
     if len(lines) - 1 != game.plan.evaluations:
         raise CreditError(f"{path}: {len(lines) - 1} rows; expected {game.plan.evaluations}, as line 1 gives")
     for row, (number, line) in enumerate(lines[1:]):
         if line.get("row") != row or line.get("team") != game.team(row):
             raise CreditError(f"{path}, line {number}: expected row {row} with the team {excerpt(game.team(row))}")
     return game
+
+
+def game_of_header(path: Path, header: Mapping[str, Any]) -> Game:
+    """The game of the first line of a plan.
+
+    Raises:
+      CreditError: another version, or a field that is missing or of a wrong type.
+    """
+    if header.get("version") != VERSION:
+        raise CreditError(f"{path}, line 1: version is {excerpt(header.get('version'))}; expected {VERSION}")
+    units = field(path, 1, header, "units", list)
+    if not all(isinstance(unit, str) for unit in units):
+        raise CreditError(f"{path}, line 1: units are {excerpt(units)}; expected a list of texts")
+    return shapley_plan(
+        units,
+        field(path, 1, header, "budget", int),
+        noise=field(path, 1, header, "noise", (int, float)),
+        seed=field(path, 1, header, "seed", int),
+        parents=field(path, 1, header, "parents", list),
+    )
 
 
 def read_evaluations(game: Game, path: Path) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,28 +13,59 @@ from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
 from graphs.text import counted
 
+if TYPE_CHECKING:
+    from credit.replay.replay_plan import ReplayPlan
+
 __all__ = ["plan"]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[int, str]:
+    from credit.replay.allocation import parse_budget
+    from graphs.errors import CreditError
+
+    try:
+        return parse_budget(text)
+    except CreditError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from error
 
 
 @click.command(
     cls=Command,
     short_help="Plan runs that the log lacks.",
     examples="""
-    credit plan runs/ --for value --budget 2000 -o plan.jsonl
-    credit plan runs/ --for difference --replace "say nothing" --budget 2000 -o plan.jsonl
+    credit plan runs/ --for c3 --budget 2000 -o plan.jsonl
+    credit plan runs/ --for difference --replace "say nothing" --budget 2000000tokens -o plan.jsonl
+    credit plan runs/ --for shapley --units planner,coder,critic --budget 400 -o plan.jsonl
     credit plan runs/ --for value --budget 2000 --after plan.jsonl results.jsonl -o more.jsonl
     """,
 )
 @reads_logs()
-@click.option("--for", "purpose", required=True, type=click.Choice(["value", "difference", "spawn"]), help="Evidence.")
-@click.option("--budget", required=True, type=click.IntRange(1), help="Runs in all.")
-@click.option("--replace", default="0", show_default=True, help="The replacement, in the words of the driver.")
-@click.option("--least", type=click.IntRange(1), default=2, show_default=True, help="Runs of each decision, at least.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the runs.")
 @click.option(
-    "--after", type=(_FILE, _FILE), metavar="PLAN RESULTS", help="Earlier runs; their spreads steer this plan."
+    "--for",
+    "purpose",
+    required=True,
+    type=click.Choice(["value", "c3", "difference", "spawn", "shapley"]),
+    help="Evidence.",
+)
+@click.option(
+    "--budget",
+    required=True,
+    metavar="NUMBER[runs|tokens]",
+    callback=_budget,
+    help="In all. Tokens of a run are those that the logged trace took from there on.",
+)
+@click.option("--replace", default="0", show_default=True, help="The replacement, in the words of the driver.")
+@click.option("--units", metavar="NAME,...", help="Agents that are players of --for shapley. Default: all.")
+@click.option("--least", type=click.IntRange(1), default=2, show_default=True, help="Runs of each decision, at least.")
+@click.option("--seed", type=click.IntRange(0), help="Of the runs. Default: 0, and 1 above the seeds of --after.")
+@click.option(
+    "--after",
+    type=(_FILE, _FILE),
+    multiple=True,
+    metavar="PLAN RESULTS",
+    help="Earlier runs, whose spreads steer this plan. May be repeated.",
 )
 @click.option(
     "--output",
@@ -52,34 +83,71 @@ def plan(
     /,
     paths: tuple[str, ...],
     purpose: Any,
-    budget: int,
+    budget: tuple[int, str],
     replace: str,
+    units: str | None,
     least: int,
-    seed: int,
-    after: tuple[Path, Path] | None,
+    seed: int | None,
+    after: tuple[tuple[Path, Path], ...],
     output: Path,
     allow_bad: bool,
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Write which runs to make: value from before each action, or a re-run with the action replaced.
+    """Write which runs to make: from before each action, with the action replaced, or by a part of the team.
 
-    Runs are spread evenly, or, after earlier runs, by the spread of their outcomes. `credit replay` makes them.
+    Runs are spread by the spread of the group's outcomes or, after earlier runs, of theirs. The predicted standard
+    error of each mean is printed and stored. `credit replay` makes the runs.
     """
     from credit.replay.execution import read_results
-    from credit.replay.replay_plan import plan_replays, read_plan, spreads_of, write_plan
+    from credit.replay.pooling import pooled
+    from credit.replay.replay_plan import read_plan, write_plan
+    from credit.replay.run_planning import known_from, plan_replays
+    from credit.replay.team_planning import plan_coalitions
 
     check_folder(output, "--output")
-    earlier: dict[str, Any] = {}
-    if after is not None:
-        first = read_plan(after[0])
-        earlier = spreads_of(first, read_results(first, after[1]))
+    if units is not None and purpose != "shapley":
+        raise click.UsageError("--units is for --for shapley", ctx)
+    known = game = None
+    if after:
+        plans = [read_plan(path) for path, _ in after]
+        first, results = pooled((one, read_results(one, path)) for one, (_, path) in zip(plans, after, strict=True))
+        if first.purpose != purpose:
+            raise click.UsageError(f"--after is for {first.purpose!r}; expected {purpose!r}", ctx)
+        known, game = known_from(first, results), first.game
+        seed = 1 + max(one.seed for one in plans) if seed is None else seed
     traces = read_traces(paths, **reading)
-    planned = plan_replays(traces, purpose, budget, replace=replace, least=least, seed=seed, **earlier)
+    amount, unit = budget
+    options: dict[str, Any] = {"unit": unit, "least": least, "seed": seed or 0, "known": known}
+    if purpose == "shapley":
+        names = () if units is None else tuple(name.strip() for name in units.split(","))
+        planned = plan_coalitions(traces, amount, units=names, game=game, **options)
+    else:
+        planned = plan_replays(traces, purpose, amount, replace=replace, **options)
     write_plan(planned, output)
-    console = stderr()
-    jobs, runs = counted(len(planned.jobs), "decision"), counted(planned.runs, "run")
-    console.print(words(f"wrote {runs} from {jobs} to {output}"), soft_wrap=True)
+    _report(planned, output)
     if as_json:
-        print_json({"for": purpose, "decisions": len(planned.jobs), "runs": planned.runs, "output": str(output)})
+        numbers = {"decisions": len(planned.jobs), "runs": planned.runs, "tokens": planned.tokens}
+        print_json({"for": purpose, **numbers, "output": str(output)})
     leave(ctx, traces, allow_bad)
+
+
+def _report(planned: ReplayPlan, output: Path) -> None:
+    import math
+
+    from credit.replay.team_planning import predicted_share_stderr
+
+    console = stderr()
+    jobs = counted(len(planned.jobs), "decision")
+    if planned.game is not None:
+        jobs = counted(len(planned.jobs), "pair") + " of coalition and task"
+    tokens = "" if planned.tokens is None else f", about {planned.tokens:.0f} tokens,"
+    console.print(words(f"wrote {counted(planned.runs, 'run')} from {jobs}{tokens} to {output}"), soft_wrap=True)
+    errors = sorted(job.stderr for job in planned.jobs if math.isfinite(job.stderr))
+    if errors:
+        low, middle, high = errors[0], errors[len(errors) // 2], errors[-1]
+        text = f"predicted standard errors of the means: {low:.3g} to {high:.3g}, median {middle:.3g}"
+        console.print(words(text), soft_wrap=True)
+    if planned.game is not None and len(errors) == len(planned.jobs):
+        for name, error in predicted_share_stderr(planned).items():
+            console.print(words(f"predicted standard error of the share of {name}: {error:.3g}"), soft_wrap=True)

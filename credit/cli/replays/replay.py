@@ -17,6 +17,7 @@ __all__ = ["replay"]
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW = click.Path(dir_okay=False, path_type=Path)
+_SHOWN = 10  # prefixes that did not reproduce, by name
 
 
 @click.command(
@@ -33,6 +34,27 @@ _NEW = click.Path(dir_okay=False, path_type=Path)
 @click.option("--concurrency", type=click.IntRange(1), default=4, show_default=True, help="Runs at a time.")
 @click.option("--attempts", type=click.IntRange(1), default=3, show_default=True, help="Tries of a run.")
 @click.option("--pause", type=click.FloatRange(0), default=0.5, show_default=True, help="Seconds before a second try.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=3600.0,
+    show_default=True,
+    help="Wall-clock time of a try; a run over it has failed.",
+)
+@click.option("--max-tokens", type=click.IntRange(1), help="Start no run once this many tokens have been spent.")
+@click.option(
+    "--score-failed",
+    type=float,
+    metavar="REWARD",
+    help="Count failed runs as outcomes with this reward. Default: they are no evidence.",
+)
+@click.option(
+    "--after",
+    type=(_FILE, _FILE),
+    multiple=True,
+    metavar="PLAN RESULTS",
+    help="Earlier runs, which become evidence together with these. May be repeated.",
+)
 @click.option("--log", type=_FILE, metavar="LOG", help="The log of the plan; needs --output.")
 @click.option("--output", "-o", type=_NEW, metavar="OUT", help="A copy of the log with the evidence, a .jsonl file.")
 @json_option
@@ -45,6 +67,10 @@ def replay(
     concurrency: int,
     attempts: int,
     pause: float,
+    seconds: float,
+    max_tokens: int | None,
+    score_failed: float | None,
+    after: tuple[tuple[Path, Path], ...],
     log: Path | None,
     output: Path | None,
     as_json: bool,
@@ -54,8 +80,11 @@ def replay(
     The driver is a function of (prefix, replace, forbid, seed) that returns the reward, or an object with `run`
     (`credit.replay.replayer.Replayer`). Failed runs are counted and have no reward.
     """
-    from credit.replay.added_evidence import add_replays
+    import math
+
+    from credit.replay.added_evidence import write_evidence
     from credit.replay.execution import Limits, execute, read_results
+    from credit.replay.pooling import pooled
     from credit.replay.replay_plan import read_plan
     from credit.replay.replayer import load_replayer
 
@@ -73,21 +102,33 @@ def replay(
         replayer = load_replayer(driver)
         with progress_bar(console) as bar:
             task = bar.add_task("runs", total=planned.runs, completed=outcomes.done)
-            limits = Limits(concurrency, attempts, pause)
+            limits = Limits(concurrency, attempts, pause, seconds, max_tokens or math.inf)
             outcomes = execute(planned, replayer, results, limits=limits, advance=lambda n: bar.advance(task, n))
     failed = sum(map(len, outcomes.failed))
     tokens = f", {outcomes.tokens} tokens" if outcomes.tokens else ""
     console.print(words(f"{outcomes.done} of {counted(planned.runs, 'run')} done{tokens}"), soft_wrap=True)
     if failed:
         console.print(words(f"{counted(failed, 'run')} failed; {results} says why"), soft_wrap=True)
+    if max_tokens is not None and outcomes.tokens >= max_tokens and outcomes.done + failed < planned.runs:
+        console.print(words(f"stopped at {max_tokens} tokens"), soft_wrap=True)
     if outcomes.strayed:
         strayed = counted(len(outcomes.strayed), "decision")
         console.print(words(f"the prefixes of {strayed} did not reproduce; their runs are no evidence"), soft_wrap=True)
+        for job, why in list(outcomes.strayed.items())[:_SHOWN]:
+            prefix = planned.jobs[job].prefix
+            where = f"trace {prefix.trace!r}, event {prefix.decision!r}"
+            console.print(words(f"  {where}: {why}"), soft_wrap=True)
     if log is not None and output is not None:
         from graphs.readers import read
-        from graphs.writers import native
 
-        native.write(add_replays(read(log), planned, outcomes), output)
+        sittings = []
+        for earlier_plan, earlier_results in after:
+            one = read_plan(earlier_plan)
+            sittings.append((one, read_results(one, earlier_results)))
+        together, all_outcomes = pooled([*sittings, (planned, outcomes)])
+        if score_failed is not None:
+            all_outcomes = all_outcomes.scored(score_failed)
+        write_evidence(read(log), together, all_outcomes, output)
         console.print(words(f"wrote {output}"), soft_wrap=True)
     if as_json:
         counts = {"done": outcomes.done, "runs": planned.runs, "failed": failed, "tokens": outcomes.tokens}

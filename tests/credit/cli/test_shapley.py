@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.replay.json_lines import append_line
+from credit.replay.json_lines import append_lines
 from credit.replay.shapley_game import read_evaluations, read_game
 from graphs import CreditError
 
@@ -56,7 +56,7 @@ def test_shares_of_a_known_game(tmp_path: Path, budget: int) -> None:
 def test_values_come_in_several_sittings_and_a_torn_line_is_none(tmp_path: Path) -> None:
     rows, values = plan(tmp_path / "plan.jsonl", "--budget", 16), tmp_path / "values.jsonl"
     for row in rows[:7]:
-        append_line(values, {"row": row["row"], "value": value(row["team"])})
+        append_lines(values, [{"row": row["row"], "value": value(row["team"])}])
     with values.open("a") as file:
         file.write('{"row": 7, "val')  # the process was killed here
     refused = run("shapley", "solve", tmp_path / "plan.jsonl", values)
@@ -65,7 +65,7 @@ def test_values_come_in_several_sittings_and_a_torn_line_is_none(tmp_path: Path)
     assert left.exit_code == 0
     assert lines(tmp_path / "rest.jsonl") == rows[7:]
     for row in lines(tmp_path / "rest.jsonl"):
-        append_line(values, {"row": row["row"], "value": value(row["team"])})
+        append_lines(values, [{"row": row["row"], "value": value(row["team"])}])
     assert len(lines(values)) == 16
     assert run("shapley", "solve", tmp_path / "plan.jsonl", values).exit_code == 0
 

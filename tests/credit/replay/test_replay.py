@@ -19,16 +19,17 @@ import pytest
 import credit
 from credit.replay.added_evidence import add_replays
 from credit.replay.allocation import allocate, predicted_stderr
+from credit.replay.drivers.micro_driver import MicroReplayer
 from credit.replay.execution import Limits, execute, read_results
-from credit.replay.json_lines import append_line
-from credit.replay.micro_driver import MicroReplayer
-from credit.replay.replay_plan import ReplayPlan, plan_replays, read_plan, spreads_of, write_plan
+from credit.replay.json_lines import append_lines
+from credit.replay.replay_plan import ReplayPlan, read_plan, write_plan
 from credit.replay.replayer import CallableReplayer, Continuation, Prefix, PrefixError, load_replayer
+from credit.replay.run_planning import known_from, plan_replays
 from graphs import CreditError
 from graphs.worlds.micro.examples import MICRO
 
 WORLD = MICRO["spawn-and"]
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FAST = Limits(concurrency=2, pause=0.0)
 
 
@@ -161,7 +162,7 @@ def test_a_second_plan_spends_by_the_spread_of_the_first(tmp_path: Path) -> None
     n = int(np.asarray(traces.graph.action_mask).sum())
     first = plan_replays(traces, "value", 6 * n)
     results = execute(first, CallableReplayer(noise), tmp_path / "first.jsonl", limits=FAST)
-    second = plan_replays(traces, "value", 24 * n, seed=1, **spreads_of(first, results))  # type: ignore[arg-type]
+    second = plan_replays(traces, "value", 24 * n, seed=1, known=known_from(first, results))
     wide = [job.runs for job in second.jobs if job.prefix.trace.endswith("0001")]
     rest = [job.runs for job in second.jobs if not job.prefix.trace.endswith("0001")]
     assert np.mean(wide) > 3 * np.mean(rest) and second.runs == 24 * n
@@ -231,7 +232,7 @@ def test_a_prefix_that_does_not_reproduce_is_named_and_no_evidence(tmp_path: Pat
         return 1.0
 
     results = execute(plan, CallableReplayer(strays), path, limits=FAST)
-    assert results.strayed == {3}
+    assert dict(results.strayed) == {3: "the tool answered otherwise"}
     known = add_replays(log(), plan, results)
     assert known.evidence["value"].mask.sum() == len(plan.jobs) - 1
 
@@ -239,8 +240,8 @@ def test_a_prefix_that_does_not_reproduce_is_named_and_no_evidence(tmp_path: Pat
 def test_results_of_another_plan_or_counted_twice_are_refused(tmp_path: Path) -> None:
     plan, path = plan_replays(log(), "value", 120), tmp_path / "results.jsonl"
     line = {"job": 0, "run": 0, "reward": 1.0, "alternative": "", "tokens": 0}
-    append_line(path, line)
-    append_line(path, line)
+    append_lines(path, [line])
+    append_lines(path, [line])
     with pytest.raises(CreditError, match="line 2: run 0 of job 0 occurs twice"):
         read_results(plan, path)
     path.write_text(json.dumps(line | {"job": 10_000}) + "\n")
@@ -291,12 +292,12 @@ def test_killed_at_random_moments_no_outcome_is_lost_or_counted_twice(tmp_path: 
             time.sleep(0.05)
         time.sleep(float(rng.uniform(0, 0.1)))
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.wait(timeout=60)
         results = read_results(plan, path)
         now = {(job, run) for job, by_run in enumerate(results.rewards) for run in by_run}
         assert kept <= now
         kept = now
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
     assert read_results(plan, path).done == 400
 
 
@@ -316,7 +317,7 @@ def test_from_a_log_to_advantages_by_commands(tmp_path: Path, monkeypatch: pytes
 
     native.write(log(), tmp_path / "log.jsonl")
     (tmp_path / "driver_of_spawn_and.py").write_text(
-        "from credit.replay.micro_driver import MicroReplayer\n"
+        "from credit.replay.drivers.micro_driver import MicroReplayer\n"
         "from graphs.worlds.micro.examples import MICRO\n"
         "team = MicroReplayer(MICRO['spawn-and'])\n"
     )

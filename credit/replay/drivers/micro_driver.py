@@ -35,10 +35,26 @@ class MicroReplayer:
         Raises:
           CreditError: no such trace or choice.
         """
+        return self._drawn(prefix, replace, forbid, np.random.default_rng(seed).random(n))
+
+    def run_seeds(
+        self, prefix: Prefix, *, replace: str | None = None, forbid: Sequence[str] = (), seeds: Sequence[int]
+    ) -> list[Continuation]:
+        """Draw one run for each seed.
+
+        Raises:
+          CreditError: no such trace or choice.
+        """
+        uniform = np.array([np.random.default_rng(seed).random() for seed in seeds])
+        return self._drawn(prefix, replace, forbid, uniform)
+
+    def _drawn(
+        self, prefix: Prefix, replace: str | None, forbid: Sequence[str], uniform: np.ndarray
+    ) -> list[Continuation]:
+        """One run for each uniform number in [0, 1), by the inverse of the cumulative chances."""
         world, history = self.world, self._history(prefix)
         policy = world.policy.copy()
-        states = list(world.states.items())
-        for s, (_, decision) in enumerate(states):
+        for s, decision in enumerate(world.states.values()):
             if decision.agent in forbid:
                 policy[s] = np.eye(policy.shape[1])[0]
         if replace is not None:
@@ -47,9 +63,9 @@ class MicroReplayer:
                 raise CreditError(f"replace is {replace!r}; expected a choice from 0 to {choices - 1}")
             history = (*history, int(replace))
         reached = np.array([end[: len(history)] == history for end, _, _ in world.ends])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            chance = np.where(reached, self._rest(policy, len(history)), 0.0)
-        drawn = np.random.default_rng(seed).choice(len(chance), n, p=chance / chance.sum())
+        ends = np.flatnonzero(reached)
+        total = np.cumsum(self._rest(policy, len(history))[ends])
+        drawn = ends[np.searchsorted(total, uniform * total[-1], side="right")]
         at = len(prefix.events)
         return [
             Continuation(float(world.total[i]), str(world.ends[i][0][at]) if len(world.ends[i][0]) > at else "")

@@ -1,0 +1,231 @@
+"""Which runs to make within a budget: where they start, how many, and the standard errors to expect of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from credit.replay.allocation import allocate, predicted_stderr
+from credit.replay.replay_plan import PURPOSES, Job, Purpose, ReplayPlan
+from credit.replay.replayer import Prefix
+from credit.replay.run_results import Results
+from graphs.errors import CreditError
+from graphs.event_graph import EventType
+from graphs.traces.batch import Traces
+
+__all__ = ["KnownRuns", "RunCosts", "allocated", "known_from", "outcome_spread", "plan_replays", "run_costs"]
+
+
+@dataclasses.dataclass(frozen=True)
+class KnownRuns:
+    """What earlier runs say about each job, by `Job.key`.
+
+    Attributes:
+      spread: standard deviation of the outcomes.
+      done: number of runs.
+      tokens: tokens of a run.
+    """
+
+    spread: Mapping[tuple[Any, ...], float]
+    done: Mapping[tuple[Any, ...], int]
+    tokens: Mapping[tuple[Any, ...], float]
+
+
+def known_from(plan: ReplayPlan, results: Results) -> KnownRuns:
+    """Spread, number and cost of the runs of each job.
+
+    The spread of few runs is uncertain, and 0 where outcomes happen to agree, which would end their sampling. So each
+    variance is averaged with the mean variance of all jobs, with the weight of two runs.
+
+    Args:
+      plan: of earlier runs.
+      results: what came of it.
+    """
+    _, _, runs = results.mean_and_stderr()
+    keys = [job.key for job in plan.jobs]
+    tokens = np.array(results.job_tokens, np.float64) / np.maximum(runs, 1)
+    paid = {key: float(cost) for key, cost in zip(keys, tokens, strict=True) if cost > 0}
+    spread = dict(zip(keys, results.shrunk_spread().tolist(), strict=True))
+    return KnownRuns(spread, dict(zip(keys, runs.tolist(), strict=True)), paid)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunCosts:
+    """Tokens that a log's actions took, input and output.
+
+    Attributes:
+      onwards: float64 [E], of an action and all later ones of its trace; NaN where an action has no count.
+      whole: float64 [T], of a trace.
+    """
+
+    onwards: np.ndarray
+    whole: np.ndarray
+
+
+def run_costs(traces: Traces) -> RunCosts:
+    """What a run from each event on is expected to cost: what the logged trace took from there on."""
+    n, m = traces.sizes.events, traces.sizes.traces
+    trace = np.asarray(traces.graph.trace_ids)[:n]
+    spent = np.where(np.asarray(traces.graph.action_mask)[:n], np.nan, 0.0)
+    if "tokens" in traces.evidence:
+        tokens = np.asarray(traces.evidence["tokens"].array)[:n].astype(np.float64)
+        spent = np.where(tokens >= 0, tokens, spent)
+        if "input_tokens" in traces.evidence:
+            read = np.asarray(traces.evidence["input_tokens"].array)[:n]
+            spent = spent + np.where(read >= 0, read, 0)
+    whole = np.zeros(m)
+    np.add.at(whole, trace, spent)
+    before = np.cumsum(np.where(np.isnan(spent), 0.0, spent))
+    last = np.searchsorted(trace, np.arange(m), side="right") - 1
+    unknown = np.cumsum(np.isnan(spent))
+    own = np.isnan(spent)
+    onwards = before[last][trace] - before + np.where(own, 0.0, spent)
+    missing = unknown[last][trace] - unknown + own
+    return RunCosts(np.where(missing > 0, np.nan, onwards), whole)
+
+
+def outcome_spread(traces: Traces) -> np.ndarray:
+    """Standard deviation of the returns of each trace's group, float64 [T]; NaN where no two returns are known.
+
+    It is a guess, and on average too large, at how far the outcomes from one prefix spread. Each group's variance is
+    averaged with that of all groups, with the weight of two traces: a group whose few outcomes agree may still have
+    decisions that matter.
+    """
+    m = traces.sizes.traces
+    total = np.asarray(traces.reward)[:m].astype(np.float64)
+    if "event_reward" in traces.evidence:
+        steps = np.asarray(traces.evidence["event_reward"].array)[: traces.sizes.events]
+        np.add.at(total, np.asarray(traces.graph.trace_ids)[: len(steps)], np.where(np.isnan(steps), 0.0, steps))
+    group = np.asarray(traces.graph.group_ids)[:m]
+    squares, count = np.zeros(m), np.zeros(m)
+    for g in np.unique(group):
+        members = (group == g) & np.isfinite(total)
+        known = total[members]
+        if len(known) > 1:
+            squares[group == g], count[group == g] = ((known - known.mean()) ** 2).sum(), len(known) - 1
+    first = np.unique(group, return_index=True)[1]
+    if not count[first].sum():
+        return np.full(m, math.nan)
+    mean = squares[first].sum() / count[first].sum()
+    spread: np.ndarray = np.sqrt((squares + 2 * mean) / (count + 2))
+    return spread
+
+
+def plan_replays(
+    traces: Traces,
+    purpose: Purpose,
+    budget: int,
+    *,
+    unit: str = "runs",
+    replace: str = "0",
+    least: int = 2,
+    seed: int = 0,
+    known: KnownRuns | None = None,
+) -> ReplayPlan:
+    """Distribute a budget over the decisions of a log.
+
+        value        from before each action, the policy decides anew: the mean outcome is V(h)
+        c3           the same runs, each kept as a sibling of the logged action: C3 compares it with them
+        difference   each action is replaced by `replace`: the mean outcome is the baseline of a difference reward
+        spawn        the same at spawn events only
+
+    Runs go by Neyman's rule (`credit.replay.allocation.allocate`): by the spread of outcomes in earlier runs where
+    there are any, else by that of the group's outcomes in the log, and evenly where the log has no two outcomes of a
+    task. Prefixes that two traces share by id are not joined: ids of events say nothing about content.
+
+    Args:
+      traces: what was read.
+      purpose: what the runs are for; "shapley" is planned by `credit.replay.team_planning.plan_coalitions`.
+      budget: runs in all, or tokens in all.
+      unit: "runs" or "tokens", of the budget. A run is expected to take as many tokens as the logged trace took from
+        its start on, or as earlier runs took.
+      replace: the replacement, in the words of the driver; "difference" and "spawn" only.
+      least: smallest number of runs of a decision; 2 give a standard error.
+      seed: of the runs; a plan that adds to earlier runs needs another one.
+      known: what earlier runs say.
+
+    Raises:
+      CreditError: an unknown purpose or unit, no such decision in the log, too small a budget, or a budget in tokens
+        where an action has no count of tokens.
+    """
+    if purpose not in PURPOSES or purpose == "shapley":
+        expected = " or ".join(repr(name) for name in PURPOSES if name != "shapley")
+        raise CreditError(f"purpose is {purpose!r}; expected {expected}")
+    if unit not in ("runs", "tokens"):
+        raise CreditError(f"unit is {unit!r}; expected 'runs' or 'tokens'")
+    rows = _decisions(traces, spawns_only=purpose == "spawn")
+    if not len(rows):
+        raise CreditError(f"the log has no {'spawn that is an action' if purpose == 'spawn' else 'action'} to re-run")
+    given = replace if purpose in ("difference", "spawn") else None
+    jobs = [Job(prefix, given, (), 1) for prefix in _prefixes(traces, rows)]
+    guess = outcome_spread(traces)[np.asarray(traces.graph.trace_ids)[rows]]
+    costs = run_costs(traces)
+    price = costs.onwards[rows]
+    if given is not None:  # the replaced action itself is not generated again
+        tokens = traces.evidence.get("tokens")
+        price = price - (0.0 if tokens is None else np.maximum(np.asarray(tokens.array)[rows], 0))
+    return ReplayPlan(purpose, allocated(jobs, budget, unit, least, guess, price, known), seed)
+
+
+def allocated(
+    jobs: list[Job],
+    budget: int,
+    unit: str,
+    least: int,
+    guess: np.ndarray,
+    price: np.ndarray,
+    known: KnownRuns | None,
+    weight: np.ndarray | None = None,
+) -> tuple[Job, ...]:
+    """The jobs with their numbers of runs, predicted errors and costs; without those that get none.
+
+    Args:
+      guess: float [J], spread where no earlier run says more; NaN where unknown.
+      price: float [J], tokens of a run; NaN where unknown.
+      weight: float [J], what a unit of standard error of each job costs. Default: 1.
+    """
+    keys = [job.key for job in jobs]
+    sigma = guess.copy()
+    done = np.zeros(len(jobs), np.int64)
+    price = np.maximum(price, 1.0)
+    if known is not None:
+        sigma = np.array([known.spread.get(key, s) for key, s in zip(keys, sigma.tolist(), strict=True)])
+        done = np.array([known.done.get(key, 0) for key in keys], np.int64)
+        price = np.array([known.tokens.get(key, c) for key, c in zip(keys, price.tolist(), strict=True)])
+    if unit == "tokens" and np.isnan(price).any():
+        raise CreditError(
+            f"{int(np.isnan(price).sum())} of {len(jobs)} runs cannot be priced, since actions of the log have no "
+            "evidence 'tokens'; expected tokens at every action, or a budget in runs"
+        )
+    steering = np.where(np.isnan(sigma), 1.0, sigma) * (1.0 if weight is None else weight)
+    cost = price if unit == "tokens" else None
+    runs = allocate(steering, budget, done=done, least=least, cost=cost)
+    error = predicted_stderr(sigma, runs + done)
+    return tuple(
+        dataclasses.replace(
+            job, runs=n, stderr=math.inf if math.isnan(e) else e, tokens=None if math.isnan(c) else n * c
+        )
+        for job, n, e, c in zip(jobs, runs.tolist(), error.tolist(), price.tolist(), strict=True)
+        if n
+    )
+
+
+def _decisions(traces: Traces, spawns_only: bool) -> np.ndarray:
+    graph, n = traces.graph, traces.sizes.events
+    chosen = np.asarray(graph.action_mask)[:n]
+    if spawns_only:
+        chosen = chosen & (np.asarray(graph.event_type)[:n] == int(EventType.SPAWN))
+    return np.flatnonzero(chosen)
+
+
+def _prefixes(traces: Traces, rows: np.ndarray) -> Iterable[Prefix]:
+    ids = traces.events["event"].to_pylist()
+    names, groups = traces.traces["trace"].to_pylist(), traces.traces["group"].to_pylist()
+    trace_of = np.asarray(traces.graph.trace_ids)[: len(ids)]
+    first = np.searchsorted(trace_of, np.arange(len(names)))
+    for e, t in zip(rows.tolist(), trace_of[rows].tolist(), strict=True):
+        yield Prefix(names[t], groups[t], tuple(ids[first[t] : e]), ids[e])

@@ -1,0 +1,114 @@
+"""Runs from a decision as traces of their own: siblings of the logged action, as C3 takes them.
+
+Each run becomes a trace that repeats the log up to the decision and ends with it. The decision and the runs' decisions
+get one `context`, each a `node` of its own, since each was drawn by itself. The runs' later events are not known here.
+Their metric `replayed` is 1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from credit.replay.replay_plan import ReplayPlan
+from credit.replay.run_results import Results
+from graphs.errors import CreditError
+from graphs.traces.batch import Traces
+from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION
+from graphs.writers import native
+
+__all__ = ["lines_with_siblings"]
+
+_KEPT = frozenset(EVENT_EVIDENCE) & {"context", "node", "value", "stage", "trainable", "env_step", "anchor"}
+"""Evidence that describes the situation before a decision, not what was chosen there."""
+
+
+def lines_with_siblings(traces: Traces, plan: ReplayPlan, results: Results) -> Iterator[str]:
+    """The log as native lines, each trace followed by the runs that started from its decisions.
+
+    Args:
+      traces: the log that the plan was made for.
+      plan: what was run; its purpose is "c3".
+      results: what came of it. Jobs whose prefix did not reproduce give no siblings.
+
+    Raises:
+      CreditError: another purpose; the plan names a trace or an event that the log does not have; or the log has event
+        rewards, which C3 does not read.
+    """
+    if plan.purpose != "c3":
+        raise CreditError(f"the plan is for {plan.purpose!r}; expected one for 'c3'")
+    steps = traces.evidence.get("event_reward")
+    if steps is not None and np.any(np.nan_to_num(np.asarray(steps.array)[: traces.sizes.events]) != 0):
+        raise CreditError("the log has event rewards, which C3 does not read; expected outcomes only")
+    by_trace: dict[str, list[int]] = {}
+    for number, job in enumerate(plan.jobs):
+        by_trace.setdefault(job.prefix.trace, []).append(number)
+    unknown = by_trace.keys() - set(traces.traces["trace"].to_pylist())
+    if unknown:
+        raise CreditError(f"the plan names trace {sorted(unknown)[0]!r}, which the log does not have")
+    for line in native.lines(traces):
+        document = json.loads(line)
+        siblings = []
+        for number in by_trace.get(document["trace_id"], ()):
+            siblings += list(_fan(document, number, plan, results))
+        yield json.dumps(document, ensure_ascii=False)
+        for cut, at, node, reward, alternative in siblings:
+            yield json.dumps(_sibling(document, cut, at, node, reward, alternative), ensure_ascii=False)
+
+
+def _fan(
+    document: dict[str, Any], number: int, plan: ReplayPlan, results: Results
+) -> Iterator[tuple[str, int, str, float, str]]:
+    """Mark the decision of a job in its trace, and name its runs: id, position, node, reward and alternative."""
+    prefix = plan.jobs[number].prefix
+    places = [i for i, event in enumerate(document["events"]) if event["id"] == prefix.decision]
+    if not places:
+        raise CreditError(
+            f"the plan names event {prefix.decision!r} of trace {prefix.trace!r}, which the log does not have"
+        )
+    rewards = {} if number in results.strayed else results.rewards[number]
+    if not rewards:
+        return
+    decision, here = document["events"][places[0]], f"{prefix.trace}/{prefix.decision}"
+    decision.setdefault("context", here)
+    decision.setdefault("node", f"{here}/logged")
+    document["schema_version"] = SCHEMA_VERSION
+    for i, (run, reward) in enumerate(sorted(rewards.items())):
+        alternative = results.alternatives[number].get(run, "")
+        yield f"{here}/{i}", places[0], f"{here}/{i}", reward, alternative
+
+
+def _sibling(
+    document: dict[str, Any], name: str, at: int, node: str, reward: float, alternative: str
+) -> dict[str, Any]:
+    events = [dict(event) for event in document["events"][: at + 1]]
+    decision = events[-1]
+    for key in [key for key in decision if key in EVENT_EVIDENCE and key not in _KEPT]:
+        del decision[key]
+    for key in ("from", "to", "tool", "content_ref", "status"):
+        decision.pop(key, None)
+    decision["node"] = node
+    if alternative:
+        decision["content_ref"] = alternative
+    ids = {event["id"] for event in events}
+    out = {key: value for key, value in document.items() if key not in ("costs", "metrics", "rewards")}
+    out |= {"schema_version": SCHEMA_VERSION, "trace_id": name, "events": events}
+    out["edges"] = [edge for edge in document["edges"] if edge["src"] in ids and edge["dst"] in ids]
+    if "agents" in document:
+        out["agents"] = _present(document["agents"], events)
+    out |= {"rewards": {"team": reward}, "costs": {}, "metrics": {"replayed": 1.0}}
+    return out
+
+
+def _present(agents: list[dict[str, str]], events: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Agents that act or are spawned in these events, and those that spawned them."""
+    by_id = {agent["id"]: agent for agent in agents}
+    present: set[str] = set()
+    for name in [event["agent"] for event in events] + [event["to"] for event in events if "to" in event]:
+        while name in by_id and name not in present:
+            present.add(name)
+            name = by_id[name]["parent"]
+    return [agent for agent in agents if agent["id"] in present]
