@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from credit.methods.registry import Method
     from estimators.base import Credit
 
-__all__ = ["EVIDENCE", "Request", "has_outcomes", "keywords_of", "missing_evidence", "run", "run_part"]
+__all__ = [
+    "EVIDENCE",
+    "Request",
+    "expect_outcomes",
+    "has_outcomes",
+    "keywords_of",
+    "missing_evidence",
+    "run",
+    "run_part",
+]
 
 EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
 """Every key of evidence that a log can hold, per event and per trace."""
@@ -72,11 +81,7 @@ def run(
     """
     traces = as_traces(traces)
     expect("traces", traces, Traces, "what credit.read returns")
-    if not has_outcomes(traces):
-        raise CreditError(
-            "no trace has an outcome, so no action has credit; expected rewards in the log, --rewards FILE (a table "
-            "with columns trace and reward), or --reward-channel NAME; in Python, read(..., rewards=FILE, reward=NAME)"
-        )
+    expect_outcomes(traces)
     return run_part(traces, method, evidence=evidence, **arguments)
 
 
@@ -189,6 +194,19 @@ class Request:
 def has_outcomes(traces: Traces) -> bool:
     """Whether any trace has an outcome, without which no action has credit."""
     return bool(np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).any())
+
+
+def expect_outcomes(traces: Traces) -> None:
+    """Refuse traces without a single outcome.
+
+    Raises:
+      CreditError: no trace has an outcome; says how to give one.
+    """
+    if not has_outcomes(traces):
+        raise CreditError(
+            "no trace has an outcome, so no action has credit; expected rewards in the log, --rewards FILE (a table "
+            "with columns trace and reward), or --reward-channel NAME; in Python, read(..., rewards=FILE, reward=NAME)"
+        )
 
 
 def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:

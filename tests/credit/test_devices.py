@@ -1,0 +1,99 @@
+"""A batch cut over devices gives the numbers of one device, and the parts need nothing from each other."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import credit
+import credit.devices
+from credit.laws.trial_batches import SIZES, padded, ragged
+from graphs.errors import CreditError
+
+COLLECTIVES = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|collective")
+
+
+def on_eight_devices(*command: str) -> str:
+    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+    done = subprocess.run(
+        [sys.executable, *command], env=os.environ | {"XLA_FLAGS": flags}, capture_output=True, text=True, timeout=1200
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_every_method_on_eight_devices_equals_one_device() -> None:
+    out = on_eight_devices(str(Path(__file__).with_name("devices_trial.py")))
+    results = [json.loads(line) for line in out.splitlines()]
+    assert [result["method"] for result in results] == list(credit.METHODS)
+    assert {result["method"]: result["differs"] for result in results if result["differs"]} == {}
+
+
+COMPILED = """
+import jax, numpy as np
+import credit, credit.devices
+from credit.laws.trial_batches import SIZES, padded, ragged
+from estimators.composition.exact import exact_partition
+
+def ledger(graph, reward):
+    cells = credit.rloo(graph, reward).credit[:, None]
+    return exact_partition(cells[:, 0], graph.trace_ids, graph.event_mask, reward)
+
+batch = padded(ragged(0, {"context": "event", "node": "event"}), SIZES)
+placed = credit.devices.place(batch.graph)
+reward = placed.traces(batch.reward)
+context, node = (placed.events(batch.evidence[name], ids=True) for name in ("context", "node"))
+calls = {
+    "rloo": (credit.rloo, reward),
+    "dr_mas": (credit.dr_mas, reward),
+    "c3": (lambda graph, reward, c, n: credit.c3(graph, reward, context=c, node=n), reward, context, node),
+    "ledger": (ledger, reward),
+    "shared": (lambda graph, reward: jax.lax.psum(reward, "groups"), reward),
+}
+for name, (fn, *arrays) in calls.items():
+    print("==", name)
+    print(credit.devices.over_groups(fn, placed).lower(placed.graph, *arrays).compile().as_text())
+"""
+
+
+@pytest.mark.slow
+def test_compiled_methods_and_the_partition_do_not_communicate() -> None:
+    _, *texts = re.split(r"^== (\w+)$", on_eight_devices("-c", COMPILED), flags=re.MULTILINE)
+    compiled = dict(zip(texts[::2], texts[1::2], strict=True))
+    assert COLLECTIVES.search(compiled.pop("shared"))  # the search finds a collective where there is one
+    assert {name for name, text in compiled.items() if COLLECTIVES.search(text)} == set()
+    assert set(compiled) == {"rloo", "dr_mas", "c3", "ledger"}
+
+
+def test_one_device_gives_what_run_gives() -> None:
+    graph, reward, rows = credit.from_columns(
+        group=["q", "q", "r", "r"], trace=[0, 1, 2, 3], reward=[1.0, 0.0, 0.5, 0.25]
+    )
+    for method in ("rloo", "reinforce_batch"):
+        spread = credit.devices.run(rows, method)
+        np.testing.assert_allclose(spread.advantage, credit.run(rows, method).advantage, rtol=1e-6)
+        assert isinstance(credit.table(rows, spread).column("advantage").to_pylist(), list)
+    own = credit.devices.run(rows, lambda graph, reward, *, event_reward=None: credit.rloo(graph, reward))
+    np.testing.assert_array_equal(own.advantage, credit.rloo(graph, reward).advantage)
+
+
+def test_refusals() -> None:
+    _, reward, rows = credit.from_columns(group=["q"], trace=[0], reward=[1.0])
+    with pytest.raises(CreditError, match="no trace has an outcome"):
+        credit.devices.run(dataclasses.replace(rows.traces, reward=np.full_like(reward, np.nan)), "rloo")
+    batch = padded(ragged(0, {}), SIZES)
+    with pytest.raises(CreditError, match="devices is empty"):
+        credit.devices.place(batch.graph, [])
+    placed = credit.devices.place(batch.graph, jax.local_devices()[:1])
+    with pytest.raises(CreditError, match="first axis of 256"):
+        placed.events(np.zeros(3))
