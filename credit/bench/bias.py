@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from credit.bench.bias_settings import SETTINGS, Way
+from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, independent, replays
 from credit.bench.stacked_batches import Batches, stack
 from graphs.worlds.micro.examples import MICRO
@@ -66,7 +66,7 @@ def cells(methods: Sequence[str] = (), worlds: Sequence[str] = ()) -> Iterator[t
     """Method (or variant), world and size of each row of the table, by default of all."""
     for name in methods or SETTINGS:
         for world in worlds or MICRO:
-            yield from ((name, world, k) for k in sizes(SETTINGS[name].way))
+            yield from ((name, world, k) for k in sizes(setting(name).way))
 
 
 def sizes(way: Way) -> tuple[int, ...]:
@@ -84,12 +84,12 @@ def x64() -> contextlib.AbstractContextManager[Any]:
 
 def measure(name: str, world: str, k: int) -> Row:
     """The scores of one method or variant in one world."""
-    return Row(name, world, k, *_scores(_draws(world, SETTINGS[name].way, k), _enumerated(name, world, k)))
+    return Row(name, world, k, *_scores(_draws(world, setting(name).way, k), _enumerated(name, world, k)))
 
 
 def mean_gradient(name: str, world: str, k: int) -> np.ndarray:
     """E g of one method or variant, float64 [S, C]; for comparison with a closed form."""
-    return np.tensordot(_draws(world, SETTINGS[name].way, k).chance, _enumerated(name, world, k).estimate, axes=1)
+    return np.tensordot(_draws(world, setting(name).way, k).chance, _enumerated(name, world, k).estimate, axes=1)
 
 
 @functools.lru_cache(maxsize=16)
@@ -126,12 +126,14 @@ def _all_batches(world: str, way: Way, k: int) -> Batches:
 
 
 def _wanted(way: Way) -> set[str]:
+    if way == "groups":
+        return OWN_EVIDENCE
     return {name for how in SETTINGS.values() if how.way == way for name in how.given}
 
 
 @functools.cache
 def _compiled(name: str) -> Any:
-    how = SETTINGS[name]
+    how = setting(name)
 
     def one(batch: Batches) -> tuple[jax.Array, jax.Array]:
         evidence = {argument: batch.evidence[given] for argument, given in how.evidence.items()}
@@ -178,7 +180,7 @@ class _Enumerated(NamedTuple):
 
 
 def _enumerated(name: str, world: str, k: int) -> _Enumerated:
-    how, draws = SETTINGS[name], _draws(world, SETTINGS[name].way, k)
+    how, draws = setting(name), _draws(world, setting(name).way, k)
     factor = k / (k - 1) if how.rescaled else 1.0
     parts = []
     for part in range(-(-len(draws.chance) // _PART)):

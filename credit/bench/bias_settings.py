@@ -7,6 +7,8 @@ A method without an entry here is tried with its own defaults: on one trace wher
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -15,11 +17,13 @@ import jax.numpy as jnp
 
 import estimators
 from credit.bench.enumeration import DECISIONS
+from credit.methods.own_functions import own_method
 from credit.methods.registry import METHODS
 from estimators.base import Credit
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["SETTINGS", "UNSCORED", "Setting", "Way", "family"]
+__all__ = ["OWN_EVIDENCE", "SETTINGS", "UNSCORED", "Setting", "Way", "family", "setting"]
 
 Way = Literal["groups", "alone", "greedy", "rerun", "frozen", "replays", "nested"]
 """What is sampled: K independent traces; one trace; one and a greedy run; one and, for each decision, the same with
@@ -156,6 +160,34 @@ def family(name: str) -> list[str]:
     return [name, *(variant for variant in _VARIANTS if name in METHODS and _base(variant) == name)]
 
 
+@functools.cache
+def setting(name: str) -> Setting:
+    """How a method of the table is tried, or a user's own function, MODULE:FUNCTION.
+
+    An own function is tried on groups of 2 and 3 independent traces, with true evidence for its keyword-only arguments
+    that have no default. If it takes no `event_reward`, its reward is the outcome plus all event rewards.
+
+    Raises:
+      CreditError: no such row, no such function, or the worlds do not have its evidence.
+
+    Examples:
+      >>> setting("estimators:rloo").way
+      'groups'
+    """
+    if ":" not in name:
+        if name not in SETTINGS:
+            raise CreditError(f"no setting {name!r}; expected one of SETTINGS, or MODULE:FUNCTION")
+        return SETTINGS[name]
+    own = own_method(name)
+    lacking = [need for need in own.needs if need not in OWN_EVIDENCE]
+    if lacking:
+        raise CreditError(f"method {name!r} needs {lacking[0]!r}; the worlds have: {', '.join(sorted(OWN_EVIDENCE))}")
+    evidence = {need: need for need in own.needs}
+    if "event_reward" in inspect.signature(own.fn).parameters:
+        return Setting(own.fn, evidence=evidence)
+    return Setting(own.fn, evidence=evidence, reward="returns", event_reward=None)
+
+
 def _base(variant: str) -> str:
     return variant.replace(",", " ").split()[0]
 
@@ -174,3 +206,6 @@ def _settings() -> dict[str, Setting]:
 
 SETTINGS: dict[str, Setting] = _settings()
 """Every row of the table by name: registered methods with their defaults, each followed by its variants."""
+
+OWN_EVIDENCE = {"value"} | {name for how in SETTINGS.values() if how.way == "groups" for name in how.given}
+"""What an own function can be given beside groups of independent traces."""

@@ -7,6 +7,7 @@
     draw_comparison     methods on the same logs: how far they agree, and whom each of them moves
     draw_methods        methods side by side: their exact bias, variance and order
     draw_calibration    whether predictions come true as often as they say
+    refine              the size, title and type of any of them
 
 Every function returns a `matplotlib.figure.Figure`; its `savefig("name.svg")` writes a file. Nothing is shown or saved
 behind the caller's back, and matplotlib's global state stays as it was. Colours are told apart by the colour-blind, and
@@ -14,6 +15,7 @@ never carry a distinction alone. Names from logs are drawn as text, never as mat
 """
 
 from credit.plot.bias_dots import draw_methods
+from credit.plot.finishing import refine
 from credit.plot.nested_bars import draw_ledger
 from credit.plot.reliability_diagram import draw_calibration
 from credit.plot.side_by_side import draw_comparison
@@ -30,4 +32,5 @@ __all__ = [
     "draw_snr",
     "draw_snr_report",
     "draw_trace",
+    "refine",
 ]

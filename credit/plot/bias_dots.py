@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.plot.canvas import CYCLE, key, new_figure, plain_axes, plain_logs
+from credit.plot.finishing import short_names
 from graphs.errors import CreditError
 from graphs.text import printable
 
@@ -82,7 +83,9 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
         plain_logs(variance.xaxis)
     lowest = min((row.rank for row in chosen if np.isfinite(row.rank)), default=0.0)
     rank.set_xlim(min(0.0, lowest) - 0.05, 1.05)
-    bias.set_yticks(range(len(order)), [printable(name, 32) for name in order], fontsize=8, parse_math=False)
+    bias.set_yticks(
+        range(len(order)), [printable(name, 32) for name in short_names(order)], fontsize=8, parse_math=False
+    )
     bias.set_ylim(len(order) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)

@@ -16,7 +16,7 @@ from graphs.readers.common.source import Source
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["EventRow", "event_rows"]
+__all__ = ["EventRow", "event_rows", "event_texts"]
 
 WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
 TEXT_KEYS = ("text", "content", "output", "result", "arguments", "input", "command", "query", "prompt", "message")
@@ -87,7 +87,7 @@ def event_rows(
     agents = traces.agents.take(np.asarray(graph.agent_ids)[at]).to_pylist()
     tokens = traces.evidence.get("tokens")
     amounts = None if tokens is None else tokens.array[at]
-    texts = _texts(traces, at, limit) if limit else [""] * len(at)
+    texts = event_texts(traces, at, limit) if limit else [""] * len(at)
     causes = _causes(traces, int(rows[0]) if len(rows) else 0, set(at.tolist()))
     return [
         EventRow(
@@ -120,8 +120,18 @@ def _causes(traces: Traces, first: int, wanted: set[int]) -> dict[int, tuple[tup
     return causes
 
 
-def _texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
-    """Excerpts of the log's records of events; each file is read once."""
+def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
+    """Excerpts of the log's records of events, by their rows in the batch; each file is read once.
+
+    An excerpt is "" where the record holds no text, or where the file is no longer there.
+
+    Examples:
+      >>> import numpy as np
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=["q"], trace=["a"], reward=[1.0])
+      >>> event_texts(rows.traces, np.array([0]), 20)
+      ['']
+    """
     files = traces.events["file"].take(rows).to_pylist()
     offsets = traces.events["offset"].take(rows).to_pylist()
     ids = traces.events["event"].take(rows).to_pylist()

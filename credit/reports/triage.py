@@ -6,13 +6,17 @@ import dataclasses
 
 import numpy as np
 
+from credit.reports.trace_events import event_texts
 from credit.reports.trace_list import counted_tokens, error_mask
 from graphs.errors import expect
 from graphs.event_graph import EventType
-from graphs.text import counted
+from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["LOOP", "Suspect", "Triage", "Workload", "triage"]
+
+EXCERPT = 120
+"""Length of the text of a suspect."""
 
 LOOP = 3
 """Calls of one tool in a row, by one agent, from which they count as a loop."""
@@ -56,6 +60,7 @@ class Suspect:
       trace, event, agent: where it is.
       position: its place within the trace.
       why: in words.
+      text: the beginning of its text, or of its tool's input; "" where the log has none.
     """
 
     trace: str
@@ -63,6 +68,7 @@ class Suspect:
     agent: str
     position: int
     why: str
+    text: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,8 +209,9 @@ def _suspects(traces: Traces, errors: np.ndarray, calls: _Calls, most: int) -> t
         if per_trace[t]:
             row = int(np.flatnonzero(errors & (trace == t))[0])
             reasons.setdefault(row, f"first of {counted(per_trace[t], 'error')} in this trace")
+    tools = traces.events["tool"]
     for row, times in sorted(calls.loops, key=lambda loop: -loop[1]):
-        reasons.setdefault(row, f"first of {times} calls of one tool in a row")
+        reasons.setdefault(row, f"first of {times} calls of {printable(tools[row].as_py(), 24)} in a row")
     tokens = traces.evidence.get("tokens")
     if tokens is not None and tokens.mask[: n.events].any():
         amount = np.where(tokens.mask[: n.events], tokens.array[: n.events], -1)
@@ -213,6 +220,8 @@ def _suspects(traces: Traces, errors: np.ndarray, calls: _Calls, most: int) -> t
                 break
             reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")
     agents = traces.agents["agent"]
+    chosen = list(reasons.items())[:most]
+    texts = event_texts(traces, np.array([row for row, _ in chosen], np.int64), EXCERPT)
     return tuple(
         Suspect(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
@@ -220,6 +229,7 @@ def _suspects(traces: Traces, errors: np.ndarray, calls: _Calls, most: int) -> t
             agent=agents[int(graph.agent_ids[row])].as_py(),
             position=row - int(first[trace[row]]),
             why=why,
+            text=text,
         )
-        for row, why in list(reasons.items())[:most]
+        for (row, why), text in zip(chosen, texts, strict=True)
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from credit.cli.shared.commands import Command
+from credit.cli.shared.outputs import picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import stderr, stdout, words
 
@@ -33,7 +35,8 @@ PAIR = "groups of 2 / 3 traces, or 2 / 3 alternatives of a context"
 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """Names as given, each among those that exist; a method brings its variants."""
-    from credit.bench.bias_settings import SETTINGS, UNSCORED, family
+    from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
+    from graphs.text import near_names
     from graphs.worlds.micro.examples import MICRO
 
     chosen: list[str] = []
@@ -41,8 +44,13 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
         known = MICRO if param.name == "worlds" else SETTINGS
         if param.name == "methods" and name in UNSCORED:
             raise click.BadParameter(f"{name!r} has no score: {UNSCORED[name]}")
+        if param.name == "methods" and ":" in name:
+            setting(name)  # an own function; what cannot be imported is an error here
+            chosen.append(name)
+            continue
         if name not in known:
-            raise click.BadParameter(f"{name!r} is none of {', '.join(map(repr, known))}")  # names may hold commas
+            kind = "world" if param.name == "worlds" else "method"
+            raise click.BadParameter(f"No {kind} {name!r}. {near_names(name, known)}")
         chosen += [name] if param.name == "worlds" else family(name)
     return tuple(dict.fromkeys(chosen))
 
@@ -52,21 +60,32 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     short_help="Compute exact bias and variance by enumeration.",
     examples="""
     credit bench bias --method mt_grpo --world stop-rewards
+    credit bench bias --method rloo --method mine:estimator --plot bias.svg
     credit bench bias --score variance --json
     """,
 )
 @click.option(
-    "--method", "-m", "methods", multiple=True, callback=_known, help="Method, with its variants. May be repeated."
+    "--method",
+    "-m",
+    "methods",
+    multiple=True,
+    callback=_known,
+    help="Method, with its variants, or your own function as module:function. May be repeated.",
 )
 @click.option("--world", "worlds", multiple=True, callback=_known, help="World, as in docs/bias.md. May be repeated.")
 @click.option("--score", type=click.Choice(SCORES), default="bias", show_default=True, help="Score to print.")
+@picture_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every score.")
-def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, as_json: bool) -> None:
+def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, plot: Path | None, as_json: bool) -> None:
     """Run methods on every batch that a small team can produce, and compare with the true policy gradient.
 
     The whole table takes a minute or two. Two numbers in a cell are those of groups of 2 / 3 traces.
     """
     rows = _measured(methods, worlds)
+    if plot is not None:
+        from credit.plot import draw_methods
+
+        save_picture(draw_methods(rows), plot)
     if as_json:
         import msgspec
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.commands import Command
+from credit.cli.shared.outputs import look_options
 from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import stderr, stdout, words
 
@@ -70,6 +71,7 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, given: str | None
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for snr.json, snr.parquet and figures. A stopped run resumes from the points in it.",
 )
+@look_options
 @click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def snr(

@@ -90,9 +90,10 @@ def _draw(traces: Traces, trace: int, path: Path, method: str, credit: Credit) -
     import numpy as np
 
     from credit.plot import draw_trace
+    from credit.plot.finishing import short_names
 
     values = np.where(np.asarray(credit.valid), np.asarray(credit.advantage), np.nan)
     error = np.asarray(credit.stderr) / np.asarray(credit.scale)
     stated = error if np.any(np.isfinite(error) & (error > 0)) else None
-    figure = draw_trace(traces, trace, values, stderr=stated, label=f"advantage by {method}", unit="")
+    figure = draw_trace(traces, trace, values, stderr=stated, label=f"advantage by {short_names([method])[0]}", unit="")
     save_picture(figure, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,16 @@ from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
-from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stderr, stdout, words
+from credit.cli.shared.reading import (
+    allow_bad,
+    given_inputs,
+    plain_table,
+    read_traces,
+    reads_logs,
+    stderr,
+    stdout,
+    words,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -99,7 +109,7 @@ def summary(
             rows = [_finite(dataclasses.asdict(row)) for row in result.agents]
             print_json({"agents": rows, "suspects": [dataclasses.asdict(row) for row in result.suspects]})
         else:
-            _print_triage(stdout(), result)
+            _print_triage(stdout(), result, given_inputs(ctx))
     leave(ctx, traces, allow_bad)
 
 
@@ -117,7 +127,7 @@ def _print(console: Console, units: list[Unit], by: str, method: str) -> None:
     console.print(LEGEND.format(method=method), soft_wrap=True)
 
 
-def _print_triage(console: Console, result: Triage) -> None:
+def _print_triage(console: Console, result: Triage, inputs: list[str]) -> None:
     console.print("No trace has an outcome, so no action has credit. What the logs say without one:", soft_wrap=True)
     console.print()
     names = ("traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens")
@@ -129,15 +139,24 @@ def _print_triage(console: Console, result: Triage) -> None:
     if result.suspects:
         console.print()
         console.print(words("Look at these first", "bold"))
-        table = plain_table("trace", "event", "##", "agent", "why")
+        table = plain_table("trace", "##", "agent", "why", "text")
+        for column in table.columns:
+            column.no_wrap, column.overflow = True, "ellipsis"
+        for column, width in zip(table.columns, (14, 5, 16, 44), strict=False):
+            column.min_width, column.max_width = min(width, 8), width
+        table.columns[-1].ratio, table.expand = 1, True  # text takes the width that is left
         for suspect in result.suspects:
             table.add_row(
-                words(suspect.trace),
-                words(suspect.event),
-                str(suspect.position),
-                *map(words, (suspect.agent, suspect.why)),
+                words(suspect.trace), str(suspect.position), *map(words, (suspect.agent, suspect.why, suspect.text))
             )
         console.print(table)
+        first = result.suspects[0]
+        console.print(
+            words(f"The first one: {first.event}, event {first.position} of trace {first.trace}"), soft_wrap=True
+        )
+        command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, "--events"])
+        console.print(words(f"run: {command}"), soft_wrap=True)
+        console.print()
     console.print(TRIAGE, soft_wrap=True)
     actions, known = (sum(getattr(row, name) for row in result.agents) for name in ("actions", "actions_with_tokens"))
     if 0 < known < actions:

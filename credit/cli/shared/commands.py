@@ -10,9 +10,11 @@ __all__ = ["Command"]
 
 READING = "Reading logs"
 LEDGER = "Ledger"
+PICTURE = "Picture"
 
 SECTIONS: dict[str, str] = {
     **dict.fromkeys(("rule", "expected", "tau", "unclaimed", "exact"), LEDGER),
+    **dict.fromkeys(("size", "title", "style", "dpi"), PICTURE),
     **dict.fromkeys(
         ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "limits", "allow_bad"), READING
     ),
@@ -42,7 +44,7 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, then those that it shares with others."""
-        sections: dict[str, list[tuple[str, str]]] = {"Options": [], LEDGER: [], READING: []}
+        sections: dict[str, list[tuple[str, str]]] = {"Options": [], LEDGER: [], PICTURE: [], READING: []}
         for parameter in self.get_params(ctx):
             record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(ctx)
             if record is not None:

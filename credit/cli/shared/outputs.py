@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_folder",
+    "look_options",
     "output_option",
     "picture_option",
     "save_picture",
@@ -26,6 +27,8 @@ __all__ = [
 ]
 
 PICTURES = (".svg", ".png", ".pdf")
+LOOK = "credit.picture"  # where a call keeps how its pictures look
+DPI = 200  # of .png files: sharp on dense screens and in print at the usual widths
 
 
 def output_option(help_: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -49,7 +52,45 @@ def picture_option(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(dir_okay=False, path_type=Path),
         callback=lambda context, parameter, path: _picture_path(path),
         help="Also draw a figure: .svg, .png or .pdf.",
-    )(command)
+    )(look_options(command))
+
+
+def look_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--size`, `--title`, `--style` and `--dpi` of pictures, which `save_picture` finds in the context of the call."""
+
+    def keep(name: str) -> Callable[..., Any]:
+        def callback(context: click.Context, parameter: click.Parameter, given: Any) -> Any:
+            context.meta.setdefault(LOOK, {})[name] = given
+
+        return callback
+
+    options = (
+        click.option("--size", metavar="WIDTHxHEIGHT", expose_value=False, callback=lambda context, parameter, given:
+                     keep("size")(context, parameter, _size(given)), help="Size of the figure in inches, as 3.4x2.5."),
+        click.option("--title", metavar="TEXT", expose_value=False, callback=keep("title"),
+                     help='Title of the figure; "" for none.'),
+        click.option("--style", type=click.Choice(["plain", "serif", "talk"]), default="plain", show_default=True,
+                     expose_value=False, callback=keep("style"),
+                     help="Type of the figure: serif for papers, talk with larger text and lines for slides."),
+        click.option("--dpi", type=click.IntRange(30, 2400), default=DPI, show_default=True, expose_value=False,
+                     callback=keep("dpi"), help="Resolution of .png files."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _size(given: str | None) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    width, sign, height = given.partition("x")
+    try:
+        size = float(width), float(height)
+    except ValueError:
+        sign, size = "", (0.0, 0.0)
+    if not sign or not all(0 < length < 200 for length in size):
+        raise click.BadParameter(f"{given!r}; expected WIDTHxHEIGHT in inches, as 3.4x2.5")
+    return size
 
 
 def save_table(table: pa.Table, path: Path) -> None:
@@ -62,10 +103,14 @@ def save_table(table: pa.Table, path: Path) -> None:
 
 def save_picture(figure: Figure, path: Path) -> None:
     """Write a picture whole or not at all, and say so."""
+    from credit.plot.finishing import refine
     from graphs.atomic import atomic_write
 
+    look = dict(click.get_current_context().meta.get(LOOK, {}))
+    dpi = look.pop("dpi", DPI)
+    refine(figure, **look)
     with atomic_write(path) as file:
-        figure.savefig(file, format=path.suffix.lstrip("."))
+        figure.savefig(file, format=path.suffix.lstrip("."), dpi=dpi)
     stderr().print(words(f"drew {path}"), soft_wrap=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -16,10 +17,12 @@ from click.testing import CliRunner
 
 import credit
 from credit.bench.bias import Row, cells, mean_gradient, measure, x64
-from credit.bench.bias_settings import SETTINGS, UNSCORED, family
+from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
 from credit.bench.bias_table import FIELDS, from_lists, inserted
 from credit.bench.enumeration import alone, independent, replays
 from credit.bench.stacked_batches import AGENTS, stack
+from credit.cli import cli
+from graphs.errors import CreditError
 from graphs.invariants import validate
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Micro
@@ -259,4 +262,24 @@ def test_the_command_prints_a_table_and_json() -> None:
     ]
     assert plain["fields"][3] == "bias" and plain["rows"][0][3] == pytest.approx(0.5)
     result = CliRunner().invoke(bench, ["bias", "-m", "nobody"])
-    assert result.exit_code != 0 and "'nobody' is none of '" in result.stderr.replace("\n", " ")
+    assert result.exit_code != 0 and "No method 'nobody'." in result.stderr
+
+
+def test_an_own_function_is_measured_as_the_method_that_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_for_bias.py").write_text(
+        "import estimators\n"
+        "def left_out(graph, reward, *, event_reward=None):\n"
+        "    return estimators.rloo(graph, reward, event_reward=event_reward)\n"
+        "def of_value(graph, reward, *, value):\n"
+        "    return estimators.gae(graph, reward, value=value, lambda_=1.0)\n"
+        "def of_mood(graph, reward, *, mood):\n"
+        "    return estimators.rloo(graph, reward)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    own, registered = measure("own_for_bias:left_out", "stop-rewards", 2), measure("rloo", "stop-rewards", 2)
+    assert dataclasses.astuple(own)[1:] == dataclasses.astuple(registered)[1:]
+    assert measure("own_for_bias:of_value", "stop-rewards", 2).bias == pytest.approx(0, abs=1e-9)
+    with pytest.raises(CreditError, match="needs 'mood'; the worlds have: "):
+        setting("own_for_bias:of_mood")
+    result = CliRunner().invoke(cli, ["bench", "bias", "-m", "rlo"])
+    assert result.exit_code == 1 and "No method 'rlo'. Did you mean rloo" in result.stderr

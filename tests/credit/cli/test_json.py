@@ -15,7 +15,7 @@ from rich.console import Console
 from credit.cli import cli
 from credit.cli.shared.progress import steps, working
 
-from .logs import ROOT, run, trace, write
+from .logs import run, trace, write
 
 NO_REPORT = {"completion": "prints a script", "schema": "prints JSON in any case", "view": "serves pages"}
 """Commands without the option, and why."""

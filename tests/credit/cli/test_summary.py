@@ -93,7 +93,7 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     assert (first["trace"], first["event"], first["position"]) == ("a", "r1", 5) and "first of 1 error in" in first[
         "why"
     ]
-    assert any("4 calls of one tool in a row" in row["why"] for row in plain["suspects"])
+    assert any("4 calls of search in a row" in row["why"] for row in plain["suspects"])
     printed = run("summary", log).stdout
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
 
