@@ -157,7 +157,7 @@ def _require_same(traces: Traces, credit: Credit, written: Path) -> None:
     for name, (generated, reread) in pairs.items():
         a, b = np.asarray(generated), np.asarray(reread)
         if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes():
-            raise CreditError(f"{written}: {name} read back is not what was written")
+            raise CreditError(f"{written}: {name} differs after reading it back")
 
 
 def _telling_trace(traces: Traces, credit: Credit) -> int:

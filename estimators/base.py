@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Estimand = Literal["increment", "return", "total", "effect", "share", "score", "scale"]
-"""What an amount estimates; composition adds only like to like (`docs/data-model.md`)."""
+"""What an amount estimates. Composition adds only amounts of one estimand (`docs/data-model.md`)."""
 
 
 class Reason(enum.IntEnum):
@@ -66,19 +66,19 @@ REASONS: tuple[str, ...] = (
     "no sibling: one alternative under this context",
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, 0 or 1: no alternative was possible",
-    "no finite number: rewards, evidence or options beyond the arithmetic, whose squares or differences overflow",
-    "no support: the log does not show that the policy that acted could choose all that the target policy can",
-    "too few effective samples: a few large weights carry the estimate",
-    "the contexts differ: one choice is logged under several, so its alternatives were not drawn in one situation",
+    "no finite number: squares or differences of rewards, evidence or options overflow",
+    "no support: the log does not show that the logging policy could choose every alternative of the target policy",
+    "too few effective samples: a few large weights dominate the estimate",
+    "the contexts differ: one node is logged under several contexts, so its alternatives are not siblings",
     "logged probabilities contradict each other or the draws: their sum exceeds 1, or the mean weight is not 1",
-    "no independent trace: every other trace that it is compared with shares a choice with it (replays of one prefix)",
-    "an action of a frozen agent, which is not being trained",
+    "no independent trace: all traces to compare with share a choice with this one (replays of one prefix)",
+    "an action of a frozen agent",
 )
 """The reason for each code, in words; the empty string is the code of a valid event."""
 
 
 class StateValues(NamedTuple):
-    """Expected returns from actions on, estimated from other traces; [E], NaN where nothing says what they are.
+    """Expected returns from actions on, estimated from other traces; [E], NaN where unknown.
 
     Attributes:
       value: the expected return.

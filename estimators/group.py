@@ -332,7 +332,7 @@ def group_relative(
       source: name of the method, for `Credit.source`.
 
     Returns:
-      `Credit`, not a partition; its estimand is "total" (one number says how much there is to divide in a trace), or
+      `Credit`, not a partition; its estimand is "total" (one amount to divide in each trace), or
       "scale" where `by` names agents or roles (a normaliser: factors, not claims). `stderr` is that of the baseline,
       from the spread of the members it averages, as if they were independent; infinite where fewer than two are.
 

@@ -105,7 +105,7 @@ class NothingReadError(CreditError):
 
 
 class MissingExtraError(CreditError, ImportError):
-    """An optional library is not installed; the message says which extra brings it."""
+    """An optional library is not installed. The message names the extra that installs it."""
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f'{library} is not installed; run: pip install "orchestration-credit[{extra}]"')

@@ -231,7 +231,7 @@ def run(
     """
     for length in lengths:
         if length < 10 or length % 10:
-            raise CreditError(f"length {length}; expected a multiple of 10, for ten agents share the decisions")
+            raise CreditError(f"length {length}; expected a multiple of 10, because ten agents share the decisions")
     for group in groups:
         if group < 2:
             raise CreditError(f"group size {group}; expected 2 or more, so that there are others to compare with")

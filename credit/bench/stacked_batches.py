@@ -91,7 +91,7 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
             return _first(world.anchors[state], state >= 0)
         if name == "node":
             return _first(state * world.policy.shape[1] + choice, state >= 0)
-        raise ValueError(f"a world knows no evidence {name!r}; give the method a setting, or a reason to have no score")
+        raise ValueError(f"no world has evidence {name!r}; add a setting for the method, or a reason for no score")
 
     return Batches(
         graph=graph,

@@ -42,7 +42,7 @@ class CreditExperienceMaker(RemoteExperienceMaker):
         for experience in experiences:
             if self.kl_ctl.value and experience.kl is not None and bool((experience.kl != 0).any()):
                 raise CreditError(
-                    "OpenRLHF has a KL penalty in the reward, which these advantages would leave out; use the KL loss"
+                    "OpenRLHF has a KL penalty in the reward, which these advantages would omit; use the KL loss"
                 )
         experiences = super().compute_advantages_and_returns(experiences)
         if self._advantages is None:

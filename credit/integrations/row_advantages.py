@@ -131,7 +131,7 @@ class RowAdvantages:
         if rows is not None:
             self._room = max(self._room, _room(rows))
         if not self._room:
-            raise CreditError("warmup does not know the size of a batch; pass rows=")
+            raise CreditError("warmup needs the size of a batch; pass rows=")
         begin = time.perf_counter()
         label = {name: ["a", "b"] if name in _LABELS else [0.0, 0.0] for name in evidence}
         watch, self._watch = self._watch, None

@@ -114,7 +114,7 @@ class Entries:
     def noise(self) -> np.ndarray:
         """bool [E], entries that are no more than two of their standard errors from 0.
 
-        An entry without a stated error (`stderr` infinite) is not called noise, and nothing says that it is none.
+        An entry without a stated error (`stderr` infinite) is never marked as noise, although it may be noise.
         """
         stderr = np.asarray(self.stderr, np.float64)
         size = np.abs(np.asarray(self.increments, np.float64))
@@ -122,26 +122,24 @@ class Entries:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to look at before the entries are believed.
+        """Reasons for doubt about the entries.
 
-        No claim at all; entries that explain nothing out of sample, or less than nothing; entries that are mostly
-        noise; traces that were left out; pairs of sources whose χ² is above 2 or below 0.5.
+        They are: no claim; entries that explain nothing out of sample, or have negative coverage; entries that are
+        mostly noise; traces that were left out; pairs of sources whose χ² is above 2 or below 0.5.
         """
         words = []
         claimed = np.asarray(self.claimed)
         if not claimed.any():
             words.append(
-                "no claim says what any action changed, so nothing is explained: offer increments, or returns with "
+                "no claim is about increments of actions, so nothing is explained: pass increments, or returns with "
                 "values (`gae`, `critic`)"
             )
         elif self.coverage < 0:
-            words.append(
-                f"the entries explain less than nothing (coverage {self.coverage:.3g}): they vary more than the reward"
-            )
+            words.append(f"the entries have negative coverage ({self.coverage:.3g}): they vary more than the reward")
         if claimed.any() and self.explained - 2 * self.explained_stderr <= 0:
             words.append(
                 f"out of sample the entries explain {self.explained:.3g} ± {self.explained_stderr:.2g} of the variance "
-                "of the reward: not more than nothing"
+                "of the reward, which does not exceed 0 significantly"
             )
         noise = int(self.noise.sum())
         if claimed.any() and noise > claimed.sum() / 2:
@@ -152,13 +150,13 @@ class Entries:
         for (one, other), value in self.chi_squared.items():
             if value > 2:
                 words.append(
-                    f"{one!r} and {other!r} differ more than their errors allow (χ² {value:.2f}): errors stated too "
-                    "small, or claims on different things"
+                    f"{one!r} and {other!r} differ more than their errors allow (χ² {value:.2f}): the stated errors "
+                    "are too small, or the claims estimate different quantities"
                 )
             elif value < 0.5:
                 words.append(
-                    f"{one!r} and {other!r} agree better than independent errors would (χ² {value:.2f}): do they share "
-                    "rollouts? Then they are one source"
+                    f"{one!r} and {other!r} agree better than independent errors allow (χ² {value:.2f}): if they "
+                    "share rollouts, give them one source"
                 )
         return tuple(words)
 

@@ -30,7 +30,7 @@ Expected = Literal["baseline", "value"]
 RuleName = Literal["increments", "reconcile", "shares"]
 
 OF_THE_OUTCOME = frozenset({"value", "q_value", "target_value", "greedy_reward", "counterfactual_reward"})
-"""Evidence about the outcome of the log, which says nothing about another reward channel."""
+"""Evidence about the outcome of the log. It does not measure other reward channels."""
 
 
 def compose_claims(
@@ -133,7 +133,7 @@ def compose_channels(
         exact = tuple(m for m in composing.get("exact", ()) if m not in names or m in claims)
         ledger = compose_claims(on_channel, claims, total=part.total, **{**composing, "exact": exact})
         refused = {
-            m: f"{m!r} needs {', '.join(sorted(keys))}, which says nothing about {name!r}"
+            m: f"{m!r} needs {', '.join(sorted(keys))}, which does not measure {name!r}"
             for m, keys in foreign.items()
             if keys
         }

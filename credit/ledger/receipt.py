@@ -239,29 +239,29 @@ def _why(
 ) -> str:
     """What became of a claim on an event, in words."""
     if not bool(claim.valid[at]):
-        return f"it says nothing here: {REASONS[int(claim.reason[at])]}"
+        return f"no number here: {REASONS[int(claim.reason[at])]}"
     if taken is None:
         refusal = part_of(ledger, claim)
         if claim.estimand == "total":
-            return f"{refusal}; its baseline may serve as what was expected at the start"
+            return f"{refusal}; its baseline may be the expected reward at the start"
         return refusal or "it took no part"
     if form is None:
-        return f"converted, it says nothing here: {REASONS[int(taken.reason[at])]}"
+        return f"no number here after conversion: {REASONS[int(taken.reason[at])]}"
     if not bool(ledger.claimed[at]):
         return "the trace has no reward to divide"
     words = []
     if form.unit != "event":
         words.append(f"a claim on all of its {form.unit} together")
     if claim.estimand == "return":
-        words.append("as an increment: less what the next action still has of it")
+        words.append("as an increment: minus the part of the next action")
     elif claim.estimand == "effect":
-        words.append("as an increment: times 1 − π, against the mean of the policy, not one alternative")
+        words.append("as an increment: times 1 − π, relative to the mean of the policy")
     elif claim.estimand != "increment":
         words.append(f"a {claim.estimand}, by rule {ledger.rule!r}")
     if votes > 1:
         words.append(f"one vote with {votes - 1} more of its source")
     if ledger.rule == "increments":
-        words.append("averaged with other sources, never added" if sources > 1 else "the only source here")
+        words.append("averaged with other sources, not added" if sources > 1 else "the only source here")
     else:
         words.append(f"by rule {ledger.rule!r}")
     return "; ".join(words)

@@ -175,7 +175,7 @@ def _too_little(traces: Traces, name: str) -> str:
     if name == "c3" and not _siblings(traces):
         return "no context has two alternatives: sample siblings of an action from the same frozen prompt"
     if name == "mt_grpo" and "event_reward" not in traces.evidence:
-        return "no rewards at events: without them every turn of a trace has the outcome alone"
+        return "no rewards at events: without them all turns of a trace have the same reward"
     return ""
 
 

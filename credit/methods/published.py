@@ -141,7 +141,7 @@ PUBLISHED: dict[str, Published] = {
     "langmarl": Published(
         "LangMARL",
         None,
-        "its critic answers in text and its update rewrites prompts: there is no number to compute",
+        "its critic answers in text and its update rewrites prompts: it has no number",
         "the critic's verdicts turned into numbers by their author, as scores of a judgement file (docs/judgements.md)",
     ),
     "malt": Published(

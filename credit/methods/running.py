@@ -173,7 +173,7 @@ class Request:
         """The evidence of a call: what the method needs, `also`, and event rewards; `given` arrays replace the log's.
 
         Raises:
-          CreditError: the method does not take what was asked for, or the log lacks it; says how to log it.
+          CreditError: the method does not take it, or the log lacks it. The message states how to log it.
         """
         takes = [name for name in self.takes if name in EVIDENCE]
         for name in also:
@@ -200,7 +200,7 @@ def expect_outcomes(traces: Traces) -> None:
     """Refuse traces without a single outcome.
 
     Raises:
-      CreditError: no trace has an outcome; says how to give one.
+      CreditError: no trace has an outcome. The message states how to pass outcomes.
     """
     if not has_outcomes(traces):
         raise CreditError(

@@ -64,7 +64,9 @@ def blame_cases(traces: Traces) -> list[Case]:
     cases: list[Case] = []
     step, agent = traces.evidence.get("blamed"), traces.evidence.get("blamed_agent")
     if step is None and agent is None:
-        raise CreditError("no trace says who is blamed; expected evidence 'blamed' or 'blamed_agent', as in Who&When")
+        raise CreditError(
+            "no trace names a blamed step or agent; expected evidence 'blamed' or 'blamed_agent', as in Who&When"
+        )
     action = np.flatnonzero(graph.action_mask)
     labelled = np.zeros(n.traces, bool)
     for label in (step, agent):

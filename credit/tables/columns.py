@@ -153,7 +153,7 @@ def _row_evidence(
         problem = "pass either reward= (the outcome, the same on all rows of a trace) or row_reward= (per row)"
         raise ColumnError("reward", [], problem)
     if row_reward is not None and event_reward is not None:
-        raise ColumnError("event_reward", [], "row_reward= already holds what each row earned; pass one of them")
+        raise ColumnError("event_reward", [], "row_reward= already holds the rewards of rows; expected one of the two")
     stated = {"event_reward": event_reward if row_reward is None else row_reward, "tokens": tokens}
     return dict(evidence or {}) | {name: column for name, column in stated.items() if column is not None}
 
@@ -279,7 +279,7 @@ def _evidence(column: str, values: Any, n: int, by_trace: Segments, to: Sizes) -
     """A column of evidence in the order of events [E], or of traces [T], padded."""
     known = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
     if column not in known:
-        raise ColumnError(column, [], f"is no evidence that methods know; expected one of {', '.join(sorted(known))}")
+        raise ColumnError(column, [], f"is not evidence of any method; expected one of {', '.join(sorted(known))}")
     kind = known[column].kind
     if kind == "id":
         array = as_ids(column, values, n)
@@ -311,9 +311,7 @@ def _sizes(real: Sizes, events: int | None, agents: int | None, traces: int | No
     """
     for name, size in (("events", events), ("agents", agents), ("traces", traces)):
         if size is not None and (isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1):
-            raise CreditError(
-                f"{name} is {excerpt(size)}; expected a positive integer: how many the arrays have room for"
-            )
+            raise CreditError(f"{name} is {excerpt(size)}; expected a positive integer, the size of the arrays")
     base = bucket(real._replace(events=max(real.events, events or 0)))
     return Sizes(
         base.events if events is None else events,

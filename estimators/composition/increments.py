@@ -33,7 +33,7 @@ from graphs.segment import safe_divide, safe_sqrt
 __all__ = ["Combined", "NotComposableError", "as_increment", "combine"]
 
 _WHY = {
-    "total": "one number for all actions of a trace says how much there is to divide, not who earned it",
+    "total": "one number for all actions of a trace is an amount to divide; it does not divide it",
     "scale": "a normaliser is a factor, applied after composition",
     "share": "shares of a coalition game make a ledger of their own (rule 'shares')",
     "score": "a score has no unit of reward until it is calibrated on other tasks",
@@ -41,7 +41,7 @@ _WHY = {
 
 
 class NotComposableError(CreditError):
-    """A credit that says nothing about increments; `source` names it."""
+    """A credit cannot become a claim on increments. `source` names it."""
 
     def __init__(self, source: str, estimand: str, why: str) -> None:
         article = "an" if estimand[0] in "aeiou" else "a"
@@ -58,7 +58,7 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
 
     Args:
       graph: the batch.
-      credit: a method's result. A return says in `recursion` how it was computed.
+      credit: a method's result. The `recursion` of a return states how it was computed.
       propensity: for an effect, float [E], the probability π with which the action was chosen. Where it is missing, 0
         or 1, there was no alternative to compare with and the claim is invalid.
 
@@ -67,7 +67,7 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
       values, `stderr` is that of their difference; else infinite.
 
     Raises:
-      NotComposableError: there is no exact conversion; it says why.
+      NotComposableError: there is no exact conversion. The message states the reason.
 
     Source: the telescoping sum of a return; docs/ledger.md.
 

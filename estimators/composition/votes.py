@@ -52,7 +52,7 @@ NO_ERRORS = Errors()
 
 
 class StatedZeroError(CreditError):
-    """A source states errors of 0 and neither declares itself exact nor says how many replays agreed."""
+    """A source states errors of 0 and is neither declared exact nor given numbers of replays."""
 
     def __init__(self, source: str, count: int) -> None:
         super().__init__(
@@ -99,7 +99,7 @@ def claim(
       estimand: what it estimates; there is no default, since composition adds only like to like.
       source: whose errors it shares.
       where: bool [E], the events that it is about; all actions with a finite amount by default.
-      stderr: float or [E], standard error of `amount`, 0 or more; infinite says that it is unknown.
+      stderr: float or [E], standard error of `amount`, 0 or more; infinite if unknown.
       unit: the level whose units share one number: "trace", "role", "subtree", "agent", "turn" or "event".
       centred: whether its mean under the policy that acted is zero, given the log before the event.
       own_outcome: whether this trace's own reward went into it.

@@ -206,7 +206,7 @@ def _put_back(columns: dict[str, pa.Array], left_out: list[str], trace_of: pa.Ar
     """Add the columns that were left out."""
     for name in left_out:
         if name in columns or name not in (*_TEXTS, *_PLACES) or _PLACES.get(name, name) not in (name, *columns):
-            raise _DamagedError(f"column {name!r} cannot have been left out")
+            raise _DamagedError(f"column {name!r} is required")
         if name in _PLACES:
             columns[name] = columns[_PLACES[name]].take(trace_of)
         else:

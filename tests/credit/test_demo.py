@@ -115,7 +115,7 @@ def test_a_format_that_changes_a_reward_is_found(tmp_path: Path, monkeypatch: py
         path.write_text(path.read_text().replace('"team":1.0', '"team":0.5', 1))
 
     monkeypatch.setattr(native, "write", careless)
-    with pytest.raises(CreditError, match=r"traces\.jsonl: reward read back is not what was written"):
+    with pytest.raises(CreditError, match=r"traces\.jsonl: reward differs after reading it back"):
         demo.run(tmp_path)
 
 

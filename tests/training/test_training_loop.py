@@ -117,7 +117,7 @@ def test_wrong_names_and_numbers_are_refused() -> None:
         learning_task("chess")
     with pytest.raises(CreditError, match="no signal 'magic'"):
         training_signal("magic")
-    with pytest.raises(CreditError, match=r"needs .*, which the tasks have not"):
+    with pytest.raises(CreditError, match=r"needs .*, which the tasks do not have"):
         training_signal("c3")
     with pytest.raises(CreditError, match=r"TrainingSettings\.steps is 0"):
         TrainingSettings(steps=0)

@@ -41,7 +41,7 @@ def training_signal(name: str) -> Signal:
     method = METHODS[name]
     missing = sorted(set(method.needs) - {"value"})
     if missing:
-        raise CreditError(f"method {name!r} needs {', '.join(missing)}, which the tasks have not")
+        raise CreditError(f"method {name!r} needs {', '.join(missing)}, which the tasks do not have")
 
     def signal(rollout: Rollout) -> jax.Array:
         given = {"value": rollout.value} if "value" in method.needs else {}

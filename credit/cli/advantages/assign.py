@@ -115,7 +115,7 @@ def assign(
     # Whatever can be wrong with the call is found before the logs are read.
     options = parse_options(method, given)
     if dense is not None and critic is None:
-        raise click.UsageError("--dense is what a critic was fitted with; expected --critic, too")
+        raise click.UsageError("--dense has the features of a fitted critic; expected --critic with it")
     if output == "-":
         if as_json:
             raise click.UsageError("--output - writes the table to standard output; expected a file with --json")
@@ -129,7 +129,7 @@ def assign(
 
     if chunk_events is not None:
         if critic is not None:
-            raise click.UsageError("--critic values all traces at once; expected it without --chunk-events")
+            raise click.UsageError("--critic evaluates all traces at once; expected it without --chunk-events")
         _assign_in_chunks(
             ctx, paths, output, method, given, also, chunk_events, actions_only, allow_bad, as_json, reading
         )
@@ -216,7 +216,7 @@ def _assign_in_chunks(
     from credit.cli.advantages.assign_chunks import assign_in_chunks
 
     if output == "-":
-        raise click.BadParameter("a table made in chunks appears whole; expected a file", param_hint="--output")
+        raise click.BadParameter("--chunk-events writes one whole table; expected a file", param_hint="--output")
     summary, rows, chunks = assign_in_chunks(
         paths, output, method, given, also, events=events, actions_only=actions_only, **reading
     )

@@ -74,7 +74,7 @@ def audit(
 ) -> None:
     """Show what adding the claims up would pay, which events it would pay twice, and what the ledger pays."""
     if output is None and ctx.get_parameter_source("level") is click.core.ParameterSource.COMMANDLINE:
-        raise click.UsageError("--level is of the rows of --output; expected --output FILE with it")
+        raise click.UsageError("--level applies to the rows of --output; expected --output FILE with it")
     asked.check()
     from credit.ledger.auditing import audit as add_up
     from credit.ledger.from_methods import compose_claims, total_of

@@ -101,10 +101,12 @@ def compose(
     if step and not channels:
         raise click.UsageError("--step anneals the weights of channels; expected --channel with it")
     if drawn is not None and plot is None:
-        raise click.UsageError("--trace says which trace to draw; expected --plot FILE with it")
+        raise click.UsageError("--trace names the trace to draw; expected --plot FILE with it")
     asked.check()
     if channels and (asked.files or making["expected"] == "value"):
-        raise click.UsageError("--channel runs methods on each reward; --judgements and --expected value go without it")
+        raise click.UsageError(
+            "--channel runs methods on each reward; expected it without --judgements and --expected value"
+        )
     from credit.cli.shared.channel_weights import parse_channels
     from credit.ledger.from_methods import compose_channels, compose_claims
     from credit.ledger_summary import ledger_summary
@@ -151,11 +153,13 @@ def compose(
 def _check_advantage(advantage: str | None, target: Path | None, scale: str | None, before: tuple[str, ...]) -> None:
     """Refuse options of advantages without advantages, before anything is read."""
     if (advantage is None) != (target is None):
-        raise click.UsageError("--advantage and --advantages-to go together: which advantages, and the file to write")
+        raise click.UsageError(
+            "--advantage and --advantages-to need each other: the kind of advantages, and the file to write"
+        )
     if (scale is not None or before) and advantage is None:
-        raise click.UsageError("--scale and --decided-before are of advantages; expected --advantage with them")
+        raise click.UsageError("--scale and --decided-before apply to advantages; expected --advantage with them")
     if before and advantage != "control":
-        raise click.UsageError(f"--decided-before is of --advantage control; --advantage is {advantage}")
+        raise click.UsageError(f"--decided-before applies to --advantage control; --advantage is {advantage}")
 
 
 def _scale(name: str | None, claims: dict[str, Any]) -> Any:

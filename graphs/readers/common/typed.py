@@ -34,7 +34,7 @@ def decode(
     """The decoded value.
 
     Args:
-      decoder: says which type is expected.
+      decoder: its type is the expected one.
       data: one JSON value.
       file, line: where it begins, for the problem.
       at: path of the value within its record; the problem's field begins with it.

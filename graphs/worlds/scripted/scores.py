@@ -81,13 +81,17 @@ def score_rule(kind: str, script: Script, weights: tuple[int, ...], links: int, 
     if kind == "free_rider":
         rider = int(agent[certain].max())
         if rider == agent[certain].min():
-            raise CreditError(f"agents is {len(script.names)}; expected two that always act, for one to ride free")
+            raise CreditError(
+                f"agents is {len(script.names)}; expected two that always act, because one is the free rider"
+            )
         weight[agent == rider] = 0
         return ScoreRule(weight, gate, rider)
     if kind == "padding":
         later = np.unique(agent[gate >= 0])
         if not len(later):
-            raise CreditError(f"topology {script.topology!r} spawns nobody by choice here; expected a wave to pad with")
+            raise CreditError(
+                f"topology {script.topology!r} spawns no agent by choice here; expected a wave to pad with"
+            )
         weight[np.isin(agent, later[1::2])] = 0
         for choice in np.flatnonzero(script.optional):
             weight[choice] -= spawn_cost * int(np.sum(script.agent_on == choice))

@@ -41,7 +41,7 @@ def test_explained_counts_what_was_known_before_the_outcome(world: tuple[credit.
     true = composed(traces, truth)
     assert true.explained == pytest.approx(true.coverage, abs=1e-6) and true.explained > 0.2
     noise = composed(traces, np.random.default_rng(0).normal(size=truth.shape).astype(np.float32))
-    assert noise.explained < 0 and any("not more than nothing" in text for text in noise.warnings)
+    assert noise.explained < 0 and any("does not exceed 0" in text for text in noise.warnings)
     own = composed(traces, truth, own_outcome=True)
     assert (
         own.explained == pytest.approx(0, abs=1e-6) and own.coverage == true.coverage

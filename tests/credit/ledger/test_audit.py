@@ -181,8 +181,8 @@ def test_a_receipt_accounts_for_the_entry_and_the_trace(team: Made) -> None:
     assert receipt.entry == pytest.approx(0.4, abs=1e-6) and receipt.naive == pytest.approx(2.2)
     assert sum(line.got or 0 for line in receipt.lines) == pytest.approx(receipt.entry, abs=1e-6)
     assert lines["critic"].weight + lines["message"].weight == pytest.approx(1)
-    assert "never added" in lines["critic"].why and "times 1 − π" in lines["message"].why
-    assert lines["broadcast"].got is None and "expected at the start" in lines["broadcast"].why
+    assert "not added" in lines["critic"].why and "times 1 − π" in lines["message"].why
+    assert lines["broadcast"].got is None and "expected reward at the start" in lines["broadcast"].why
     account = (receipt.expected, receipt.entry, receipt.others, receipt.outcome, receipt.unexplained)
     assert sum(account) + receipt.remainder == pytest.approx(receipt.reward, abs=1e-6)
     chatter = explain(traces, SUCCESS, 4, chosen, ledger=ledger)
@@ -309,7 +309,7 @@ CONTROL = ["compose", "LOG", "--methods", "gae", "-o", "x.csv", "--advantages-to
         (["compose", "LOG", "--methods", "rloo"], "Missing option '--output'"),
         (["compose", "LOG", "-o", "x.csv"], "--methods names 0 methods; expected 1 or more"),
         (["compose", "LOG", "--methods", "rloo", "-o", "nowhere/x.csv"], "folder 'nowhere' does not exist"),
-        (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--advantage", "entry"], "go together"),
+        (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--advantage", "entry"], "need each other"),
         (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--scale", "dr_mas"], "expected --advantage with them"),
         (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--tau", "-1"], "'-1'; expected inf, fit, or a number"),
         (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--tau", "0"], "--tau is of --rule reconcile"),
@@ -320,7 +320,7 @@ CONTROL = ["compose", "LOG", "--methods", "gae", "-o", "x.csv", "--advantages-to
         ),
         (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--step", "5"], "expected --channel with it"),
         ([*CONTROL, "--decided-before", "gea"], "--decided-before names 'gea'; expected one of --methods"),
-        ([*CONTROL[:-1], "entry", "--decided-before", "gae"], "--decided-before is of --advantage control"),
+        ([*CONTROL[:-1], "entry", "--decided-before", "gae"], "--decided-before applies to --advantage control"),
         (["explain", "LOG", "t111", "--methods", "rloo"], "expected PATH... TRACE EVENT"),
         (["explain", "LOG", "t9", "c0", "--methods", "rloo"], "No trace 't9'. There are 8"),
         (["explain", "LOG", "t111", "x", "--methods", "rloo"], "event is 'x'; expected the id of one of the 5 events"),

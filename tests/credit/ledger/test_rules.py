@@ -322,9 +322,9 @@ def test_a_ledger_says_what_it_is_and_when_it_explains_nothing() -> None:
     graph, _ = batch()
     reward = np.arange(8.0)
     empty = credit.compose(graph, reward, [credit.rloo(graph, reward)])
-    assert "no claim says what any action changed" in empty.warnings[0]
+    assert "no claim is about increments of actions" in empty.warnings[0]
     noise = credit.compose(graph, reward, [increments(graph, np.random.default_rng(8).normal(size=1280) * 100)])
-    assert noise.coverage < 0 and "less than nothing" in noise.warnings[0]
+    assert noise.coverage < 0 and "negative coverage" in noise.warnings[0]
     assert repr(noise).startswith("Ledger(rule 'increments', 4 traces, 240 actions with an entry of a, coverage -")
 
 

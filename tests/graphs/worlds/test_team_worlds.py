@@ -291,7 +291,7 @@ def test_a_world_names_the_parameter_that_is_wrong(field: str, value: object) ->
         ({"kind": "luck"}, "kind is 'luck'"),
         ({"kind": "bottleneck", "links": 99}, "links is 99"),
         ({"kind": "poisoned", "spawn": 0.5}, "spawn is 0.5"),
-        ({"kind": "padding", "agents": 3}, "spawns nobody by choice"),
+        ({"kind": "padding", "agents": 3}, "spawns no agent by choice"),
         ({"topology": "harness", "agents": 1, "kind": "free_rider"}, "two that always act"),
     ],
 )
