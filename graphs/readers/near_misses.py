@@ -37,6 +37,7 @@ KEYS: dict[str, frozenset[str]] = {
     "codex": frozenset({"timestamp", "payload", "type", "cli_version", "originator"}),
     "harbor": frozenset({"task_name", "trial_name", "verifier_result", "agent_info"}),
     "autogen": frozenset({"messages", "source", "models_usage", "created_at", "stop_reason"}),
+    "langgraph": frozenset({"step", "timestamp", "type", "payload", "triggers", "parent_config", "checkpoint_ns"}),
     "spans": frozenset({"trace_id", "span_id", "attributes", "start_time", "name"}),
     "otlp": frozenset({"resourceSpans", "scopeSpans", "spans", "traceId", "spanId"}),
 }

@@ -259,6 +259,8 @@ CODEX = [
     codex("event_msg", 5, type="token_count", info={"last_token_usage": {"input_tokens": 19, "output_tokens": 2}}),
 ]
 
+LANGGRAPH = recorded("langgraph_team.jsonl")
+
 SAMPLES: dict[str, Sample] = {
     "verifiers": Sample("verifiers", "traces.jsonl", recorded("verifiers_episodes.jsonl")),
     "verifiers results": Sample("verifiers", "results.jsonl", [RESULT, RESULT]),
@@ -280,5 +282,7 @@ SAMPLES: dict[str, Sample] = {
     "swe-agent": Sample("swe-agent", "repo__repo-1.traj", [SWE_AGENT], lines=False),
     "codex": Sample("codex", "rollout-1.jsonl", CODEX),
     "autogen": Sample("autogen", "result.json", recorded("autogen_result.json"), lines=False),
+    "langgraph": Sample("langgraph", "stream.jsonl", [event for path, event in LANGGRAPH if not path]),
+    "langgraph with sub-graphs": Sample("langgraph", "stream.jsonl", LANGGRAPH),
     "autogen messages": Sample("autogen", "messages.jsonl", recorded("autogen_result.json")[0]["messages"]),
 }

@@ -1,0 +1,167 @@
+"""Tasks of a LangGraph run as events and edges."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, NoReturn
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.event_types import EdgeType, EventType
+from graphs.readers.common.chats.messages import OpenCalls
+from graphs.readers.common.files import model_names
+from graphs.readers.common.places import Place
+from graphs.readers.tracing.langgraph.messages import CALL, HUMAN, RESULT, Message, Usage, messages_of
+from graphs.text import excerpt
+from graphs.traces.record import Agent, TraceRecord
+
+__all__ = ["Run", "Step", "Task"]
+
+_Id = Annotated[str, msgspec.Meta(min_length=1)]
+_SENT = "__pregel_push"
+
+
+class Task(msgspec.Struct):
+    """A task that begins or ends: a run of a node."""
+
+    id: _Id
+    name: _Id
+    input: msgspec.Raw = msgspec.Raw()
+    result: msgspec.Raw = msgspec.Raw()
+    triggers: list[str] = []
+
+
+class Step(NamedTuple):
+    """Where an event of the stream stands: super-step, enclosing (node, task) pairs, time and place."""
+
+    number: int
+    outer: tuple[tuple[str, ...], ...]
+    time: float
+    place: Place
+
+
+class _Begun(NamedTuple):
+    """A task that has begun: its agent, the keys of messages in its input, and the events that caused it."""
+
+    agent: str
+    keys: list[str]
+    causes: list[int]
+
+
+class Run:
+    """Turns tasks into events and edges."""
+
+    def __init__(self, record: TraceRecord) -> None:
+        self.record, self.calls = record, OpenCalls()
+        record.system = "langgraph"
+        self.tasks: dict[str, _Begun] = {}
+        self.inner: set[str] = set()  # tasks that are sub-graphs
+        self.position: dict[str, int | None] = {}  # message id -> event; None for one that is no event
+        self.heard: dict[str, set[int]] = {}
+        self.last: dict[str, int] = {}
+        self.results: dict[str, list[int]] = {}  # agent -> results of its tools since its last call
+        self.latest: dict[tuple[tuple[str, ...], ...], dict[int, list[int]]] = {}  # graph -> step -> its calls
+        self.models: set[str | None] = set()
+
+    def begin(self, step: Step, task: Task) -> None:
+        """Note a task, and what it was given."""
+        self.inner |= {outer[1] for outer in step.outer}
+        sent = _SENT in task.triggers
+        path = [outer[0] for outer in step.outer]
+        agent = "/".join([*path, f"{task.name}:{task.id}" if sent else task.name])
+        self.record.instances.setdefault(agent, Agent(name="/".join([*path, task.name]), role=task.name))
+        keys, causes = [], []
+        for message, key in messages_of(task.input, **self._where(step, "payload.input")):
+            keys.append(key)
+            if message.type in HUMAN and key not in self.position and not sent:
+                self.record.instances.setdefault("user", Agent(name="user", role="user"))
+                self.position[key] = self._event(f"{task.id}/input-{len(keys) - 1}", EventType.MESSAGE, "user", step)
+            given = self.position.get(key)
+            if given is not None:
+                causes.append(given)
+        if sent and not causes:
+            earlier = self.latest.get(step.outer, {})
+            causes = next((earlier[number] for number in sorted(earlier, reverse=True) if number < step.number), [])
+        self.tasks[task.id] = _Begun(agent, keys, causes)
+
+    def end(self, step: Step, task: Task) -> None:
+        """Append the events of a task.
+
+        Raises:
+          TraceError: kinds "unknown-task", "unknown-tool-call", those of `graphs.readers.common.typed.decode`.
+        """
+        begun = self.tasks.pop(task.id, None)
+        if begun is None:
+            self._refuse("unknown-task", step, "payload.id", task.id, "the id of a task that has begun")
+        given = list(begun.keys)
+        for index, (message, key) in enumerate(messages_of(task.result, **self._where(step, "payload.result"))):
+            if key in given:  # a node may return the whole state
+                given.remove(key)
+            elif (message.id and key in self.position) or task.id in self.inner:
+                continue
+            else:
+                position = self._add(f"{task.id}/{index}", message, begun, step)
+                if message.id:
+                    self.position[key] = position
+
+    def _add(self, event_id: str, message: Message, begun: _Begun, step: Step) -> int | None:
+        if message.type in CALL:
+            return self._call(event_id, message, begun, step)
+        if message.type in RESULT:
+            answered = self.calls.take(message.tool_call_id)
+            if answered is None:
+                expected = "the id of a tool call before it without a result"
+                self._refuse("unknown-tool-call", step, "payload.result", message.tool_call_id, expected)
+            call, tool = answered
+            owner = self.record.agents[call]
+            status = "error" if message.status == "error" else None
+            position = self._event(event_id, EventType.TOOL_RESULT, owner, step, tool=tool, status=status)
+            self.record.edge(call, position, EdgeType.RETURN)
+            self.results.setdefault(owner, []).append(position)
+            return position
+        if message.type in HUMAN:  # a node wrote it, and no model
+            return self._event(event_id, EventType.MESSAGE, begun.agent, step)
+        return None
+
+    def _call(self, event_id: str, message: Message, begun: _Begun, step: Step) -> int:
+        record, agent = self.record, begun.agent
+        usage = message.usage_metadata or Usage()
+        self.models.add(message.response_metadata.model_name if message.response_metadata is not None else None)
+        position = self._event(
+            event_id, EventType.MESSAGE, agent, step, tokens=usage.output_tokens, input_tokens=usage.input_tokens
+        )
+        record.actions[position] = True
+        heard = self.heard.setdefault(agent, set())
+        for cause in [*begun.causes, *self.results.pop(agent, ())]:
+            if cause not in heard and (record.agents[cause] != agent or record.types[cause] == EventType.TOOL_RESULT):
+                is_result = record.types[cause] == EventType.TOOL_RESULT
+                record.edge(cause, position, EdgeType.CAUSAL if is_result else EdgeType.MESSAGE)
+            heard.add(cause)
+        if agent in self.last:
+            record.edge(self.last[agent], position, EdgeType.TEMPORAL)
+        self.last[agent] = position
+        self.latest.setdefault(step.outer, {}).setdefault(step.number, []).append(position)
+        for number, asked in enumerate(message.tool_calls):
+            effect = self._event(f"{event_id}/call-{number}", EventType.TOOL_CALL, agent, step, tool=asked.name)
+            record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)
+            self.calls.add(asked.id, effect, asked.name)
+        return position
+
+    def finish(self) -> TraceRecord:
+        """The record, with its models."""
+        self.record.model = model_names(self.models)
+        return self.record
+
+    def _event(self, event_id: str, kind: EventType, agent: str, step: Step, **columns: Any) -> int:
+        return self.record.event(
+            event_id, kind, agent, action=False, time=step.time, line=step.place.line,
+            offset=max(step.place.offset, 0), **columns,
+        )  # fmt: skip
+
+    def _where(self, step: Step, at: str) -> dict[str, Any]:
+        return {"file": self.record.file, "line": step.place.line, "at": at, "trace": self.record.trace_id}
+
+    def _refuse(self, kind: str, step: Step, field: str, value: object, expected: str) -> NoReturn:
+        raise TraceError(
+            Problem(kind, self.record.file, step.place.line, field, excerpt(value), expected, self.record.trace_id)
+        )
