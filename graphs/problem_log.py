@@ -28,7 +28,7 @@ class ProblemLog:
     def __init__(self, problems: Iterable[Problem] = ()) -> None:
         self._listed: list[Problem] = []
         self._met: dict[tuple[str, str], int] = {}
-        self._more: dict[tuple[str, str], Problem] = {}
+        self._more: dict[tuple[str, str], tuple[Problem, int]] = {}
         self.extend(problems)
 
     def append(self, problem: Problem) -> None:
@@ -39,9 +39,8 @@ class ProblemLog:
         if met < MOST_LISTED and problem.count == 1:
             self._listed.append(problem)
             return
-        first = self._more.get(key, problem)
-        count = problem.count + (first.count if key in self._more else 0)
-        self._more[key] = dataclasses.replace(first, count=count)
+        first, count = self._more.get(key, (problem, 0))
+        self._more[key] = first, count + problem.count
 
     def extend(self, problems: Iterable[Problem]) -> None:
         """Add problems in their order."""
@@ -55,7 +54,8 @@ class ProblemLog:
 
     def __iter__(self) -> Iterator[Problem]:
         yield from self._listed
-        yield from self._more.values()
+        for first, count in self._more.values():
+            yield dataclasses.replace(first, count=count)
 
     def __len__(self) -> int:
         return len(self._listed) + len(self._more)

@@ -131,9 +131,9 @@ class Limits:
         """The problem of a record that nests deeper than `depth`; None if it is allowed.
 
         `known` is a number of brackets that are known to nest less than `depth`. A record with at most `depth` further
-        brackets cannot be too deep and is not parsed.
+        brackets, or bytes, cannot be too deep and is not parsed.
         """
-        if _brackets(record) - known <= self.depth or depth(record) <= self.depth:
+        if len(record) <= self.depth or _brackets(record) - known <= self.depth or depth(record) <= self.depth:
             return None
         expected = f"at most {self.depth} lists and objects within each other"
         return Problem("too-deep", file, line, "content", excerpt(record[:_SHOWN]), expected)

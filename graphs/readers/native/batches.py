@@ -76,29 +76,35 @@ class Record(NamedTuple):
 
 
 _NOTHING = Trace("-", "-", [])
+_SHORTEST = len('{"trace_id":"t","task_id":"q","events":[{"id":"e","type":"stop","agent":"a"}]}')
 
 
 def read_compiled(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
     """What `read_records` gives, by compiled loops as far as these go."""
     batch: list[Record] = []
     size = 0
+    faults = Faults()
     for record in items:
         if isinstance(record, Problem) or _too_large(record) is not None:
-            yield from _scanned(batch, decoder)
-            yield from read_records([record], decoder)
+            yield from _scanned(batch, decoder, faults)
+            yield from _structs([record], decoder, faults)
             batch, size = [], 0
             continue
         if size + len(record.data) > BATCH_BYTES or len(batch) == BATCH_RECORDS:
-            yield from _scanned(batch, decoder)
+            yield from _scanned(batch, decoder, faults)
             batch, size = [], 0
         batch.append(record)
         size += len(record.data)
-    yield from _scanned(batch, decoder)
+    yield from _scanned(batch, decoder, faults)
+    yield from faults.counted()
 
 
-def _scanned(batch: list[Record], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
-    """A batch of records as parts; those that are not plain by `read_records`, between them."""
+def _scanned(batch: list[Record], decoder: SlimDecoder, faults: Faults) -> Iterator[Part | TraceRecord | Problem]:
+    """A batch of records as parts; those that are not plain by `_structs`, between them."""
     if not batch:
+        return
+    if 2 * sum(len(record.data) < _SHORTEST for record in batch) > len(batch):  # few traces, if any
+        yield from _structs(batch, decoder, faults)
         return
     from graphs.readers.native.compiled.scan import MOST_TEXT, NEVER_DEEPER, scan_traces  # loads a compiler
 
@@ -107,7 +113,7 @@ def _scanned(batch: list[Record], decoder: SlimDecoder) -> Iterator[Part | Trace
     fits = limits.depth >= NEVER_DEEPER and sum(map(len, texts)) <= MOST_TEXT
     scanned = scan_traces(texts) if fits else None
     if scanned is None:
-        yield from read_records(batch, decoder)
+        yield from _structs(batch, decoder, faults)
         return
     decoded = [
         Decoded(_heading(record, header) if count else _NOTHING, record.source.name, record.line, record.offset)
@@ -120,7 +126,7 @@ def _scanned(batch: list[Record], decoder: SlimDecoder) -> Iterator[Part | Trace
         if is_plain:
             yield part.slice(rows[0], rows[-1] + 1)
         else:
-            yield from read_records(batch[rows[0] : rows[-1] + 1], decoder)
+            yield from _structs(batch[rows[0] : rows[-1] + 1], decoder, faults)
 
 
 def _heading(record: Record, header: bytes) -> Trace:
@@ -135,9 +141,17 @@ def _heading(record: Record, header: bytes) -> Trace:
 
 def read_records(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
     """The traces of records, and the problems, in their order; records of several files are put into one part."""
+    faults = Faults()
+    yield from _structs(items, decoder, faults)
+    yield from faults.counted()
+
+
+def _structs(
+    items: Iterable[Record | Problem], decoder: SlimDecoder, faults: Faults
+) -> Iterator[Part | TraceRecord | Problem]:
+    """As `read_records`, without the records that `faults` only counts."""
     batch: list[tuple[Record, Trace]] = []
     size = 0
-    faults = Faults()
     for record in items:
         item = record if isinstance(record, Problem) else _decode(record, decoder, faults)
         if item is None:
@@ -153,7 +167,6 @@ def read_records(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Ite
             batch.append((record, item))
             size += len(record.data)
     yield from _built(batch)
-    yield from faults.counted()
 
 
 def _too_large(record: Record) -> Problem | None:

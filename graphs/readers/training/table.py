@@ -100,18 +100,20 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                     yield row.problem
                     lost |= dict.fromkeys(row.mentions, row.problem)
                 else:
-                    table.add(line, row, column_of)
+                    problem = table.add(line, row, column_of)
+                    if problem is not None:
+                        yield problem
         except TraceError as error:  # traces that a broken table shows may lack rows
             yield error.problem
         else:
-            yield from (_unless_lost(trace, lost) for trace in table.traces.values())
+            yield from (_unless_lost(trace, lost) for trace in table.traces.values() if trace is not None)
         source.release()
 
 
-def _unless_lost(trace: TraceRecord | Problem, lost: Mapping[str, Problem]) -> TraceRecord | Problem:
+def _unless_lost(trace: TraceRecord, lost: Mapping[str, Problem]) -> TraceRecord | Problem:
     """The trace, or a problem if one of its rows may be among those that cannot be read."""
-    problem = None if isinstance(trace, Problem) else lost.get(trace.trace_id)
-    if problem is None or isinstance(trace, Problem):
+    problem = lost.get(trace.trace_id)
+    if problem is None:
         return trace
     expected = "a readable row: without it this trace may lack events or rewards"
     return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace.trace_id)
@@ -162,38 +164,39 @@ def _find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
 
 @dataclasses.dataclass
 class _Table:
-    """The traces of one table while its rows come in; a trace that is refused stays, as its problem."""
+    """The traces of one table while its rows come in; None for a refused trace, whose later rows do not count."""
 
     file: str
-    traces: dict[str, TraceRecord | Problem] = dataclasses.field(default_factory=dict)
+    traces: dict[str, TraceRecord | None] = dataclasses.field(default_factory=dict)
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     is_text: dict[str, bool] = dataclasses.field(default_factory=dict)
 
-    def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> None:
-        """Append the action of one row to its trace."""
+    def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
+        """Append the action of one row to its trace; the problem of a row that refuses its trace."""
         value = {ours: row.get(theirs) for ours, theirs in column_of.items()}
         if value["trace"] is None:
-            problem = Problem("missing-field", self.file, line, column_of["trace"], excerpt(row), "the id of a trace")
-            self.traces[f"\0{line}"] = problem  # belongs to no trace: stands for itself
-            return
+            return Problem("missing-field", self.file, line, column_of["trace"], excerpt(row), "the id of a trace")
         trace_id = _text(value["trace"])
         record = self.traces.get(trace_id)
-        if isinstance(record, Problem):
-            return
+        if record is None and trace_id in self.traces:
+            return None
         ambiguous = self._ambiguous_id(value["trace"], record is not None)
         if ambiguous is not None:
             kind, expected = ambiguous
-            self.traces[trace_id] = Problem(
-                kind, self.file, line, column_of["trace"], excerpt(value["trace"]), expected, trace_id
-            )
-            return
+            self.traces[trace_id] = None
+            shown = excerpt(value["trace"])
+            return Problem(kind, self.file, line, column_of["trace"], shown, expected, trace_id)
         if record is None:
             record = self.traces[trace_id] = TraceRecord(trace_id, trace_id, self.file, line, format="table")
         try:
             self._append(record, line, value, column_of)
         except TraceError as error:
-            self.traces[trace_id] = error.problem
+            self.traces[trace_id] = None
+            for ours in ("group", "model", "reward"):  # a table of refused traces takes no memory for what they state
+                self.stated.pop((trace_id, ours, ""), None)
+            return error.problem
+        return None
 
     def _ambiguous_id(self, given: Any, known: bool) -> tuple[str, str] | None:
         """Why rows with this id may not be of one trace, as the kind and what was expected of a `Problem`."""
