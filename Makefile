@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= test,lint
 
-.PHONY: demo test coverage test-slow lint docs notebooks bench clean
+.PHONY: demo test coverage test-slow lint docs pictures notebooks bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +35,10 @@ lint: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	$(BIN)/mkdocs build --strict
+
+# The pictures of the site and the recording of a terminal, from what the commands do.
+pictures: $(VENV)/installed
+	$(BIN)/python docs/draw_pictures.py
 
 # Every notebook, from start to end; `--write` stores what they show.
 notebooks: $(VENV)/installed

@@ -20,6 +20,10 @@ Kind = Literal["agent", "role", "turn", "tool", "type"]
 KINDS_OF_UNIT: tuple[Kind, ...] = ("agent", "role", "turn", "tool", "type")
 
 
+ROUNDING = 4 * float(np.finfo(np.float32).eps)
+"""Of advantages in single precision: a sum of them that is smaller than this part of its terms is 0."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Unit:
     """One agent name, role, turn number, tool or event type.
@@ -137,7 +141,9 @@ def _tools(traces: Traces, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def _unit(name: str, value: np.ndarray, trace: np.ndarray, group: np.ndarray) -> Unit:
     tasks, task = np.unique(group, return_inverse=True)
     count, total = np.bincount(task), np.bincount(task, value)
-    mean = float(value.mean())
+    rounding = ROUNDING * np.bincount(task, np.abs(value))
+    total = np.where(np.abs(total) <= rounding, 0.0, total)  # a sum that is 0 in exact arithmetic is 0 here
+    mean = float(total.sum() / len(value))
     half = math.nan
     if len(tasks) > 1:
         spread = float(np.sum((total - mean * count) ** 2)) * len(tasks) / (len(tasks) - 1)

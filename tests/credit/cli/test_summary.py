@@ -138,6 +138,16 @@ def test_show_quotes_the_text_of_real_logs(shared_data: Path) -> None:
     assert all("\x1b" not in event["text"] for event in plain["events"])
 
 
+def test_a_mean_that_is_zero_but_for_rounding_does_not_exclude_zero() -> None:
+    """A unit with as many actions in every trace has mean advantage 0 by rloo, whatever is rounded."""
+    reward = [0.1, 0.7, 0.3, 0.2, 0.9, 0.4]
+    graph, outcome, rows = credit.from_columns(
+        group=["q"] * 3 + ["r"] * 3, trace=list("abcdef"), agent=["lead"] * 6, reward=reward
+    )
+    (unit,) = who_matters(rows.traces, credit.rloo(graph, outcome))
+    assert unit.advantage == 0 and not unit.excludes_zero
+
+
 def test_show_prints_and_draws_one_trace(good: Path, tmp_path: Path) -> None:
     result = run("show", good, "--trace", "b")
     assert result.exit_code == 0, result.output

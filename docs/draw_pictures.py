@@ -1,0 +1,91 @@
+"""Draw the pictures of the site and the recording of a terminal from what the commands do today: `make pictures`.
+
+python docs/draw_pictures.py [FOLDER]        (default: this one)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+from click.testing import CliRunner
+from rich.console import Console
+from rich.text import Text
+
+from credit.cli import cli
+
+HERE = Path(__file__).resolve().parent
+COLUMNS = 96
+
+RECORDED = (
+    "credit demo",
+    "credit validate demo/traces.jsonl",
+    "credit assign demo/traces.jsonl --method rloo -o advantages.parquet",
+    "credit summary demo/traces.jsonl --by agent --method gae",
+)
+"""The commands of the recording; of the first one nothing but its last lines is shown."""
+LAST_LINES = {"credit demo": 2}
+
+PICTURES = (
+    "credit show demo/traces.jsonl --trace trace-000008 --method gae --option lambda_=0 --plot {out}/trace.svg",
+    "credit compose demo/traces.jsonl --methods rloo,gae --option gae.lambda_=0 -o ledger.parquet "
+    "--trace trace-000008 --plot {out}/ledger.svg",
+    "credit compare demo/traces.jsonl --methods rloo,dr_mas,turn_baseline,gae --plot {out}/compare.svg",
+    "credit bench bias --method rloo --method grpo --method mt_grpo --method gae --plot {out}/methods.svg",
+)
+
+
+def run(command: str) -> str:
+    """What a command prints on both streams, in a terminal of `COLUMNS` columns.
+
+    Raises:
+      RuntimeError: it failed.
+    """
+    result = CliRunner(env={"COLUMNS": str(COLUMNS)}).invoke(cli, shlex.split(command)[1:])
+    if result.exit_code:
+        raise RuntimeError(f"{command}\n{result.output}")
+    return result.output
+
+
+def recording() -> list[tuple[str, str]]:
+    """The commands of the recording with what each prints; the working directory gets their files."""
+    shown = []
+    for command in RECORDED:
+        lines = [line.rstrip() for line in run(command).strip().splitlines()]
+        shown.append((command, "\n".join(lines[-LAST_LINES.get(command, len(lines)) :])))
+    return shown
+
+
+def terminal(shown: list[tuple[str, str]]) -> str:
+    """A recording as SVG that asks no other host for fonts."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO())
+    for command, output in shown:
+        console.print(Text.assemble(("$ ", "green"), (command, "bold")))
+        console.print(Text(output))
+        console.print()
+    svg = console.export_svg(title="credit", unique_id="terminal")
+    return re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+
+
+def main(out: Path) -> None:
+    """Draw everything into a folder."""
+    out = out.resolve()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        (out / "terminal.svg").write_text(terminal(recording()))
+        for command in PICTURES:
+            run(command.format(out=out))
+    for path in out.glob("*.svg"):
+        if path.name in {"trace.svg", "ledger.svg", "compare.svg", "methods.svg"}:
+            text = re.sub(r"\s*<dc:date>.*?</dc:date>", "", path.read_text())
+            path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("SOURCE_DATE_EPOCH", "0")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

@@ -1,0 +1,95 @@
+"""Every block of the tutorials runs, in the order of its page, and prints what the page shows."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import importlib.util
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from credit.cli import cli
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "tutorials"
+BLOCK = re.compile(r"^```(\w+)(?: title=\"([\w.]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def squeezed(line: str) -> str:
+    """A line of a table whatever the widths of its columns."""
+    return " ".join(line.split())
+
+
+def execute(body: str, page: str, namespace: dict[str, object]) -> None:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(body, page, "exec"), namespace)
+    expected = [line[2:].rstrip() for line in body.splitlines() if line.startswith("# ")]
+    printed = [line.rstrip() for line in out.getvalue().rstrip().splitlines()]
+    assert [squeezed(line) for line in printed] == [squeezed(line) for line in expected]
+
+
+def call(body: str) -> str:
+    """Run the commands of a block; returns what the last one printed."""
+    output = ""
+    for line in body.splitlines():
+        command = shlex.split(line.removeprefix("$ "))
+        if command[0] != "credit":
+            assert command[:2] == ["pip", "install"], line
+            continue
+        if command[1:] == ["demo"] and Path("demo").exists():
+            continue
+        result = CliRunner().invoke(cli, command[1:])
+        assert result.exit_code == 0, f"{line}\n{result.output}"
+        output = result.output
+    return output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted(FOLDER.glob("*.md")), ids=lambda page: page.stem)
+def test_every_block_runs_and_prints_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for extra in ("matplotlib", "pandas"):
+        pytest.importorskip(extra)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    namespace: dict[str, object] = {}
+    printed = ""
+    blocks = BLOCK.findall(page.read_text())
+    assert {kind for kind, _, _ in blocks} <= {"python", "console", "text"}
+    for kind, title, body in blocks:
+        if title:
+            Path(title).write_text(body)
+            sys.modules.pop(title.removesuffix(".py"), None)
+            importlib.invalidate_caches()
+        elif kind == "python":
+            execute(body, page.name, namespace)
+        elif kind == "console":
+            printed = call(body)
+        else:
+            lines = {squeezed(line) for line in printed.splitlines()}
+            missing = [line for line in body.splitlines() if squeezed(line) not in lines]
+            assert not missing, printed
+    sys.modules.pop("mine", None)
+
+
+@pytest.mark.slow
+def test_the_recording_shows_what_the_commands_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    spec = importlib.util.spec_from_file_location("draw_pictures", FOLDER.parent / "draw_pictures.py")
+    assert spec and spec.loader
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    stored = html.unescape((FOLDER.parent / "terminal.svg").read_text()).replace("\N{NO-BREAK SPACE}", " ")
+    assert "cdnjs" not in stored and "@font-face" not in stored
+    monkeypatch.chdir(tmp_path)
+    for command, output in script.recording():
+        assert command in stored
+        missing = [line for line in output.splitlines() if line.strip() and line.strip() not in stored]
+        if command.startswith("credit summary"):  # its last line is folded
+            missing = [line for line in missing if not line.startswith("advantage: ")]
+        assert not missing
