@@ -42,7 +42,7 @@ pictures: $(VENV)/installed
 
 # Every notebook, from start to end; `--write` stores what they show.
 notebooks: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable ".[notebooks,test]"
+	$(BIN)/python -m pip install --quiet --editable ".[run-notebooks,test]"
 	$(BIN)/python -m pytest -n auto --dist load -m slow tests/test_notebooks.py
 
 # The trainers for real, each in an environment of its own; TRAINERS="tunix skyrl" runs some.

@@ -4,12 +4,14 @@
     python notebooks/execute.py --write 01*.ipynb  # some, and store what they show
 
 Notebooks run in an empty folder of their own, so that nothing they write stays and nothing there can be read. What is
-stored says nothing about the machine: no times, no versions, no paths.
+stored says nothing about the machine: no times, no versions, no paths. Notebooks about real logs look for them in
+`shared/data` beside the checkout, or where `CREDIT_DATA` says, and run on generated logs where there are none.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -20,6 +22,7 @@ from nbclient import NotebookClient
 
 HERE = Path(__file__).resolve().parent
 SECONDS = 600  # that a cell may take
+DATA = HERE.parent.parent / "shared" / "data"
 
 
 def notebooks() -> list[Path]:
@@ -35,6 +38,7 @@ def execute(path: Path) -> nbformat.NotebookNode:
       nbclient.exceptions.CellTimeoutError: a cell takes longer than `SECONDS`.
     """
     notebook = nbformat.read(path, as_version=4)
+    os.environ.setdefault("CREDIT_DATA", str(DATA))
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             notebook,

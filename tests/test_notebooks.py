@@ -78,8 +78,8 @@ def test_what_is_stored_is_small_and_says_nothing_of_the_machine(path: Path) -> 
 @pytest.mark.filterwarnings("default")  # of the machinery that talks with kernels
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_from_start_to_end(path: Path) -> None:
-    pytest.importorskip("nbclient", reason="needs the extra `notebooks`")
-    pytest.importorskip("ipykernel", reason="needs the extra `notebooks`")
+    pytest.importorskip("nbclient", reason="needs the extra `run-notebooks`")
+    pytest.importorskip("ipykernel", reason="needs the extra `run-notebooks`")
     execute = runner()
     began = _of_children()
     notebook = execute.execute(path)

@@ -21,7 +21,7 @@ KINDS_OF_UNIT: tuple[Kind, ...] = ("agent", "role", "turn", "tool", "type")
 
 
 ROUNDING = 4 * float(np.finfo(np.float32).eps)
-"""Of advantages in single precision: a sum of them that is smaller than this part of its terms is 0."""
+"""Of a difference in single precision, as part of its terms. A sum of differences that is smaller counts as 0."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,13 +86,15 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
     valid = np.asarray(credit.valid)[events]
     events, label = events[valid], label[valid]
     value = np.asarray(credit.advantage, np.float64)[events]
+    terms = np.abs(np.asarray(credit.credit, np.float64)) + np.abs(np.asarray(credit.baseline, np.float64))
+    rounding = ROUNDING * terms[events] / np.asarray(credit.scale, np.float64)[events]
     trace = np.asarray(traces.graph.trace_ids)[events]
     group = np.asarray(traces.graph.group_ids)[trace]
     units = []
     for i, name in enumerate(names):
         of_unit = label == i
         if of_unit.any():
-            units.append(_unit(name, value[of_unit], trace[of_unit], group[of_unit]))
+            units.append(_unit(name, value[of_unit], rounding[of_unit], trace[of_unit], group[of_unit]))
     return sorted(units, key=lambda unit: -abs(unit.advantage))
 
 
@@ -138,10 +140,10 @@ def _tools(traces: Traces, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return np.array(events, np.int64), np.array(texts, object)
 
 
-def _unit(name: str, value: np.ndarray, trace: np.ndarray, group: np.ndarray) -> Unit:
+def _unit(name: str, value: np.ndarray, rounding: np.ndarray, trace: np.ndarray, group: np.ndarray) -> Unit:
     tasks, task = np.unique(group, return_inverse=True)
     count, total = np.bincount(task), np.bincount(task, value)
-    rounding = ROUNDING * np.bincount(task, np.abs(value))
+    rounding = np.bincount(task, rounding)
     total = np.where(np.abs(total) <= rounding, 0.0, total)  # a sum that is 0 in exact arithmetic is 0 here
     mean = float(total.sum() / len(value))
     half = math.nan

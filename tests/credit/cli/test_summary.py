@@ -140,7 +140,7 @@ def test_show_quotes_the_text_of_real_logs(shared_data: Path) -> None:
 
 def test_a_mean_that_is_zero_but_for_rounding_does_not_exclude_zero() -> None:
     """A unit with as many actions in every trace has mean advantage 0 by rloo, whatever is rounded."""
-    reward = [0.1, 0.7, 0.3, 0.2, 0.9, 0.4]
+    reward = [10.1, 10.7, 10.3, 10.2, 10.9, 10.4]
     graph, outcome, rows = credit.from_columns(
         group=["q"] * 3 + ["r"] * 3, trace=list("abcdef"), agent=["lead"] * 6, reward=reward
     )
