@@ -44,7 +44,7 @@ def table(rows: list[ReplayBias]) -> str:
         cells = [name]
         for world in WORLDS:
             mine = sorted((r for r in rows if (r.method, r.world) == (name, world)), key=lambda r: r.fans)
-            for how in ("told", "untold"):
+            for how in ("clustered", "unclustered"):
                 cells.append(" / ".join(_number(getattr(row, how)) for row in mine))
         lines.append(cells)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

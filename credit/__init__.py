@@ -144,7 +144,7 @@ def __dir__() -> list[str]:
 
 
 def _check_siblings() -> None:
-    """Refuse to run with someone else's `graphs` or `estimators`: both names are common words.
+    """Refuse to run with `graphs` or `estimators` of another project: both names are common words.
 
     Raises:
       ImportError: the package of that name that Python would import is not the one beside this package.

@@ -36,7 +36,7 @@ TRACES = 80  # ten groups of eight, two of each of the world's five tasks
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """How much of the true increments an advantage tells; NaN where one of the two does not vary.
+    """The agreement of an advantage with the true increments; NaN where one of the two does not vary.
 
     Attributes:
       rank_correlation: Spearman's, over valid actions.

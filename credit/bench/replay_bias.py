@@ -35,8 +35,8 @@ class ReplayBias:
 
     Attributes:
       method, world, fans, at, siblings: what was measured; `at` counts decisions from 0.
-      told: relative bias of the mean gradient where the tree is known; NaN where every decision is refused.
-      untold: relative bias where it is not.
+      clustered: relative bias of the mean gradient where the tree is known; NaN where every decision is refused.
+      unclustered: relative bias where it is not.
       answered: the share of decisions, by probability and weight, that have a number where the tree is known.
     """
 
@@ -45,8 +45,8 @@ class ReplayBias:
     fans: int
     at: int
     siblings: int
-    told: float
-    untold: float
+    clustered: float
+    unclustered: float
     answered: float
 
 
@@ -78,8 +78,8 @@ def replay_bias(name: str, world: str, *, fans: int, at: int, siblings: int = 3)
     true = draws.world.gradient()
     length = float(np.linalg.norm(true))
     biases, shares = [], []
-    for told in (True, False):
-        advantage, valid = _run(name, batch if told else _untold(batch))
+    for clustered in (True, False):
+        advantage, valid = _run(name, batch if clustered else _unclustered(batch))
         row, event = np.nonzero((batch.state >= 0) & (batch.weight > 0))
         weight, state, choice = (x[row, event] for x in (batch.weight, batch.state, batch.choice))
         pushed = np.zeros((len(draws.chance), *draws.world.policy.shape))
@@ -100,7 +100,7 @@ def _batches(world: str, fans: int, at: int, siblings: int, ordered: bool) -> Ba
     return stack(fan_outs(MICRO[world], fans, at, siblings, ordered), wanted)
 
 
-def _untold(batch: Batches) -> Batches:
+def _unclustered(batch: Batches) -> Batches:
     return dataclasses.replace(batch, graph=dataclasses.replace(batch.graph, cluster_ids=None))
 
 

@@ -1,4 +1,4 @@
-"""Agent Lightning's verl trainer with rollouts and turns told apart."""
+"""Agent Lightning's verl trainer with rollouts as traces and their turns."""
 
 from __future__ import annotations
 

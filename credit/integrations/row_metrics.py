@@ -1,4 +1,4 @@
-"""What a batch of rows tells about training: numbers that a trainer logs each step."""
+"""Metrics of a batch of rows that a trainer logs each step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SkyRL: methods as advantage estimators, and a trainer that tells the steps and agents of a trajectory apart.
+"""SkyRL: methods as advantage estimators, and a trainer that distinguishes the steps and agents of a trajectory.
 
     import credit.integrations.skyrl      # then trainer.algorithm.advantage_estimator=credit_rloo
 

@@ -1,4 +1,4 @@
-"""Tunix: methods as advantage estimators, and a learner that tells the turns and the agents of a team apart.
+"""Tunix: methods as advantage estimators, and a learner that distinguishes the turns and the agents of a team.
 
     GRPOConfig(advantage_estimator=estimator("rloo"))                    # rows: the generations of a prompt
     CreditAgenticLearner(..., credit="turn_baseline")                    # teams: in place of the agentic GRPOLearner

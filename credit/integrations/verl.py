@@ -1,4 +1,4 @@
-"""verl: advantages of this library by name, and sessions of several agents told apart.
+"""verl: advantages of this library by name, and sessions of several agents.
 
 Installing the package is enough: verl imports this module by its entry point (group `verl.plugins`) in every process.
 That adds an advantage estimator `credit_NAME` for each method, and trainers of verl's v1: `credit_sync`,
@@ -130,7 +130,7 @@ def compute_advantage(
     norm_adv_by_std_in_grpo: bool = True,
     config: Any = None,
 ) -> Any:
-    """verl's legacy `compute_advantage` with executions and agents told apart, in its place.
+    """Replace verl's legacy `compute_advantage`; executions and agents are distinguished.
 
     Ids are read from `data.non_tensor_batch` under the names in `LEGACY`; without an id of executions, a row is one.
     Metrics are left in `data.meta_info[CREDIT_METRICS]`. Estimators other than `credit_*` are verl's.

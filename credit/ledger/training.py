@@ -197,7 +197,7 @@ def _presence(graph: EventGraph, claim: Credit, actions: np.ndarray, asserted: b
         yes, no = (EventType(int(np.argmax(row[culprit]))).name.lower() for row in (always, never))
         why = (
             f"it follows the event's type, which the event chose: within one role every {yes} carries a claim and no "
-            f"{no} does; if that was decided before, say so with decided_before"
+            f"{no} does; if that was decided before, name it in decided_before"
         )
         return Condition(name, False, why)
     return Condition(

@@ -10,7 +10,7 @@ import numpy as np
 from credit.methods.published import PUBLISHED, Published
 from credit.methods.registry import METHODS, Method
 from credit.methods.running import missing_evidence
-from credit.reports.corpus import returns, told_apart
+from credit.reports.corpus import distinguishable, returns
 from graphs.traces.batch import Traces
 
 __all__ = ["Availability", "availability"]
@@ -85,7 +85,7 @@ def _judge(traces: Traces, method: Method) -> Availability:
 
     if method.scope == "group" and len(np.unique(key)) == len(np.unique(members)):
         return Availability("degenerate", "no group has two traces with an outcome: there is nothing to compare")
-    _, apart = told_apart(score, key, n.traces)
+    _, apart = distinguishable(score, key, n.traces)
     if not apart.any():
         where = "in every group all traces" if method.scope == "group" else "all traces"
         return Availability("degenerate", f"{where} have equal outcomes: every advantage is 0")

@@ -1,4 +1,4 @@
-"""METHODS: every method by name, with what it needs and what it promises. One literal table.
+"""METHODS: every method by name, with its needs and its properties. One literal table.
 
 The command line, the law tests, the chooser and the documentation read it; a user's own method needs no entry.
 """
@@ -22,7 +22,7 @@ Status = Literal["released", "reconstructed", "formula"]
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A method and its promises. Calling it calls `fn`.
+    """A method and its properties. Calling it calls `fn`.
 
     Attributes:
       fn: `fn(graph, reward, *, event_reward=None, **evidence, **options) -> Credit`.

@@ -1,7 +1,7 @@
 """Pictures, on matplotlib, an extra that is imported when a picture is asked for.
 
     draw_trace          one trace: swim lanes of agents, what led to what, and what each action earned
-    draw_ledger         one trace's reward as nested bars: what was expected, who added what, and what nobody explains
+    draw_ledger         one trace's reward as nested bars: expected, added by each event, and unexplained
     draw_snr            signal to noise against trace length, or against cost
     draw_snr_report     the same from a report of `credit.bench.snr.run`
     draw_comparison     methods on the same logs: how far they agree, and whom each of them moves

@@ -1,4 +1,4 @@
-"""Reliability: whether what was predicted comes true as often as it says."""
+"""Reliability diagrams: predicted probabilities against observed frequencies."""
 
 from __future__ import annotations
 

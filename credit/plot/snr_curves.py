@@ -37,7 +37,7 @@ class Curve:
       length: [N], T of each point, in decisions.
       snr: [N], |E[A | s, a]| / sd(A | s, a), a pure number.
       low, high: [N], the confidence band.
-      theory: [N], the closed form at the same T; None where there is none. NaN where it says nothing.
+      theory: [N], the closed form at the same T; None where there is none; NaN where it is undefined.
       cost: [N], what the evidence of a trace cost, in rollouts; needed for `x="cost"`.
       slope: of log SNR on log T, as fitted; None where none was.
     """

@@ -95,7 +95,7 @@ def draw_trace(
     arrows between lanes are spawns, messages, returns and other causes (what follows what within a lane is the order).
     Actions are filled by `values`, red below and blue above 0, white where the value is not finite; events that no
     policy chose are small and grey. With `stderr` the outline of an action is the wider the less its value is known:
-    from a hairline at 0 to the widest at an error as large as the colour scale, or one that nobody states.
+    from a hairline at 0 to the widest at an error as large as the colour scale, or at an unknown error.
 
     Large traces are thinned: fewer lane labels, lines instead of arrows, points as an image. Of more than 200 actions
     the most extreme fiftieth lies beyond the ends of the colour scale, which are then pointed. Names are text from a

@@ -12,7 +12,7 @@ from credit.reports.trace_list import counted_tokens
 from graphs.errors import Problem
 from graphs.traces.batch import Traces
 
-__all__ = ["Spread", "Survey", "divided_tasks", "returns", "survey", "told_apart"]
+__all__ = ["Spread", "Survey", "distinguishable", "divided_tasks", "returns", "survey"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +116,7 @@ def returns(traces: Traces) -> np.ndarray:
     return total
 
 
-def told_apart(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.ndarray, np.ndarray]:
+def distinguishable(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.ndarray, np.ndarray]:
     """The greatest number of each key, and whether methods, which compute in single precision, see any difference.
 
     XLA takes numbers below the least normal one for 0, differences included.
@@ -149,7 +149,7 @@ def survey(traces: Traces) -> Survey:
     scored = np.isfinite(earned)
     size = np.bincount(group)
     with_outcome = np.bincount(group, scored, len(size))
-    most, apart = told_apart(earned[scored], group[scored], len(size))
+    most, apart = distinguishable(earned[scored], group[scored], len(size))
 
     names = np.empty(len(size), object)
     names[group] = traces.traces["group"].to_pylist()

@@ -1,8 +1,8 @@
 """Split-half agreement: does a method say the same about an action when it sees other runs of the team?
 
-On real logs nobody knows the true credit. What can be asked is whether two independent halves of the data give the same
+Real logs have no known true credit. The agreement of two independent halves can be measured: whether they give the same
 answer. Both halves are split by chance, the method sees each half alone, and the mean advantage of every *kind of
-action* (its tool, or its agent, role or event type) is held against that of the other half.
+action* (its tool, or its agent, role or event type) is compared with that of the other half.
 
     halves="groups"   half of the tasks against the other half; one number a kind. Does the method value a kind of
                       action alike whatever the task?

@@ -35,7 +35,7 @@ class EventRow:
       type: a name of `EventType`.
       action: whether a policy of the team chose it.
       tool: name of the tool; None where the log has none.
-      status: what the log says came of it; None where it says nothing.
+      status: its status in the log; None where absent.
       tokens: tokens that it generated; None where the log does not say.
       causes: positions and types of the events that led to it.
       line: line of its record, 0 where the format has no lines.

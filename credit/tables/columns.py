@@ -65,7 +65,7 @@ def from_columns(
       agent: the name of the agent that acted; rows of one name in one trace are one instance. Default: one for all.
       role: the role of that agent, one for each instance. Default: its name.
       parent: the name of the agent of the same trace that spawned the row's agent, one for each instance; null, or its
-        own name, where nobody did. Default: nobody spawned anybody, so that all are main agents (M-GRPO, MATPO).
+        own name, for a root. Default: all are roots, so all are main agents (M-GRPO, MATPO).
       reward: the outcome of the row's trace, the same on all its rows.
       row_reward: instead, what each row earned by itself: becomes `rows.event_reward`, with outcome 0. The
         return of a trace is then the sum over its rows: an outcome that was copied to every row belongs in `reward`.

@@ -1,7 +1,7 @@
 """Agent-wise normalisation: the rows of an agent are compared only with rows of the same agent.
 
 Dr. MAS changes two things at once against the shared baseline; they are two arguments here, so that the four
-combinations can be told apart: the key (`by`: who is compared) and the population (`population`: what is a sample).
+combinations are possible: the key (`by`: who is compared) and the population (`population`: what is a sample).
 """
 
 from __future__ import annotations

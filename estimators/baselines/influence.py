@@ -69,8 +69,8 @@ def maporl(
       discount: d.
       horizon, share: as above.
       bonus: float [4], α; None is no bonus.
-      correct: float [E], what is held against the threshold; NaN is neither right nor wrong. Default: s. In the code, s
-        may be a learned verifier's verdict, while the bonus compares with the true answer.
+      correct: float [E], the number compared with the threshold; NaN is neither right nor wrong. Default: s. In the
+        code, s may be a learned verifier's verdict, while the bonus compares with the true answer.
       threshold: as above; exactly at it, an answer is neither.
 
     Returns:

@@ -73,7 +73,7 @@ def mrlx(
     normalises blocks of a fixed size. A block mixes parents and tasks. A = (x − μ) / (sd + 1e-6), ddof 1, alone 0.
 
     Args:
-      graph: the batch; `agent_parent` tells main agents from sub-agents.
+      graph: the batch; `agent_parent` distinguishes main agents and sub-agents.
       block: int [E], the block of the sub-agent whose event it is (its first one counts); -1 where the log has none,
         and a sub-agent without any is invalid. Main agents need none.
       format_score: float [E]; with it, a sub-agent's reward is `mrlx_sub_reward` of its first one, otherwise the

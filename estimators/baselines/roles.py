@@ -136,7 +136,7 @@ def mgrpo(
     count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Args:
-      graph: the batch; `agent_parent` tells main agents from sub-agents.
+      graph: the batch; `agent_parent` distinguishes main agents and sub-agents.
       reward: float [T], the outcome R; NaN where a trace has none.
       event_reward: float [E] or None; those of an instance's events are its own.
       main_weight: how much of the outcome a sub-agent's score contains.

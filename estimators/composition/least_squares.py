@@ -97,7 +97,7 @@ def reconcile(
 ) -> Reconciled:
     """The least-squares increments under claims on nested units and the exact total.
 
-    O(E) time and memory: per level two segment sums and two gathers. Adding events that nobody claims changes no bit of
+    O(E) time and memory: per level two segment sums and two gathers. Adding events without a claim changes no bit of
     the others (on CPU, where segment sums add in order of position).
 
     Args:

@@ -96,7 +96,7 @@ def claim(
     Args:
       graph: the batch.
       amount: float [E], in units of reward; constant within a unit.
-      estimand: what it estimates; there is no default, since composition adds only like to like.
+      estimand: what it estimates; there is no default, because composition adds only amounts of one estimand.
       source: whose errors it shares.
       where: bool [E], the events that it is about; all actions with a finite amount by default.
       stderr: float or [E], standard error of `amount`, 0 or more; infinite if unknown.

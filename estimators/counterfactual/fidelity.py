@@ -21,7 +21,7 @@ def weighted_leave_one_out(
 ) -> jax.Array:
     """Each alternative's value against the mean of the others of its context, weighted by their replays: float [N].
 
-    A_j = v_j − (Σ_k w_k v_k − w_j v_j) / (Σ_k w_k − w_j); 0 where nobody else has weight. `estimators.c3` weighs
+    A_j = v_j − (Σ_k w_k v_k − w_j v_j) / (Σ_k w_k − w_j); 0 where no other one has weight. `estimators.c3` weighs
     alternatives equally instead, as the training code does; both are unbiased where replays do not depend on outcomes.
 
     Args:
@@ -71,7 +71,7 @@ def rank_correlation(x: Array, y: Array, where: Array | None = None) -> jax.Arra
 
 @jax.jit
 def influence(counts: Array, smoothing: float | Array = 1.0) -> jax.Array:
-    """How much the choice among alternatives tells of the next action, I(alternative; next action) in nats.
+    """The information of the choice among alternatives about the next action, I(alternative; next action) in nats.
 
     With n_j replays of alternative j, of which n_jy were followed by the action y, and M symbols,
 

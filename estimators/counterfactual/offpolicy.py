@@ -279,7 +279,7 @@ def off_policy(
 
     Returns:
       `Credit` [E] at level "event", estimand "increment". `stderr` counts the outcomes that credit and baseline share;
-      it is infinite for a single replay, and below 50 effective draws. Refusals are those of `policy_value`, but for
+      it is infinite for a single replay, and below 50 effective draws. Refusals are those of `policy_value`, except
       TOO_FEW; an event is also invalid, with LOW_ESS, where "snips" would compare it with siblings that π_e never
       chooses.
 

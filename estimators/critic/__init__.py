@@ -1,7 +1,7 @@
 """A learned critic for orchestrator decisions: a value for every prefix of a trace, and credit as its increments.
 
 `features` says what the critic sees, `network` how it judges a prefix, `data` and `train` how it is fitted,
-`calibration` how far to believe it, `credit` what it says of each event, `contrasts` what spawning or stopping was
+`calibration` how accurate it is, `credit` its increments of events, `contrasts` what spawning or stopping was
 worth. `credit.fitting` fits, keeps and applies one to traces that were read.
 
 Fitting needs the extra `critic` (flax, optax, orbax); importing this package loads none of them.

@@ -1,6 +1,6 @@
 """How far to believe a critic, on tasks that it was not fitted on.
 
-A critic is held against the best constant and against a baseline of simple counts, a logistic (or linear) regression
+A critic is compared with the best constant and with a baseline of simple counts, a logistic (or linear) regression
 on a few columns, both fitted on the same training traces. All scores weight every trace once, whatever its length.
 Host work in NumPy; intervals are over tasks, since traces of one task are not independent.
 """

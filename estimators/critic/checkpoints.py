@@ -23,7 +23,7 @@ class Checkpoints:
 
     Args:
       directory: the folder; made where it is missing.
-      identity: text that tells this fit from others; a folder with another one is refused.
+      identity: text that identifies this fit; a folder with another one is refused.
 
     Raises:
       CreditError: the folder holds checkpoints of another fit.

@@ -8,7 +8,7 @@ they are, bit for bit.
 | columns | meaning |
 |---|---|
 | `type.*` | type of the event, one column each |
-| `action`, `root` | whether a policy chose it; whether its agent was spawned by nobody |
+| `action`, `root` | whether a policy chose it; whether its agent is a root |
 | `depth`, `fan_out`, `pending` | of its agent in the spawn forest: depth, spawns so far, spawned and not yet returned |
 | `own.events`, `own.tokens` | what its agent has done so far |
 | `so_far.*` | of the trace: events of each type, actions, agents seen, spawned and not yet returned, tokens |
@@ -34,7 +34,7 @@ TYPES = sorted(EventType)
 
 
 class Relations(NamedTuple):
-    """Who tells an event something: arrays of positions, all of them before the event.
+    """Positions of the events from which an event receives messages, all before the event.
 
     Attributes:
       previous: int32 [E], the event before it of the same agent instance; the event itself where there is none.

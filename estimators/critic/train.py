@@ -157,7 +157,7 @@ def fit(
     Args:
       directory: where a checkpoint is kept after each epoch. If it holds one of the same corpus, split and settings,
         training goes on from there.
-      after_epoch: told of each epoch as it ends, earlier ones of a resumed run included.
+      after_epoch: called with each epoch as it ends, including earlier ones of a resumed run.
 
     Raises:
       CreditError: a reward does not suit the head, a split is empty, or `directory` belongs to another fit.

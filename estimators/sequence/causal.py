@@ -1,6 +1,6 @@
 """Recursions along the causal graph: what an action directly led to comes next, not what happens to be logged next.
 
-In a log of agents that work side by side, the next action may be somebody else's and have nothing to do with this one.
+In a log of agents that work side by side, the next action may be another agent's and independent of this one.
 Along the graph, a walk goes from an event to one of those that it has an edge to, each as likely as the others, until
 an event that led to nothing; the outcome is there. What a recursion says of an action is the mean over its walks. Where
 each event has one successor, that is the recursion along the trace.

@@ -85,7 +85,7 @@ def logged_values(plan: Plan, logged: Logged, *, empty: float | None = None) -> 
     Args:
       plan: over the N units of `logged`, in that order; `plan_exact` asks for least.
       logged: from `logged_coalitions`.
-      empty: v(∅), since a trace without a team does not occur: 0 where nobody's work earns nothing. None leaves it to
+      empty: v(∅), because a trace without a team does not occur: 0 if no work has reward 0. None leaves it to
         the log.
 
     Raises:

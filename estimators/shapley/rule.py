@@ -1,4 +1,4 @@
-"""Which estimator for how many units, evaluations and how much noise: one documented rule, and what it can promise."""
+"""Which estimator for how many units, evaluations and how much noise: one documented rule and its guarantees."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def solve(
     Args:
       plan: what was evaluated.
       values: float [C], the value of each row of `plan.coalitions`; padding may hold anything. A value that is not
-        finite means "not evaluated" and makes all shares NaN: which units it would have informed cannot be told apart.
+        finite means "not evaluated" and makes all shares NaN, because the affected units are unknown.
       empty, full: v(∅) and v(N) where known, for example the realised reward: shares are then conditional on it, and
         the noise of the endpoints does not enter.
       noise: standard error of the values, one number or float [C]. Used by "exact" only, whose values do not repeat.

@@ -51,7 +51,7 @@ def turn_tokens(ids: Array, turn_rewards: Array, *, start: int, end: int, header
     Examples:
       >>> import numpy as np
       >>> from estimators.tokens.turn_masks import turn_tokens
-      >>> ids = np.array([[1, 7, 5, 2, 1, 8, 5, 2]])  # 1 begins a turn, 2 ends it; 7 is the policy, 8 somebody else
+      >>> ids = np.array([[1, 7, 5, 2, 1, 8, 5, 2]])  # 1 begins a turn, 2 ends it; 7 is the policy, 8 another speaker
       >>> turn_tokens(ids, np.array([[0.5]]), start=1, end=2, header=[1, 7]).rewards.tolist()
       [[0.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]]
     """

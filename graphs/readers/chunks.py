@@ -79,7 +79,7 @@ class _State(NamedTuple):
 
 
 class ChangedError(CreditError):
-    """A file that changed between the two passes over a folder: its groups can no longer be told."""
+    """A file changed between the two passes over a folder, so its groups are unknown."""
 
     def __init__(self, file: str, how: str) -> None:
         super().__init__(f"{file} {how}: it changed while it was read in chunks; read it again when it is complete")

@@ -153,7 +153,7 @@ def _detect_further(source: Source, head: bytes) -> str | None:
         return None
     try:
         more = source.head(FURTHER).lstrip()
-    except OSError:  # damaged behind its head: its reader would say so, and none is known
+    except OSError:  # damaged behind its head, and of no known format
         return None
     return detect(_STRING.sub(lambda match: match[0] if len(match[0]) <= LONG else b'"..."', more)[:HEAD])
 

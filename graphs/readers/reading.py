@@ -42,7 +42,7 @@ def read(
     Args:
       *paths: files, folders (searched to their depths) or "-" for standard input; `.gz` and `.zst` are unpacked. Or one
         cache that `graphs.traces.cache.write_cache` wrote.
-      format: one of `FORMATS`; by default each file's format is told by its content.
+      format: one of `FORMATS`; by default the content determines each file's format.
       reward: the reward channel that is the outcome.
       rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
         columns `trace` and `reward`. They replace the log's own. A row that matches no trace is a counted problem, and

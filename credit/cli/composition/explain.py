@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
-ROUNDING = 1e-5  # what the grid of exact arithmetic may move, and nobody needs to be told
+ROUNDING = 1e-5  # differences of this size come from the grid of exact arithmetic and are not shown
 
 
 @click.command(
@@ -86,7 +86,7 @@ def _print(console: Console, receipt: Receipt) -> None:
     console.print(table)
     console.print()
     if abs(receipt.rest) > ROUNDING * max(1.0, abs(receipt.entry)):
-        console.print(words(f"by rule {receipt.rule!r} and nobody's claim: {_number(receipt.rest)}"))
+        console.print(words(f"by rule {receipt.rule!r}, without a claim: {_number(receipt.rest)}"))
     entry = _number(receipt.entry)
     if receipt.noise:
         entry = f"({entry} ± {_number(receipt.stderr)}), which is noise: within two standard errors of 0"

@@ -94,7 +94,7 @@ def _size(given: str | None) -> tuple[float, float] | None:
 
 
 def save_table(table: pa.Table, path: Path) -> None:
-    """Write a table whole or not at all, and say so."""
+    """Write a table whole or not at all, and print its name."""
     from credit.tables.files import write_table
 
     write_table(table, path)
@@ -102,7 +102,7 @@ def save_table(table: pa.Table, path: Path) -> None:
 
 
 def save_picture(figure: Figure, path: Path) -> None:
-    """Write a picture whole or not at all, and say so."""
+    """Write a picture whole or not at all, and print its name."""
     from credit.plot.finishing import refine
     from graphs.atomic import atomic_write
 

@@ -53,7 +53,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "format_",
             metavar="NAME",
             shell_complete=_formats,
-            help="Format of all files. Default: told by content.",
+            help="Format of all files. Default: detected by content.",
         ),
         click.option(
             "--columns",

@@ -32,7 +32,7 @@ ACTION, ROOT, DEPTH = (NAMES.index(name) for name in ("action", "root", "depth")
 LEAST_EVENTS = 10
 """Training events at a place for it to have weights and a mean of its own."""
 MOST_PLACES = 24
-"""Actions of an agent that are told apart by their number; later ones share a place."""
+"""Actions of an agent that are distinguished by their number; later ones share a place."""
 MOST_COLUMNS = 1000
 MOST_MULTIPLIED = 6
 """Columns of the user's whose products are columns, too."""

@@ -2,7 +2,7 @@
 
 With A(S) the units of S whose ancestors are all in S, the value is that of v^P(S) = v(A(S)) (Gilles, Owen & van den
 Brink 1992, conjunctive). It is the default for teams that grow: a spawner takes part in what its descendants earn, and
-adding children that earn nothing changes nobody else's share. The precedence value
+adding children that earn nothing changes no other share. The precedence value
 (`estimators.shapley.structured.forest_ideals`) has neither property.
 
 Every plan serves: evaluate `permission_coalitions(parent, plan.coalitions)` and solve the plan with those values.

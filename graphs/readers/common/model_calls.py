@@ -46,7 +46,7 @@ class Team:
         self.record = record
         self._parts: list[_Part] = []
         self._links: list[int | None] = []  # the call of an effect, the tool call of a result
-        self._fixed: set[int] = set()  # calls whose type the log says
+        self._fixed: set[int] = set()  # calls whose type the log states
         self._outside: set[str] = set()  # instances that are not of the team: nothing they do is an action
 
     def agent(self, instance: str, name: str, role: str = "", parent: str = "", *, outside: bool = False) -> None:

@@ -1,6 +1,6 @@
 """The native format: the survey's orchestration-trace JSON and its extension. `docs/formats/native.md` is the map.
 
-A file holds one trace, a JSON list of traces, or one trace a line. Here they are told apart and divided into records,
+A file holds one trace, a JSON list of traces, or one trace a line. They are divided into records here,
 one a trace; `graphs.readers.native.batches` makes columns of the records.
 """
 

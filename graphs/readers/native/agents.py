@@ -107,7 +107,7 @@ def find_agents(
 
 
 def _first_of(agents: Sequence[str], values: Sequence[str | None], without: frozenset[int]) -> dict[str, str]:
-    """The first non-empty value of each agent, but for the events `without`."""
+    """The first non-empty value of each agent, except at the events `without`."""
     first: dict[str, str] = {}
     if values.count(None) == len(values):
         return first

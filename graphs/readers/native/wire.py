@@ -75,7 +75,7 @@ Topology = Literal[
 
 
 class EventBase(msgspec.Struct, gc=False):
-    """An event: the survey's keys, then this library's own but for evidence."""
+    """An event: the survey's keys, then this library's own except evidence."""
 
     id: NonEmpty
     type: EventName
@@ -126,7 +126,7 @@ class Edge(msgspec.Struct, gc=False):
 
 
 class AgentEntry(msgspec.Struct, gc=False):
-    """What the log says of an agent instance."""
+    """The fields of an agent instance."""
 
     id: NonEmpty
     name: str | None = None

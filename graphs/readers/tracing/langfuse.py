@@ -86,7 +86,7 @@ class _Trace(msgspec.Struct):
 
 
 class _Item(msgspec.Struct):
-    """Any of the objects: only what tells them apart."""
+    """Any of the objects: only the fields that distinguish them."""
 
     trace: msgspec.Raw = msgspec.Raw()
     observations: list[msgspec.Raw] | None = None

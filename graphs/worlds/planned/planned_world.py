@@ -140,7 +140,7 @@ class World:
         return result
 
     def increments(self, episodes: Episodes) -> Truth:
-        """What each event of each trace changed in the expected outcome; exact but for rounding.
+        """What each event of each trace changed in the expected outcome; exact up to rounding.
 
         Computed in JAX's default precision: within `jax.enable_x64()`, in float64.
         """

@@ -94,10 +94,10 @@ def test_two_fan_outs_give_the_gradient(method: Method) -> None:
 def test_the_bias_was_real() -> None:
     """Without the tree, the baseline of a trace holds outcomes that its own first choice decided."""
 
-    def untold(graph: EventGraph, reward: np.ndarray) -> Credit:
+    def unclustered(graph: EventGraph, reward: np.ndarray) -> Credit:
         return estimators.rloo(dataclasses.replace(graph, cluster_ids=None), reward)
 
-    np.testing.assert_allclose(gradient(untold, fans=1)[0], [0, 0.15], atol=1e-6)
+    np.testing.assert_allclose(gradient(unclustered, fans=1)[0], [0, 0.15], atol=1e-6)
 
 
 AWARE = ("rloo", "turn_baseline", "reinforce_batch", "c3")
@@ -107,14 +107,14 @@ AWARE = ("rloo", "turn_baseline", "reinforce_batch", "c3")
 @pytest.mark.parametrize(("world", "fans", "at"), [("relay-and", 1, 0), ("relay-and", 2, 1), ("stop-rewards", 2, 1)])
 def test_what_promises_no_bias_has_none_with_replays(name: str, world: str, fans: int, at: int) -> None:
     row = replay_bias(name, world, fans=fans, at=at)
-    assert row.told < 1e-12
+    assert row.clustered < 1e-12
     assert row.answered > 0.2
 
 
 @pytest.mark.parametrize("name", ["moving_average", "spiral_rae"])
 def test_moving_averages_pass_over_replays_of_a_trace(name: str) -> None:
     row = replay_bias(name, "relay-and", fans=2, at=1, siblings=2)
-    assert row.told < 1e-12 < row.untold
+    assert row.clustered < 1e-12 < row.unclustered
     assert row.answered == pytest.approx(1)
 
 
@@ -128,7 +128,7 @@ def test_what_promises_no_bias_has_none_at_any_step(name: str, world: str) -> No
         if math.comb(len(list(fan_outs(MICRO[world], 1, at, 2).chance)) + fans, fans) > 10_000:
             continue
         row = replay_bias(name, world, fans=fans, at=at, siblings=2)
-        assert not row.told >= 1e-12, (fans, at)  # NaN: everything is refused
+        assert not row.clustered >= 1e-12, (fans, at)  # NaN: everything is refused
         assert fans == 1 or row.answered > 0.1
 
 
@@ -161,7 +161,7 @@ def test_the_stored_table_is_what_the_code_gives() -> None:
     for row in rows:
         if row.method in ("rloo", "dr_grpo", "turn_baseline") and row.fans < 3:
             again = replay_bias(row.method, row.world, fans=row.fans, at=row.at, siblings=row.siblings)
-            for score in ("told", "untold", "answered"):
+            for score in ("clustered", "unclustered", "answered"):
                 assert getattr(again, score) == pytest.approx(getattr(row, score), abs=1e-9, nan_ok=True), row
 
 

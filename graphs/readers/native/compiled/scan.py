@@ -1,7 +1,7 @@
 """Events and edges of native traces straight from their text, by the compiled loops of
 `graphs.readers.native.compiled.kernels`.
 
-The rest of a trace, what it has once, is left to the decoder, which so checks it as it does everywhere. A trace that
+The rest of a trace, what it has once, is left to the decoder, which checks it as on the other path. A trace that
 the loops refuse has no events here.
 """
 

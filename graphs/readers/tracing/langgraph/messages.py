@@ -46,7 +46,7 @@ class Message(msgspec.Struct):
 
 
 class _Loose(msgspec.Struct):
-    """What tells a message from other values of a state; LangChain's own serialisation has it in `kwargs`."""
+    """The marks of a message among other values of a state; LangChain's own serialisation has it in `kwargs`."""
 
     type: Any = None
     content: msgspec.Raw = msgspec.Raw()

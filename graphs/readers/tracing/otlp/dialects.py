@@ -1,4 +1,4 @@
-"""What a span is, read from its attributes: OpenTelemetry GenAI or OpenInference, told span by span.
+"""What a span is, read from its attributes: OpenTelemetry GenAI or OpenInference, detected for each span.
 
 OpenTelemetry GenAI conventions: `gen_ai.operation.name` decides; spellings from 1.27 to the present are taken. Where
 the operation is missing, a span that names a requested model is a model call, as it was before 1.27. OpenInference:
@@ -42,7 +42,7 @@ class BadAttribute(ValueError):
 class Meaning(NamedTuple):
     """What a span says about itself, in no dialect.
 
-    `name` is the agent's or the tool's; `named` tells whether an agent's came from an attribute. `call_id` is the tool
+    `name` is the agent's or the tool's; `named` is True if an agent's came from an attribute. `call_id` is the tool
     call that a tool span answers, `emitted` those that a model call asked for. `known` is False for a span of neither
     dialect.
     """

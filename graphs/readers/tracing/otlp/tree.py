@@ -31,7 +31,7 @@ class Tree:
     """
 
     def __init__(self, trace: str, spans: list[Span], *, stated: bool) -> None:
-        """Build the tree; in a `stated` trace (it says itself what its events are) spans keep the kinds they have.
+        """Build the tree; in a `stated` trace (it states the types of its events) spans keep the kinds they have.
 
         Raises:
           TraceError: kinds "duplicate-span", "parent-cycle", "missing-parent".
