@@ -25,12 +25,15 @@ from graphs.text import counted, excerpt, near_names
 from graphs.traces.evidence import Evidence
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
 from graphs.traces.limits import DEFAULT, Limits
-from graphs.traces.part import EVENT_TEXT, Heading, Part, checked_part, first_of_each, present
+from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each, present
 from graphs.traces.record import TraceRecord
+from graphs.traces.record_parts import checked, part_of
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 from graphs.traces.tokens import Tokens, join_tokens
 
 __all__ = ["Evidence", "Traces", "assemble", "clustered"]
+
+_EVENTS_A_PART = 1 << 14
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,32 +140,62 @@ def assemble(
     """
     problems = ProblemLog()
     parts: list[Part] = []
-    seen: dict[str, Heading] = {}
+    waiting = _Waiting(parts)
+    seen: dict[str, tuple[str, int]] = {}  # trace -> file and line of its first record
     for item in items:
         if isinstance(item, Problem):
             problems.append(item)
             continue
-        try:
-            part = checked_part(item, limits) if isinstance(item, TraceRecord) else item
-        except TraceError as error:
-            problems.append(error.problem)
+        if isinstance(item, TraceRecord):
+            try:
+                record = checked(item, limits)
+            except TraceError as error:
+                problems.append(error.problem)
+                continue
+            if record.trace_id in seen:
+                problems.append(_duplicate(record, seen[record.trace_id]))
+            else:
+                seen[record.trace_id] = record.file, record.line
+                waiting.append(record)
             continue
-        start = 0
+        waiting.flush()
+        part, start = item, 0
         for row, heading in enumerate(part.headings):
-            if seen.setdefault(heading.trace_id, heading) is not heading:
+            if heading.trace_id not in seen:
+                seen[heading.trace_id] = heading.file, heading.line
+            else:
                 problems.append(_duplicate(heading, seen[heading.trace_id]))
                 if row > start:
                     parts.append(part.slice(start, row))
                 start = row + 1
         if start < len(part.headings):
             parts.append(part.slice(start, len(part.headings)))
+    waiting.flush()
     if not seen:
         raise NothingReadError("no trace could be read", tuple(problems))
     return _join(parts, reward, check_group_by(group_by), to, tuple(problems), tuple(ignored))
 
 
-def _duplicate(heading: Heading, first: Heading) -> Problem:
-    expected = f"an id that no other trace has (also {first.file}:{first.line})"
+class _Waiting:
+    """Checked records that become one part together, once they have `_EVENTS_A_PART` events."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self.parts, self.records, self.events = parts, list[TraceRecord](), 0
+
+    def append(self, record: TraceRecord) -> None:
+        if self.events >= _EVENTS_A_PART or (self.records and bool(record.turns) != bool(self.records[0].turns)):
+            self.flush()
+        self.records.append(record)
+        self.events += len(record.ids)
+
+    def flush(self) -> None:
+        if self.records:
+            self.parts.append(part_of(self.records))
+            self.records, self.events = [], 0
+
+
+def _duplicate(heading: Heading | TraceRecord, first: tuple[str, int]) -> Problem:
+    expected = f"an id that no other trace has (also {first[0]}:{first[1]})"
     trace = heading.trace_id
     return Problem("duplicate-trace", heading.file, heading.line, "trace_id", excerpt(trace), expected, trace)
 

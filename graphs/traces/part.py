@@ -1,32 +1,29 @@
 """Parts of a batch: the checked columns of some traces.
 
-Readers and `part_of` create parts; `graphs.traces.batch.assemble` joins them. Positions and ids in a part start at 0.
-The module does not import JAX, so that worker processes that read logs start fast.
+Readers and `graphs.traces.record_parts` create parts, and `graphs.traces.batch.assemble` joins them. Positions and ids
+in a part start at 0. The module does not import JAX, so that worker processes that read logs start fast.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from graphs.event_types import EdgeType, EventType
-from graphs.traces.limits import DEFAULT, Limits
-from graphs.traces.record import Agent, TraceRecord, check
-from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
-from graphs.traces.token_lists import gather_tokens
-from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
+from graphs.traces.schema import TEXT_COLUMNS
+from graphs.traces.tokens import Tokens
 
-__all__ = ["EVENT_TEXT", "Heading", "Part", "checked_part", "derive_turns", "first_of_each", "part_of", "present"]
+__all__ = ["ABSENT_COUNT", "EVENT_TEXT", "Heading", "Part", "derive_turns", "first_of_each", "present"]
 
 EVENT_TEXT: dict[str, pa.DataType] = {"event": pa.string(), "trusted": pa.bool_()} | {
     name: pa.string() for name in TEXT_COLUMNS
 }
 """Text columns of events; `event` is the id."""
 
-_ABSENT_COUNT = -1
+ABSENT_COUNT = -1
+"""Entry of a column of counts where a log has none."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -122,122 +119,9 @@ class Part:
 def present(column: np.ndarray | pa.Array) -> np.ndarray:
     """Mask of the entries of an evidence column that have a value."""
     if isinstance(column, np.ndarray):
-        return ~np.isnan(column) if column.dtype == np.float32 else column != _ABSENT_COUNT
+        return ~np.isnan(column) if column.dtype == np.float32 else column != ABSENT_COUNT
     valid: np.ndarray = column.is_valid().to_numpy(zero_copy_only=False)
     return valid
-
-
-def checked_part(record: TraceRecord, limits: Limits = DEFAULT) -> Part:
-    """Check a record and return it as a part of one trace.
-
-    Raises:
-      TraceError: the record is invalid (the kinds of `graphs.traces.record.check`), or "too-many": it has more events
-        or edges than the limits allow.
-    """
-    for field, size, most in (
-        ("events", len(record.ids), limits.events),
-        ("edges", len(record.senders), limits.edges),
-    ):
-        if size > most:
-            record.refuse("too-many", field, size, f"at most {most} {field} in a trace")
-    return part_of(check(record))
-
-
-def part_of(record: TraceRecord) -> Part:
-    """A checked record (`graphs.traces.record.check`) as a part of one trace.
-
-    Instances without an entry in `instances` follow those with one, in the order of their events. The default of a name
-    is the instance's id, and the default of a role is the name.
-    """
-    n, k = len(record.ids), len(record.senders)
-    instances = dict(record.instances)
-    for agent_id in dict.fromkeys(record.agents):
-        if agent_id not in instances:
-            instances[agent_id] = Agent()
-    index = {agent_id: i for i, agent_id in enumerate(instances)}
-    agents = np.fromiter(map(index.__getitem__, record.agents), np.int32, n)
-    senders, receivers = np.array(record.senders, np.int32), np.array(record.receivers, np.int32)
-    types, edge_types = np.array(record.types, np.int32), np.array(record.edge_types, np.int32)
-    if record.turns:
-        labels: dict[str, int] = {}
-        pairs = (f"{agent}\0{turn}" for agent, turn in zip(record.agents, record.turns, strict=True))
-        turns = np.fromiter((labels.setdefault(pair, len(labels)) for pair in pairs), np.int32, n)
-    else:
-        turns = derive_turns(types, agents, senders, receivers, edge_types)
-    text = {"event": pa.array(record.ids, pa.string())}
-    for name in EVENT_TEXT.keys() & record.columns.keys():
-        if record.columns[name]:
-            text[name] = pa.array(_filled(record.columns[name], n), EVENT_TEXT[name])
-    places = None
-    if record.files or set(record.lines) != {record.line} or set(record.offsets) != {record.offset}:
-        files = pa.array(record.files or [record.file] * n, pa.string())
-        places = (files, pa.array(record.lines, pa.int32()), pa.array(record.offsets, pa.int64()))
-    return Part(
-        headings=[
-            Heading(
-                record.trace_id,
-                record.group_id,
-                record.file,
-                record.line,
-                record.offset,
-                record.format,
-                record.topology,
-                record.system,
-                record.model,
-                record.rewards,
-                record.costs,
-                record.metrics,
-                record.evidence,
-            )
-        ],
-        event_ends=np.array([n]),
-        edge_ends=np.array([k]),
-        agent_ends=np.array([len(instances)]),
-        types=types,
-        agents=agents,
-        turns=turns,
-        actions=np.array(record.actions, bool),
-        times=np.array(record.times, np.float64),
-        senders=senders,
-        receivers=receivers,
-        edge_types=edge_types,
-        agent_ids=pa.array(list(instances), pa.string()),
-        agent_names=pa.array([agent.name or name for name, agent in instances.items()], pa.string()),
-        agent_roles=pa.array([agent.role or agent.name or name for name, agent in instances.items()], pa.string()),
-        parents=np.array([index[agent.parent or name] for name, agent in instances.items()], np.int32),
-        text=text,
-        evidence={
-            name: _evidence(key.kind, _filled(record.columns[name], n))
-            for name, key in EVENT_EVIDENCE.items()
-            if record.columns.get(name)
-        },
-        places=places,
-        tokens=_tokens(record),
-    )
-
-
-def _tokens(record: TraceRecord) -> Tokens | None:
-    lists = {name: record.columns[name] for name in TOKEN_COLUMNS if record.columns.get(name)}
-    n = len(record.ids)
-    if not lists:
-        return None
-    return gather_tokens({name: _filled(column, n) for name, column in lists.items()}, np.array(record.actions, bool))[
-        0
-    ]
-
-
-def _filled(column: list[Any], n: int) -> list[Any]:
-    return column if len(column) == n else column + [None] * (n - len(column))
-
-
-def _evidence(kind: str, column: list[Any]) -> np.ndarray | pa.Array:
-    if kind == "id":
-        return pa.array([None if value is None else str(value) for value in column], pa.string())
-    values = np.array(column, np.float64)  # None becomes NaN
-    known = np.isfinite(values)
-    if kind == "count":
-        return np.where(known, values, _ABSENT_COUNT).astype(np.int32)
-    return np.where(known, values, np.nan).astype(np.float32)
 
 
 def first_of_each(ids: np.ndarray, values: np.ndarray, count: int, absent: float = -1) -> np.ndarray:

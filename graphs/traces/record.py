@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
+import operator
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -17,10 +18,11 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE
-from graphs.traces.token_lists import gather_tokens
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["FLOAT_RANGE", "LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check", "reward_problem"]
+
+_FEW = 64  # numbers; below it, a loop is quicker than an array
 
 LARGEST_FLOAT = 3.4028234663852886e38
 """Greatest finite float32."""
@@ -153,7 +155,7 @@ def check(record: TraceRecord) -> TraceRecord:
     _check_ids(record)
     _check_numbers(record)
     _check_tokens(record)
-    if np.any(np.array(record.senders, np.int64) >= np.array(record.receivers, np.int64)):
+    if any(map(operator.ge, record.senders, record.receivers)):
         record = _reorder(record, _topological_order(record))
     _check_agents(record)
     _check_spawns(record)
@@ -225,6 +227,8 @@ def _all_within(column: list[Any], low: float, high: float) -> bool:
     """Whether all numbers of a column are finite and in a range. False may also mean that the check failed."""
     numbers = [amount for amount in column if amount is not None] if None in column else column
     try:
+        if len(numbers) < _FEW:
+            return all(low <= amount <= high and math.isfinite(amount) for amount in numbers)
         values = np.array(numbers, np.float64)
     except (OverflowError, TypeError, ValueError):
         return False
@@ -273,16 +277,21 @@ def _check_spawns(record: TraceRecord) -> None:
 
 
 def _check_tokens(record: TraceRecord) -> None:
-    """Check that the lists of an event's tokens have lengths that fit."""
+    """Check that the lists of an event's tokens have lengths that fit, as `graphs.traces.token_lists` states it."""
     n = len(record.ids)
-    lists = {name: record.columns[name] for name in TOKEN_COLUMNS if record.columns.get(name)}
-    lists = {name: column + [None] * (n - len(column)) for name, column in lists.items()}
-    if not lists:
+    ids, masks, log_probs = (record.columns.get(name, []) for name in TOKEN_COLUMNS)
+    if not (ids or masks or log_probs):
         return
-    _, sound = gather_tokens(lists, np.array(record.actions, bool))
-    for position in np.flatnonzero(~sound).tolist():
-        sizes = {name: len(column[position]) for name, column in lists.items() if column[position] is not None}
-        shown = ", ".join(f"{size} in {name}" for name, size in sizes.items())
+    lists = [[*column, *[None] * (n - len(column))] for column in (ids, masks, log_probs)]
+    for position, (own, mask, scores) in enumerate(zip(*lists, strict=True)):
+        length = len(next((one for one in (own, mask, scores) if one is not None), ()))
+        if (mask is None or len(mask) == length) and (scores is None or len(scores) == length):
+            continue
+        generated = sum(mask) if mask is not None else length if record.actions[position] else 0
+        if (mask is None or len(mask) == length) and len(scores) == generated:
+            continue
+        sizes = {name: one for name, one in zip(TOKEN_COLUMNS, (own, mask, scores), strict=True) if one is not None}
+        shown = ", ".join(f"{len(one)} in {name}" for name, one in sizes.items())
         expected = "lists of one length, or log-probabilities of the generated tokens only"
         record.refuse("bad-tokens", f"events[{position}].{next(reversed(sizes))}", shown, expected, position)
 
