@@ -11,6 +11,7 @@ slows both alike; the medians of the rounds are compared.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import platform
 import statistics
@@ -155,6 +156,7 @@ def compare(path: Path, decoder: msgspec.json.Decoder[Any], repeats: int) -> dic
     assert not batch.problems, batch.problems[:3]
     for _ in range(repeats):
         for way, run in ways.items():
+            gc.collect()
             wall, process = time.perf_counter(), time.process_time()
             kept = run()
             samples["process"][way].append(time.process_time() - process)

@@ -224,41 +224,35 @@ class _Graph:
             elif role not in ("system", "assistant", "developer"):
                 self._refuse("bad-value", f"nodes[{index}].message.role", role, "system, user, assistant or tool")
 
-    def _append(self, index: int, node: _Node, kind: EventType, agent: str, *, action: bool = False) -> int:
-        time = math.nan if node.timestamp is None else node.timestamp
-        position = self.record.event(
-            f"{self.trace.id}/{index}", kind, agent, action=action, time=time,
-            line=self.place.line, offset=self.place.offset,
-        )  # fmt: skip
-        self.event[index] = position
+    def _append(
+        self, index: int, node: _Node, kind: EventType, agent: str, *, action: bool = False, **columns: Any
+    ) -> int:
         if node.token_ids and node.mask and len(node.token_ids) != len(node.mask):
             shown = counted(len(node.mask), "value")
             self._refuse("bad-value", f"nodes[{index}].mask", shown, f"{len(node.token_ids)}, one a token")
-        self._set(position, "token_ids", node.token_ids or None)
-        self._set(position, "token_mask", node.mask or [False] * len(node.token_ids) or None)  # scaffold is no action's
-        self._set(position, "token_log_probs", node.logprobs or None)
+        time = math.nan if node.timestamp is None else node.timestamp
+        position = self.record.event(
+            f"{self.trace.id}/{index}", kind, agent, action=action, time=time,
+            line=self.place.line, offset=self.place.offset, token_ids=node.token_ids or None,
+            token_mask=node.mask or [False] * len(node.token_ids) or None,  # without a mask, no token was sampled
+            token_log_probs=node.logprobs or None, **columns,
+        )  # fmt: skip
+        self.event[index] = position
         return position
-
-    def _set(self, position: int, name: str, value: float | str | list[Any] | None) -> None:
-        if value is not None:
-            column = self.record.columns.setdefault(name, [])
-            column.extend([None] * (position - len(column)))
-            column.append(value)
 
     def _call(self, index: int, node: _Node, above: int) -> None:
         sampled = sum(node.mask)
         if node.logprobs and len(node.logprobs) != sampled:
             shown = counted(len(node.logprobs), "number")
             self._refuse("bad-value", f"nodes[{index}].logprobs", shown, f"{sampled}, one a sampled token")
-        position = self._append(index, node, EventType.MESSAGE, self.trace.id, action=True)
         call = self.calls.get(index)
-        usage = call.usage if call is not None else None
-        written = sampled or (usage.completion_tokens if usage is not None else None)
-        self._set(position, "tokens", written)
-        self._set(position, "trainable", float(self.trace.agent.trainable))
-        if usage is not None and usage.prompt_tokens is not None:
-            self._set(position, "input_tokens", usage.prompt_tokens + (usage.cached_input_tokens or 0))
-        self._set(position, "log_prob", math.fsum(node.logprobs) if node.logprobs else None)
+        usage = _Usage() if call is None or call.usage is None else call.usage
+        prompt = None if usage.prompt_tokens is None else usage.prompt_tokens + (usage.cached_input_tokens or 0)
+        position = self._append(
+            index, node, EventType.MESSAGE, self.trace.id, action=True, tokens=sampled or usage.completion_tokens,
+            trainable=float(self.trace.agent.trainable), input_tokens=prompt,
+            log_prob=math.fsum(node.logprobs) if node.logprobs else None,
+        )  # fmt: skip
         current = node.parent
         while current is not None and current != above:  # what was added to the prompt since the last call
             if current in self.event:
@@ -281,8 +275,8 @@ class _Graph:
         answered = self.asked.get(above, {}).get(node.message.tool_call_id or "")
         if answered is None:
             return
-        position = self._append(index, node, EventType.TOOL_RESULT, self.trace.id)
-        self._set(position, "tool", self.record.columns["tool"][answered])
+        tool = self.record.columns["tool"][answered]
+        position = self._append(index, node, EventType.TOOL_RESULT, self.trace.id, tool=tool)
         self.record.edge(answered, position, EdgeType.RETURN)
 
     def _input(self, index: int, node: _Node, above: int) -> None:
