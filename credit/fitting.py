@@ -45,14 +45,14 @@ def fit_critic(
     directory: str | Path | None = None,
     after_epoch: Callable[[Epoch], None] | None = None,
 ) -> Critic:
-    """Fit a critic on logged traces, choose and stop by held-out tasks, and judge it on others.
+    """Fit a critic on logged traces: select it on validation tasks and evaluate it on test tasks.
 
     Args:
       traces: what `credit.read` returns.
-      dense: float [E, d] or [real events, d], numbers of one's own for each event, such as an embedding of its text.
+      dense: float [E, d] or [real events, d], your own features of each event, such as an embedding of its text.
       settings: `estimators.critic.train.Settings`.
-      validation, test: parts of the tasks that choose and stop the model, and that judge it.
-      directory: where to keep it; a fit that was killed resumes from its last checkpoint.
+      validation, test: parts of the tasks that select and stop the model, and that evaluate it.
+      directory: the folder to save it in; an interrupted fit resumes from its last checkpoint.
       after_epoch: called with each epoch of the network.
 
     Returns:
@@ -100,7 +100,7 @@ def fit_critic(
 
 
 def load_critic(directory: str | Path) -> Critic:
-    """The critic that `fit_critic` kept in a folder.
+    """Load the critic that `fit_critic` saved in a folder.
 
     Args:
       directory: the folder.

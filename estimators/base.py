@@ -122,16 +122,15 @@ class Credit:
       baseline: what the amount is compared with, in units of reward.
       scale: what the difference is divided by.
       stderr: standard error of `credit - baseline` as an estimate of its estimand, in units of reward; infinite where
-        the data say nothing about it.
+        it is unknown.
       reason: int8, a `Reason` code; 0 means valid.
       unit: the level whose units share one number ("trace", "role", "agent", "turn", "event").
       estimand: what the amount estimates; see `Estimand`.
-      source: whose errors this shares: claims of one source never add precision.
+      source: the source of its errors: several claims of one source do not add precision.
       centred: whether its mean under the policy that acted is zero.
       own_outcome: whether this trace's own reward went into it.
-      recursion: of a return, how it holds what came after, so that it can be taken apart into increments; None of
-        everything else.
-      batch: uint32, `batch_fingerprint` of the graph that it was computed on; None where nothing states it.
+      recursion: for a return, its discount and λ, by which it converts into increments; None otherwise.
+      batch: uint32, `batch_fingerprint` of the graph that it was computed on; None if unknown.
 
     Examples:
       >>> import credit

@@ -24,8 +24,8 @@ __all__ = ["read_store", "read_store_async"]
 def read_store(store: Any, *, path: str | Path | None = None, mode: str | None = None, **options: Any) -> Traces:
     """The rollouts of a `LightningStore` as traces, each by its latest attempt.
 
-    A rollout is a trace, its task the `data_id` that the trainer gave it or else its input, its outcome the last reward
-    (`docs/formats/agent-lightning.md`).
+    A rollout is a trace. Its task is the `data_id` that the trainer gave it, or else its input. Its outcome is the last
+    reward (`docs/formats/agent-lightning.md`).
 
     Args:
       store: a `LightningStore` of Agent Lightning 0.3: in memory, a server's, or a client of one.
@@ -34,7 +34,7 @@ def read_store(store: Any, *, path: str | Path | None = None, mode: str | None =
       **options: keyword arguments of `credit.read`, such as `reward=` and `group_by=`.
 
     Returns:
-      `Traces`; what could not be read is in its `problems`.
+      `Traces`. Its `problems` list the input that could not be read.
 
     Raises:
       CreditError: the store has no such rollout; or the call comes from a running event loop: await `read_store_async`.
@@ -71,7 +71,7 @@ async def read_store_async(
       **options: keyword arguments of `credit.read`, such as `reward=` and `group_by=`.
 
     Returns:
-      `Traces`; what could not be read is in its `problems`.
+      `Traces`. Its `problems` list the input that could not be read.
 
     Raises:
       CreditError: the store has no such rollout.

@@ -114,7 +114,7 @@ class Audit:
 
 
 def audit(graph: EventGraph, reward: Array, claims: Mapping[str, Credit], *, ledger: Ledger | None = None) -> Audit:
-    """What adding claims up would have paid, in units of reward, beside the ledger of the same claims.
+    """Compare the sum of claims with the ledger of the same claims, in units of reward.
 
     Args:
       graph: the batch.

@@ -41,7 +41,7 @@ def compose(
         R = expected + Σ increments + outcome + unexplained + remainder
 
     bit for bit. By the rules `Increments` and `Reconcile` every claim is converted to increments
-    (`estimators.composition.increments.as_increment`), and what the claims leave of the reward is `unexplained`, an
+    (`estimators.composition.increments.as_increment`), and the part of the reward without a claim is `unexplained`, an
     entry of no event. `Ledger.refused` lists rejected claims and why. No rule is best in every world; docs/ledger.md
     shows where each loses.
 
@@ -51,9 +51,9 @@ def compose(
       claims: results of methods on this graph, or of `estimators.claim`. One of estimand "total" is no claim; its
         baseline is `expected`. One of estimand "scale" is a factor, kept for `Ledger.advantage`.
       rule: `credit.ledger.Increments()` (the default), `Reconcile(...)` or `Shares()`.
-      expected: float [T], what each trace was worth at its start; by default the baseline of the first "total" among
-        the claims, else the mean of the other traces of its group, and 0 where there are none. Under rule "shares" with
-        shares of a game, v(∅), by default 0.
+      expected: float [T], the expected reward of each trace at its start; by default the baseline of the first "total"
+        among the claims, else the mean of the other traces of its group, and 0 where there are none. Under rule
+        "shares" with shares of a game, v(∅), by default 0.
       outcome: float [T], R − V at the end, where a critic states it; 0 by default.
       propensity: float [E], π of the chosen actions, by which effects become increments.
 

@@ -63,7 +63,8 @@ def stack(
       messages: increments of messages, such as `estimators.c3` with `own_outcome=False`; other events are left out.
       orchestrator: increments of orchestrator decisions (spawn, decide, aggregate, stop), such as Q̂(a) − Σ π Q̂ of a
         critic; other events are left out.
-      expected: float [T], what each trace was worth at its start; by default the mean of the other traces of its group.
+      expected: float [T], the expected reward of each trace at its start; by default the mean of the other traces of
+        its group.
       baseline: float [T], b of each trace, which must not depend on its own choices; by default the same mean.
       beta: coefficients, a number or [2]; by default fitted on other groups whose rewards spread alike.
       by: whose spread divides: "agent_name" or "role_name".

@@ -40,7 +40,7 @@ class Comparison:
       correlation: Spearman's rank correlation of advantages over the actions that both answer, ties at their mean rank:
         [M, M]; NaN where one of them gives all those actions one number.
       within: the same within traces: ranks among the actions of a trace, pooled over the traces in which both differ
-        from action to action. What a method says about *who* in a trace, apart from how the trace went; NaN where there
+        from action to action. It compares methods on the parts within a trace, apart from its outcome; NaN where there
         is no such trace.
       roles, kinds: names, in the order of the columns of what follows.
       by_role: each role's part of Σ |credit − baseline| over the actions that a method answers: [M, roles]. Signs are

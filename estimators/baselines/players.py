@@ -41,7 +41,7 @@ def marshal(
     scale: Literal["none", "std"] = "none",
     eps: float | Array = 1e-6,
 ) -> Credit:
-    """MARSHAL: what a player earns from its turn on, summed first, then against the mean of that player's turns.
+    """MARSHAL: the summed reward of a player from its turn on, minus the mean of that sum over the player's turns.
 
         G_k = r_k + γ G_{k+1}        A = G_k − μ_p, with scale "std" (G_k − μ_p) / (sd_p + eps)
 

@@ -123,7 +123,7 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
 
 @jax.jit
 def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
-    """What was earned from a turn on, against the other traces of the task from their turn of that number on.
+    """The reward from a turn on, minus the mean of the other traces of the task from their turn of that number on.
 
     With G_ik what trace i earned from its k-th turn on, T_j the number of turns of trace j, and n traces in the group,
 
@@ -203,9 +203,9 @@ def mt_grpo(
 
         A_ik = Σ_{l ≥ k, l < T_i} (r_il − m_l) / (s_l + eps)          without scale: G_ik − Σ_{l ≥ k, l < T_i} m_l
 
-    How many m_l are subtracted is the trace's own doing: each further turn costs m_l. Let p_l be the probability that a
-    trace has an l-th turn, ρ_l = E[r_l; has it], μ_l = ρ_l / p_l, and n traces be drawn independently. Without scale
-    the expected policy gradient is wrong by
+    The trace itself determines how many m_l are subtracted: each further turn costs m_l. Let p_l be the probability
+    that a trace has an l-th turn, ρ_l = E[r_l; has it], μ_l = ρ_l / p_l, and n traces be drawn independently. Without
+    scale the expected policy gradient is wrong by
 
         bias = − Σ_l { c_l ∇ρ_l + (1 − c_l) μ_l ∇p_l }        c_l = (1 − (1 − p_l)^n) / (n p_l)
 

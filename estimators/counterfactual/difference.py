@@ -18,11 +18,11 @@ def difference_reward(
 ) -> Credit:
     """The trace's return minus its return with this one decision replaced: A_e = R − R(e replaced by a fixed action).
 
-    Unbiased for the policy gradient if the replacement is the same whatever was chosen (stay idle, say nothing) and
-    everything after it is run again by the policy: then the second return depends on what came before e only, a
-    baseline. If later actions are kept as they were, it depends on e through them, and the gradient is biased; removing
-    an agent from a finished transcript is of that kind. It is an effect against one alternative, not an increment: the
-    numbers of a trace do not add up to anything, and an AND of three decisions pays the reward three times.
+    Unbiased for the policy gradient if the replacement does not depend on the choice (stay idle, say nothing) and the
+    policy runs everything after it again. The second return is then a baseline: it depends on the events before e only.
+    If later actions are kept, it depends on e through them, and the gradient is biased. Removing an agent from a
+    finished transcript is an example. It is an effect against one alternative, not an increment: the numbers of a trace
+    do not add up to anything, and an AND of three decisions pays the reward three times.
 
     Args:
       graph: uses the ids of traces and the masks.

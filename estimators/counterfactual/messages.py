@@ -56,11 +56,11 @@ def c3(
         value_only       A = q(ν) − B(q)
         value_assisted   A = V(ν) − [(1 − mix) B(V) + mix B(q)]
 
-    With alternatives drawn from the policy under one frozen context, "reward_only" with "leave_one_out" has mean
-    Q(h, a) − V(h): the increment of the decision, unbiased. Nested fan-outs need the mean of child means used here; a
-    mean over pooled leaves would weigh alternatives by how often they were replayed. A context with one alternative has
-    no answer: its events are invalid, and no other baseline is put in its place. Nor has one whose nodes are logged
-    under another context, too, or whose traces belong to two tasks: those are no siblings.
+    With alternatives drawn from the policy under one frozen context, "reward_only" with "leave_one_out" has mean Q(h,
+    a) − V(h): the increment of the decision, unbiased. Nested fan-outs need the mean of child means used here; a mean
+    over pooled leaves would weigh alternatives by how often they were replayed. Events of a context with one
+    alternative are invalid; no other baseline replaces the siblings. Events are also invalid if a node is logged under
+    two contexts, or a context in two tasks, because these are not siblings.
 
     Args:
       graph: the traces are the leaves; each action of a trace that was decided in a context gets credit.
@@ -69,8 +69,8 @@ def c3(
       q_value: float [E], a critic's value of the chosen alternative; needed by the value variants.
       event_reward: not used; the outcome of a leaf is its reward.
       variant, baseline, mix: as above.
-      own_outcome: False leaves the event's own trace out of V(ν), renormalising the rest, as a control variate for
-        other decisions of this trace needs; an alternative with a single replay is then invalid.
+      own_outcome: False leaves the event's own trace out of V(ν) and renormalises the rest. Control variates for other
+        decisions of this trace need this. An alternative with a single replay is then invalid.
       normalise: `credit` is A itself, `baseline` its mean over the context's nodes, and `scale` is
         max(sqrt(v + 1e-8), 1e-8), with v their population variance. Then "leave_one_out" and "mean" give the same
         numbers for "reward_only", since they differ by the factor J/(J − 1) only; with two alternatives A is ±1.

@@ -248,7 +248,7 @@ def off_policy(
     threshold: float | Array | None = None,
     refusals: Refusals = Refusals(),  # noqa: B008 - frozen
 ) -> Credit:
-    """The value of the chosen alternative against what the context is worth to the target policy: Q(h, a) − V(h).
+    """The value of the chosen alternative minus the value of the context under the target policy: Q(h, a) − V(h).
 
     `credit` is the mean outcome of the alternative. `baseline` is an estimate of V = Σ_a π_e(a) Q(a) from the siblings
     without the event's own draw, by the estimators of `policy_value`:

@@ -39,9 +39,9 @@ def maac(
 ) -> Credit:
     """CoLLM-MAAC's advantage from a centralised critic: A = r + γ X(next turn) − X(this turn), the outcome on the last.
 
-    Turns are an agent instance's own actions, in order; at its last one r is the outcome, the same for all agents. X
-    is V of the joint prompt ("v": `value`, V before the action) or Q of prompt and answer ("q": `q_value`; of a prefix
-    critic that is V after the action, which has seen what the others wrote before it).
+    Turns are an agent instance's own actions, in order; at its last one r is the outcome, the same for all agents. X is
+    V of the joint prompt ("v": `value`, V before the action) or Q of prompt and answer ("q": `q_value`; of a prefix
+    critic that is V after the action, given all earlier events of other agents).
 
     With `normalise`, which the released trainer uses, A is brought to mean 0 and spread 1 among the actions of one
     agent name and turn number in the batch, (A − mean) / max(sd, eps) with ddof 0, where there are two or more; a

@@ -33,7 +33,7 @@ def puppeteer(
     discount: float | Array = 0.99,
     stop: Literal["chosen", "appended"] = "chosen",
 ) -> Credit:
-    """Discounted return of each choice of the orchestrator, with a price on steps and on the work it ordered.
+    """Discounted return of each choice of the orchestrator, with costs of steps and of the calls that it ordered.
 
     With s = 0, 1, … the number of the choice in its trace and S = `max_steps`,
 
@@ -43,7 +43,7 @@ def puppeteer(
         G_s  = r_s + discount · G_{s+1}
 
     with z = s + 1 if the orchestrator chose to stop, and z = s if the run ended otherwise and the stop was appended:
-    the released code takes the length of the trajectory before it looks whether the stop is in it.
+    the released code takes the length of the trajectory before it checks for the stop.
 
     Plain REINFORCE: unbiased for the priced, discounted return, not for R. The cost of a step *adds* to a success, so
     that a later success earns more at the last choice.

@@ -110,7 +110,7 @@ def critic_increments(
     event_reward: Array | None = None,
     source: str = "critic",
 ) -> Credit:
-    """What each action changed in the expected outcome, by a critic: V after it − V before it.
+    """The change in expected outcome by each action, from a critic: V after it − V before it.
 
     Without `value_after`, V after an action is V before the trace's next action, and R after the last one: then an
     increment is a claim on the block from the action up to the next, and the last one holds the luck R − V_T, too.

@@ -62,7 +62,7 @@ def discounted_return(
     discount: float | Array = 1.0,
     along: Along = "trace",
 ) -> Credit:
-    """What was earned from each action on: G_t = r_t + γ G_{t+1}.
+    """The discounted reward from each action on: G_t = r_t + γ G_{t+1}.
 
     Plain REINFORCE: no baseline. Unbiased for the policy gradient at γ = 1; its variance is that of the whole future.
 
@@ -120,15 +120,15 @@ def gae(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None.
       discount, lambda_: γ and λ, applied once for each action of the chain.
-      along: "trace": through the actions of all agents in log order (MARFT; C3's MAPPO over role turns); "agent":
-        each agent instance on its own, with the outcome on its last action; "causal": from an action to those that it
-        led to, over events that no policy chose. There r_t, V_{t+1} and A_{t+1} are means over walks along the edges,
-        each edge out of an event equally likely, and the outcome arrives where a walk ends. What runs side by side then
-        discounts nothing but what it leads to, and what is earned elsewhere meanwhile does not count: a bias where
-        others have rewards of their own, none where there is an outcome only. Where each event has one successor it is
-        "trace". A trace of several events without an edge is invalid.
-      bootstrap: float [T], V of the state in which a trace was cut off, taken for V behind its last action; NaN where
-        the trace ended, and V there is 0. Give a trace that was cut off the outcome that it had earned by then.
+      along: "trace": through the actions of all agents in log order (MARFT; C3's MAPPO over role turns); "agent": each
+        agent instance on its own, with the outcome on its last action; "causal": from an action to those that it led
+        to, over events that no policy chose. There r_t, V_{t+1} and A_{t+1} are means over walks along the edges, each
+        edge out of an event equally likely, and the outcome arrives where a walk ends. Parallel events then discount
+        only their own effects, and rewards elsewhere do not count. This is a bias if other agents have rewards at their
+        events, and none if the only reward is the outcome. Where each event has one successor it is "trace". A trace of
+        several events without an edge is invalid.
+      bootstrap: float [T], V of the state in which a trace was truncated, used as V after its last action; NaN where
+        the trace ended, with V = 0. The outcome of a truncated trace is its reward so far.
 
     Returns:
       `Credit` at level "event", estimand "return"; `stderr` infinite.

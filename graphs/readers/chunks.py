@@ -214,7 +214,7 @@ def read_chunks(
     compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> Chunks:
-    """Native logs in batches of whole groups, each of at least one group and about `events` events at most.
+    """Read native logs in batches of whole groups. A batch has about `events` events at most, or one group.
 
     A method whose scope is a trace or a group gives each event the same advantage as on all traces at once
     (`graphs.readers.read`): its group is whole in one batch. Traces that share an id are in one batch, too, with their
@@ -228,10 +228,10 @@ def read_chunks(
       reward: the reward channel that is the outcome.
       rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
         columns `trace` and `reward`. They replace the log's own.
-      groups: tasks kept outside the log, likewise, with columns `trace` and `group`.
-      group_by: which traces are compared. By default traces of one task, one model and one system, where the log states
-        model and system; ("task",) compares all traces of a task.
-      limits: bounds on files, records and traces; what passes one is a problem and is not read.
+      groups: tasks kept outside the log, in the same forms, with columns `trace` and `group`.
+      group_by: the keys of a group, whose traces are compared. By default traces of one task, one model and one system,
+        where the log states model and system; ("task",) compares all traces of a task.
+      limits: bounds on files, records and traces. Input beyond a bound is a problem and is not read.
       compiled: whether logs are read by compiled loops, which need the extra `fast`. By default they are used if they
         are installed and worth loading. The batches do not depend on it.
       progress: wraps the iteration over files, as a progress bar does.
@@ -240,8 +240,8 @@ def read_chunks(
       `Chunks`, an iterable of `Traces`.
 
     Raises:
-      NothingReadError: no trace is there.
-      CreditError: another format than the native one, into which `credit convert` writes any; standard input; `events`
+      NothingReadError: no trace could be read. CreditError: another format than the native one, into which `credit
+      convert` writes any; standard input; `events`
         that is no positive integer.
 
     Examples:

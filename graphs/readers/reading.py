@@ -45,23 +45,23 @@ def read(
       format: one of `FORMATS`; by default the content determines each file's format.
       reward: the reward channel that is the outcome.
       rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
-        columns `trace` and `reward`. They replace the log's own. A row that matches no trace is a counted problem, and
-        so is one whose reward is missing or no finite number, or a trace named twice: such a trace has no outcome then,
-        not that of the log.
-      groups: tasks kept outside the log, likewise, with columns `trace` and `group`; a trace whose row is bad is left
-        out, since what it would be compared with is unknown.
-      columns: for the table reader, which column is what: `{"trace": "traj_uid", "group": "uid", ...}`.
-      group_by: which traces are compared. By default traces of one task, one model and one system, where the log states
-        model and system; ("task",) compares all traces of a task.
+        columns `trace` and `reward`. They replace the log's own. A row is a problem if it matches no trace, if its
+        reward is missing or not finite, or if its trace occurs twice. In the last two cases the trace has no outcome;
+        the log's outcome is not used.
+      groups: tasks kept outside the log, in the same forms, with columns `trace` and `group`. A trace with a bad row is
+        left out, because its group is unknown.
+      columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`.
+      group_by: the keys of a group, whose traces are compared. By default traces of one task, one model and one system,
+        where the log states model and system; ("task",) compares all traces of a task.
       to: sizes to pad to; by default the bucket of what was read.
-      limits: bounds on files, records and traces; what passes one is a problem and is not read.
-      compiled: whether native logs are read by compiled loops, twice as fast or more, which need the extra `fast`; what
-        is read does not depend on it. By default they are used if they are installed, and either loaded already or the
-        logs are large (`compiled.COMPILING_PAYS`), since loading takes a second, and compiling once on a machine ten.
+      limits: bounds on files, records and traces. Input beyond a bound is a problem and is not read.
+      compiled: whether compiled loops read native logs, at twice the speed or more. They need the extra `fast` and give
+        the same result. By default they are used if they are installed and either loaded already or the logs are large
+        (`compiled.COMPILING_PAYS`), since loading takes a second, and compiling once on a machine ten.
       progress: wraps the iteration over files, as a progress bar does.
 
     Returns:
-      `Traces`; what could not be read is in its `problems`.
+      `Traces`. Its `problems` list the input that could not be read.
 
     Raises:
       NothingReadError: not one trace is usable.
