@@ -2,8 +2,9 @@
 
     python benchmarks/bias.py [METHOD ...]        (default: all, less than ten minutes of processor time and 5 GB)
 
-Writes benchmarks/results/bias.json, and the tables of docs/bias.md. With methods, only their rows and those of their
-variants are measured; the others stay as they are, and rows of methods that are gone go.
+Writes benchmarks/results/bias.json, and the table, the figure and the data file of docs/bias.md. With methods, only
+their rows and those of their variants are measured. The others stay as they are. Rows of methods that no longer exist
+are dropped.
 """
 
 from __future__ import annotations
@@ -17,12 +18,27 @@ from pathlib import Path
 
 import jax
 
-from credit.bench.bias import cells, measure
+from credit.bench.bias import Row, cells, measure
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family
-from credit.bench.bias_table import FIELDS, as_lists, from_lists, inserted
+from credit.bench.bias_table import FIELDS, as_lists, csv_text, from_lists, inserted
+from credit.plot import draw_methods
 
 RESULTS = Path(__file__).parent / "results" / "bias.json"
 PAGE = Path(__file__).parents[1] / "docs" / "bias.md"
+DRAWN = (
+    "rloo", "reinforce_batch", "dr_grpo", "grpo", "gae", "gae, wrong values", "coma", "coma, wrong critic", "c3",
+    "c3, as released, true critic", "turn_baseline", "mt_grpo", "gigpo", "dr_mas", "dr_mas_rloo", "mgrpo", "magrpo",
+    "c3_magrpo", "marshal", "spiral_rae", "difference_reward", "reinforce_pp", "pass_at_k", "off_policy",
+)  # fmt: skip
+"""Of the figure; the data file has all."""
+
+
+def write_data(rows: list[Row]) -> None:
+    """The data file and the figure of the page, of registered methods with their defaults."""
+    (PAGE.parent / "data").mkdir(exist_ok=True)
+    (PAGE.parent / "data" / "bias.csv").write_text(csv_text(rows))
+    figure = draw_methods([row for row in rows if row.method in DRAWN])
+    figure.savefig(PAGE.parent / "bias.svg", metadata={"Date": None})
 
 
 def main(methods: list[str]) -> None:
@@ -46,8 +62,8 @@ def main(methods: list[str]) -> None:
     head = json.dumps({"about": about, "fields": FIELDS, "unscored": UNSCORED}, indent=1, ensure_ascii=False)
     lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in as_lists(rows))
     RESULTS.write_text(head.removesuffix("\n}") + ',\n "rows": [\n' + lines + "\n ]\n}\n")
-    page = inserted(PAGE.read_text(), rows)
-    PAGE.write_text(page)
+    PAGE.write_text(inserted(PAGE.read_text(), rows))
+    write_data(rows)
     print(f"{len(rows)} rows, {sum(row.method in wanted for row in rows)} of them measured, in {seconds} s")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from credit.bench.bias import Row
 from graphs.worlds.micro.examples import MICRO
 
-__all__ = ["DIGITS", "as_lists", "cell", "from_lists", "grid", "inserted", "markdown"]
+__all__ = ["DIGITS", "as_lists", "cell", "csv_text", "from_lists", "grid", "inserted", "markdown"]
 
 DIGITS = {"bias": "{:.6f}", "cosine": "{:.4f}", "rank": "{:.3f}", "sign": "{:.3f}", "answered": "{:.3f}"}
 """How each score is written; the others with four digits, whatever their size."""
@@ -36,24 +36,63 @@ def grid(rows: Sequence[Row], score: str, digits: str = "") -> tuple[list[str], 
     return worlds, lines
 
 
-def markdown(rows: Sequence[Row], score: str) -> str:
-    """The grid of one score as a Markdown table; of "answered", the rows that leave something unanswered."""
-    if score == "answered":
-        short = {row.method for row in rows if row.answered < 1 - 1e-9}
-        rows = [row for row in rows if row.method in short]
-    worlds, lines = grid(rows, score)
-    head = ["method", *worlds]
-    table = [head, ["---"] + ["---:"] * len(worlds), *lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in table)
+def markdown(rows: Sequence[Row]) -> str:
+    """One line a method as a Markdown table: its worst or mean score over the worlds, at the largest size measured.
+
+    Bias, cosine and the share of answered decisions are the worst of the worlds, variance and rank their means.
+    """
+    lines = [["method", "bias", "cosine", "variance", "rank", "answered"], ["---"] + ["---:"] * 5]
+    for name in dict.fromkeys(row.method for row in rows):
+        size: dict[str, Row] = {}
+        for row in (row for row in rows if row.method == name):
+            size[row.world] = max(row, size.get(row.world, row), key=lambda row: row.k)
+        kept = list(size.values())
+        scores = (
+            max(row.bias for row in kept),
+            min(_defined(row.cosine for row in kept), default=math.nan),
+            sum(row.variance for row in kept) / len(kept),
+            _mean(_defined(row.rank for row in kept)),
+            min(row.answered for row in kept),
+        )
+        lines.append([name, *(_short(score) for score in scores)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    """All rows with every score to full precision, as the text of a CSV file; an undefined score is empty."""
+    lines = [",".join(FIELDS)]
+    for row in as_lists(rows):
+        lines.append(",".join(_quoted(value) for value in row))
+    return "\n".join(lines) + "\n"
 
 
 def inserted(page: str, rows: Sequence[Row]) -> str:
-    """A page with the tables put between its marks `<!-- table SCORE -->` and `<!-- end -->`."""
+    """A page with the table put between its marks `<!-- table -->` and `<!-- end -->`."""
+    return re.sub(
+        r"(<!-- table -->).*?(<!-- end -->)",
+        lambda mark: f"{mark[1]}\n\n{markdown(rows)}\n\n{mark[2]}",
+        page,
+        flags=re.DOTALL,
+    )
 
-    def replaced(mark: re.Match[str]) -> str:
-        return f"{mark[1]}\n\n{markdown(rows, mark[2])}\n\n{mark[3]}"
 
-    return re.sub(r"(<!-- table (\w+) -->).*?(<!-- end -->)", replaced, page, flags=re.DOTALL)
+def _defined(values: Iterable[float]) -> list[float]:
+    return [value for value in values if not math.isnan(value)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _short(value: float) -> str:
+    return "undefined" if math.isnan(value) else f"{0.0 if abs(value) < 1e-9 else value:.3g}"
+
+
+def _quoted(value: str | int | float | None) -> str:
+    if value is None:
+        return ""
+    text = repr(value) if isinstance(value, float) else str(value)
+    return f'"{text}"' if "," in text else text
 
 
 def as_lists(rows: Sequence[Row]) -> list[list[str | int | float | None]]:

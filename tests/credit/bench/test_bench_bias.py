@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import functools
+import io
 import itertools
 import json
 import math
@@ -18,7 +20,7 @@ from click.testing import CliRunner
 import credit
 from credit.bench.bias import Row, cells, mean_gradient, measure, x64
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
-from credit.bench.bias_table import FIELDS, from_lists, inserted
+from credit.bench.bias_table import FIELDS, csv_text, from_lists, inserted
 from credit.bench.enumeration import alone, independent, replays
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
@@ -82,7 +84,12 @@ def test_every_measured_method_has_all_its_rows() -> None:
 
 def test_the_page_holds_the_committed_table() -> None:
     page = (ROOT / "docs" / "bias.md").read_text()
-    assert inserted(page, committed()) == page, "run `python benchmarks/bias.py`"
+    assert inserted(page, committed()) == page and page.count("| rloo |") >= 1, "run `python benchmarks/bias.py`"
+    data = (ROOT / "docs" / "data" / "bias.csv").read_text()
+    assert data == csv_text(committed()), "run `python benchmarks/bias.py`"
+    with io.StringIO(data) as file:
+        row = next(row for row in csv.DictReader(file) if (row["method"], row["k"]) == ("dr_grpo", "2"))
+    assert float(row["bias"]) == pytest.approx(0.5)
     for world in MICRO.values():
         assert f"| `{world.name}` | {world.about} |" in page
 
