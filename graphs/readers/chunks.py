@@ -1,6 +1,6 @@
 """Logs larger than memory: whole groups at a time, so that every comparison within a task is the same as in one batch.
 
-A first pass notes, for each trace, its file, its bytes, its group and how many events it has, and decodes nothing else.
+A first pass stores the file, bytes, group and number of events of each trace, and decodes nothing else.
 The chunks are made of whole groups, in the order in which groups first appear. Memory is that of a chunk, and about
 60 bytes for each trace of the folder.
 """
@@ -70,7 +70,7 @@ class _Index(NamedTuple):
 
 
 class _State(NamedTuple):
-    """A file as the first pass met it."""
+    """A file as the first pass read it."""
 
     size: int
     modified: int
@@ -120,7 +120,7 @@ class Chunks:
         A file may grow meanwhile, as the log of a running job does: it is read up to where the first pass ended.
 
         Raises:
-          ChangedError: a file changed between the passes in another way, so that groups would be torn apart.
+          ChangedError: a file changed between the passes in another way, so groups could be incomplete.
           NothingReadError: at the end, if not one trace was usable.
         """
         self.problems = ProblemLog(self._before)
@@ -337,7 +337,7 @@ def _glance(sources: list[Source], join: Join) -> tuple[_Index, ProblemLog, dict
 
 
 def _identity(seen: _Glance) -> str:
-    """What makes a trace the one that the first pass met: its id, its group and how many events it has."""
+    """The identity of a trace in both passes: its id, its group and its number of events."""
     return "\0".join((seen.trace_id, seen.group or seen.task_id, str(len(seen.events))))
 
 

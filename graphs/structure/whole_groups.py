@@ -1,4 +1,4 @@
-"""A batch cut into parts of whole groups, one for each device or worker, and results put together again.
+"""Division of a batch into parts of whole groups, one for each device or worker, and joining of results.
 
 Traces of a group are compared with each other and with no others, so most methods need nothing from another part. The
 cut runs on the host, because the shapes of the parts depend on the data.

@@ -1,4 +1,4 @@
-"""A world of teams whose events carry their quality, and whose value after any prefix is a closed formula.
+"""A world of teams whose events show their quality, with a closed formula for the value of any prefix.
 
 Other worlds hide the quality of a decision. This world mixes it into a feature vector of each event, similar to an
 embedding of the event's text. A critic can therefore be compared with V(G≤t) itself, for teams and traces of any size.

@@ -42,7 +42,7 @@ def model_names(models: Iterable[str | None]) -> str:
 
 
 def read_each(sources: Iterable[Source], read: Read, *suffixes: str) -> Iterator[TraceRecord | Problem]:
-    """What `read` makes of each JSON value of each file; a `TraceError` is the problem of that value alone.
+    """Apply `read` to each JSON value of each file; a `TraceError` is a problem of that value alone.
 
     Args:
       sources: the files; JSON lines, one value, or a list of values.

@@ -49,7 +49,7 @@ class Join:
 
         Raises:
           CreditError: neither a mapping nor the name of a file.
-          TraceError: a table that was named cannot be read: to go on without it would read other rewards than asked.
+          TraceError: a named table cannot be read. Without it the rewards would be those of the log.
         """
         join = cls(channel, {}, {}, ProblemLog(), {})
         join._fill("reward", rewards, join.rewards)
@@ -96,9 +96,7 @@ class Join:
             raise TraceError(Problem("bad-header", name, 1, "columns", value_text, f"columns `trace` and `{field}`"))
 
     def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
-        """Pass items on, with rewards and groups written in; before them what is wrong with the tables themselves, and
-        at the end the rows that met no trace.
-        """
+        """Yield problems of the tables, the items with rewards and groups, and problems of rows that match no trace."""
         yield from self.problems
         yield from self.write(items)
         yield from self.unmatched()

@@ -18,7 +18,7 @@ __all__ = ["Team"]
 
 
 class _Part(enum.Enum):
-    """What an event is to the others."""
+    """The part of an event in relation to the others."""
 
     CALL = "call"
     TOOL = "tool"
@@ -92,7 +92,7 @@ class Team:
         return self._append(_Part.NEWS, agent, event_id, EventType.HUMAN_INTERVENTION, place, None, columns)
 
     def input(self, author: str, event_id: str, to: str, place: Place, **columns: Any) -> int:
-        """A message to an agent from `author`, who is not in the team."""
+        """A message to an agent from `author`, outside the team."""
         return self._append(_Part.INPUT, author, event_id, EventType.MESSAGE, place, None, columns | {"to": to})
 
     def fixed(self, agent: str, event_id: str, place: Place, **columns: Any) -> int:

@@ -123,7 +123,7 @@ def _repeated_key(row: Row, text: bytes, file: str, line: int) -> Problem | None
 
 
 def _mentions(text: bytes) -> frozenset[str]:
-    """Strings and numbers of a line that is not JSON, short enough to be ids."""
+    """Strings and numbers of a line that is not JSON, if short enough for ids."""
     mentions = set()
     for match in _TOKEN.finditer(text):
         token = match.group(1) if match.group(1) is not None else match.group(2)

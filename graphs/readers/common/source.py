@@ -182,7 +182,7 @@ def find_sources(
     source then.
 
     Raises:
-      CreditError: a path that is none.
+      CreditError: a path is not a text or a `Path`.
     """
     sources: list[Source] = []
     ignored: list[str] = []

@@ -5,7 +5,7 @@ and then by the return. Causes therefore come before effects, independent of clo
 
 Rules, each settled by the tree and not by a span alone:
 
-- what happens inside a guardrail or a judge is not the team's doing;
+- events inside a guardrail or a judge are not the team's;
 - a model call with another inside, and no tool or agent between, is a wrapper: usage is counted at the inner one;
 - a tool with an agent inside is the spawn of that agent, a tool inside a tool is the outer one's own affair;
 - a hand-off starts the next agent span of its target's name under the same agent, or wakes the instance of that name

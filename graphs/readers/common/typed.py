@@ -1,4 +1,4 @@
-"""Typed decoding of one JSON value of an untrusted log, or a `TraceError` that names what does not fit, and where."""
+"""Typed decoding of one JSON value of an untrusted log, or a `TraceError` with the place and the wrong value."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The micro-orchestrations: who may do what, and what comes of it.
+"""The micro-orchestrations: their decisions, choices and rewards.
 
-Between them: spawn or not and how many, delegate to one of three, message one of two, stop or go on; two to four
-agents, fixed teams and teams whose size the policy decides; additive, Bernoulli and AND outcomes, step rewards; an
-agent that acts twice in one turn, and one that acts in several. At most four decisions a trace; R lies in [0, 1].
+Together they cover spawning and team size, delegation to one of three agents, messages to one of two, and stopping.
+They have two to four agents, in fixed teams and in teams whose size the policy decides. Outcomes are additive,
+Bernoulli and AND, with and without step rewards. One agent acts twice in a turn, and one acts in several turns. At most
+four decisions a trace; R lies in [0, 1].
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Micro-orchestrations: teams so small that every trace, its probability and the true gradient can be written down.
+"""Micro-orchestrations: teams so small that every trace, its probability and the true gradient can be computed.
 
-A `Micro` is a decision tree. At history h (the choices so far) `decide(h)` says who decides what, or None at the end;
-`outcome(h)` lists the rewards that luck may then give. The policy has one row of logits for each history, so a gradient
-estimate that is unbiased here is unbiased for every policy that ties rows. The worlds are in
+A `Micro` is a decision tree. At history h (the choices so far) `decide(h)` is the next `Decision`, or None at the end;
+`outcome(h)` lists the possible rewards with their probabilities. The policy has one row of logits for each history, so
+a gradient estimate that is unbiased here is unbiased for every policy that ties rows. The worlds are in
 `graphs.worlds.micro.examples`.
 
     R(τ) = outcome + Σ_e r_e        P(τ) = P(outcome | h_T) Π_e π(a_e | h_e)        J(θ) = Σ_τ P(τ) R(τ)

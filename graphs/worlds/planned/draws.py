@@ -1,4 +1,4 @@
-"""Drawing a world's traces, and drawing again from a prefix with one choice replaced.
+"""Draws of a world's traces, and new draws from a prefix with one choice replaced.
 
 Kernels are written for one trace and mapped over traces. Numbers are drawn and compared in float32 whatever JAX's
 default precision, so that a key draws the same trace in both.

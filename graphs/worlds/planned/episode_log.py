@@ -1,6 +1,6 @@
-"""The log that a world's episodes leave: records as a reader would find them.
+"""The log of a world's episodes, as records of a reader.
 
-Model calls are the actions; spawns, messages, tool calls, results and returns are what followed. Edges are those of
+Model calls are the actions; spawns, messages, tool calls, results and returns are their effects. Edges are those of
 `docs/data-model.md`. Time stamps are distinct within a trace and multiples of 1/512 s, which is a whole number of
 nanoseconds (1,953,125) and exact in binary, so that formats with integer nanoseconds give back the same numbers.
 """

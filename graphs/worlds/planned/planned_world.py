@@ -140,7 +140,7 @@ class World:
         return result
 
     def increments(self, episodes: Episodes) -> Truth:
-        """What each event of each trace changed in the expected outcome; exact up to rounding.
+        """The change in expected outcome by each event of each trace, exact up to rounding.
 
         Computed in JAX's default precision: within `jax.enable_x64()`, in float64.
         """
@@ -150,9 +150,9 @@ class World:
     def rerun(
         self, key: jax.Array, episodes: Episodes, trace: int, t: int, good: bool, n: int, *, size: int | None = None
     ) -> jax.Array:
-        """Fresh outcomes of a trace whose action t was another: float32 [n].
+        """Fresh outcomes of a trace with another choice at action t: float32 [n].
 
-        Decisions before action t stay as they were, action t is what is given here, all later ones are drawn anew.
+        Decisions before action t do not change, action t has the given quality, and all later ones are drawn again.
 
         Args:
           key: of these runs; run i uses `fold_in(key, i)`.
@@ -189,7 +189,7 @@ class World:
         return result
 
     def records(self, episodes: Episodes, truth: Truth | None = None) -> list[TraceRecord]:
-        """The traces as a reader would find them; with `truth`, true values are logged as value evidence."""
+        """The traces as records of a reader. With `truth`, true values are logged as evidence `value`."""
         return episode_log.records(self, episodes, truth)
 
     def traces(self, episodes: Episodes, truth: Truth | None = None, **options: Any) -> Traces:

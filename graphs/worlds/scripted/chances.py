@@ -1,4 +1,4 @@
-"""True values of a scripted team's traces, in float64: what was expected before each event.
+"""True values of a scripted team's traces, in float64: the expected outcome before each event.
 
 Linear outcomes. With p_d the chance of a good choice at d and M_d what a good choice is worth in expectation,
 

@@ -1,4 +1,4 @@
-"""The log that a scripted team leaves: records as a reader would find them, and the same as bare arrays.
+"""The log of a scripted team, as records of a reader and as arrays.
 
 Time stamps increase strictly and are multiples of 1/512 s, for the reason in `graphs.worlds.planned.episode_log`. Each
 event takes 1 to 64 ticks. Tokens and durations come from the trace's own seed.

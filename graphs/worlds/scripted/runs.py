@@ -1,4 +1,4 @@
-"""`Runs`: what a scripted team drew, one row a trace."""
+"""`Runs`: the draws of a scripted team, one row a trace."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What a team's choices are worth: weights of decisions, and decisions that others hang on.
+"""The score of a team's choices: weights of decisions, and gates, on which other decisions depend.
 
 The score of a trace is an integer,
 
     Z = Σ_d w_d x_d Π_{a above d} x_a
 
-with x_d in {0, 1} the choice at decision d, w_d its weight, and "above" following `gate`: the decision without which d
-counts for nothing. A wave that was not spawned, a chain that broke and a message that poisoned what came of it are all
-gates. So for every outcome that is linear in Z the true increments follow from one recursion over the gates
+with x_d in {0, 1} the choice at decision d, w_d its weight, and "above" following `gate`: d counts only if its gate is
+good. The spawn of a wave, a link of a chain and a message that can poison its descendants are gates. So for every
+outcome that is linear in Z the true increments follow from one recursion over the gates
 (`graphs.worlds.scripted.chances`).
 
     additive     every good decision adds its weight
@@ -37,7 +37,7 @@ KINDS = ("additive", "bernoulli", "bottleneck", "pivotal", "free_rider", "paddin
 class ScoreRule(NamedTuple):
     """Weights and gates of a script's decisions: int32 [D]; gate -1 where nothing is above.
 
-    `marked` is the decision or agent that the kind is about: the pivotal or poisoned message's decision, the free
+    `marked` is the special decision or agent of the kind: the pivotal or poisoned message's decision, the free
     rider's number; -1 where there is none.
     """
 

@@ -1,4 +1,4 @@
-"""The script of a team: every event that its log can have, in order, who does it, and what it waits for.
+"""The script of a team: all possible events of its log in order, with their agents and causes.
 
 A script is fixed; what varies from trace to trace is the choice at each decision, good (1) or bad (0), and the events
 that a choice calls into being: a decision that spawns has the events of those it spawned hang on it.

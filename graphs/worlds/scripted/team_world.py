@@ -194,7 +194,7 @@ class TeamWorld:
         return result
 
     def increments(self, runs: Runs) -> Truth:
-        """What each event of each trace changed in the expected outcome; in float64, exact up to rounding."""
+        """The change in expected outcome by each event of each trace; in float64, exact up to rounding."""
         choice, task = np.asarray(runs.choice), np.asarray(runs.task)
         value = np.zeros((len(task), self.decisions + 1))
         for k in np.unique(task):
