@@ -4,126 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
-from graphs.readers.common.chats.messages import Message
 from graphs.readers.common.files import model_names
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.typed import decode
+from graphs.readers.training.verifiers.wire import AgentTrace, Episode, Link, Node, Task, Usage
 from graphs.text import counted, excerpt
-from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
+from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["read_episode"]
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
-_Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
-_Id = Annotated[str, msgspec.Meta(min_length=1)]
+_LINKS = {
+    "subagent_return": EdgeType.RETURN,
+    "agent_message": EdgeType.MESSAGE,
+    "continuation": EdgeType.TEMPORAL,
+    "compaction": EdgeType.TEMPORAL,
+}
 
 
-class _Node(msgspec.Struct):
-    message: Message
-    parent: _Count | None = None
-    sampled: bool = False
-    timestamp: float | None = None
-    token_ids: list[_Count] = []
-    mask: list[bool] = []
-    logprobs: list[_Float] = []
-
-
-class _Config(msgspec.Struct):
-    model: str | None = None
-
-
-class _Agent(msgspec.Struct):
-    name: str = "agent"
-    trainable: bool = True
-    config: _Config | None = None
-
-
-class _Usage(msgspec.Struct):
-    """Token counts; `prompt_tokens` leaves out what came from the cache."""
-
-    prompt_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
-    cached_input_tokens: _Count | None = None
-
-
-class _Call(msgspec.Struct):
-    node: int | None = None
-    model: str | None = None
-    usage: _Usage | None = None
-
-
-class _Reward(msgspec.Struct):
-    score: float
-    weight: float = 1.0
-
-
-class _Trace(msgspec.Struct):
-    id: _Id
-    agent: _Agent
-    nodes: list[_Node] = []
-    calls: list[_Call] = []
-    rewards: dict[str, _Reward | None] = {}
-    metrics: dict[str, float | None] = {}
-    task: msgspec.Raw = msgspec.Raw()
-
-    @property
-    def models(self) -> list[str | None]:
-        """The models that were called, or that the agent was set up with."""
-        called: list[str | None] = [call.model for call in self.calls if call.model]
-        return called or [self.agent.config.model if self.agent.config is not None else None]
-
-    @property
-    def reward(self) -> float | None:
-        """The weighted sum of the scores, as verifiers defines it; None where nothing was scored."""
-        amounts = [reward.score * reward.weight for reward in self.rewards.values() if reward is not None]
-        return math.fsum(amounts) if amounts else None
-
-
-class _Task(msgspec.Struct):
-    key: str | None = None
-    hash: str | None = None
-    data: msgspec.Raw = msgspec.Raw()
-
-
-class _Named(msgspec.Struct):
-    id: str = ""
-
-
-class _Policy(msgspec.Struct):
-    start: _Count | None = None
-
-
-class _Work(msgspec.Struct):
-    policy: _Policy | None = None
-
-
-class _Run(msgspec.Struct):
-    work: _Work | None = None
-
-    @property
-    def version(self) -> int | None:
-        """The policy's version when the episode was begun."""
-        return self.work.policy.start if self.work is not None and self.work.policy is not None else None
-
-
-class _Episode(msgspec.Struct):
-    id: _Id
-    traces: list[_Trace]
-    task: _Task = msgspec.field(default_factory=_Task)
-    env: _Named | None = None
-    group: _Named | None = None
-    run: _Run | None = None
-
-
-_EPISODE = msgspec.json.Decoder(_Episode)
-_LONE = msgspec.json.Decoder(_Trace)
-_TASK = msgspec.json.Decoder(_Task)
+_EPISODE = msgspec.json.Decoder(Episode)
+_LONE = msgspec.json.Decoder(AgentTrace)
+_TASK = msgspec.json.Decoder(Task)
 
 
 def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
@@ -138,8 +44,8 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
         episode = decode(_EPISODE, raw, file=place.file, line=place.line)
     else:
         lone = decode(_LONE, raw, file=place.file, line=place.line)
-        task = decode(_TASK, lone.task, file=place.file, line=place.line, at="task") if bytes(lone.task) else _Task()
-        episode = _Episode(lone.id, [lone], task)
+        task = decode(_TASK, lone.task, file=place.file, line=place.line, at="task") if bytes(lone.task) else Task()
+        episode = Episode(lone.id, [lone], task)
     record = TraceRecord(episode.id, _group(episode), place.file, place.line, place.offset, format="verifiers")
     if episode.run is not None and episode.run.version is not None:
         record.evidence["policy_version"] = episode.run.version
@@ -155,7 +61,7 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
         yield problem
 
 
-def _group(episode: _Episode) -> str:
+def _group(episode: Episode) -> str:
     """The consumer's group, else the task in its environment, else the episode alone."""
     if episode.group is not None and episode.group.id:
         return episode.group.id
@@ -165,7 +71,7 @@ def _group(episode: _Episode) -> str:
     return f"{episode.env.id}/{task}" if episode.env is not None and episode.env.id else task
 
 
-def _set_rewards(record: TraceRecord, traces: list[_Trace]) -> Problem | None:
+def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> Problem | None:
     """Write reward channels and metrics; the problem that no reward is the whole team's, where agents differ."""
     count: dict[str, int] = {}
     for trace in traces:
@@ -198,7 +104,7 @@ class _Graph:
     The causes of a call are the nodes on its own path: a branch knows nothing of what another branch did.
     """
 
-    def __init__(self, record: TraceRecord, trace: _Trace, at: str, place: Place) -> None:
+    def __init__(self, record: TraceRecord, trace: AgentTrace, at: str, place: Place) -> None:
         self.record, self.trace, self.at, self.place = record, trace, at, place
         self.calls = {call.node: call for call in trace.calls if call.node is not None}
         self.event: dict[int, int] = {}  # node -> position
@@ -209,6 +115,7 @@ class _Graph:
         agent = self.trace.agent
         self.record.instances.setdefault(self.trace.id, Agent(name=agent.name, role=agent.name))
         for index, node in enumerate(self.trace.nodes):
+            start = len(self.record.senders)
             if node.parent is not None and node.parent >= index:
                 expected = f"the index of a node before {index}"
                 self._refuse("bad-parent", f"nodes[{index}].parent", node.parent, expected)
@@ -223,9 +130,27 @@ class _Graph:
                 self._input(index, node, above)
             elif role not in ("system", "assistant", "developer"):
                 self._refuse("bad-value", f"nodes[{index}].message.role", role, "system, user, assistant or tool")
+            if node.semantic_parents:
+                self._links(index, node.semantic_parents, start)
+
+    def _links(self, index: int, links: list[Link], start: int) -> None:
+        """Draw the typed links of a node, whose other edges begin at `start`.
+
+        Links may form loops; one from a later node is left out.
+        """
+        ends = set(zip(self.record.senders[start:], self.record.receivers[start:], strict=True))
+        for number, link in enumerate(links):
+            if link.node >= len(self.trace.nodes):
+                field, expected = f"nodes[{index}].semantic_parents[{number}].node", "the index of a node of this trace"
+                self._refuse("bad-parent", field, link.node, expected)
+            sender, receiver = self.event.get(link.node), self.event.get(index)
+            if sender is None or receiver is None or sender >= receiver or (sender, receiver) in ends:
+                continue
+            self.record.edge(sender, receiver, _LINKS.get(link.type, EdgeType.CAUSAL))
+            ends.add((sender, receiver))
 
     def _append(
-        self, index: int, node: _Node, kind: EventType, agent: str, *, action: bool = False, **columns: Any
+        self, index: int, node: Node, kind: EventType, agent: str, *, action: bool = False, **columns: Any
     ) -> int:
         if node.token_ids and node.mask and len(node.token_ids) != len(node.mask):
             shown = counted(len(node.mask), "value")
@@ -240,13 +165,13 @@ class _Graph:
         self.event[index] = position
         return position
 
-    def _call(self, index: int, node: _Node, above: int) -> None:
+    def _call(self, index: int, node: Node, above: int) -> None:
         sampled = sum(node.mask)
         if node.logprobs and len(node.logprobs) != sampled:
             shown = counted(len(node.logprobs), "number")
             self._refuse("bad-value", f"nodes[{index}].logprobs", shown, f"{sampled}, one a sampled token")
         call = self.calls.get(index)
-        usage = _Usage() if call is None or call.usage is None else call.usage
+        usage = Usage() if call is None or call.usage is None else call.usage
         prompt = None if usage.prompt_tokens is None else usage.prompt_tokens + (usage.cached_input_tokens or 0)
         position = self._append(
             index, node, EventType.MESSAGE, self.trace.id, action=True, tokens=sampled or usage.completion_tokens,
@@ -270,7 +195,7 @@ class _Graph:
             self.record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)
             asked[call_id or ""] = effect
 
-    def _result(self, index: int, node: _Node, above: int) -> None:
+    def _result(self, index: int, node: Node, above: int) -> None:
         """A tool's result; one of a call that no model made here is part of a prompt, and no event."""
         answered = self.asked.get(above, {}).get(node.message.tool_call_id or "")
         if answered is None:
@@ -279,7 +204,7 @@ class _Graph:
         position = self._append(index, node, EventType.TOOL_RESULT, self.trace.id, tool=tool)
         self.record.edge(answered, position, EdgeType.RETURN)
 
-    def _input(self, index: int, node: _Node, above: int) -> None:
+    def _input(self, index: int, node: Node, above: int) -> None:
         user = f"{self.trace.id}/user"
         self.record.instances.setdefault(user, Agent(name="user", role="user"))
         position = self._append(index, node, EventType.MESSAGE, user)

@@ -45,6 +45,23 @@ def test_a_branch_does_not_follow_from_another_branch(traces: Traces) -> None:
     assert ("trace-1/3", "trace-1/4") in edges(traces, EdgeType.CAUSAL)
 
 
+def test_typed_links_join_branches(tmp_path: Path) -> None:
+    from graphs.event_types import EdgeType
+
+    values = json.loads(json.dumps(SAMPLE.values))
+    nodes = values[1]["traces"][0]["nodes"]
+    plain = read(SAMPLE._replace(values=values).write(tmp_path))
+    nodes[5]["semantic_parents"] = [{"node": 1, "type": "subagent_return"}, {"node": 3, "type": "vendor:review"}]
+    nodes[3]["semantic_parents"] = [{"node": 5, "type": "subagent_cancel"}, {"node": 1, "type": "continuation"}]
+    linked = read(SAMPLE._replace(values=values).write(tmp_path))
+    assert edges(linked, EdgeType.RETURN) - edges(plain, EdgeType.RETURN) == {("trace-3/1", "trace-3/5")}
+    assert edges(linked, EdgeType.CAUSAL) - edges(plain, EdgeType.CAUSAL) == {("trace-3/3", "trace-3/5")}
+    assert linked.sizes.edges == plain.sizes.edges + 2  # not against the order, and none twice
+    nodes[3]["semantic_parents"][0]["node"] = 99
+    with pytest.raises(CreditError, match=r"semantic_parents\[0\].node is 99.*bad-parent"):
+        read(SAMPLE._replace(values=values[1:]).write(tmp_path))
+
+
 def test_rewards_and_evidence(traces: Traces) -> None:
     assert np.asarray(traces.reward)[:2].tolist() == [1.5, 0.5]
     assert traces.traces["group"].to_pylist() == ["group-1", "group-1"]
