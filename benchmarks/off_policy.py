@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from estimators import Alternatives, PolicyValue, policy_value
+from estimators import Alternatives, Evaluation, PolicyValue, policy_value
 from graphs.worlds.siblings import SHIFTS, hidden_favourite_world, overlapping_world, shifted_world, unanswerable_world
 
 RESULTS = Path(__file__).parent / "results" / "off_policy.json"
@@ -70,13 +70,17 @@ def overlap() -> dict[str, Any]:
         for seed in range(20):
             world = overlapping_world(seed)
             graph, reward, given = world.sample(np.random.default_rng(1000 + seed), CONTEXTS, DRAWS, critic=critic)
-            row = judged(policy_value(graph, reward, Alternatives(**given), estimator=estimator), world.value, CONTEXTS)
+            row = judged(
+                policy_value(graph, reward, Alternatives(**given), evaluation=Evaluation(estimator)),
+                world.value,
+                CONTEXTS,
+            )
             rows.append(row)
             widths.append(row["width"][row["answered"]].mean() / (2 * NORMAL * world.oracle_stderr(DRAWS)))
             graph, reward, given = unanswerable_world(seed).sample(
                 np.random.default_rng(seed), CONTEXTS, DRAWS, critic=critic
             )
-            result = policy_value(graph, reward, Alternatives(**given), estimator=estimator)
+            result = policy_value(graph, reward, Alternatives(**given), evaluation=Evaluation(estimator))
             wrong += bool(np.asarray(result.valid).any())
         found[label] = figures(rows) | {
             "width over the oracle's, mean and most": [round(float(f(widths)), 3) for f in (np.mean, max)],
@@ -98,7 +102,7 @@ def shifts() -> dict[str, Any]:
                 world = shifted_world(kind, seed)
                 world = dataclasses.replace(world, model=world.mean * np.random.default_rng(seed).uniform(0.7, 1.3))
                 sample = world.sample(np.random.default_rng(2000 + seed), CONTEXTS, draws, critic=critic)
-                result = policy_value(*sample[:2], Alternatives(**sample[2]), estimator=estimator)
+                result = policy_value(*sample[:2], Alternatives(**sample[2]), evaluation=Evaluation(estimator))
                 rows.append(judged(result, world.value, CONTEXTS))
             found[f"{kind}; {label}"] = figures(rows)
             print(kind, label, json.dumps(found[f"{kind}; {label}"]), flush=True)

@@ -35,6 +35,7 @@ from estimators.counterfactual.difference import difference_reward
 from estimators.counterfactual.factored import coma
 from estimators.counterfactual.messages import c3
 from estimators.counterfactual.offpolicy import PolicyValue, off_policy, policy_value
+from estimators.counterfactual.policy_estimates import Evaluation
 from estimators.critic.central import centred_increments, maac
 from estimators.critic.puppeteer import puppeteer
 from estimators.critic.value_increments import critic_increments
@@ -46,6 +47,7 @@ __all__ = [
     "Alternatives",
     "Contrast",
     "Credit",
+    "Evaluation",
     "PolicyValue",
     "Reason",
     "Recursion",

@@ -70,8 +70,7 @@ def method_page(name: str) -> MethodPage:
         return _paper(key)
     method = find_method(name)
     home = name if name in METHODS else PUBLISHED[key].method or key if key in PUBLISHED else key
-    defaults = {n: p.default for n, p in inspect.signature(method.fn).parameters.items()}
-    options = {option: _option(option, defaults[option], hint) for option, hint in options_of(method).items()}
+    options = {name: _option(name, option.default, option.hint) for name, option in options_of(method).items()}
     others = [n for n in keywords_of(method.fn) if n in EVIDENCE and n not in method.needs]
     return MethodPage(
         name=name,

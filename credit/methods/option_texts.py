@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from credit.methods.published import find_method
 from credit.methods.running import EVIDENCE, keywords_of
@@ -16,25 +17,67 @@ from graphs.errors import CreditError
 if TYPE_CHECKING:
     from credit.methods.registry import Method
 
-__all__ = ["options_of", "parse_options"]
+__all__ = ["Option", "options_of", "parse_options"]
 
 _LARGEST: dict[type, float] = {int: 2**31 - 1, float: 3e38}  # of int32 and float32
 
 _WORDS: dict[type, str] = {type(None): "none", bool: "true or false", int: "an integer", float: "a number"}
 
 
-def options_of(method: Method) -> dict[str, Any]:
-    """The options of a method that a text can state, each with its annotation, else its default's type; no arrays."""
+class Option(NamedTuple):
+    """An option of a method that a text can state.
+
+    Attributes:
+      hint: its annotation, else its default's type.
+      default: its default.
+      path: where it goes: the method's parameter, and the fields of settings that hold it, such as
+        ("evaluation", "refusals", "min_ess").
+    """
+
+    hint: Any
+    default: Any
+    path: tuple[str, ...]
+
+
+def options_of(method: Method) -> dict[str, Option]:
+    """The options of a method that a text can state, by name; no arrays. Fields of settings count as options.
+
+    Examples:
+      >>> import credit
+      >>> list(options_of(credit.METHODS["off_policy"]))
+      ['estimator', 'draws', 'threshold', 'min_ess', 'min_ess_fraction', 'unseen']
+    """
     fn = _function(method.fn)
     stated = typing.get_type_hints(fn)
-    parameters = inspect.signature(fn).parameters
-    hints = {name: stated.get(name, type(parameter.default)) for name, parameter in parameters.items()}
-    options = {}
+    defaults = {name: parameter.default for name, parameter in inspect.signature(method.fn).parameters.items()}
+    options: dict[str, Option] = {}
     for name in keywords_of(method.fn):
-        choices, kinds = _alternatives(hints[name])
-        if name not in EVIDENCE and name not in method.needs and (choices or kinds & {bool, int, float, str}):
-            options[name] = hints[name]
+        if name not in EVIDENCE and name not in method.needs:
+            options |= _leaves(name, stated.get(name, type(defaults[name])), defaults[name], (name,))
     return options
+
+
+def _leaves(name: str, hint: Any, default: Any, path: tuple[str, ...]) -> dict[str, Option]:
+    """An option by itself, or the options among the fields of the settings that it takes."""
+    choices, kinds = _alternatives(hint)
+    settings = [kind for kind in kinds if dataclasses.is_dataclass(kind)]
+    if not settings:
+        return {name: Option(hint, default, path)} if choices or kinds & {bool, int, float, str} else {}
+    hints, found = typing.get_type_hints(settings[0]), {}
+    for field in dataclasses.fields(settings[0]):
+        found |= _leaves(field.name, hints[field.name], field.default, (*path, field.name))
+    return found
+
+
+def _nested(fn: Callable[..., Any], values: dict[tuple[str, ...], Any]) -> dict[str, Any]:
+    """Values by path as arguments of a function, or of the class of some settings."""
+    hints = typing.get_type_hints(_function(fn))
+    arguments = {path[0]: value for path, value in values.items() if len(path) == 1}
+    for name in dict.fromkeys(path[0] for path in values if len(path) > 1):
+        inner = {path[1:]: value for path, value in values.items() if path[0] == name}
+        settings = next(kind for kind in _alternatives(hints[name])[1] if dataclasses.is_dataclass(kind))
+        arguments[name] = settings(**_nested(settings, inner))
+    return arguments
 
 
 def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
@@ -46,10 +89,12 @@ def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
     Examples:
       >>> parse_options("gae", ["lambda_=0.5"])
       {'lambda_': 0.5}
+      >>> parse_options("off_policy", ["estimator=snips"])["evaluation"].estimator
+      'snips'
     """
     method = find_method(name)
     known = options_of(method)
-    options: dict[str, Any] = {}
+    options: dict[tuple[str, ...], Any] = {}
     for text in given:
         key, sign, value = text.partition("=")
         if not sign:
@@ -57,10 +102,10 @@ def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
         if key not in known:
             takes = ", ".join(known) or "none"
             raise CreditError(f"method {name!r} has no option {key!r}; its options are: {takes}")
-        if key in options:
+        if known[key].path in options:
             raise CreditError(f"--option {key} is given twice")
-        options[key] = _convert(name, key, value, known[key])
-    return options
+        options[known[key].path] = _convert(name, key, value, known[key].hint)
+    return _nested(method.fn, options)
 
 
 def _convert(method: str, option: str, text: str, hint: Any) -> Any:

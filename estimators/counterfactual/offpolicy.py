@@ -7,7 +7,6 @@ the answer, and every failure has its own reason: `policy_value` lists them.
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -16,12 +15,12 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, finish
 from estimators.counterfactual.alternatives import Alternatives, Drawn, Draws, Refusals, drawn
 from estimators.counterfactual.empirical_likelihood import influence_interval, limits, stratified_interval
-from estimators.counterfactual.policy_estimates import Estimate, Estimator, estimate
+from estimators.counterfactual.policy_estimates import Estimate, Evaluation, estimate
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_sum
 
-__all__ = ["INTERVAL_ESS", "Estimator", "PolicyValue", "off_policy", "policy_value"]
+__all__ = ["INTERVAL_ESS", "PolicyValue", "off_policy", "policy_value"]
 
 INTERVAL_ESS = 50.0
 """With fewer effective draws than this no interval is given."""
@@ -118,16 +117,13 @@ def _interval(result: PolicyValue, level: jax.Array) -> tuple[jax.Array, jax.Arr
 
 
 @checked_options
-@functools.partial(jax.jit, static_argnames=("estimator", "draws"))
+@jax.jit
 def policy_value(
     graph: EventGraph,
     reward: Array,
     logged: Alternatives,
     *,
-    estimator: Estimator = "doubly_robust",
-    draws: Draws = "trace",
-    threshold: float | Array | None = None,
-    refusals: Refusals = Refusals(min_ess=INTERVAL_ESS),  # noqa: B008 - frozen
+    evaluation: Evaluation = Evaluation(),  # noqa: B008 - frozen
 ) -> PolicyValue:
     """What each context is worth to the target policy, V = Σ_a π_e(a) Q(a), from draws of another policy.
 
@@ -154,24 +150,21 @@ def policy_value(
         NO_SIBLING       one alternative
         NO_SUPPORT       part of π_e is not covered: by `target_support`, or by a mean weight below 1 by more than its
                          error; or one more draw, from the alternatives without a draw, would leave too few effective
-        LOW_ESS          fewer effective draws than `refusals` asks for
+        LOW_ESS          fewer effective draws than `evaluation.refusals` asks for
         TOO_FEW          all outcomes are equal, which gives no error
 
     Args:
       graph: uses the ids of traces and groups, and the masks.
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
       logged: arrays [E], what was chosen among which alternatives, with what probabilities.
-      estimator: as above.
-      draws: "trace", every trace drew its alternative afresh; "node", an alternative was drawn once and then replayed:
-        its traces are one draw, with the node's value (`estimators.counterfactual.replays`).
-      threshold: τ. Default: the square root of the number of draws.
-      refusals: the limits of LOW_ESS and NO_SUPPORT.
+      evaluation: the estimator, what counts as a draw, τ, and the limits of LOW_ESS and NO_SUPPORT. Without limits, 50
+        effective draws are asked for, which intervals need.
 
     Returns:
       `PolicyValue`, arrays [E] by context id.
 
     Raises:
-      CreditError: wrong dtypes, shapes or options, at trace time; `q_value` without `target_value`.
+      CreditError: wrong dtypes or shapes, at trace time; `q_value` without `target_value`.
 
     Reference: Swaminathan and Joachims 2015 (SNIPS); Dudík, Langford and Li 2011, arXiv:1103.4601; Wang, Agarwal and
     Dudík 2017, arXiv:1612.01205 (SWITCH).
@@ -186,9 +179,10 @@ def policy_value(
       >>> bool(result.valid[0]), bool(low[0] < result.value[0] < high[0])
       (True, True)
     """
-    d = drawn(graph, reward, logged, draws, refusals.unseen)
-    e = estimate(graph, d, logged, estimator, threshold)
-    strata = (d.seen >= MOSTLY) & (estimator == "doubly_robust") & (draws == "trace")
+    refusals = evaluation.refusals or Refusals(min_ess=INTERVAL_ESS)
+    d = drawn(graph, reward, logged, evaluation.draws, refusals.unseen)
+    e = estimate(graph, d, logged, evaluation)
+    strata = (d.seen >= MOSTLY) & (evaluation.estimator == "doubly_robust") & (evaluation.draws == "trace")
     strata = strata & (logged.q_value is None)
     sample = _sample(d, e, strata)
     reason = d.refusal(e.known, refusals)
@@ -230,7 +224,7 @@ def _sample(d: Drawn, e: Estimate, strata: jax.Array) -> Sample:
 
 
 @checked_options
-@functools.partial(jax.jit, static_argnames=("estimator", "draws"))
+@jax.jit
 def off_policy(
     graph: EventGraph,
     reward: Array,
@@ -243,10 +237,7 @@ def off_policy(
     q_value: Array | None = None,
     target_value: Array | None = None,
     event_reward: Array | None = None,
-    estimator: Estimator = "doubly_robust",
-    draws: Draws = "trace",
-    threshold: float | Array | None = None,
-    refusals: Refusals = Refusals(),  # noqa: B008 - frozen
+    evaluation: Evaluation = Evaluation(),  # noqa: B008 - frozen
 ) -> Credit:
     """The value of the chosen alternative minus the value of the context under the target policy: Q(h, a) − V(h).
 
@@ -271,11 +262,8 @@ def off_policy(
       target_support: float [E], the mass of π_e on all alternatives that π_b could draw.
       q_value, target_value: float [E], a model's value of the alternative, and its mean under π_e; both or neither.
       event_reward: not used; the outcome of a trace is its reward.
-      estimator: as above.
-      draws: "trace", every trace drew its alternative afresh; "node", an alternative was drawn once and then replayed.
-      threshold: τ. Default: the square root of the number of draws.
-      refusals: limits of LOW_ESS and NO_SUPPORT. The default asks for a tenth of the draws to be effective, since few
-        siblings make a noisy credit, not a wrong one.
+      evaluation: the estimator, what counts as a draw, τ, and the limits of LOW_ESS and NO_SUPPORT. Without limits, a
+        tenth of the draws must be effective, since few siblings make a noisy credit, not a wrong one.
 
     Returns:
       `Credit` [E] at level "event", estimand "increment". `stderr` counts the outcomes that credit and baseline share;
@@ -284,7 +272,7 @@ def off_policy(
       chooses.
 
     Raises:
-      CreditError: wrong dtypes, shapes or options, at trace time; `q_value` without `target_value`.
+      CreditError: wrong dtypes or shapes, at trace time; `q_value` without `target_value`.
 
     Reference: Swaminathan and Joachims 2015 (SNIPS); Dudík, Langford and Li 2011, arXiv:1103.4601; Wang, Agarwal and
     Dudík 2017, arXiv:1612.01205 (SWITCH).
@@ -307,8 +295,9 @@ def off_policy(
     """
     del event_reward
     logged = Alternatives(context, node, propensity, target_propensity, target_support, q_value, target_value)
-    d = drawn(graph, reward, logged, draws, refusals.unseen)
-    e = estimate(graph, d, logged, estimator, threshold)
+    refusals = evaluation.refusals or Refusals()
+    d = drawn(graph, reward, logged, evaluation.draws, refusals.unseen)
+    e = estimate(graph, d, logged, evaluation)
     of, draw = d.tree.context, d.draw
     reason = d.refusal(e.known, refusals)[of]
     lone = (reason == Reason.VALID) & ~e.has_others[draw]
@@ -318,7 +307,7 @@ def off_policy(
         credit=d.reference[of] + d.own[d.tree.node],
         baseline=d.reference[of] + e.without[draw],
         scale=jnp.ones_like(d.outcome),
-        stderr=_stderr(d, e, draws),
+        stderr=_stderr(d, e, evaluation.draws),
         reason=reason,
         unit="event",
         estimand="increment",

@@ -6,20 +6,60 @@ without each draw, which is that draw's baseline.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import dataclasses
+import functools
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 
 from estimators.base import check_event_array
-from estimators.counterfactual.alternatives import Alternatives, Drawn
+from estimators.counterfactual.alternatives import Alternatives, Drawn, Draws, Refusals
+from estimators.options import refuse_option
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_mean, segment_sum
 
-__all__ = ["Estimate", "Estimator", "estimate"]
+__all__ = ["Estimate", "Estimator", "Evaluation", "estimate"]
 
 Estimator = Literal["snips", "doubly_robust", "switch"]
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=["threshold", "refusals"], meta_fields=["estimator", "draws"]
+)
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """How the value of a context under the target policy is estimated from draws of another policy.
+
+    Attributes:
+      estimator: "snips", "doubly_robust" or "switch"; `policy_value` has their formulas.
+      draws: "trace", every trace drew its alternative afresh; "node", an alternative was drawn once and then replayed:
+        its traces are one draw, with the node's value (`estimators.counterfactual.replays`).
+      threshold: τ, the weight above which "switch" leaves out the correction. None: the square root of the number of
+        draws.
+      refusals: when a context gets no answer. None: the limits that the function states.
+
+    Raises:
+      CreditError: `estimator` or `draws` is none of its choices, or `threshold` is NaN.
+
+    Examples:
+      >>> from estimators import Evaluation, Refusals
+      >>> Evaluation("switch", threshold=3.0, refusals=Refusals(min_ess=20)).draws
+      'trace'
+    """
+
+    estimator: Estimator = "doubly_robust"
+    draws: Draws = "trace"
+    threshold: float | Array | None = None
+    refusals: Refusals | None = None
+
+    def __post_init__(self) -> None:
+        for name, choices in (("estimator", get_args(Estimator)), ("draws", get_args(Draws))):
+            if getattr(self, name) not in choices:
+                refuse_option("Evaluation", name, getattr(self, name), " or ".join(map(repr, choices)))
+        if isinstance(self.threshold, float) and self.threshold != self.threshold:
+            refuse_option("Evaluation", "threshold", self.threshold, "a number")
 
 
 class Estimate(NamedTuple):
@@ -53,19 +93,13 @@ class _Model(NamedTuple):
     known: jax.Array
 
 
-def estimate(
-    graph: EventGraph, d: Drawn, logged: Alternatives, estimator: Estimator, threshold: float | Array | None
-) -> Estimate:
+def estimate(graph: EventGraph, d: Drawn, logged: Alternatives, evaluation: Evaluation) -> Estimate:
     """The estimate of each context.
 
     Raises:
-      CreditError: an unknown estimator, or `q_value` without `target_value`.
+      CreditError: `q_value` without `target_value`.
     """
-    if estimator == "snips":
-        return _snips(d)
-    if estimator not in ("doubly_robust", "switch"):
-        raise CreditError(f"estimator is {estimator!r}; expected 'snips', 'doubly_robust' or 'switch'")
-    return _doubly_robust(graph, d, logged, estimator, threshold)
+    return _snips(d) if evaluation.estimator == "snips" else _doubly_robust(graph, d, logged, evaluation)
 
 
 def _total(d: Drawn, values: jax.Array) -> jax.Array:
@@ -112,9 +146,7 @@ def _sibling_model(d: Drawn, drawn_here: jax.Array, others: jax.Array) -> _Model
     return _Model(value, mean, repeated, jnp.ones(n, bool))
 
 
-def _doubly_robust(
-    graph: EventGraph, d: Drawn, logged: Alternatives, estimator: Estimator, threshold: float | Array | None
-) -> Estimate:
+def _doubly_robust(graph: EventGraph, d: Drawn, logged: Alternatives, evaluation: Evaluation) -> Estimate:
     if (logged.q_value is None) != (logged.target_value is None):
         raise CreditError("q_value and target_value come together: a model, and its mean under the target policy")
     n, of, y, w = graph.num_events, d.tree.context, d.outcome, d.weight
@@ -128,8 +160,8 @@ def _doubly_robust(
         model = _sibling_model(d, drawn_here, others)
 
     residual, unsure = w * (y - model.value), jnp.zeros_like(d.draws)
-    if estimator == "switch":
-        limit = jnp.sqrt(d.draws)[of] if threshold is None else threshold
+    if evaluation.estimator == "switch":
+        limit = jnp.sqrt(d.draws)[of] if evaluation.threshold is None else evaluation.threshold
         left_out = d.draw_mask & (w > limit) & ~model.self_taught
         spread = safe_divide(_total(d, (y - model.value) ** 2), d.draws)
         share = safe_divide(_total(d, jnp.where(left_out, w, 0)), d.draws)

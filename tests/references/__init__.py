@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from estimators import Evaluation
+
 from . import agents, rows, sequences, traces, trees, turns
 from .plain import Trace, perturbed, plain
 
@@ -111,6 +113,6 @@ VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
     ("magrpo", {"baseline": "leave_one_out", "discount": 1.0}, functools.partial(trees.magrpo, kind="rloo", gamma=1.0)),
     ("magrpo", {"baseline": "max"}, functools.partial(trees.magrpo, kind="max")),
     ("magrpo", {"baseline": "none"}, functools.partial(trees.magrpo, kind="raw")),
-    ("off_policy", {"estimator": "snips"}, functools.partial(trees.off_policy, snips=True)),
+    ("off_policy", {"evaluation": Evaluation("snips")}, functools.partial(trees.off_policy, snips=True)),
 )
 """A method, options, and what they should give."""

@@ -13,6 +13,7 @@ from estimators.base import Credit, Reason
 from estimators.counterfactual.alternatives import Alternatives, Refusals
 from estimators.counterfactual.messages import c3
 from estimators.counterfactual.offpolicy import PolicyValue, off_policy, policy_value
+from estimators.counterfactual.policy_estimates import Evaluation
 from graphs import CreditError, EventGraph
 from graphs.worlds.siblings import (
     SHIFTS,
@@ -82,8 +83,8 @@ def test_estimates_are_those_of_a_loop_over_draws(critic: bool) -> None:
     found: dict[str, tuple[PolicyValue, Credit]] = {}
     for name in ("snips", "doubly_robust"):
         found[name] = (
-            policy_value(graph, reward, Alternatives(**options), estimator=name, refusals=Refusals()),
-            off_policy(graph, reward, estimator=name, **options),
+            policy_value(graph, reward, Alternatives(**options), evaluation=Evaluation(name, refusals=Refusals())),
+            off_policy(graph, reward, evaluation=Evaluation(name), **options),
         )
     weight = given["target_propensity"] / given["propensity"]
     for c in range(0, CONTEXTS, 7):
@@ -109,7 +110,9 @@ def test_error_of_alternatives_that_were_drawn_often_goes_by_their_counts() -> N
     log = overlapping_world(1).sample(np.random.default_rng(0), CONTEXTS, DRAWS)
     graph, reward, given = log
     support = np.full(CONTEXTS * DRAWS, np.nan, np.float32)
-    result = policy_value(graph, reward, Alternatives(**given, target_support=support), refusals=Refusals())
+    result = policy_value(
+        graph, reward, Alternatives(**given, target_support=support), evaluation=Evaluation(refusals=Refusals())
+    )
     for c in np.flatnonzero(np.asarray(result.valid))[::9]:
         mine = given["context"] == c
         total = variance = 0.0
@@ -128,8 +131,10 @@ def test_switch_rests_on_the_model_where_weights_are_large() -> None:
     log = small_log()
     graph, reward, given = log
     weight = given["target_propensity"] / given["propensity"]
-    result = policy_value(graph, reward, Alternatives(**given), estimator="switch", threshold=1.5, refusals=Refusals())
-    plain = policy_value(graph, reward, Alternatives(**given), refusals=Refusals())
+    result = policy_value(
+        graph, reward, Alternatives(**given), evaluation=Evaluation("switch", threshold=1.5, refusals=Refusals())
+    )
+    plain = policy_value(graph, reward, Alternatives(**given), evaluation=Evaluation(refusals=Refusals()))
     for c in range(0, CONTEXTS, 11):
         mine = slice(c * DRAWS, (c + 1) * DRAWS)
         w, residual = weight[mine], (reward - given["q_value"])[mine]
@@ -137,7 +142,9 @@ def test_switch_rests_on_the_model_where_weights_are_large() -> None:
         assert float(result.value[c]) == pytest.approx(given["target_value"][mine][0] + kept.mean(), abs=2e-6)
         unsure = np.where(w > 1.5, w, 0).mean() ** 2 * (residual**2).mean()
         assert float(result.stderr[c]) == pytest.approx(np.sqrt(kept.var(ddof=1) / DRAWS + unsure), rel=1e-4)
-    never = policy_value(graph, reward, Alternatives(**given), estimator="switch", threshold=1e6, refusals=Refusals())
+    never = policy_value(
+        graph, reward, Alternatives(**given), evaluation=Evaluation("switch", threshold=1e6, refusals=Refusals())
+    )
     np.testing.assert_allclose(never.value, plain.value, atol=1e-6)
 
 
@@ -151,7 +158,7 @@ def test_on_policy_snips_is_the_leave_one_out_mean_of_c3() -> None:
     chance = np.full(n, 2 / DRAWS, np.float32)
     reward = rng.normal(size=n).astype(np.float32)
     ours = off_policy(
-        log[0], reward, **given, propensity=chance, target_propensity=chance, estimator="snips", draws="node"
+        log[0], reward, **given, propensity=chance, target_propensity=chance, evaluation=Evaluation("snips", "node")
     )
     theirs = c3(log[0], reward, **given)
     np.testing.assert_allclose(ours.advantage, theirs.advantage, atol=2e-6)
@@ -219,7 +226,7 @@ def test_refusals(case: str) -> None:
     graph, reward, _ = small_log()
     change, reason = REFUSALS[case]
     given = evidence(small_log(), critic=False)
-    value = policy_value(graph, reward, Alternatives(**change(given)), refusals=Refusals())
+    value = policy_value(graph, reward, Alternatives(**change(given)), evaluation=Evaluation(refusals=Refusals()))
     assert int(value.reason[0]) == reason
     assert float(value.value[0]) == 0 and np.isinf(value.stderr[0])
     low, high = value.interval()
@@ -280,7 +287,7 @@ def test_texts_that_are_never_drawn_twice_show_a_hidden_favourite_by_their_mean_
 def test_equal_outcomes_have_a_credit_and_no_interval() -> None:
     graph, reward, _ = small_log()
     given = evidence(small_log(), critic=False)
-    value = policy_value(graph, np.ones_like(reward), Alternatives(**given), refusals=Refusals())
+    value = policy_value(graph, np.ones_like(reward), Alternatives(**given), evaluation=Evaluation(refusals=Refusals()))
     assert (np.asarray(value.reason)[:CONTEXTS] == Reason.TOO_FEW).all()
     assert np.asarray(off_policy(graph, np.ones_like(reward), **given).valid).all()
 
@@ -293,7 +300,7 @@ def test_limits_of_refusals_are_checked() -> None:
 def test_support_is_believed_where_it_is_logged() -> None:
     graph, reward, _ = small_log()
     given = rest_elsewhere(evidence(small_log(), critic=False))
-    told = policy_value(graph, reward, Alternatives(**given), refusals=Refusals())
+    told = policy_value(graph, reward, Alternatives(**given), evaluation=Evaluation(refusals=Refusals()))
     assert np.asarray(told.valid)[:CONTEXTS].tolist() == [False] + [True] * (CONTEXTS - 1)
     np.testing.assert_allclose(told.covered[1:CONTEXTS], 1)
 
@@ -310,10 +317,12 @@ def test_wrong_arguments_are_named() -> None:
     graph, reward, given = small_log()
     with pytest.raises(ValueError, match="come together"):
         policy_value(graph, reward, Alternatives(**{k: v for k, v in given.items() if k != "target_value"}))
-    with pytest.raises(ValueError, match="draws is 'tree'"):
-        policy_value(graph, reward, Alternatives(**given), draws="tree")
-    with pytest.raises(ValueError, match="estimator is 'ips'"):
-        policy_value(graph, reward, Alternatives(**given), estimator="ips")
+    with pytest.raises(CreditError, match="draws is 'tree'; expected 'trace' or 'node'"):
+        Evaluation(draws="tree")
+    with pytest.raises(CreditError, match="estimator is 'ips'; expected 'snips' or 'doubly_robust' or 'switch'"):
+        Evaluation("ips")
+    with pytest.raises(CreditError, match="threshold is nan; expected a number"):
+        Evaluation("switch", threshold=float("nan"))
 
 
 # --- Worlds -----------------------------------------------------------------------------------------------------------
@@ -377,7 +386,9 @@ def test_no_estimate_in_twenty_worlds_without_an_answer() -> None:
     for seed in range(20):
         graph, reward, given = unanswerable_world(seed).sample(np.random.default_rng(seed), 200, LONG)
         for estimator in ("snips", "doubly_robust", "switch"):
-            assert not np.asarray(policy_value(graph, reward, Alternatives(**given), estimator=estimator).valid).any()
+            assert not np.asarray(
+                policy_value(graph, reward, Alternatives(**given), evaluation=Evaluation(estimator)).valid
+            ).any()
 
 
 @pytest.mark.slow
@@ -386,7 +397,7 @@ def test_intervals_of_an_alternative_against_its_context_cover() -> None:
     world = overlapping_world(1)
     graph, reward, given = world.sample(np.random.default_rng(5), MANY, LONG)
     for estimator in ("snips", "doubly_robust"):
-        result = off_policy(graph, reward, **given, estimator=estimator)
+        result = off_policy(graph, reward, **given, evaluation=Evaluation(estimator))
         use = np.zeros(MANY * LONG, bool)
         use[np.unique(given["node"], return_index=True)[1]] = True
         use &= np.asarray(result.valid) & np.isfinite(np.asarray(result.stderr))
