@@ -21,7 +21,7 @@ from credit.ledger.entries import Entries, Totals
 from credit.ledger.reconciling import ContradictionError
 from credit.ledger.rules import Increments, Reconcile, Rule, Shares
 from credit.ledger.signal import Condition, Signal
-from credit.ledger.stacking import Stack, stack
+from credit.ledger.stacking import Controls, Stack, stack
 from credit.ledger.sums import weighted_sum
 from estimators.composition.votes import Errors
 
@@ -29,6 +29,7 @@ __all__ = [
     "Channel",
     "Condition",
     "ContradictionError",
+    "Controls",
     "Entries",
     "Errors",
     "Increments",

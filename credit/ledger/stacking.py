@@ -24,7 +24,28 @@ from estimators.base import Credit, Reason
 from graphs.event_graph import KINDS, Array, EventGraph
 from graphs.levels import By
 
-__all__ = ["Stack", "stack"]
+__all__ = ["Controls", "Stack", "stack"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Controls:
+    """How the claims enter the advantages as control variates: the keywords of `Ledger.advantage("control")`.
+
+    Attributes:
+      baseline: float [T], b of each trace, which must not depend on its own choices; by default the mean of the other
+        traces of its group.
+      beta: coefficients, a number or [2]; by default fitted on other groups whose rewards spread alike.
+      decided_before: sources whose presence on an event was fixed before the event chose; not checked.
+
+    Examples:
+      >>> from credit.ledger import Controls
+      >>> Controls(beta=1.0).decided_before
+      ()
+    """
+
+    baseline: Array | None = None
+    beta: float | Array | None = None
+    decided_before: tuple[str, ...] = ()
 
 
 class Stack(NamedTuple):
@@ -48,10 +69,8 @@ def stack(
     orchestrator: Credit,
     *,
     expected: Array | None = None,
-    baseline: Array | None = None,
-    beta: float | Array | None = None,
     by: By = "agent_name",
-    decided_before: tuple[str, ...] = (),
+    controls: Controls = Controls(),
 ) -> Stack:
     """Compose message advantages with orchestrator increments, and scale agent by agent at the end.
 
@@ -65,17 +84,15 @@ def stack(
         critic; other events are left out.
       expected: float [T], the expected reward of each trace at its start; by default the mean of the other traces of
         its group.
-      baseline: float [T], b of each trace, which must not depend on its own choices; by default the same mean.
-      beta: coefficients, a number or [2]; by default fitted on other groups whose rewards spread alike.
       by: whose spread divides: "agent_name" or "role_name".
-      decided_before: sources whose presence on an event was fixed before the event chose; not checked.
+      controls: the baseline, the coefficients, and which sources were fixed before the events acted.
 
     Returns:
       `Stack`. Measured against each of its parts in docs/ledger.md.
 
     Raises:
-      CreditError: an argument of another type or shape; a claim of another batch; a name in `decided_before` is no
-        claim; `by` is neither of its choices.
+      CreditError: an argument of another type or shape; a claim of another batch; a name in `controls.decided_before`
+        is no claim; `by` is neither of its choices.
 
     Source: no publication has this combination; the parts are those of C3, of orchestrator critics and of Dr. MAS.
 
@@ -94,7 +111,11 @@ def stack(
     parts = [_only(graph, messages, "message"), _only(graph, orchestrator, "orchestrator")]
     ledger = compose(graph, reward, parts, expected=expected)
     control = functools.partial(
-        ledger.advantage, "control", baseline=baseline, beta=beta, decided_before=decided_before
+        ledger.advantage,
+        "control",
+        baseline=controls.baseline,
+        beta=controls.beta,
+        decided_before=controls.decided_before,
     )
     return Stack(ledger, control(), control(scale=by))
 

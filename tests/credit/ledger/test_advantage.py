@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.ledger import Errors, Ledger, Reconcile, Shares, Signal
+from credit.ledger import Controls, Errors, Ledger, Reconcile, Shares, Signal
 from graphs.event_graph import KINDS
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Micro
@@ -259,8 +259,8 @@ def test_the_stack_is_unbiased_before_its_scale_and_says_so_after_it(worlds: dic
     world = worlds["hire-additive"]
     rng = np.random.default_rng(0)
     messages, orchestrator = (world.claim(world.wrong_but_centred(rng), source=s) for s in ("siblings", "critic"))
-    options = {"baseline": np.zeros(world.graph.num_traces), "beta": 1.0}
-    made = credit.stack(world.graph, world.reward, messages, orchestrator, **options)
+    controls = Controls(baseline=np.zeros(world.graph.num_traces), beta=1.0)
+    made = credit.stack(world.graph, world.reward, messages, orchestrator, controls=controls)
     assert world.bias(made.unscaled) < 1e-12 and made.unscaled.used == ("siblings", "critic")
     assert made.signal.unbiased is False and "agent name" in made.signal.scale
     lead = np.isin(np.asarray(world.graph.event_type)[: world.n], [int(kind) for kind in KINDS["orchestrator"]])
