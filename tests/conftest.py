@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -13,7 +14,6 @@ import jax
 import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_debug_key_reuse", True)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,6 +29,9 @@ COMPILATIONS_BETWEEN_COUNTS = 200
 MOST_MAPPED_REGIONS = 40_000
 compilations = 0
 
+# Folders whose tests draw random numbers in JAX by way of library functions.
+DRAWING = ("shapley", "critic", "training", "worlds", "replay")
+
 
 def count_compilation(event: str, _seconds: float, **_attributes: str | int) -> None:
     global compilations
@@ -36,6 +39,20 @@ def count_compilation(event: str, _seconds: float, **_attributes: str | int) -> 
 
 
 jax.monitoring.register_event_duration_secs_listener(count_compilation)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse a random key that is used twice, in the test files that draw random numbers in JAX.
+
+    The check takes every call of a compiled function out of JAX's fast path: operations cost eight times as much.
+    """
+    jax.config.update("jax_debug_key_reuse", draws_keys(item.path))
+
+
+@functools.cache
+def draws_keys(path: Path) -> bool:
+    return any(folder in path.parts for folder in DRAWING) or "jax.random" in path.read_text(encoding="utf-8")
 
 
 def pytest_runtest_teardown() -> None:
@@ -72,6 +89,24 @@ def pytest_configure(config: pytest.Config) -> None:
     reads_flags = [sys.executable, "-c", "from jaxlib import xla_client; xla_client.CompileOptions()"]
     if subprocess.run(reads_flags, capture_output=True, env=quickly, check=False).returncode == 0:
         os.environ.update(quickly)
+
+
+SETTLED = {
+    "grpo", "dr_grpo", "remax", "reinforce_batch", "moving_average", "discounted_return", "critic", "maac",
+    "puppeteer", "pass_at_k", "verl_grpo", "verl_rloo", "trl_grpo", "openrlhf_group_norm", "slime_grpo",
+    "agent_lightning", "agent_lightning_rows", "dr_mas", "dr_mas_rloo", "reinforce_pp_baseline", "off_policy", "coma",
+    "difference_reward", "turn_baseline", "mt_grpo", "mgrpo", "mrlx", "matpo", "wideseek_r1", "magrpo", "c3_magrpo",
+    "foldgrpo", "foldgrpo_fork", "marshal", "maporl", "shapley",
+}  # fmt: skip
+"""Methods whose tests marked `every_method` run with the slow tests only; a new method is not listed, so runs them."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave tests that compile every method anew to the slow run, except for six methods and for new ones."""
+    for item in items:
+        if item.get_closest_marker("every_method") and item.callspec.params["name"] in SETTLED:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -46,7 +46,10 @@ def _modules() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", _modules())
+# Those of estimators compile most of the methods once more; the laws and the references run these in the default run.
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * n.startswith("estimators.")) for n in _modules()]
+)
 def test_examples_of(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module(name)
     monkeypatch.chdir(tmp_path)  # an example may write files

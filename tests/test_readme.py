@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from credit.cli import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
@@ -44,22 +47,22 @@ LONG = ("credit bench", "credit audit", "credit compare", "credit compose")
 
 def commands() -> list[str]:
     lines = [line[2:] for body in blocks("console") for line in body.splitlines() if line.startswith("$ credit ")]
-    return [line.split("#")[0].strip() for line in lines]
+    stated = [line.split("#")[0].strip() for line in lines]
+    return [command for command in stated if command != "credit demo"]  # `folder` has run it
 
 
 @pytest.mark.parametrize(
     "command", [pytest.param(c, marks=[pytest.mark.slow] * c.startswith(LONG)) for c in commands()]
 )
-def test_commands_run(folder: Path, command: str) -> None:
-    result = subprocess.run(
-        [sys.executable, "-m", *command.split()], capture_output=True, text=True, cwd=folder, check=False
-    )
-    assert result.returncode == 0, result.stderr
+def test_commands_run(folder: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(cli, command.split()[1:])
+    assert result.exit_code == 0, result.output
 
 
-def test_what_validate_is_said_to_print(folder: Path) -> None:
-    command = [sys.executable, "-m", "credit", "validate", "demo/traces.jsonl"]
-    printed = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True).stdout
+def test_what_validate_is_said_to_print(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    printed = CliRunner().invoke(cli, ["validate", "demo/traces.jsonl"]).stdout
     lines = [line.rstrip() for line in printed.splitlines()]
     said = next(body for body in blocks("text") if body.startswith("traces "))
     missing = [line for line in said.splitlines() if line not in lines]

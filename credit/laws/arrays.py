@@ -18,10 +18,9 @@ from credit.laws.trial_batches import LARGER, SIZES, Batch, draw_rewards, padded
 
 def jit(s: Subject) -> str:
     """Compiles; once for batches of one shape; and gives what it gives operation by operation."""
-    for seed in range(2):
-        for batch in (padded(s.ragged(seed), SIZES), padded(s.regular(seed), SIZES)):
-            if detail := differ(s.run(batch), s.eager(batch), batch.graph.event_mask):
-                return detail
+    for batch in (padded(s.ragged(), SIZES), padded(s.regular(1), SIZES)):
+        if detail := differ(s.run(batch), s.eager(batch), batch.graph.event_mask):
+            return detail
     return "" if s.traced == 1 else f"traced {s.traced} times for batches of one shape; expected 1"
 
 

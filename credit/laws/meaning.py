@@ -164,13 +164,11 @@ def _absence_counts(s: Subject, name: str, level: str, seed: int) -> bool:
 def unit(s: Subject) -> str:
     """The result names a known unit, and within a unit valid events have the same numbers."""
     batch = padded(s.ragged(), SIZES)
-    with jax.disable_jit():
-        declared = s.direct(batch).unit
+    out, declared = s.run(batch), s.unit
     if declared not in (*LEVELS, *KINDS):
         return f"unit is {declared!r}; expected one of {', '.join((*LEVELS, *KINDS))}"
     level: Level = next((level for level in LEVELS if level == declared), "event")  # a unit of a kind is the event
     ids = np.asarray(level_ids(batch.graph, level))
-    out = s.run(batch)
     for name in ("credit", "baseline", "scale"):
         first: dict[int, float] = {}
         for at in np.flatnonzero(out["valid"]):

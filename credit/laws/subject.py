@@ -50,6 +50,7 @@ class Subject:
         self.fn, self.needs, self.scope, self.seed = fn, needs, scope, seed
         self.takes_event_reward = open_ended or "event_reward" in parameters
         self.traced = 0
+        self.unit = self.estimand = ""
         self.jitted = jax.jit(self._counted)
 
     def ragged(self, seed: int = 0) -> Batch:
@@ -67,8 +68,9 @@ class Subject:
         return result
 
     def _counted(self, graph: Any, reward: Any, event_reward: Any, evidence: Any) -> dict[str, Any]:
-        self.traced += 1
-        return numbers(self.direct(Batch(graph, reward, event_reward, evidence)))
+        result = self.direct(Batch(graph, reward, event_reward, evidence))
+        self.traced, self.unit, self.estimand = self.traced + 1, result.unit, result.estimand
+        return numbers(result)
 
     def run(self, batch: Batch) -> dict[str, np.ndarray]:
         """Its numbers on a padded batch, compiled."""

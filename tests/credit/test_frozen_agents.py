@@ -37,6 +37,7 @@ def batch() -> tuple[EventGraph, np.ndarray, credit.Rows]:
     )
 
 
+@pytest.mark.every_method
 @pytest.mark.parametrize("name", METHODS)
 def test_a_frozen_agent_is_part_of_the_environment(name: str, batch: tuple) -> None:
     graph, reward, rows = batch

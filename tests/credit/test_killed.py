@@ -153,7 +153,7 @@ def test_convert_killed_at_random_moments(old: str, tmp_path: Path) -> None:
 
 
 def test_convert_killed_at_a_few_moments(tmp_path: Path) -> None:
-    killed(tmp_path, "x.jsonl", "old", "convert", moments=4)
+    killed(tmp_path, "x.jsonl", "old", "convert", moments=2)
 
 
 @pytest.mark.slow
@@ -174,6 +174,7 @@ def test_compose_killed_at_random_moments(old: str, tmp_path: Path) -> None:
     killed(tmp_path, "x.parquet", old, "compose", "--methods", "rloo")
 
 
+@pytest.mark.slow
 def test_assign_killed_at_a_few_moments(tmp_path: Path) -> None:
     killed(tmp_path, "x.parquet", "none", "assign", moments=2)
 

@@ -104,7 +104,14 @@ AWARE = ("rloo", "turn_baseline", "reinforce_batch", "c3")
 
 
 @pytest.mark.parametrize("name", AWARE)
-@pytest.mark.parametrize(("world", "fans", "at"), [("relay-and", 1, 0), ("relay-and", 2, 1), ("stop-rewards", 2, 1)])
+@pytest.mark.parametrize(
+    ("world", "fans", "at"),
+    [
+        ("relay-and", 2, 1),
+        pytest.param("relay-and", 1, 0, marks=pytest.mark.slow),
+        pytest.param("stop-rewards", 2, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_what_promises_no_bias_has_none_with_replays(name: str, world: str, fans: int, at: int) -> None:
     row = replay_bias(name, world, fans=fans, at=at)
     assert row.clustered < 1e-12
@@ -239,6 +246,7 @@ def _varied() -> tuple[EventGraph, np.ndarray]:
     return graph, reward
 
 
+@pytest.mark.every_method
 @pytest.mark.parametrize("name", METHODS)
 def test_traces_that_are_clusters_of_their_own_change_nothing(name: str) -> None:
     graph, reward = _varied()
@@ -250,6 +258,7 @@ def test_traces_that_are_clusters_of_their_own_change_nothing(name: str) -> None
         np.testing.assert_allclose(plain.stderr, alone.stderr, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.every_method
 @pytest.mark.parametrize("name", METHODS)
 def test_a_group_of_replays_alone_is_refused_by_name(name: str) -> None:
     graph, reward = _varied()

@@ -39,7 +39,7 @@ def scored(traces: Traces, amount: np.ndarray) -> Credit:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("halves", ["groups", "traces"])
+@pytest.mark.parametrize("halves", ["groups", pytest.param("traces", marks=pytest.mark.slow)])
 def test_credit_that_follows_the_agent_agrees_and_noise_does_not(traces: Traces, halves: str) -> None:
     n = traces.sizes.events
     names = np.asarray(traces.graph.agent_name_ids)[np.asarray(traces.graph.agent_ids)[:n]]

@@ -90,7 +90,9 @@ def test_a_single_order_does_not_solve_a_game_of_pairs() -> None:
     assert rel(solve(plan, game.value(plan.coalitions)).share, game) > 1e-4
 
 
-@pytest.mark.parametrize("family", list(FAMILIES))
+@pytest.mark.parametrize(
+    "family", [pytest.param(f, marks=[pytest.mark.slow] * (i % 3 > 0)) for i, f in enumerate(FAMILIES)]
+)
 def test_what_the_rule_chooses_lies_within_its_errors(family: str) -> None:
     """Shares within 4.5 standard errors for 30 units; they sum to v(N) − v(∅)."""
     n, game = 30, game_of(family, 30, 3)
@@ -227,7 +229,7 @@ def test_endpoints_of_exact_values_add_no_error() -> None:
     assert np.isnan(np.asarray(unknown.share)).all() and np.isinf(np.asarray(unknown.stderr)).all()
 
 
-@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("n", [pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow), 4])
 def test_small_teams(n: int) -> None:
     game = game_of("logistic", n)
     plan = plan_pairs(jax.random.key(0), n, 60, noisy=False)

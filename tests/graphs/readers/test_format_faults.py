@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.errors import NothingReadError, Problem
@@ -199,19 +199,24 @@ def _all_objects(value: Any) -> list[Any]:
     return [value, *(part for one in inner for part in _all_objects(one))] if isinstance(value, dict | list) else []
 
 
+@pytest.mark.parametrize("examples", [25, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LOGS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_any_change_reads_or_is_named(tmp_path: Path, name: str, data: st.DataObject) -> None:
+def test_any_change_reads_or_is_named(tmp_path: Path, name: str, examples: int) -> None:
     where = [place for place in places(LOGS[name]) if place]
-    place = data.draw(st.sampled_from(where))
-    log = changed(LOGS[name], place, data.draw(st.sampled_from(VALUES)), delete=data.draw(st.booleans()))
     path, good = tmp_path / "log.json", tmp_path / "good.json"
-    path.write_text(json.dumps(log))
     good.write_text(json.dumps([{"task_id": 1, "trial": 0, "traj": [{"role": "assistant", "content": "x"}]}]))
-    assert items(name, path)
-    traces = read(path, good)
-    assert "good/task-1/trial-0" in traces.traces["trace"].to_pylist()
+
+    @settings(max_examples=examples, deadline=None)
+    @given(data=st.data())
+    def reads_or_is_named(data: st.DataObject) -> None:
+        place = data.draw(st.sampled_from(where))
+        log = changed(LOGS[name], place, data.draw(st.sampled_from(VALUES)), delete=data.draw(st.booleans()))
+        path.write_text(json.dumps(log))
+        assert items(name, path)
+        traces = read(path, good)
+        assert "good/task-1/trial-0" in traces.traces["trace"].to_pylist()
+
+    reads_or_is_named()
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -409,6 +409,7 @@ def test_a_string_of_300_megabytes(tmp_path: Path, way: str) -> None:
     assert grown < 3 * 300 * MIB
 
 
+@pytest.mark.slow
 def test_a_string_beyond_its_limit_costs_three_times_the_file(tmp_path: Path, way: str) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(b"\n".join([text("before"), noted(b'"' + b"x\\n" * (20 * MIB) + b'"'), text("behind")]))
@@ -425,6 +426,7 @@ def test_a_million_brackets_cost_little(tmp_path: Path, way: str) -> None:
     assert grown < 64 * MIB
 
 
+@pytest.mark.slow
 def test_a_million_edges_between_two_events(tmp_path: Path, way: str) -> None:
     """They are read: nothing forbids them. At most twelve times the file's 50 MB."""
     file = tmp_path / "x.jsonl"
@@ -435,6 +437,7 @@ def test_a_million_edges_between_two_events(tmp_path: Path, way: str) -> None:
     assert grown < 12 * file.stat().st_size
 
 
+@pytest.mark.slow
 def test_a_bomb_as_an_eval_archive(tmp_path: Path) -> None:
     file = tmp_path / "x.eval"
     with (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import struct
@@ -21,14 +22,16 @@ from graphs.readers.common.source import Source
 from graphs.readers.native import batches as native_batches
 from graphs.readers.native.compiled import threads as compiled
 from graphs.readers.native.compiled.compiling import loop
-from graphs.readers.native.compiled.kernels import SLOTS
 from graphs.readers.native.compiled.numbers import number
-from graphs.readers.native.compiled.scan import scan_traces
 from graphs.readers.native.wire import COUNTS, EVENT_FIELDS
 from graphs.traces.batch import assemble
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
+
+# Readers use the loops once they are loaded. Loaded by the collection, they would be compiled in every process of the
+# suite, for 15 seconds; only the tests that need them load them.
+KERNELS = "graphs.readers.native.compiled.kernels"
 
 EVENT = {"id": "e0", "type": "message", "agent": "a"}
 
@@ -68,17 +71,21 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=2000, deadline=None)
-@given(NUMBERS)
-@example("-0.0")
-@example("9007199254740993")  # half way between two doubles
-@example("0.000000000000000000000000012345678901234567")
-@example("1.7976931348623157e308")
-@example("2.2250738585072011e-308")
-def test_a_number_is_what_python_reads_or_refused(text: str) -> None:
-    at, value, whole = double(text)
-    if at >= 0:
-        assert (at, value, whole) == (len(text), struct.pack("d", float(text)), text.lstrip("-").isdigit())
+@pytest.mark.parametrize("examples", [200, pytest.param(2000, marks=pytest.mark.slow)])
+def test_a_number_is_what_python_reads_or_refused(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(NUMBERS)
+    @example("-0.0")
+    @example("9007199254740993")  # half way between two doubles
+    @example("0.000000000000000000000000012345678901234567")
+    @example("1.7976931348623157e308")
+    @example("2.2250738585072011e-308")
+    def read_or_refused(text: str) -> None:
+        at, value, whole = double(text)
+        if at >= 0:
+            assert (at, value, whole) == (len(text), struct.pack("d", float(text)), text.lstrip("-").isdigit())
+
+    read_or_refused()
 
 
 def test_few_numbers_are_refused() -> None:
@@ -119,17 +126,18 @@ TEXTS = (
 SCRAPS = st.sampled_from([*'{}[]",:\\-0e. \n\t', "null", "true", "events", "edges", "\x00", "ÿ", '"id"', '"a"', "1.5"])
 
 
-@settings(max_examples=1500, deadline=None)
-@given(st.sampled_from(TEXTS), st.data())
-def test_damage_is_read_or_named_in_the_same_way(
-    tmp_path_factory: pytest.TempPathFactory, text: str, data: Any
-) -> None:
-    folder = tmp_path_factory.getbasetemp()
-    for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(text)))
-        text = text[:at] + data.draw(SCRAPS | st.just("")) + text[at + data.draw(st.integers(0, 3)) :]
-    content = text.encode()
-    assert found(content, folder, True) == found(content, folder, False)
+@pytest.mark.parametrize("examples", [150, pytest.param(1500, marks=pytest.mark.slow)])
+def test_damage_is_read_or_named_in_the_same_way(tmp_path: Path, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(st.sampled_from(TEXTS), st.data())
+    def in_the_same_way(text: str, data: Any) -> None:
+        for _ in range(data.draw(st.integers(1, 3))):
+            at = data.draw(st.integers(0, len(text)))
+            text = text[:at] + data.draw(SCRAPS | st.just("")) + text[at + data.draw(st.integers(0, 3)) :]
+        content = text.encode()
+        assert found(content, tmp_path, True) == found(content, tmp_path, False)
+
+    in_the_same_way()
 
 
 @pytest.mark.parametrize(
@@ -176,6 +184,7 @@ def test_limits_hold_by_loops(tmp_path: Path) -> None:
 def test_ids_that_share_a_slot_are_told_apart_and_too_many_of_them_are_refused() -> None:
     events = [{"id": f"e{i}", "type": "message", "agent": "a"} for i in range(3000)]
     edges = [{"src": f"e{i}", "dst": f"e{i + 1}", "type": "causal"} for i in range(2999)]
+    scan_traces = importlib.import_module("graphs.readers.native.compiled.scan").scan_traces
     scanned = scan_traces([json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": edges}).encode()])
     assert scanned is not None
     np.testing.assert_array_equal(scanned.edges.senders, np.arange(2999))
@@ -200,7 +209,8 @@ def test_plain_logs_need_no_structs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     expected = found(content, tmp_path, False)
     monkeypatch.setattr(native_batches, "events_of", never)
     assert found(content, tmp_path, True) == expected
-    assert len(EVENT_FIELDS) <= 64 < SLOTS  # bits of a mask, and half the slots of a table
+    slots = importlib.import_module(KERNELS).SLOTS
+    assert len(EVENT_FIELDS) <= 64 < slots  # bits of a mask, and half the slots of a table
 
 
 def logs(folder: Path, files: int = 7) -> Path:
@@ -232,9 +242,10 @@ def test_the_loops_are_used_where_asked_where_loaded_and_where_the_logs_are_larg
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources = [Source(str(path), path) for path in sorted(logs(tmp_path).iterdir())]
-    assert compiled.compiles(sources, None)  # this module has loaded them
+    importlib.import_module(KERNELS)
+    assert compiled.compiles(sources, None)
     assert not compiled.compiles(sources, False)
-    monkeypatch.delitem(sys.modules, "graphs.readers.native.compiled.kernels")
+    monkeypatch.delitem(sys.modules, KERNELS)
     assert not compiled.compiles(sources, None)
     assert compiled.compiles(sources, True)
     monkeypatch.setattr(compiled, "COMPILING_PAYS", 100)
