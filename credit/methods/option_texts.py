@@ -63,7 +63,8 @@ def _leaves(name: str, hint: Any, default: Any, path: tuple[str, ...]) -> dict[s
     settings = [kind for kind in kinds if dataclasses.is_dataclass(kind)]
     if not settings:
         return {name: Option(hint, default, path)} if choices or kinds & {bool, int, float, str} else {}
-    hints, found = typing.get_type_hints(settings[0]), {}
+    hints = typing.get_type_hints(settings[0])
+    found: dict[str, Option] = {}
     for field in dataclasses.fields(settings[0]):
         found |= _leaves(field.name, hints[field.name], field.default, (*path, field.name))
     return found
