@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from credit.methods.chunked import DIVISIBLE
 from credit.methods.published import find_method
 from credit.methods.registry import Method, Scope
 from credit.methods.running import EVIDENCE, Request, expect_outcomes
@@ -35,8 +36,6 @@ from graphs.traces.schema import EVENT_EVIDENCE
 __all__ = ["Placed", "compute", "over_groups", "place", "run"]
 
 AXIS = "groups"
-DIVISIBLE = ("trace", "group")
-"""Scopes of methods whose numbers depend on no other group."""
 
 
 @dataclasses.dataclass(frozen=True)

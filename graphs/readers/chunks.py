@@ -7,26 +7,35 @@ The chunks are made of whole groups, in the order in which groups first appear. 
 
 from __future__ import annotations
 
-import array
+import functools
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
 
-import msgspec
 import numpy as np
 
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.problem_log import ProblemLog
+from graphs.readers.chunk_index import (
+    GLANCE,
+    ChunkIndex,
+    FileState,
+    Glimpse,
+    digest_of,
+    divide,
+    glance,
+    hash_of,
+    identity_of,
+    merge,
+)
 from graphs.readers.common.joins import Join
 from graphs.readers.common.json_problems import JSON_ERRORS
-from graphs.readers.common.source import BYTE_ORDER_MARK, Source, find_sources, unreadable
+from graphs.readers.common.source import Source, find_sources
 from graphs.readers.formats import sort_sources
-from graphs.readers.native import NEXT_OBJECT, Piece, of_source, pieces
-from graphs.readers.native.batches import Faults, Record, read_compiled, read_records
+from graphs.readers.native import Piece, of_source, pieces
+from graphs.readers.native.batches import read_compiled, read_records
 from graphs.readers.native.compiled.threads import compiles
 from graphs.readers.native.slim import SlimDecoder
-from graphs.readers.native.wire import NonEmpty
 from graphs.traces.batch import Traces, assemble
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
@@ -35,54 +44,16 @@ from graphs.traces.record import TraceRecord
 
 __all__ = ["ChangedError", "Chunks", "read_chunks"]
 
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
-
-
-class _Nothing(msgspec.Struct, gc=False):
-    """An event that is only counted."""
-
-
-class _Glance(msgspec.Struct):
-    """What the first pass looks at."""
-
-    trace_id: NonEmpty
-    task_id: NonEmpty
-    events: list[_Nothing]
-    group: NonEmpty | None = None
-
-
-_GLANCE = msgspec.json.Decoder(_Glance)
-
-
-class _Index(NamedTuple):
-    """Where each trace is, in the order of the files; one entry of every array a trace."""
-
-    source: np.ndarray
-    line: np.ndarray
-    offset: np.ndarray
-    length: np.ndarray
-    group: np.ndarray
-    events: np.ndarray
-    name: np.ndarray
-    """A hash of the trace's id."""
-    identity: np.ndarray
-    """A hash of the trace's id, group and number of events, by which the second pass knows it again."""
-
-
-class _State(NamedTuple):
-    """A file as the first pass read it."""
-
-    size: int
-    modified: int
-    content: bytes
-    """A hash of the whole content, for files that are unpacked as a whole; empty for others."""
-
 
 class ChangedError(CreditError):
     """A file changed between the two passes over a folder, so its groups are unknown."""
 
     def __init__(self, file: str, how: str) -> None:
+        self.file, self.how = file, how
         super().__init__(f"{file} {how}: it changed while it was read in chunks; read it again when it is complete")
+
+    def __reduce__(self) -> tuple[type[ChangedError], tuple[str, str]]:  # raised in another process, perhaps
+        return type(self), (self.file, self.how)
 
 
 class Chunks:
@@ -96,7 +67,7 @@ class Chunks:
     def __init__(
         self,
         sources: list[Source],
-        index: _Index,
+        index: ChunkIndex,
         rows: list[np.ndarray],
         join: Join,
         reward: str,
@@ -104,7 +75,7 @@ class Chunks:
         ignored: list[str],
         compiled: bool,
         group_by: tuple[str, ...] = GROUP_KEYS,
-        states: Mapping[int, _State] | None = None,
+        states: Mapping[int, FileState] | None = None,
     ) -> None:
         self._group_by, self._states = group_by, states or {}
         self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
@@ -125,25 +96,73 @@ class Chunks:
         """
         self.problems = ProblemLog(self._before)
         some = False
-        for rows in self._rows:
-            try:
-                items = self._join.write(self._read(rows))
-                traces = assemble(
-                    items,
-                    reward=self._reward,
-                    group_by=self._group_by,
-                    ignored=self.ignored,
-                    limits=self._sources[0].limits,
-                )
-            except NothingReadError as error:
-                self.problems.extend(error.problems)
-                continue
-            self.problems.extend(traces.problems)
-            some = True
-            yield traces
+        for number in range(len(self)):
+            traces, problems = self.part(number)
+            self.problems.extend(problems)
+            if traces is not None:
+                some = True
+                yield traces
         self.problems.extend(self._join.unmatched())
         if not some:
             raise NothingReadError("no trace could be read", tuple(self.problems))
+
+    def part(self, number: int) -> tuple[Traces | None, Iterable[Problem]]:
+        """One of the batches, and what was refused in it; None if no trace of it is usable.
+
+        Args:
+          number: from 0 to `len(self) - 1`.
+
+        Raises:
+          ChangedError: as when iterating.
+        """
+        try:
+            traces = assemble(
+                self._join.write(self._read(self._rows[number])),
+                reward=self._reward,
+                group_by=self._group_by,
+                ignored=self.ignored,
+                limits=self._sources[0].limits,
+            )
+        except NothingReadError as error:
+            return None, error.problems
+        return traces, traces.problems
+
+    def unread(self, number: int) -> np.ndarray:
+        """Hashes of the ids of the traces of a batch that `part` did not meet in this process, int64."""
+        names: np.ndarray = self._index.name[self._rows[number]]
+        missed: np.ndarray = names[~np.isin(names, [hash_of(trace) for trace in self._join.met])]
+        return missed
+
+    def problems_without(self, unread: np.ndarray) -> ProblemLog:
+        """Problems of the first pass and of the tables outside the log, where `part` ran in other processes.
+
+        Args:
+          unread: what `unread` returned for all batches, int64.
+        """
+        read = set(self._index.name.tolist()).difference(unread.tolist())
+        tables: tuple[Iterable[str], ...] = (self._join.rewards, self._join.groups, *self._join.lost.values())
+        self._join.met |= {trace for table in tables for trace in table if hash_of(trace) in read}
+        return ProblemLog([*self._before, *self._join.unmatched()])
+
+    def fingerprint(self, number: int) -> bytes:
+        """A hash of what a batch is made of: its traces, their groups and events, where they lie, and the files."""
+        rows = self._rows[number]
+        digest = hashlib.blake2b(digest_size=16)
+        for column in self._index:
+            digest.update(np.ascontiguousarray(column[rows]).tobytes())
+        for source in np.unique(self._index.source[rows]).tolist():
+            digest.update(repr((self._sources[source].name, self._states.get(source))).encode())
+        digest.update(repr((self._reward, self._group_by)).encode())
+        digest.update(self._tables)
+        return digest.digest()
+
+    @functools.cached_property
+    def _tables(self) -> bytes:
+        """A hash of the tables outside the log."""
+        spoilt = sorted((field, trace) for field, traces in self._join.spoilt.items() for trace in traces)
+        lost = sorted((field, trace) for field, traces in self._join.lost.items() for trace in traces)
+        tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost)
+        return hashlib.blake2b(repr(tables).encode()).digest()
 
     def _read(self, rows: np.ndarray) -> Iterator[TraceRecord | Part | Problem]:
         decoder = SlimDecoder()
@@ -164,7 +183,7 @@ class Chunks:
             return
         try:
             now = source.path.stat()
-            content = _digest(source) if before.content else b""
+            content = digest_of(source) if before.content else b""
         except OSError as error:
             raise ChangedError(source.name, "cannot be read any more") from error
         if now.st_size < before.size:
@@ -195,10 +214,10 @@ class Chunks:
     def _known(self, source: Source, piece: Piece, identity: int) -> Piece:
         """The piece, if it is the trace that the first pass met there."""
         try:
-            seen = _GLANCE.decode(piece[2])
+            seen = GLANCE.decode(piece[2])
         except JSON_ERRORS as error:
             raise ChangedError(source.name, f"has no trace at byte {piece[1]} any more") from error
-        if _hash(_identity(seen)) != identity:
+        if hash_of(identity_of(seen)) != identity:
             raise ChangedError(source.name, f"has another trace or task at byte {piece[1]}")
         return piece
 
@@ -213,6 +232,7 @@ def read_chunks(
     limits: Limits = DEFAULT,
     compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+    map_files: Callable[[Callable[[Sequence[Source]], Glimpse], Sequence[Source]], Iterable[Glimpse]] | None = None,
 ) -> Chunks:
     """Read native logs in batches of whole groups. A batch has about `events` events at most, or one group.
 
@@ -235,6 +255,9 @@ def read_chunks(
       compiled: whether logs are read by compiled loops, which need the extra `fast`. By default they are used if they
         are installed and worth loading. The batches do not depend on it.
       progress: wraps the iteration over files, as a progress bar does.
+      map_files: how the first pass goes over the files: `map_files(look, files)` calls `look` with lists of files that
+        make up `files` in their order, and gives what it returns. By default one call takes all; `credit.ray` spreads
+        them over a cluster.
 
     Returns:
       `Chunks`, an iterable of `Traces`.
@@ -270,14 +293,16 @@ def read_chunks(
     sources = members["native"]
     by_loops = compiles(sources, compiled)
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
-    index, broken, states = _glance(sources, join)
-    before = ProblemLog([*problems, *refused, *join.problems, *broken])
+    look = functools.partial(glance, groups_outside=join.groups)
+    seen = look(sources) if map_files is None else merge(map_files(look, sources))
+    index, states = seen.index, seen.states
+    before = ProblemLog([*problems, *refused, *join.problems, *seen.problems])
     if not len(index.source):
         raise NothingReadError("no trace could be read", tuple(before))
     return Chunks(
         sources,
         index,
-        _divide(index, events),
+        divide(index, events),
         join,
         reward,
         before,
@@ -286,124 +311,3 @@ def read_chunks(
         check_group_by(group_by),
         states,
     )
-
-
-def _glance(sources: list[Source], join: Join) -> tuple[_Index, ProblemLog, dict[int, _State]]:
-    """The first pass; a record whose ids cannot be found is a problem and is not read again."""
-    columns = {name: array.array("q") for name in _Index._fields}
-    groups: dict[str, int] = {}
-    problems, faults = ProblemLog(), Faults()
-    states: dict[int, _State] = {}
-    for number, source in enumerate(sources):
-        try:
-            before = source.path.stat() if source.path is not None else None
-            whole = False
-            for piece, length in _lengths(source, None if before is None else before.st_size):
-                whole |= length == 0
-                if isinstance(piece, Problem):
-                    problems.append(piece)
-                    continue
-                line, offset, data = piece
-                try:
-                    seen = _GLANCE.decode(data)
-                except JSON_ERRORS as error:
-                    if faults.counts(error, Record(source, *piece)):
-                        continue
-                    items = read_records(of_source(source, [piece]), SlimDecoder())
-                    problems.extend(item for item in items if isinstance(item, Problem))
-                    continue
-                group = join.groups.get(seen.trace_id, seen.group or seen.task_id)
-                entry = (
-                    number,
-                    line,
-                    offset,
-                    length,
-                    groups.setdefault(group, len(groups)),
-                    len(seen.events),
-                    _hash(seen.trace_id),
-                    _hash(_identity(seen)),
-                )
-                for column, value in zip(columns.values(), entry, strict=True):
-                    column.append(value)
-            if before is not None:
-                content = _digest(source) if whole else b""
-                states[number] = _State(before.st_size, before.st_mtime_ns, content)
-        except OSError as error:
-            problems.append(unreadable(source, error))
-        source.release()
-    problems.extend(faults.counted())
-    index = _Index(**{name: np.frombuffer(column, np.int64) for name, column in columns.items()})
-    return index, problems, states
-
-
-def _identity(seen: _Glance) -> str:
-    """The identity of a trace in both passes: its id, its group and its number of events."""
-    return "\0".join((seen.trace_id, seen.group or seen.task_id, str(len(seen.events))))
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
-
-
-def _digest(source: Source) -> bytes:
-    return hashlib.blake2b(source.data, digest_size=16).digest()
-
-
-def _divide(index: _Index, events: int) -> list[np.ndarray]:
-    """Rows of the index of each chunk: whole groups, and with them the groups of traces that bear one id."""
-    together = np.arange(int(index.group.max()) + 1)
-    by_name = np.argsort(index.name, kind="stable")
-    same = np.flatnonzero(np.diff(index.name[by_name]) == 0)
-    for a, b in zip(index.group[by_name[same]].tolist(), index.group[by_name[same + 1]].tolist(), strict=True):
-        low, high = sorted((_root(together, a), _root(together, b)))
-        together[high] = low
-    part = np.array([_root(together, group) for group in range(len(together))])[index.group]
-    sizes = np.bincount(part, weights=index.events, minlength=len(together))
-    chunk_of, filled, chunk = np.zeros(len(together), np.int64), 0.0, 0
-    for group in np.unique(part).tolist():
-        if filled and filled + sizes[group] > events:
-            chunk, filled = chunk + 1, 0.0
-        chunk_of[group] = chunk
-        filled += sizes[group]
-    order = np.argsort(chunk_of[part], kind="stable")
-    return np.split(order, np.cumsum(np.bincount(chunk_of[part]))[:-1])
-
-
-def _root(together: np.ndarray, group: int) -> int:
-    while together[group] != group:
-        group = int(together[group])
-    return group
-
-
-def _lengths(source: Source, end: int | None) -> Iterator[tuple[Piece | Problem, int]]:
-    """Records with their lengths in bytes, 0 where only the whole file can be read, packed or not a trace a line.
-
-    Lines are read up to the byte `end`, where the file ended at first; a last line without its end may be half written.
-    """
-    if source.path is not None and _is_plain(source.path, source.limits.file_bytes):
-        with source.path.open("rb") as file:
-            first = file.readline()
-            if first.startswith(b"{") and NEXT_OBJECT.match(first[-2:] + file.read(1)):
-                file.seek(0)
-                yield from _lines(file, end)
-                return
-    for piece in pieces(source):
-        yield piece, 0
-
-
-def _lines(file: BinaryIO, end: int | None) -> Iterator[tuple[Piece, int]]:
-    offset = 0
-    for number, line in enumerate(file, start=1):
-        if end is not None and offset + len(line) > end:
-            return
-        text = line.strip()
-        if text:
-            yield (number, offset, text), len(line)
-        offset += len(line)
-
-
-def _is_plain(path: Path, most: int) -> bool:
-    """Whether the content is the file's own bytes: not packed, without a byte order mark, within the limit."""
-    with path.open("rb") as file:
-        head = file.read(4)
-    return not head.startswith((*_PACKED, BYTE_ORDER_MARK)) and path.stat().st_size <= most

@@ -63,8 +63,8 @@ evidence_option = click.option(
     "-o",
     required=True,
     metavar="OUT",
-    type=click.Path(dir_okay=False, allow_dash=True),
-    help="File to write: .parquet, .csv, .jsonl or .arrow. - writes CSV to standard output.",
+    type=click.Path(allow_dash=True),
+    help="File to write: .parquet, .csv, .jsonl or .arrow. - writes CSV to standard output. With --engine: a folder.",
 )
 @click.option(
     "--to",
@@ -82,6 +82,8 @@ evidence_option = click.option(
               help="Numbers of each event, .npy, with which the critic was fitted.")  # fmt: skip
 @click.option("--chunk-events", type=click.IntRange(1), metavar="N",
               help="Read whole groups, about N events at a time: for native logs larger than memory.")  # fmt: skip
+@click.option("--engine", type=click.Choice(["ray"]),
+              help="Compute parts of native logs side by side, here or on a cluster. Needs the extra ray.")  # fmt: skip
 @click.option("--actions-only", is_flag=True, help="Leave out events that no policy chose.")
 @allow_bad
 @json_option
@@ -98,6 +100,7 @@ def assign(
     critic: str | None,
     dense: str | None,
     chunk_events: int | None,
+    engine: str | None,
     actions_only: bool,
     allow_bad: bool,
     as_json: bool,
@@ -107,15 +110,24 @@ def assign(
 
     Missing evidence is an error that says how to log it.
     """
-    from credit.cli.advantages.summary import Summary
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
+    from credit.reports.assign_summary import Summary
     from credit.tables.files import table_writer
 
     # Whatever can be wrong with the call is found before the logs are read.
     options = parse_options(method, given)
     if dense is not None and critic is None:
         raise click.UsageError("--dense has the features of a fitted critic; expected --critic with it")
+    if engine is not None:
+        if critic is not None:
+            raise click.UsageError("--critic values all traces at once; expected it without --engine")
+        from credit.cli.advantages.assign_on_ray import assign_on_ray
+
+        asked = (method, options, also)
+        assign_on_ray(ctx, paths, output, asked, chunk_events, actions_only, allow_bad, as_json, reading)
+    if output != "-" and Path(output).is_dir():
+        raise click.BadParameter(f"{output!r} is a folder; expected a file", param_hint="--output")
     if output == "-":
         if as_json:
             raise click.UsageError("--output - writes the table to standard output; expected a file with --json")

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from credit.cli.advantages.summary import Summary
+from credit.methods.chunked import ChunkedMethod
 from credit.methods.option_texts import parse_options
-from credit.methods.published import find_method
-from credit.methods.running import has_outcomes, run_part
+from credit.methods.running import has_outcomes
+from credit.reports.assign_summary import Summary
 from credit.tables.advantages import table
 from credit.tables.files import write_tables
 from graphs.errors import CreditError
 from graphs.readers.chunks import Chunks, read_chunks
 from graphs.traces.grouping import GROUP_KEYS
 from graphs.traces.limits import Limits
-from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from graphs.traces.batch import Traces
-
 __all__ = ["assign_in_chunks"]
-
-DIVISIBLE = ("trace", "group")
-"""Scopes of methods whose numbers depend on no other group."""
 
 
 def assign_in_chunks(
@@ -53,12 +45,7 @@ def assign_in_chunks(
       CreditError: the method's numbers depend on the whole batch; a format other than the native one; evidence that no
         chunk has; and as `graphs.readers.chunks.read_chunks` and `credit.run`.
     """
-    options = parse_options(method, given)
-    entry = find_method(method)
-    scope = entry.scope
-    if scope not in DIVISIBLE:
-        problem = f"its scope is {scope}: every trace changes the numbers of the others"
-        raise CreditError(f"method {method!r} cannot be computed in chunks, since {problem}")
+    computed = ChunkedMethod(method, parse_options(method, given), also)
     if columns is not None or format_ not in (None, "native"):
         raise CreditError("--chunk-events reads native logs; `credit convert` writes any format as native")
     chunks = read_chunks(
@@ -71,7 +58,6 @@ def assign_in_chunks(
         limits=Limits.parse(limits),
     )
     summary = Summary()
-    wanted = dict.fromkeys([*entry.needs, *also])
     met: set[str] = set()
     any_outcome = False
 
@@ -79,32 +65,10 @@ def assign_in_chunks(
         nonlocal any_outcome
         for traces in chunks:
             any_outcome |= has_outcomes(traces)
-            present = {name for name in wanted if name in traces.evidence and traces.evidence[name].mask.any()}
-            met.update(present)
-            absent = _absent(traces, wanted.keys() - present)
-            credit = run_part(traces, method, evidence=present.intersection(also), **absent, **options)
+            met.update(computed.present(traces))
+            credit = computed.run(traces)
             summary.add(traces, credit)
             yield table(traces, credit, actions_only=actions_only)
-        if not any_outcome:
-            raise CreditError(
-                "no trace has an outcome, so no action has credit; expected --rewards or --reward-channel"
-            )
-        lacking = [name for name in wanted if name not in met]
-        if lacking:
-            how = "; ".join(f"{name!r}: {_EVIDENCE[name].how_to_log}" for name in lacking)
-            raise CreditError(f"method {method!r} needs evidence that the log does not have. {how}")
+        computed.refuse_missing(met, any_outcome)
 
     return summary, write_tables(tables(), output), chunks
-
-
-_EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
-
-
-def _absent(traces: Traces, names: Iterable[str]) -> dict[str, Any]:
-    """Evidence that a chunk has nowhere, though another may: arrays in which all is absent."""
-    arrays = {}
-    for name in names:
-        length = traces.graph.num_events if name in EVENT_EVIDENCE else traces.graph.num_traces
-        is_float = _EVIDENCE[name].kind == "float"
-        arrays[name] = np.full(length, np.nan, np.float32) if is_float else np.full(length, -1, np.int32)
-    return arrays

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING, Any
 
-from credit.cli.shared.reading import SHOWN
 from graphs.text import counted
 
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Summary"]
 
+SHOWN = 20  # names listed before "…"
 ALONE = "the group has one trace; the method gives its reward or 0, compared with nothing"
 
 
@@ -47,6 +47,31 @@ class Summary:
         moved = np.abs(np.asarray(credit.advantage)[: n.events]) > 0
         moved_by_group = np.bincount(group[valid & moved], minlength=len(groups)) > 0
         self.has_signal.update(zip(groups, moved_by_group.tolist(), strict=False))
+
+    def merge(self, other: Summary) -> None:
+        """Add the counts of other batches, whose groups are not among those counted here."""
+        self.counts.update(other.counts)
+        self.reasons.update(other.reasons)
+        self.has_signal.update(other.has_signal)
+        for task, groups in other.groups_of_task.items():
+            self.groups_of_task.setdefault(task, set()).update(groups)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The counts as JSON, from which `from_plain` makes them again."""
+        tasks = {task: sorted(groups) for task, groups in self.groups_of_task.items()}
+        return {
+            "counts": dict(self.counts), "reasons": dict(self.reasons), "has_signal": self.has_signal, "tasks": tasks
+        }  # fmt: skip
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Summary:
+        """The counts that `to_plain` wrote."""
+        summary = cls()
+        summary.counts.update(plain["counts"])
+        summary.reasons.update(plain["reasons"])
+        summary.has_signal.update(plain["has_signal"])
+        summary.groups_of_task = {task: set(groups) for task, groups in plain["tasks"].items()}
+        return summary
 
     def as_json(self, method: str) -> dict[str, Any]:
         """What `lines` has, as plain data.

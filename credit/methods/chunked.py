@@ -1,0 +1,99 @@
+"""A method on batches of whole groups, one after another or side by side, with the numbers of one batch of all."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from credit.methods.published import find_method
+from credit.methods.running import EVIDENCE, run_part
+from graphs.errors import CreditError
+from graphs.traces.schema import EVENT_EVIDENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from estimators.base import Credit
+    from graphs.traces.batch import Traces
+
+__all__ = ["DIVISIBLE", "ChunkedMethod"]
+
+DIVISIBLE = ("trace", "group")
+"""Scopes of methods whose numbers depend on no other group."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkedMethod:
+    """A method that is computed for some whole groups at a time.
+
+    Evidence that the method needs may be in some batches only. Where a batch has none, all its events are without it.
+
+    Attributes:
+      method: a name in `credit.METHODS`.
+      options: options of the method.
+      evidence: names of further evidence to take from the log, which the method can do without.
+
+    Raises:
+      CreditError: no such method; its scope is "batch" or "sequence", so that every trace changes the others' numbers.
+    """
+
+    method: str
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    evidence: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        scope = find_method(self.method).scope
+        if scope not in DIVISIBLE:
+            problem = f"its scope is {scope}: every trace changes the numbers of the others"
+            raise CreditError(f"method {self.method!r} cannot be computed in chunks, since {problem}")
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Names of the evidence that it takes from the log."""
+        return tuple(dict.fromkeys([*find_method(self.method).needs, *self.evidence]))
+
+    def present(self, traces: Traces) -> set[str]:
+        """The evidence among `wanted` that a batch has somewhere."""
+        return {name for name in self.wanted if name in traces.evidence and traces.evidence[name].mask.any()}
+
+    def run(self, traces: Traces) -> Credit:
+        """The method's credit for a batch of whole groups.
+
+        Raises:
+          CreditError: as `credit.run`; not for evidence that the batch lacks: see `refuse_missing`.
+        """
+        present = self.present(traces)
+        absent = _absent(traces, set(self.wanted) - present)
+        return run_part(traces, self.method, evidence=present.intersection(self.evidence), **absent, **self.options)
+
+    def refuse_missing(self, met: Iterable[str], any_outcome: bool) -> None:
+        """Refuse logs that lack what the method needs in every batch.
+
+        Args:
+          met: what `present` returned for all batches together.
+          any_outcome: whether any trace of any batch has an outcome.
+
+        Raises:
+          CreditError: no outcome anywhere; evidence that no batch has.
+        """
+        if not any_outcome:
+            raise CreditError(
+                "no trace has an outcome, so no action has credit; expected --rewards or --reward-channel"
+            )
+        lacking = [name for name in self.wanted if name not in set(met)]
+        if lacking:
+            how = "; ".join(f"{name!r}: {EVIDENCE[name].how_to_log}" for name in lacking)
+            raise CreditError(f"method {self.method!r} needs evidence that the log does not have. {how}")
+
+
+def _absent(traces: Traces, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Evidence that a batch has nowhere, though another may: arrays in which all is absent."""
+    arrays = {}
+    for name in names:
+        length = traces.graph.num_events if name in EVENT_EVIDENCE else traces.graph.num_traces
+        is_float = EVIDENCE[name].kind == "float"
+        arrays[name] = np.full(length, np.nan, np.float32) if is_float else np.full(length, -1, np.int32)
+    return arrays

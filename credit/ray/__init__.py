@@ -1,0 +1,15 @@
+"""Native logs on a Ray cluster: advantages and ledgers, computed side by side, a Parquet file for each part.
+
+A first pass looks over the files in parallel and returns 64 bytes for each trace. The driver divides the groups into
+parts, and a task for each part reads its traces from the files themselves, computes, and writes its file. So only the
+index travels: no event is sent from one process to another. Every node must see the logs and the output folder under
+the same paths.
+
+A part is written whole or not at all, with a note beside it. A run that is repeated with the same arguments and
+unchanged logs computes the parts that are not there yet. Ray starts a task again whose worker died.
+"""
+
+from credit.ray.calls import assign, compose
+from credit.ray.part_runs import Parts
+
+__all__ = ["Parts", "assign", "compose"]

@@ -1,0 +1,88 @@
+"""Ray: the connection, the results of tasks, and the first pass over the files as tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graphs.errors import CreditError, MissingExtraError
+from graphs.readers.chunk_index import Glimpse
+from graphs.readers.chunks import Chunks, read_chunks
+from graphs.readers.common.source import Source
+from graphs.traces.limits import Limits
+
+__all__ = ["RETRIES", "chunks_on_cluster", "connected", "results_of"]
+
+RETRIES = 3  # of a task whose worker died
+
+
+def connected() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("ray", "ray") from error
+    if not ray.is_initialized():
+        ray.init()
+    return ray
+
+
+def chunks_on_cluster(
+    paths: Sequence[str | Path],
+    events: int,
+    reward: str,
+    rewards: str | Path | Mapping[str, float] | None,
+    groups: str | Path | Mapping[str, str] | None,
+    group_by: Iterable[str],
+    limits: Limits,
+) -> Chunks:
+    """The parts; the first pass runs on the cluster, on lists of files with about as many bytes each."""
+    ray = connected()
+    lists = 4 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def on_cluster(look: Callable[[Sequence[Source]], Glimpse], files: Sequence[Source]) -> Iterator[Glimpse]:
+        remote = ray.remote(look_over).options(max_retries=RETRIES)
+        pending = [remote.remote(look, some) for some in _lists(files, lists)]
+        yield from results_of(ray, pending)
+
+    return read_chunks(
+        *paths,
+        events=events,
+        reward=reward,
+        rewards=rewards,
+        groups=groups,
+        group_by=group_by,
+        limits=limits,
+        map_files=on_cluster,
+    )
+
+
+def look_over(look: Callable[[Sequence[Source]], Glimpse], files: Sequence[Source]) -> Glimpse:
+    """A task of the first pass."""
+    return look(files)
+
+
+def _lists(files: Sequence[Source], count: int) -> list[list[Source]]:
+    """The files in their order, in at most `count` lists."""
+    sizes = [0 if file.path is None or not file.path.exists() else file.path.stat().st_size for file in files]
+    most = max(1, -(-sum(sizes) // count))
+    lists: list[list[Source]] = [[]]
+    filled = 0
+    for file, size in zip(files, sizes, strict=True):
+        if lists[-1] and filled + size > most:
+            lists.append([])
+            filled = 0
+        lists[-1].append(file)
+        filled += size
+    return lists
+
+
+def results_of(ray: Any, pending: Sequence[Any]) -> Iterator[Any]:
+    """The results of tasks, in their order; an error of this library as it was raised."""
+    for task in pending:
+        try:
+            yield ray.get(task)
+        except ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, CreditError):
+                raise error.cause from None
+            raise

@@ -1,0 +1,93 @@
+"""What the task of a part computes, and what the parts come to together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from credit.ledger.from_methods import RuleName, compose_claims
+from credit.methods.chunked import ChunkedMethod
+from credit.methods.running import has_outcomes
+from credit.reports.assign_summary import Summary
+from credit.tables.advantages import table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from graphs.traces.batch import Traces
+
+__all__ = ["Advantages", "Job", "Ledgers"]
+
+
+class Job(Protocol):
+    """What a part's task computes."""
+
+    @property
+    def key(self) -> str:
+        """A text that differs where the results may differ."""
+
+    def compute(self, traces: Traces) -> tuple[pa.Table, dict[str, Any]]:
+        """The table of some whole groups, and a note for `finish`, which must be JSON."""
+
+    def finish(self, notes: Sequence[dict[str, Any]]) -> Summary:
+        """What the notes of all parts come to; raises where the logs lack something in every part."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Advantages:
+    method: ChunkedMethod
+    actions_only: bool
+
+    @property
+    def key(self) -> str:
+        return repr(("assign", _text(self.method), self.actions_only))
+
+    def compute(self, traces: Traces) -> tuple[pa.Table, dict[str, Any]]:
+        result, summary = self.method.run(traces), Summary()
+        summary.add(traces, result)
+        note = _evidence_note(traces, [self.method]) | {"summary": summary.to_plain()}
+        return table(traces, result, actions_only=self.actions_only), note
+
+    def finish(self, notes: Sequence[dict[str, Any]]) -> Summary:
+        _refuse_missing([self.method], notes)
+        total = Summary()
+        for note in notes:
+            total.merge(Summary.from_plain(note["summary"]))
+        return total
+
+
+@dataclasses.dataclass(frozen=True)
+class Ledgers:
+    methods: tuple[ChunkedMethod, ...]
+    rule: RuleName
+    level: str
+
+    @property
+    def key(self) -> str:
+        return repr(("compose", [_text(method) for method in self.methods], self.rule, self.level))
+
+    def compute(self, traces: Traces) -> tuple[pa.Table, dict[str, Any]]:
+        claims = {method.method: method.run(traces) for method in self.methods}
+        ledger = compose_claims(traces, claims, rule=self.rule)
+        return ledger.table(traces, self.level), _evidence_note(traces, self.methods)  # type: ignore[arg-type]
+
+    def finish(self, notes: Sequence[dict[str, Any]]) -> Summary:
+        _refuse_missing(self.methods, notes)
+        return Summary()
+
+
+def _text(method: ChunkedMethod) -> str:
+    return repr((method.method, sorted(method.options.items()), method.evidence))
+
+
+def _evidence_note(traces: Traces, methods: Sequence[ChunkedMethod]) -> dict[str, Any]:
+    """Which evidence a part has, by method, and whether any of its traces has an outcome."""
+    met = {method.method: sorted(method.present(traces)) for method in methods}
+    return {"evidence": met, "outcome": has_outcomes(traces)}
+
+
+def _refuse_missing(methods: Sequence[ChunkedMethod], notes: Sequence[dict[str, Any]]) -> None:
+    outcome = any(note["outcome"] for note in notes)
+    for method in methods:
+        method.refuse_missing({name for note in notes for name in note["evidence"][method.method]}, outcome)

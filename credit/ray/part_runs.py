@@ -1,0 +1,90 @@
+"""A job on all parts: those that are not there yet as tasks, and what all of them come to."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+import credit
+from credit.ray.cluster import RETRIES, connected, results_of
+from credit.ray.jobs import Job
+from credit.ray.part_notes import NOTES, PartNote, known_parts, part_file, read_note, write_note
+from credit.reports.assign_summary import Summary
+from credit.tables.files import write_table
+from graphs.errors import CreditError, NothingReadError, Problem
+from graphs.problem_log import ProblemLog
+from graphs.readers.chunks import Chunks
+
+__all__ = ["Parts", "run_parts"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What a run wrote.
+
+    Attributes:
+      folder: where; `part-00000.parquet` and so on, which Parquet readers take together.
+      files: the parts that have rows.
+      rows: of all parts.
+      resumed: how many parts an earlier run had written.
+      problems: what was refused while reading.
+      summary: counts of `assign`; empty for `compose`.
+    """
+
+    folder: Path
+    files: tuple[Path, ...]
+    rows: int
+    resumed: int
+    problems: tuple[Problem, ...]
+    summary: Summary
+
+
+def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterable[int]], Iterable[int]]) -> Parts:
+    if folder.exists() and not folder.is_dir():
+        raise CreditError(f"output {str(folder)!r} is a file; expected a folder, one Parquet file for each part")
+    (folder / NOTES).mkdir(parents=True, exist_ok=True)
+    made_from = [_made_from(chunks, number, job) for number in range(len(chunks))]
+    known = known_parts(folder, made_from)
+    ray = connected()
+    shared = ray.put(chunks)
+    remote = ray.remote(make_part).options(max_retries=RETRIES)
+    missing = [number for number in range(len(chunks)) if known[number] is None]
+    pending = [remote.remote(shared, number, job, made_from[number], str(folder)) for number in missing]
+    for number, _ in zip(progress(missing), results_of(ray, pending), strict=True):
+        known[number] = read_note(folder, number)
+    return _finished(chunks, job, folder, [part for part in known if part is not None], len(chunks) - len(missing))
+
+
+def _finished(chunks: Chunks, job: Job, folder: Path, parts: Sequence[PartNote], resumed: int) -> Parts:
+    unread = np.array([name for part in parts for name in part.unread], np.int64)
+    problems = ProblemLog(chunks.problems_without(unread))
+    for part in parts:
+        problems.extend(part.problems)
+    notes = [part.note for part in parts if part.note is not None]
+    if not notes:
+        raise NothingReadError("no trace could be read", tuple(problems))
+    summary = job.finish(notes)
+    files = tuple(part_file(folder, number) for number, part in enumerate(parts) if part.note is not None)
+    return Parts(folder, files, sum(part.rows for part in parts), resumed, tuple(problems), summary)
+
+
+def make_part(chunks: Chunks, number: int, job: Job, made_from: str, folder: str) -> None:
+    """The task of a part: read its groups, compute, write its table, and then its note."""
+    traces, problems = chunks.part(number)
+    rows, note = 0, None
+    if traces is not None:
+        computed, note = job.compute(traces)
+        rows = computed.num_rows
+        write_table(computed, part_file(Path(folder), number))
+    part = PartNote(made_from, rows, list(problems), chunks.unread(number).tolist(), note)
+    write_note(Path(folder), number, part)
+
+
+def _made_from(chunks: Chunks, number: int, job: Job) -> str:
+    """A hash of a part's content, what is computed from it, and by which version."""
+    text = repr((credit.__version__, number, len(chunks), job.key)).encode()
+    return hashlib.blake2b(text + chunks.fingerprint(number), digest_size=16).hexdigest()

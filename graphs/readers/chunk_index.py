@@ -1,0 +1,243 @@
+"""The first pass over native logs that are larger than memory: where each trace is, its group, and its events counted.
+
+Nothing else is decoded. The pass over one list of files needs nothing from another, so lists can be looked over side by
+side, on several machines too, and their indices merged.
+"""
+
+from __future__ import annotations
+
+import array
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import msgspec
+import numpy as np
+
+from graphs.errors import Problem
+from graphs.problem_log import ProblemLog
+from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.source import BYTE_ORDER_MARK, Source, unreadable
+from graphs.readers.native import NEXT_OBJECT, Piece, of_source, pieces
+from graphs.readers.native.batches import Faults, Record, read_records
+from graphs.readers.native.slim import SlimDecoder
+from graphs.readers.native.wire import NonEmpty
+
+__all__ = [
+    "GLANCE",
+    "ChunkIndex",
+    "FileState",
+    "Glimpse",
+    "digest_of",
+    "divide",
+    "glance",
+    "hash_of",
+    "identity_of",
+    "merge",
+]
+
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+
+
+class _Nothing(msgspec.Struct, gc=False):
+    """An event that is only counted."""
+
+
+class _Glance(msgspec.Struct):
+    """What the first pass looks at."""
+
+    trace_id: NonEmpty
+    task_id: NonEmpty
+    events: list[_Nothing]
+    group: NonEmpty | None = None
+
+
+GLANCE = msgspec.json.Decoder(_Glance)
+
+
+class ChunkIndex(NamedTuple):
+    """Where each trace is, in the order of the files; one entry of every array a trace."""
+
+    source: np.ndarray
+    line: np.ndarray
+    offset: np.ndarray
+    length: np.ndarray
+    group: np.ndarray
+    events: np.ndarray
+    name: np.ndarray
+    """A hash of the trace's id."""
+    identity: np.ndarray
+    """A hash of the trace's id, group and number of events, by which the second pass knows it again."""
+
+
+class FileState(NamedTuple):
+    """A file as the first pass read it."""
+
+    size: int
+    modified: int
+    content: bytes
+    """A hash of the whole content, for files that are unpacked as a whole; empty for others."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Glimpse:
+    """What the first pass found in a list of files.
+
+    Attributes:
+      index: where each trace is; its `group` counts `groups`, and its `source` the list of files.
+      groups: names of the groups in order of appearance.
+      problems: records whose ids cannot be read; they are not read again.
+      states: the files as the pass met them, by their place in the list.
+      files: length of the list.
+    """
+
+    index: ChunkIndex
+    groups: tuple[str, ...]
+    problems: ProblemLog
+    states: dict[int, FileState]
+    files: int
+
+
+def glance(sources: Sequence[Source], groups_outside: Mapping[str, str]) -> Glimpse:
+    """Look over native logs.
+
+    Args:
+      sources: the files.
+      groups_outside: the group of a trace by its id, where it is kept outside the log.
+    """
+    columns = {name: array.array("q") for name in ChunkIndex._fields}
+    groups: dict[str, int] = {}
+    problems, faults = ProblemLog(), Faults()
+    states: dict[int, FileState] = {}
+    for number, source in enumerate(sources):
+        try:
+            before = source.path.stat() if source.path is not None else None
+            whole = False
+            for piece, length in _lengths(source, None if before is None else before.st_size):
+                whole |= length == 0
+                if isinstance(piece, Problem):
+                    problems.append(piece)
+                    continue
+                line, offset, data = piece
+                try:
+                    seen = GLANCE.decode(data)
+                except JSON_ERRORS as error:
+                    if faults.counts(error, Record(source, *piece)):
+                        continue
+                    items = read_records(of_source(source, [piece]), SlimDecoder())
+                    problems.extend(item for item in items if isinstance(item, Problem))
+                    continue
+                group = groups_outside.get(seen.trace_id, seen.group or seen.task_id)
+                entry = (
+                    number,
+                    line,
+                    offset,
+                    length,
+                    groups.setdefault(group, len(groups)),
+                    len(seen.events),
+                    hash_of(seen.trace_id),
+                    hash_of(identity_of(seen)),
+                )
+                for column, value in zip(columns.values(), entry, strict=True):
+                    column.append(value)
+            if before is not None:
+                content = digest_of(source) if whole else b""
+                states[number] = FileState(before.st_size, before.st_mtime_ns, content)
+        except OSError as error:
+            problems.append(unreadable(source, error))
+        source.release()
+    problems.extend(faults.counted())
+    index = ChunkIndex(**{name: np.frombuffer(column, np.int64) for name, column in columns.items()})
+    return Glimpse(index, tuple(groups), problems, states, len(sources))
+
+
+def merge(glimpses: Iterable[Glimpse]) -> Glimpse:
+    """What the pass over all lists, one after another, would have found."""
+    groups: dict[str, int] = {}
+    columns: list[ChunkIndex] = []
+    problems = ProblemLog()
+    states: dict[int, FileState] = {}
+    sources = 0
+    for seen in glimpses:
+        code = np.array([groups.setdefault(name, len(groups)) for name in seen.groups], np.int64)
+        columns.append(seen.index._replace(source=seen.index.source + sources, group=code[seen.index.group]))
+        problems.extend(seen.problems)
+        states |= {number + sources: state for number, state in seen.states.items()}
+        sources += seen.files
+    index = ChunkIndex(*(np.concatenate(parts) for parts in zip(*columns, strict=True)))
+    return Glimpse(index, tuple(groups), problems, states, sources)
+
+
+def identity_of(seen: _Glance) -> str:
+    """The identity of a trace in both passes: its id, its group and its number of events."""
+    return "\0".join((seen.trace_id, seen.group or seen.task_id, str(len(seen.events))))
+
+
+def hash_of(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def digest_of(source: Source) -> bytes:
+    return hashlib.blake2b(source.data, digest_size=16).digest()
+
+
+def divide(index: ChunkIndex, events: int) -> list[np.ndarray]:
+    """Rows of the index of each chunk: whole groups, and with them the groups of traces that bear one id."""
+    together = np.arange(int(index.group.max()) + 1)
+    by_name = np.argsort(index.name, kind="stable")
+    same = np.flatnonzero(np.diff(index.name[by_name]) == 0)
+    for a, b in zip(index.group[by_name[same]].tolist(), index.group[by_name[same + 1]].tolist(), strict=True):
+        low, high = sorted((_root(together, a), _root(together, b)))
+        together[high] = low
+    part = np.array([_root(together, group) for group in range(len(together))])[index.group]
+    sizes = np.bincount(part, weights=index.events, minlength=len(together))
+    chunk_of, filled, chunk = np.zeros(len(together), np.int64), 0.0, 0
+    for group in np.unique(part).tolist():
+        if filled and filled + sizes[group] > events:
+            chunk, filled = chunk + 1, 0.0
+        chunk_of[group] = chunk
+        filled += sizes[group]
+    order = np.argsort(chunk_of[part], kind="stable")
+    return np.split(order, np.cumsum(np.bincount(chunk_of[part]))[:-1])
+
+
+def _root(together: np.ndarray, group: int) -> int:
+    while together[group] != group:
+        group = int(together[group])
+    return group
+
+
+def _lengths(source: Source, end: int | None) -> Iterator[tuple[Piece | Problem, int]]:
+    """Records with their lengths in bytes, 0 where only the whole file can be read, packed or not a trace a line.
+
+    Lines are read up to the byte `end`, where the file ended at first; a last line without its end may be half written.
+    """
+    if source.path is not None and _is_plain(source.path, source.limits.file_bytes):
+        with source.path.open("rb") as file:
+            first = file.readline()
+            if first.startswith(b"{") and NEXT_OBJECT.match(first[-2:] + file.read(1)):
+                file.seek(0)
+                yield from _lines(file, end)
+                return
+    for piece in pieces(source):
+        yield piece, 0
+
+
+def _lines(file: BinaryIO, end: int | None) -> Iterator[tuple[Piece, int]]:
+    offset = 0
+    for number, line in enumerate(file, start=1):
+        if end is not None and offset + len(line) > end:
+            return
+        text = line.strip()
+        if text:
+            yield (number, offset, text), len(line)
+        offset += len(line)
+
+
+def _is_plain(path: Path, most: int) -> bool:
+    """Whether the content is the file's own bytes: not packed, without a byte order mark, within the limit."""
+    with path.open("rb") as file:
+        head = file.read(4)
+    return not head.startswith((*_PACKED, BYTE_ORDER_MARK)) and path.stat().st_size <= most

@@ -1,0 +1,221 @@
+"""Parts of native logs on a real Ray cluster: the rows of one process, whatever fails on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+ray = pytest.importorskip("ray")
+
+import credit  # noqa: E402
+import credit.ray  # noqa: E402
+from credit.cli import cli  # noqa: E402
+from credit.methods.chunked import DIVISIBLE  # noqa: E402
+from graphs.errors import CreditError  # noqa: E402
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE  # noqa: E402
+
+EVENTS = 60  # of a part, here
+REORDERED = ("gae", "puppeteer", "maporl", "magrpo")  # their last digit depends on where in a batch a trace is
+
+
+@contextlib.contextmanager
+def cluster(workers: int) -> Iterator[None]:
+    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def write_logs(folder: Path, traces: int = 48, files: int = 6, groups: int = 9) -> Path:
+    """Logs with every key of evidence; the traces of a group lie in several files."""
+    rng = np.random.default_rng(3)
+    folder.mkdir()
+    for file in range(files):
+        lines = []
+        for number in range(file, traces, files):
+            events = []
+            for k in range(int(rng.integers(1, 7))):
+                evidence = {}
+                for key, spec in EVENT_EVIDENCE.items():
+                    drawn = {"float": float(rng.uniform(0.1, 0.9)), "count": int(rng.integers(1, 9)), "id": f"x{k % 2}"}
+                    evidence[key] = drawn[spec.kind]
+                agent = ("planner", "solver", "critic")[int(rng.integers(3))]
+                events.append({"id": f"e{k}", "t": k, "type": "message", "agent": agent} | evidence)
+            trace = {"trace_id": f"t{number}", "task_id": f"q{number % groups}", "events": events}
+            trace |= {"rewards": {"team": float(rng.integers(0, 9)) / 8}, "costs": {"tokens": 9, "wall_clock_s": 1.0}}
+            lines.append(json.dumps(trace | {"evidence": dict.fromkeys(TRACE_EVIDENCE, 1.0)}) + "\n")
+        (folder / f"{file:04}.jsonl").write_text("".join(lines))
+    return folder
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return write_logs(tmp_path / "logs")
+
+
+def rows(table: pa.Table) -> dict[tuple[str, str], dict[str, object]]:
+    return {(row["trace"], row["event"]): row for row in table.to_pylist()}
+
+
+def differences(actual: pa.Table, expected: pa.Table, exactly: bool = True) -> list[str]:
+    """Where two tables differ, row order aside."""
+    a, b = rows(actual), rows(expected)
+    if a.keys() != b.keys() or actual.column_names != expected.column_names:
+        return ["other rows or columns"]
+    out = []
+    for key, row in b.items():
+        for name, value in row.items():
+            given = a[key][name]
+            near = not exactly and isinstance(value, float) and np.isclose(given, value, rtol=1e-5, atol=1e-6)
+            if given != value and not near:
+                out.append(f"{name} of {key} is {given}; expected {value}")
+    return out
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_every_method_gives_the_rows_of_one_process(logs: Path, tmp_path: Path, workers: int) -> None:
+    traces = credit.read(logs)
+    names = [name for name, method in credit.METHODS.items() if method.scope in DIVISIBLE]
+    chosen = names if workers == 2 else ["rloo", "dr_mas", "c3", "gae"]
+    faults: dict[str, list[str]] = {}
+    with cluster(workers):
+        for name in chosen:
+            parts = credit.ray.assign(logs, output=tmp_path / name, method=name, events=EVENTS)
+            assert len(parts.files) > 2 and parts.problems == ()
+            expected = credit.table(traces, credit.run(traces, name))
+            found = differences(pq.read_table(tmp_path / name), expected, exactly=name not in REORDERED)
+            if found:
+                faults[name] = found[:3]
+        for name in credit.METHODS.keys() - names:
+            with pytest.raises(CreditError, match=f"method '{name}' cannot be computed in chunks"):
+                credit.ray.assign(logs, output=tmp_path / "refused", method=name)
+    assert faults == {}
+
+
+def test_ledgers_are_those_of_one_process(logs: Path, tmp_path: Path) -> None:
+    from credit.ledger.from_methods import compose_claims
+
+    traces = credit.read(logs)
+    claims = {name: credit.run(traces, name) for name in ("rloo", "c3")}
+    with cluster(2):
+        parts = credit.ray.compose(logs, output=tmp_path / "ledger", methods=claims, events=EVENTS)
+    expected = compose_claims(traces, claims).table(traces, "event")
+    actual = pq.read_table(tmp_path / "ledger")
+    assert parts.rows == expected.num_rows == actual.num_rows
+    assert sorted(map(str, actual.to_pylist())) == sorted(map(str, expected.to_pylist()))
+
+
+def test_three_nodes(logs: Path, tmp_path: Path) -> None:
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    nodes.add_node(num_cpus=1)
+    nodes.add_node(num_cpus=1)
+    ray.init(address=nodes.address, log_to_driver=False)
+    try:
+        assert ray.cluster_resources()["CPU"] == 3
+        credit.ray.assign(logs, output=tmp_path / "out", method="dr_mas", events=EVENTS)
+    finally:
+        ray.shutdown()
+        nodes.shutdown()
+    traces = credit.read(logs)
+    assert differences(pq.read_table(tmp_path / "out"), credit.table(traces, credit.run(traces, "dr_mas"))) == []
+
+
+def test_a_bad_file_of_a_thousand_is_named_and_rewards_of_a_table_are_joined(tmp_path: Path) -> None:
+    logs = write_logs(tmp_path / "logs", traces=1000, files=1000)
+    (logs / "0500.jsonl").write_text("{broken\n")
+    rewards = {f"t{number}": number / 1000 for number in range(990)} | {"nobody": 1.0}
+    with cluster(2):
+        parts = credit.ray.assign(logs, output=tmp_path / "out", method="rloo", rewards=rewards, events=2000)
+    kinds = {(problem.kind, Path(problem.file).name, problem.value) for problem in parts.problems}
+    assert ("unknown-format", "0500.jsonl") in {kind[:2] for kind in kinds}
+    assert {kind[2] for kind in kinds if kind[0] == "unmatched-row"} == {"'nobody'", "'t500'"}
+    assert len(parts.problems) == 3
+    traces = credit.read(logs, rewards=rewards)
+    assert differences(pq.read_table(tmp_path / "out"), credit.table(traces, credit.run(traces, "rloo"))) == []
+
+
+def workers_at_work() -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (entry / "cmdline").read_bytes().startswith(b"ray::make_part"):
+                    found.append(int(entry.name))
+    return found
+
+
+def test_a_worker_that_dies_is_replaced(logs: Path, tmp_path: Path) -> None:
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        end = time.monotonic() + 120
+        while not killed and time.monotonic() < end:
+            for pid in workers_at_work()[:1]:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            time.sleep(0.02)
+
+    with cluster(2):
+        killer = threading.Thread(target=kill_one)
+        killer.start()
+        credit.ray.assign(logs, output=tmp_path / "out", method="dr_mas", events=EVENTS)
+        killer.join(timeout=130)
+    assert killed
+    traces = credit.read(logs)
+    assert differences(pq.read_table(tmp_path / "out"), credit.table(traces, credit.run(traces, "dr_mas"))) == []
+
+
+def test_a_run_whose_driver_was_killed_is_resumed(logs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "credit", "assign", str(logs), "-o", str(out), "-m", "dr_mas", "--engine", "ray"]
+    command += ["--chunk-events", "12"]
+    log = tmp_path / "log"
+    with log.open("wb") as stream:
+        driver = subprocess.Popen(command, stdout=stream, stderr=stream, start_new_session=True)
+        end = time.monotonic() + 240
+        while not list(out.glob("_parts/*.json")) and driver.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait(timeout=60)
+    assert list(out.glob("_parts/*.json")), log.read_text()[-2000:]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = json.loads(done.stdout)
+    assert 0 < said["resumed"] <= said["parts"]
+    traces = credit.read(logs)
+    assert differences(pq.read_table(out), credit.table(traces, credit.run(traces, "dr_mas"))) == []
+
+
+def test_what_is_refused(logs: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    trace = {"trace_id": "t", "task_id": "q", "events": [{"id": "e", "type": "message", "agent": "a"}]}
+    (bare / "log.jsonl").write_text(json.dumps(trace | {"rewards": {"team": 1.0}}))
+    (tmp_path / "file").write_text("")
+    with cluster(2):
+        credit.ray.assign(logs, output=tmp_path / "out", method="rloo")
+        with pytest.raises(CreditError, match="holds part 0 of another run"):
+            credit.ray.assign(logs, output=tmp_path / "out", method="dr_mas")
+        with pytest.raises(CreditError, match="needs evidence that the log does not have"):
+            credit.ray.assign(bare, output=tmp_path / "none", method="gae")
+        with pytest.raises(CreditError, match="is a file; expected a folder"):
+            credit.ray.assign(logs, output=tmp_path / "file", method="rloo")
+        done = CliRunner().invoke(cli, ["assign", str(logs), "-o", "-", "--engine", "ray"])
+        assert done.exit_code == 2 and "expected a folder" in done.output
