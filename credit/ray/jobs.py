@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from credit.assign_summary import Summary
 from credit.ledger.from_methods import RuleName, compose_claims
 from credit.methods.chunked import ChunkedMethod
 from credit.methods.running import has_outcomes
-from credit.reports.assign_summary import Summary
 from credit.tables.advantages import table
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 import credit
+from credit.assign_summary import Summary
 from credit.ray.cluster import RETRIES, connected, results_of
 from credit.ray.jobs import Job
 from credit.ray.part_notes import NOTES, PartNote, known_parts, part_file, read_note, write_note
-from credit.reports.assign_summary import Summary
 from credit.tables.files import write_table
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.problem_log import ProblemLog

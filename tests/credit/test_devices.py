@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -97,3 +98,16 @@ def test_refusals() -> None:
     placed = credit.devices.place(batch.graph, jax.local_devices()[:1])
     with pytest.raises(CreditError, match="first axis of 256"):
         placed.events(np.zeros(3))
+
+
+def test_the_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "runs").mkdir()
+    event = {"id": "e", "type": "message", "agent": "a"}
+    traces = [{"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i}} for i in range(2)]
+    (tmp_path / "runs" / "log.jsonl").write_text("\n".join(map(json.dumps, traces)))
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).resolve().parents[2] / "docs" / "clusters.md"
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, "clusters.md", "exec"), names)
+    np.testing.assert_allclose(names["placed"].cut.join_events(names["advantage"])[:2], [-1.0, 1.0])

@@ -110,9 +110,9 @@ def assign(
 
     Missing evidence is an error that says how to log it.
     """
+    from credit.assign_summary import Summary
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
-    from credit.reports.assign_summary import Summary
     from credit.tables.files import table_writer
 
     # Whatever can be wrong with the call is found before the logs are read.

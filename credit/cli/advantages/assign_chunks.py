@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from credit.assign_summary import Summary
 from credit.methods.chunked import ChunkedMethod
 from credit.methods.option_texts import parse_options
 from credit.methods.running import has_outcomes
-from credit.reports.assign_summary import Summary
 from credit.tables.advantages import table
 from credit.tables.files import write_tables
 from graphs.errors import CreditError
