@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from credit.bench.enumeration import DECISIONS, Draws
+from graphs.errors import CreditError
 from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, EventGraph
 from graphs.worlds.micro.orchestration import Micro
 
@@ -91,7 +92,7 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
             return _first(world.anchors[state], state >= 0)
         if name == "node":
             return _first(state * world.policy.shape[1] + choice, state >= 0)
-        raise ValueError(f"no world has evidence {name!r}; add a setting for the method, or a reason for no score")
+        raise CreditError(f"no world has evidence {name!r}; add a setting for the method, or a reason for no score")
 
     return Batches(
         graph=graph,

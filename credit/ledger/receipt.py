@@ -166,7 +166,7 @@ def explain(
 
 
 def event_index(traces: Traces, trace: int | str, event: int | str) -> tuple[int, int, int]:
-    """The trace's row, the event's position in the batch, and that of the trace's first event.
+    """The row of the trace, and the positions of the event and of the trace's first event in the batch.
 
     Raises:
       CreditError: no such trace or event.

@@ -166,7 +166,7 @@ def _header(traces: Traces, one: _One, index: int) -> RenderableType:
     place = f"{row['file']}:{row['line']}" if row["line"] else row["file"]
     roles = [agent["role"] for agent in one.agents]
     kind_of_team = TOPOLOGIES[int(topology(one.graph, roles)[0])]
-    declared = f" (the log says {printable(row['topology'], 40)})" if row["topology"] else ""
+    declared = f" (declared: {printable(row['topology'], 40)})" if row["topology"] else ""
     channels = [
         f"{printable(name.removeprefix('rewards.'), 40)} {amount:z.6g}"
         for name, evidence in traces.evidence.items()

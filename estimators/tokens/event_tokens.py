@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from graphs.errors import CreditError
+from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array
 from graphs.text import counted
 from graphs.traces.tokens import Tokens
@@ -115,8 +115,8 @@ def token_advantages(
       The advantages, shaped as `events`, and the mask without the tokens of events that are not valid.
 
     Raises:
-      TypeError: `advantage` is not floating, `events` no integers, or `mask` or `valid` not bool.
-      ValueError: shapes that do not fit.
+      ArrayTypeError: `advantage` is not floating, `events` no integers, or `mask` or `valid` not bool.
+      CreditError: shapes that do not fit.
 
     Examples:
       >>> import numpy as np
@@ -128,22 +128,22 @@ def token_advantages(
     """
     amounts, events, mask = jnp.asarray(advantage), jnp.asarray(events), jnp.asarray(mask)
     if not jnp.issubdtype(amounts.dtype, jnp.floating):
-        raise TypeError(f"advantage has dtype {amounts.dtype}; expected a floating type")
+        raise ArrayTypeError(f"advantage has dtype {amounts.dtype}; expected a floating type")
     if not jnp.issubdtype(events.dtype, jnp.integer):
-        raise TypeError(f"events has dtype {events.dtype}; expected integers")
+        raise ArrayTypeError(f"events has dtype {events.dtype}; expected integers")
     if mask.dtype != jnp.bool_ or mask.shape != events.shape:
         raise (TypeError if mask.dtype != jnp.bool_ else ValueError)(
             f"mask is {mask.dtype} {mask.shape}; expected bool {events.shape}, as events"
         )
     if amounts.ndim != 1:
-        raise ValueError(f"advantage has shape {amounts.shape}; expected one axis, events")
+        raise CreditError(f"advantage has shape {amounts.shape}; expected one axis, events")
     mask = mask & (events >= 0)
     at = jnp.clip(events, 0, max(amounts.shape[0] - 1, 0))
     if valid is not None:
         usable = jnp.asarray(valid)
         if usable.dtype != jnp.bool_:
-            raise TypeError(f"valid has dtype {usable.dtype}; expected bool")
+            raise ArrayTypeError(f"valid has dtype {usable.dtype}; expected bool")
         if usable.shape != amounts.shape:
-            raise ValueError(f"valid has shape {usable.shape}; expected {amounts.shape}, that of advantage")
+            raise CreditError(f"valid has shape {usable.shape}; expected {amounts.shape}, that of advantage")
         mask = mask & usable[at]
     return jnp.where(mask, amounts[at], jnp.zeros((), amounts.dtype)), mask

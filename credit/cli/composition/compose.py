@@ -124,8 +124,8 @@ def compose(
         ledger = compose_claims(traces, claims, **making)
     signal = None
     if advantage is not None:
-        vouched = [source for name in before for source in _sources(name, claims, ledger, weights)]
-        signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=tuple(vouched))
+        asserted = [source for name in before for source in _sources(name, claims, ledger, weights)]
+        signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=tuple(asserted))
     save_table(ledger.table(traces, level), output)
     if plot is not None:
         from credit.plot import draw_ledger

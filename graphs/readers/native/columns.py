@@ -43,7 +43,7 @@ class Decoded(NamedTuple):
 def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Limits) -> tuple[Part, np.ndarray]:
     """The columns of all `traces`, and bool [t], which of them are plain.
 
-    What the part holds of a trace that is not plain has no meaning.
+    Entries of a trace that is not plain have no meaning.
     """
     wires = [decoded.trace for decoded in traces]
     counts, types, field = events.counts, events.types, events.fields

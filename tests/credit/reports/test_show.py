@@ -85,7 +85,7 @@ def test_the_header_tells_where_the_trace_came_from() -> None:
     assert "logs/a.jsonl:12 [native]" in line_of(text, "file")
     assert line_of(text, "reward").split() == ["reward", "0.5"]
     assert "team 0.5, format -1" in line_of(text, "channels")
-    assert "swarm (the log says swarm)" in line_of(text, "topology")
+    assert "swarm (declared: swarm)" in line_of(text, "topology")
 
 
 def test_agents_are_listed_with_what_they_did() -> None:
