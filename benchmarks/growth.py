@@ -29,13 +29,23 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BOUND = 1.1
+TRACE, EVENT = "{trace}", "{event}"
 COMMANDS: dict[str, list[str]] = {
     "validate": ["validate"],
+    "traces": ["traces"],
     "show": ["show"],
+    "choose": ["choose"],
+    "methods": ["methods"],
+    "summary": ["summary", "--method", "reinforce_batch"],
     "convert": ["convert", "-o", "{out}/log.jsonl"],
     "convert to a cache": ["convert", "-o", "{out}/log.parquet"],
+    "convert to OTLP": ["convert", "--to", "otlp", "-o", "{out}/otlp"],
     "assign": ["assign", "--method", "reinforce_batch", "-o", "{out}/advantages.parquet"],
+    "assign in chunks": ["assign", "--method", "rloo", "--chunk-events", "100000", "-o", "{out}/chunks.parquet"],
     "compose": ["compose", "--methods", "rloo", "-o", "{out}/ledger.parquet"],
+    "explain": ["explain", TRACE, EVENT, "--methods", "rloo"],
+    "audit": ["audit", "--methods", "rloo,turn_baseline"],
+    "compare": ["compare", "--methods", "reinforce_batch,turn_baseline"],
 }
 
 
@@ -69,11 +79,13 @@ def many_traces(events: int) -> Iterator[dict[str, Any]]:
 
 
 SHAPES = {"events": one_trace, "agents": one_team, "traces": many_traces}
+FIRST = {"events": ("t", "e1"), "agents": ("t", "m0"), "traces": ("t0", "e0")}
+"""A trace and an event of each shape."""
 
 
-def measure(command: list[str], log: Path, out: Path) -> tuple[float, float, int]:
+def measure(command: list[str], shape: str, log: Path, out: Path) -> tuple[float, float, int]:
     """Processor seconds, peak megabytes and exit code of a command."""
-    arguments = [part.format(out=out) for part in command]
+    arguments = [part.format(out=out, trace=FIRST[shape][0], event=FIRST[shape][1]) for part in command]
     arguments[1:1] = [str(log)]
     done = subprocess.Popen([sys.executable, "-m", "credit", *arguments], stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
@@ -85,13 +97,13 @@ def measure(command: list[str], log: Path, out: Path) -> tuple[float, float, int
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3, done.returncode
 
 
-def in_a_process_of_its_own(command: list[str], log: Path, out: Path) -> tuple[float, float, int]:
+def in_a_process_of_its_own(command: list[str], shape: str, log: Path, out: Path) -> tuple[float, float, int]:
     """`measure` in a fork, whose children are this command alone."""
     parent, child = os.pipe()
     pid = os.fork()
     if pid == 0:
         with os.fdopen(child, "w") as stream:
-            json.dump(measure(command, log, out), stream)
+            json.dump(measure(command, shape, log, out), stream)
         os._exit(0)
     os.close(child)
     with os.fdopen(parent) as stream:
@@ -121,7 +133,9 @@ def main() -> None:
                 with logs[size].open("w") as file:
                     file.writelines(json.dumps(trace) + "\n" for trace in SHAPES[shape](size))
             for name in given.commands:
-                found = {size: in_a_process_of_its_own(COMMANDS[name], log, folder) for size, log in logs.items()}
+                found = {
+                    size: in_a_process_of_its_own(COMMANDS[name], shape, log, folder) for size, log in logs.items()
+                }
                 seconds = {size: max(found[size][0] - found[100][0], 0.0) for size in sizes}
                 memory = {size: max(found[size][1] - found[100][1], 0.0) for size in sizes}
                 exponents = {

@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ import pytest
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 ROOT = Path(__file__).resolve().parent.parent
+LONGEST_TEST = 1200
+"""Seconds of the wall clock after which a test fails: none may hang, whatever it waits for."""
 
 # Compiling takes most of the suite's time, and every worker would compile the same small operations; the next run, and
 # the run on the next interpreter of the same JAX, find them here.
@@ -107,6 +112,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("every_method") and item.callspec.params["name"] in SETTLED:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that waits for something that does not come."""
+
+    def fail(*_: object) -> None:
+        pytest.fail(f"{item.nodeid} did not end within {LONGEST_TEST} s")
+
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        return (yield)
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(LONGEST_TEST)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.hookimpl(optionalhook=True)
