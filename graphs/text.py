@@ -37,8 +37,8 @@ def counted(count: int, noun: str) -> str:
 
 
 def excerpt(value: object, limit: int = 60) -> str:
-    """A short printable form of an offending value, for `Problem.value`."""
-    text = repr(value)
+    """A short printable form of an offending value on one line, for `Problem.value`."""
+    text = " ".join(line.strip() for line in repr(value).splitlines())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

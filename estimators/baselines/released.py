@@ -58,6 +58,7 @@ def mrlx_sub_reward(format_score: Array, main_reward: Array) -> jax.Array:
     return jnp.where(form > 0, earned, jnp.zeros_like(earned))
 
 
+@checked_options
 @jax.jit
 def mrlx(
     graph: EventGraph,

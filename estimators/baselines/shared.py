@@ -155,6 +155,7 @@ def rloo(
     )
 
 
+@checked_options
 @jax.jit
 def remax(graph: EventGraph, reward: Array, *, greedy_reward: Array, event_reward: Array | None = None) -> Credit:
     """The trace's return minus the reward of a separate greedy run on the same task: A_i = R_i − R_greedy.

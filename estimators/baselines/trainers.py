@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 
+@checked_options
 def verl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
     """GRPO as verl computes it: every row is a sample, (R_i − μ) / (sd + 1e-6) with ddof 1.
 
@@ -65,6 +66,7 @@ def verl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
     )
 
 
+@checked_options
 def verl_rloo(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
     """RLOO as verl computes it: every row is a sample, (R_i − μ) n / (n − 1).
 
@@ -102,6 +104,7 @@ def verl_rloo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
     )
 
 
+@checked_options
 def trl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
     """GRPO with TRL's constants: (R_i − μ) / (sd + 1e-4), ddof 1; a group of one gets 0.
 
@@ -139,6 +142,7 @@ def trl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = N
     )
 
 
+@checked_options
 def openrlhf_group_norm(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
     """GRPO with OpenRLHF's constants: (R_i − μ) / (sd + 1e-9), ddof 1; a group of one is refused.
 
@@ -271,6 +275,7 @@ def agent_lightning(
     )
 
 
+@checked_options
 def agent_lightning_rows(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
     """Agent Lightning before v1.0, and without its rollout-level switch: `verl_grpo` over all rows.
 

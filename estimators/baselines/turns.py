@@ -121,6 +121,7 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
     return Turns(chain, row, leads, lead_of, number, key, earned, rivals, weight, cluster, shared.shared_mask[trace])
 
 
+@checked_options
 @jax.jit
 def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
     """The reward from a turn on, minus the mean of the other traces of the task from their turn of that number on.

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.group import members
+from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["difference_reward"]
 
 
+@checked_options
 @jax.jit
 def difference_reward(
     graph: EventGraph, reward: Array, *, counterfactual_reward: Array, event_reward: Array | None = None

@@ -13,12 +13,14 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.options import checked_options
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["agent_qmix_reward", "coma", "coma_advantage", "mixer_credit", "qmix", "vdn"]
 
 
+@checked_options
 @jax.jit
 def coma(
     graph: EventGraph, reward: Array, *, q_value: Array, target_value: Array, event_reward: Array | None = None

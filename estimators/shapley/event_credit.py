@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.options import checked_options
 from estimators.shapley.plan import Plan
 from estimators.shapley.solving import solve
 from estimators.shapley.unit_shares import spread, units_of
@@ -18,6 +19,7 @@ from graphs.segment import segment_count, segment_mean
 __all__ = ["batch_shapley", "shapley"]
 
 
+@checked_options
 @jax.jit
 def shapley(
     graph: EventGraph,

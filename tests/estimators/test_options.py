@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+import typing
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import estimators
 from credit.methods.registry import METHODS
 from credit.tables.columns import from_columns
 from estimators.options import BOUNDS, checked_options
-from graphs.errors import CreditError
+from graphs.errors import ArrayTypeError, CreditError
+from graphs.traces.schema import EVENT_EVIDENCE
 
 GRAPH, REWARD, _ = from_columns(group=["q"] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
 
@@ -67,3 +71,45 @@ def test_the_decorator_keeps_the_name_the_signature_and_the_docstring() -> None:
     assert own.__doc__ == "Do nothing."
     with pytest.raises(CreditError, match="own: ddof is 2; expected 0 or 1"):
         own(None, None, ddof=2)
+
+
+WRONG: dict[str, Any] = {
+    "None": None, "text": "abc", "bytes": b"x", "mapping": {"a": 1}, "set": {1.0}, "an object": object(),
+    "a function": len, "a ragged list": [[1.0], [2.0, 3.0]], "strings": np.array(["a", "b"]),
+    "objects": np.array([None, 1.0], dtype=object), "complex": np.zeros(3, complex), "dates": np.zeros(3, "M8[s]"),
+    "empty": np.zeros(0, np.float32), "transposed": np.zeros((1, 3), np.float32),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_every_argument_of_a_wrong_kind_is_refused_by_name(name: str) -> None:
+    """Before, 1,900 of 5,000 such calls ended in a TypeError or an AttributeError from inside JAX."""
+    fn: Any = METHODS[name].fn
+    given = {}
+    for key in METHODS[name].needs:
+        evidence, size = EVENT_EVIDENCE.get(key), GRAPH.num_events if key in EVENT_EVIDENCE else GRAPH.num_traces
+        given[key] = np.zeros(size, np.float32 if evidence is None or evidence.kind == "float" else np.int32)
+    hints = typing.get_type_hints(inspect.unwrap(fn))
+    for argument in inspect.signature(fn).parameters:
+        for label, value in WRONG.items():
+            if type(value) in (hints[argument], *typing.get_args(hints[argument])):  # None or text, where it may be
+                continue
+            arguments = {"graph": GRAPH, "reward": REWARD, **given, argument: value}
+            with pytest.raises(CreditError, match=rf"{argument} (is|has) .*expected") as refusal:
+                fn(arguments.pop("graph"), arguments.pop("reward"), **arguments)
+            assert refusal.type in (CreditError, ArrayTypeError), label
+
+
+def test_lists_and_arrays_of_other_libraries_are_arrays() -> None:
+    expected = np.asarray(estimators.rloo(GRAPH, REWARD).advantage)
+    real = np.asarray(REWARD).tolist()
+    for given in (real, tuple(real), pa.array(real, pa.float32()), memoryview(np.asarray(REWARD))):
+        np.testing.assert_array_equal(estimators.rloo(GRAPH, given).advantage, expected)
+
+
+def test_a_function_whose_annotations_cannot_be_read_is_called_as_it_is() -> None:
+    @checked_options
+    def own(graph: Any, reward: Unknown, *, weight: int = 1) -> Any:  # type: ignore[name-defined]  # noqa: F821
+        return graph, reward, weight
+
+    assert own("graph", "reward", weight=2) == ("graph", "reward", 2)
