@@ -73,9 +73,11 @@ class Critic:
         return result
 
     def credit(self, traces: Traces, *, dense: Array | None = None) -> CriticCredit:
-        """Increments of V̂ with their standard error, and what they leave of the reward.
+        """Increments of V̂, and what they leave of the reward.
 
-        The sign of an increment is reported (`undecided` is False) only for types of events in `validated_types`.
+        The increments have no standard error (`stderr` is infinite; `intervals_withheld` says why); `spread` is how far
+        the members of the ensemble disagree. The sign of an increment is reported (`undecided` is False) only for types
+        of events in `validated_types`.
 
         Args:
           traces: what `credit.read` returns.
@@ -98,8 +100,17 @@ class Critic:
         """Types of events whose signs held on held-out tasks."""
         return tuple(test.kind for test in self.tests if test.validated)
 
+    @property
+    def intervals_withheld(self) -> str:
+        """Why the increments come without a standard error, in words."""
+        from estimators.critic.value_increments import INTERVALS_WITHHELD
+
+        return INTERVALS_WITHHELD
+
     def evidence(self, traces: Traces, *, dense: Array | None = None) -> dict[str, np.ndarray]:
-        """What methods take from a critic, float32 [E] each: `value`, `value_after`, `value_stderr` and `q_value`.
+        """What methods take from a critic, float32 [E] each: `value`, `value_after` and `q_value`.
+
+        There is no `value_stderr`: `intervals_withheld` says why.
 
         Args:
           traces: what `credit.read` returns.
@@ -108,15 +119,8 @@ class Critic:
         Raises:
           CreditError: `dense` is missing, or has another number of columns than the critic was fitted on.
         """
-        from estimators.critic.validation import stderr_factor
-
-        values = self.values(traces, dense=dense)
-        before, after = (np.asarray(part.mean(axis=0)) for part in values)
-        change = np.asarray(values.after - values.before)
-        spread = np.full(len(before), np.inf)
-        if len(change) > 1:
-            spread = change.std(axis=0, ddof=1) * stderr_factor(len(change))
-        return {"value": before, "value_after": after, "value_stderr": spread.astype(np.float32), "q_value": after}
+        before, after = (np.asarray(part.mean(axis=0)) for part in self.values(traces, dense=dense))
+        return {"value": before, "value_after": after, "q_value": after}
 
 
 def predict_by(fitted: Fitted | AdditiveCritic, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:

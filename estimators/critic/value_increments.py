@@ -26,6 +26,7 @@ from graphs.structure.forest import real_edges
 
 __all__ = [
     "DECISIONS",
+    "INTERVALS_WITHHELD",
     "CriticCredit",
     "PrefixValues",
     "Total",
@@ -34,8 +35,16 @@ __all__ = [
     "critic_increments",
     "decision_kinds",
     "decision_totals",
+    "member_spread",
     "prefix_values",
 ]
+
+INTERVALS_WITHHELD = (
+    "no standard error is stated: a log has one outcome for each prefix, so the critic's error cannot be told from the "
+    "variance of the outcome, and the spread of the ensemble does not show what all members get wrong alike; see "
+    "docs/critic.md for how often it held where the truth is known"
+)
+"""Why increments of a learned critic come without a standard error, in words."""
 
 DECISIONS = ("spawn", "delegate", "communicate", "aggregate", "stop")
 """Kinds of decisions that `decision_totals` adds up."""
@@ -56,8 +65,10 @@ class CriticCredit(NamedTuple):
       expected: float [T], V̂ before the first action: what the trace was worth before anybody of the team acted.
       environment: float [E], increments of events behind it that no policy chose; 0 elsewhere.
       outcome: float [T], R − V̂ at the end, what no event explains; 0 where there is no reward.
-      undecided: bool [E], actions whose sign is not reported: the increment is within 1.96 standard errors of 0, or
-        signs of its type were not validated on held-out tasks.
+      undecided: bool [E], actions whose sign is not reported: the increment is within 1.96 spreads of 0, or signs of
+        its type were not validated on held-out tasks.
+      spread: float [E], how far the members disagree (`member_spread`); infinite for one member. It is no standard
+        error: it does not show what all members get wrong alike.
     """
 
     credit: Credit
@@ -65,6 +76,7 @@ class CriticCredit(NamedTuple):
     environment: jax.Array
     outcome: jax.Array
     undecided: jax.Array
+    spread: jax.Array
 
 
 class Total(NamedTuple):
@@ -72,13 +84,13 @@ class Total(NamedTuple):
 
     Attributes:
       decisions: how many there are.
-      total, stderr: their sum over the batch, and its standard error (infinite for a single member).
-      undecided: whether the sum is within 1.96 standard errors of 0.
+      total, spread: their sum over the batch, and how far the members disagree about it (infinite for one member).
+      undecided: whether the sum is within 1.96 spreads of 0.
     """
 
     decisions: int
     total: float
-    stderr: float
+    spread: float
     undecided: bool
 
 
@@ -181,10 +193,9 @@ def critic_credit(
 ) -> CriticCredit:
     """Increments of an ensemble, and what is left of the reward.
 
-    `credit` is the mean over members of V̂(G≤e) − V̂(G<e). `stderr` is the spread of that difference over M members
-    (standard deviation, ddof 1), times the 97.5 % point of Student's t with M − 1 degrees of freedom over 1.96, so that
-    ± 1.96 `stderr` is a 95 % interval also for few members; infinite for one member. What all members get wrong alike
-    it does not show (docs/critic.md).
+    `credit` is the mean over members of V̂(G≤e) − V̂(G<e). Its `stderr` is infinite: no standard error is stated, since
+    the error of a learned critic cannot be measured on a log (`INTERVALS_WITHHELD`). `spread` says how far the members
+    disagree.
 
     Args:
       graph: a batch.
@@ -200,9 +211,9 @@ def critic_credit(
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     action, num = real & jnp.asarray(graph.action_mask), graph.num_traces
     before, after = values.before.mean(axis=0), values.after.mean(axis=0)
-    error = _spread(values.after - values.before)
+    spread = member_spread(values.after - values.before)
     validated = jnp.ones_like(real) if validated_mask is None else jnp.asarray(validated_mask)
-    credit = critic_increments(graph, reward, value=before, value_after=after, value_stderr=error)
+    credit = critic_increments(graph, reward, value=before, value_after=after)
     place = jnp.arange(real.shape[0])
     first = jax.ops.segment_min(jnp.where(action, place, real.shape[0]), trace, num_segments=num)
     last = jax.ops.segment_max(jnp.where(real, place, -1), trace, num_segments=num)
@@ -215,25 +226,25 @@ def critic_credit(
         expected=jnp.where(scored, expected, 0),
         environment=jnp.where(environment, after - before, 0),
         outcome=jnp.where(scored, outcome - after[jnp.maximum(last, 0)], 0),
-        undecided=credit.valid & ~(validated & (jnp.abs(credit.credit) > 1.959964 * credit.stderr)),
+        undecided=credit.valid & ~(validated & (jnp.abs(credit.credit) > 1.959964 * spread)),
+        spread=jnp.where(credit.valid, spread, 0),
     )
 
 
 def block_sums(values: PrefixValues, first: Array, last: Array) -> tuple[jax.Array, jax.Array]:
-    """Sum of the increments from event `first` to event `last`, and its standard error: V̂ at the end − V̂ at the
-    start.
+    """Sum of the increments from event `first` to event `last`, V̂ at the end − V̂ at the start, and its spread.
 
     Read off the ends, not added up: errors of neighbouring increments cancel, so adding their variances would overstate
-    the error. The sum over concurrent events does not depend on the order in which they were logged.
+    how far members disagree. The sum over concurrent events does not depend on the order in which they were logged.
 
     Args:
       first, last: int [B], positions in one trace, `first` at or before `last`.
 
     Returns:
-      float [B] and float [B].
+      float [B], the sums, and float [B], their `member_spread`.
     """
     amount = values.after[:, jnp.asarray(last)] - values.before[:, jnp.asarray(first)]
-    return amount.mean(axis=0), _spread(amount)
+    return amount.mean(axis=0), member_spread(amount)
 
 
 def decision_kinds(graph: EventGraph) -> dict[str, np.ndarray]:
@@ -265,14 +276,19 @@ def decision_totals(graph: EventGraph, values: PrefixValues) -> dict[str, Total]
     totals = {}
     for name, where in decision_kinds(graph).items():
         sums = change[:, where].sum(axis=1)
-        error = float(sums.std(ddof=1)) * stderr_factor(len(sums)) if len(sums) > 1 else float("inf")
+        spread = float(sums.std(ddof=1)) * stderr_factor(len(sums)) if len(sums) > 1 else float("inf")
         mean = float(sums.mean())
-        totals[name] = Total(int(where.sum()), mean, error, abs(mean) <= 1.959964 * error)
+        totals[name] = Total(int(where.sum()), mean, spread, abs(mean) <= 1.959964 * spread)
     return totals
 
 
-def _spread(values: jax.Array) -> jax.Array:
-    """Standard error over members, [M, ...] to [...]; infinite for one member."""
+def member_spread(values: jax.Array) -> jax.Array:
+    """How far M members disagree, [M, ...] to [...]; infinite for one member.
+
+    The standard deviation over members (ddof 1), times the 97.5 % point of Student's t with M − 1 degrees of freedom
+    over 1.96: a fresh draw of the ensemble's own distribution lies within ± 1.96 spreads of the mean in 95 % of cases.
+    The truth need not (`INTERVALS_WITHHELD`).
+    """
     if values.shape[0] == 1:
         return jnp.full(values.shape[1:], jnp.inf, values.dtype)
     square = jnp.sum((values - values.mean(axis=0, keepdims=True)) ** 2, axis=0) / (values.shape[0] - 1)

@@ -153,6 +153,7 @@ def _plain(fitted: Critic, output: str) -> dict[str, Any]:
         "held_out": {"tasks": judged.tasks, "traces": judged.traces, "loss": dict(judged.loss), "gain": gains},
         "calibration": judged.calibration,
         "converged": bool(fitted.fitted.converged),
+        "intervals_withheld": fitted.intervals_withheld,
         "signs_held_for": [EventType(test.kind).name.lower() for test in fitted.tests if test.validated],
     }
 
@@ -183,5 +184,6 @@ def _summary(fitted: Critic, output: str) -> list[str]:
         if names
         else "no type of event had signs that held on held-out tasks: every sign is reported as undecided"
     )
+    lines.append(fitted.intervals_withheld)
     lines.append(f"kept in {output}")
     return lines
