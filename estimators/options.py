@@ -145,6 +145,10 @@ def _check(method: Callable[..., Any], option: str, value: Any) -> None:
         refuse_option(_name(method), option, value, BOUNDS[option].words)
 
 
+_BY_KEY = frozenset({"initial"})
+"""Numbers that may also be an array, one for each key, whose length the method checks."""
+
+
 @dataclasses.dataclass(frozen=True)
 class _Kind:
     """What the annotation of a parameter admits: a type of its own, an array, a number, or None."""
@@ -163,6 +167,8 @@ class _Kind:
                 words = BOUNDS[name].words
             else:
                 words = "an integer" if int in self.types and float not in self.types else "a number"
+            if name in _BY_KEY and isinstance(value, jax.Array | np.ndarray) and np.ndim(value) == 1:
+                return _as_array(method, name, value)
             if not _is_number(value):
                 refuse_option(method, name, value, words)
         elif self.array:

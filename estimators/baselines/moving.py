@@ -9,6 +9,7 @@ from estimators.base import Credit, Reason, finish
 from estimators.clusters import first_of_cluster
 from estimators.group import members
 from estimators.options import checked_options
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_count, segment_sum
 
@@ -133,6 +134,8 @@ def running_averages(
       ([0.0, 0.5], 0.25)
     """
     num = score.shape[0]
+    if jnp.shape(initial) not in ((), (num,)):
+        raise CreditError(f"initial has shape {jnp.shape(initial)}; expected a number, or ({num},), one for each key")
     start = jnp.broadcast_to(jnp.asarray(initial, score.dtype), (num,))
     order = jnp.lexsort((key, ~member_mask))  # stable: by key, then as they stand
     of, x, real = key[order], score[order], member_mask[order]
