@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import credit
-from credit.cli.advantages.summary import Summary
+from credit.assign_summary import Summary
 from credit.methods.availability import availability
 from credit.reports.corpus import Spread, returns, survey
 from graphs.errors import Problem
