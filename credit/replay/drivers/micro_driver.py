@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from credit.replay.drivers.seeded_uniforms import seeded_uniforms
 from credit.replay.replayer import Continuation, Prefix
 from graphs.errors import CreditError
 from graphs.worlds.micro.orchestration import Micro
@@ -45,8 +46,7 @@ class MicroReplayer:
         Raises:
           CreditError: no such trace or choice.
         """
-        uniform = np.array([np.random.default_rng(seed).random() for seed in seeds])
-        return self._drawn(prefix, replace, forbid, uniform)
+        return self._drawn(prefix, replace, forbid, seeded_uniforms(seeds, 1)[:, 0])
 
     def _drawn(
         self, prefix: Prefix, replace: str | None, forbid: Sequence[str], uniform: np.ndarray

@@ -1,0 +1,251 @@
+"""Evidence from re-runs against the truth of worlds, through the command line.
+
+Writes `results/replay.json` and the tables of docs/re-running.md.
+
+python benchmarks/replay.py             # measure everything (some minutes), then write both
+python benchmarks/replay.py --table     # write the tables from the stored numbers
+
+Coverage: the share of numbers that lie within 1.96 stated standard errors of the truth. Allocation: the mean squared
+error of value estimates, with a first even plan and a second one planned from its spreads, over that of one even plan.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from click.testing import CliRunner
+
+import credit
+from credit.cli import cli
+from credit.replay.drivers.micro_driver import MicroReplayer
+from credit.replay.drivers.scripted_driver import ScriptedReplayer
+from credit.replay.replay_plan import Job, read_plan
+from credit.replay.replayer import Replayer
+from graphs.worlds import KINDS, TeamWorld
+from graphs.worlds.micro.examples import MICRO
+from graphs.writers import native
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "replay.json"
+PAGE = ROOT / "docs" / "re-running.md"
+PURPOSES = ("value", "difference", "spawn", "c3", "shapley")
+RUNS = 50  # of each decision or coalition
+TRACES = 10
+PILOT, LATER = 8, 16  # runs of each decision in the first plan, and on average in the second
+REPEATS = 8
+
+Truth = Callable[[Job], float]
+
+
+def run(*arguments: object) -> None:
+    result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+    if result.exit_code != 0:
+        raise SystemExit(f"credit {' '.join(map(str, arguments))}: {result.output}")
+
+
+def offer(driver: Replayer) -> str:
+    """The driver under a name that `credit replay` can load."""
+    module = types.ModuleType("benchmark_driver")
+    module.__dict__["team"] = driver
+    sys.modules["benchmark_driver"] = module
+    return "benchmark_driver:team"
+
+
+def micro(name: str) -> tuple[credit.Traces, Replayer, Truth, dict[str, float]]:
+    world = MICRO[name]
+    states = {history: number for number, history in enumerate(world.states)}
+
+    def truth(job: Job) -> float:
+        end = world.ends[int(job.prefix.trace.rpartition("-")[2])][0]
+        at = len(job.prefix.events)
+        earned = sum(world.earned(end[: i + 1]) for i in range(at))  # runs return the reward of the whole trace
+        state = states[end[:at]]
+        return earned + float(world.v[state] if job.replace is None else world.q[state, int(job.replace)])
+
+    return world.batch(), MicroReplayer(world), truth, world.shapley()
+
+
+def scripted(kind: str, seed: int = 0) -> tuple[credit.Traces, Replayer, Truth, dict[str, float]]:
+    spawn = 1.0 if kind == "poisoned" else 0.7
+    world = TeamWorld("swarm", agents=4, events=30, kind=kind, difficulties=(-0.5, 0.5), group_size=5, spawn=spawn)
+    driver = ScriptedReplayer(world, world.sample(jax.random.key(seed), TRACES))
+    return world.traces(driver.runs), driver, lambda job: driver.expected(job.prefix, replace=job.replace), {}
+
+
+def worlds() -> dict[str, tuple[credit.Traces, Replayer, Truth, dict[str, float]]]:
+    return {name: micro(name) for name in MICRO} | {f"swarm, {kind}": scripted(kind) for kind in KINDS}
+
+
+def shares(driver: Replayer, plan: Path) -> dict[str, float]:
+    """Exact Shapley values of the game that a plan of a scripted team runs."""
+    planned = read_plan(plan)
+    assert planned.game is not None and isinstance(driver, ScriptedReplayer)
+    value, count = np.zeros(planned.game.plan.evaluations), np.zeros(planned.game.plan.evaluations)
+    for job in planned.jobs:
+        value[job.row] += driver.expected(job.prefix, forbid=job.forbid)
+        count[job.row] += 1
+    solved = np.asarray(planned.game.solve(value / count).share).tolist()
+    return dict(zip(planned.game.units, solved, strict=True))
+
+
+def at_events(traces: credit.Traces, name: str) -> dict[tuple[str, str], float]:
+    """Evidence by trace and event."""
+    n = traces.sizes.events
+    value = np.asarray(traces.evidence[name].array)[:n] if name in traces.evidence else np.full(n, np.nan)
+    return {key: float(x) for key, x in zip(keys(traces), value, strict=True)}
+
+
+def keys(traces: credit.Traces) -> list[tuple[str, str]]:
+    n = traces.sizes.events
+    names = traces.traces["trace"].to_pylist()
+    rows = np.asarray(traces.graph.trace_ids)[:n].tolist()
+    return [(names[t], event) for t, event in zip(rows, traces.events["event"].to_pylist(), strict=True)]
+
+
+def coverage(
+    name: str, purpose: str, world: tuple[credit.Traces, Replayer, Truth, dict[str, float]], home: Path, seed: int
+) -> list[tuple[float, float, float]]:
+    """(estimate, stated standard error, truth) of each number that a plan gives; [] where the log has no decision."""
+    traces, driver, truth, exact = world
+    if purpose == "c3" and "event_reward" in traces.evidence and np.nansum(traces.evidence["event_reward"].amounts):
+        return []  # C3 reads no event rewards, and the command says so
+    log, plan, results, out = (home / f"{part}.jsonl" for part in ("log", "plan", "results", "with"))
+    for path in (plan, results, out):
+        path.unlink(missing_ok=True)
+    native.write(traces, log)
+    spawns = np.asarray(traces.graph.action_mask) & (np.asarray(traces.graph.event_type) == credit.EventType.SPAWN)
+    decisions = int((spawns if purpose == "spawn" else np.asarray(traces.graph.action_mask)).sum())
+    if not decisions:
+        return []
+    agents, tasks = len(set(traces.agents["name"].to_pylist())), len(set(traces.traces["group"].to_pylist()))
+    budget = RUNS * (2**agents * tasks if purpose == "shapley" else decisions)
+    replace = ["--replace", "1"] if name.endswith("poisoned") else []
+    run("plan", log, "--for", purpose, "--budget", budget, "--seed", seed, *replace, "-o", plan)
+    run("replay", plan, "--driver", offer(driver), "--results", results, "--log", log, "-o", out)
+    known = credit.read(out)
+    if purpose == "shapley":
+        exact = exact or shares(driver, plan)
+        agent = np.array(known.agents["name"].to_pylist())[np.asarray(known.graph.agent_ids)[: known.sizes.events]]
+        share, error = (known.evidence[part].array for part in ("share", "share_stderr"))
+        first = {player: int(np.flatnonzero(agent == player)[0]) for player in exact if player in agent}
+        return [(float(share[e]), float(error[e]), exact[player]) for player, e in first.items()]
+    jobs = read_plan(plan).jobs
+    place = {(job.prefix.trace, job.prefix.decision or ""): job for job in jobs}
+    if purpose == "c3":
+        result = credit.run(known, "c3")
+        numbers = zip(keys(known), np.asarray(result.advantage), np.asarray(result.stderr), strict=False)
+        logged = {key: (float(a), float(s)) for key, a, s in numbers if key in place and np.isfinite(s)}
+        following = {job.prefix.trace: job for job in jobs}  # the last decision of each trace
+        rows = []
+        for key, (advantage, stated) in logged.items():
+            job = place[key]
+            if following[job.prefix.trace] is not job:  # E[R | decision] is the value before the next decision
+                after = jobs[jobs.index(job) + 1]
+                rows.append((advantage, stated, truth(after) - truth(job)))
+        return rows
+    numbers = at_events(known, "value" if purpose == "value" else "counterfactual_reward")
+    errors = at_events(known, "replay_stderr")
+    return [(numbers[key], errors[key], truth(job)) for key, job in place.items()]
+
+
+def allocation(kind: str, home: Path) -> dict[str, float]:
+    """Mean squared error of values by an even plan, and by a first and a second plan of the same cost."""
+    even, planned, predicted = [], [], []
+    for seed in range(REPEATS):
+        traces, driver, truth, _ = scripted(kind, seed)
+        log = home / "log.jsonl"
+        native.write(traces, log)
+        decisions = int(np.asarray(traces.graph.action_mask).sum())
+        team = offer(driver)
+
+        def made(name: str, runs: int, *options: object, out: tuple[object, ...] = (), log: Path = log,
+                 decisions: int = decisions, team: str = team) -> None:  # fmt: skip
+            plan, results = home / f"{name}.jsonl", home / f"{name}-results.jsonl"
+            results.unlink(missing_ok=True)
+            run("plan", log, "--for", "value", "--budget", runs * decisions, *options, "-o", plan)
+            run("replay", plan, "--driver", team, "--results", results, "--log", log, *out)
+
+        def loss(path: Path, plan: Path, truth: Truth = truth) -> float:
+            value = at_events(credit.read(path), "value")
+            jobs = read_plan(plan).jobs
+            return float(
+                np.mean([(value[job.prefix.trace, job.prefix.decision or ""] - truth(job)) ** 2 for job in jobs])
+            )
+
+        total = PILOT + LATER
+        made("even", total, "--least", total, "--seed", 1000 + seed, out=("-o", home / "even-with.jsonl"))
+        even.append(loss(home / "even-with.jsonl", home / "even.jsonl"))
+        made("first", PILOT, "--least", PILOT, "--seed", 2 * seed, out=("-o", home / "first-with.jsonl"))
+        after = ("--after", home / "first.jsonl", home / "first-results.jsonl")
+        made("second", LATER, *after, out=(*after, "-o", home / "second-with.jsonl"))
+        planned.append(loss(home / "second-with.jsonl", home / "first.jsonl"))
+        predicted.append(np.mean([job.stderr**2 for job in read_plan(home / "second.jsonl").jobs]))
+    ratio = np.array(planned).mean() / np.array(even).mean()
+    rng = np.random.default_rng(0)
+    picks = rng.integers(0, REPEATS, (2000, REPEATS))
+    spread = (np.array(planned)[picks].mean(1) / np.array(even)[picks].mean(1)).std()
+    return {"even": float(np.mean(even)), "planned": float(np.mean(planned)), "predicted": float(np.mean(predicted)),
+            "ratio": float(ratio), "stderr": float(spread)}  # fmt: skip
+
+
+def measured() -> dict[str, Any]:
+    covered: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        for name, world in worlds().items():
+            for purpose in PURPOSES:
+                repeats = 4 if purpose == "shapley" else 2
+                rows = [row for seed in range(repeats) for row in coverage(name, purpose, world, home, seed)]
+                if rows:
+                    estimate, stated, true = np.array(rows).T
+                    inside = np.abs(estimate - true) <= 1.96 * stated + 1e-6
+                    z = (estimate - true)[stated > 0] / stated[stated > 0]
+                    covered.append({"world": name, "for": purpose, "numbers": len(rows), "inside": int(inside.sum()),
+                                    "z": float(np.sqrt(np.mean(z**2))) if len(z) else None})  # fmt: skip
+            print(name, [(c["for"], c["inside"] / c["numbers"]) for c in covered if c["world"] == name], flush=True)
+        ratios = {}
+        for kind in KINDS:
+            ratios[kind] = allocation(kind, home)
+            print(kind, ratios[kind], flush=True)
+    return {"coverage": covered, "allocation": ratios}
+
+
+def tables(stored: dict[str, Any]) -> str:
+    lines = ["| world | " + " | ".join(PURPOSES) + " |", "|---|" + "---:|" * len(PURPOSES)]
+    cells = {(c["world"], c["for"]): c for c in stored["coverage"]}
+    for world in dict.fromkeys(c["world"] for c in stored["coverage"]):
+        row = [cells.get((world, purpose)) for purpose in PURPOSES]
+        texts = ["" if c is None else f"{100 * c['inside'] / c['numbers']:.1f} % of {c['numbers']}" for c in row]
+        lines.append(f"| {world} | " + " | ".join(texts) + " |")
+    total = []
+    for purpose in PURPOSES:
+        parts = [c for c in stored["coverage"] if c["for"] == purpose]
+        inside, numbers = sum(c["inside"] for c in parts), sum(c["numbers"] for c in parts)
+        total.append(f"{100 * inside / numbers:.1f} % of {numbers}")
+    lines.append("| all | " + " | ".join(total) + " |")
+    lines += ["", "| outcome | even plan | two plans | ratio |", "|---|---:|---:|---:|"]
+    for kind, r in stored["allocation"].items():
+        lines.append(f"| {kind} | {r['even']:.3g} | {r['planned']:.3g} | {r['ratio']:.2f} ± {r['stderr']:.2f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    if "--table" not in sys.argv:
+        RESULTS.write_text(json.dumps(measured(), indent=1) + "\n", encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
+    table = tables(json.loads(RESULTS.read_text(encoding="utf-8")))
+    marks = r"(<!-- replay tables -->\n).*?(<!-- end -->)"
+    PAGE.write_text(re.sub(marks, lambda m: f"{m[1]}\n{table}\n\n{m[2]}", text, flags=re.DOTALL), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Drivers of worlds against exact truth, and runs that depend on their own seed only."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from credit.replay.drivers.micro_driver import MicroReplayer
+from credit.replay.drivers.scripted_driver import ScriptedReplayer
+from credit.replay.replayer import Prefix, SeededReplayer
+from credit.replay.run_planning import plan_replays
+from graphs import CreditError
+from graphs.event_graph import EventType
+from graphs.worlds import KINDS, TeamWorld
+from graphs.worlds.micro.examples import MICRO
+
+
+def scripted(kind: str) -> ScriptedReplayer:
+    spawn = 1.0 if kind == "poisoned" else 0.7
+    world = TeamWorld("swarm", agents=4, events=24, kind=kind, difficulties=(-0.5, 0.5), group_size=1, spawn=spawn)
+    return ScriptedReplayer(world, world.sample(jax.random.key(0), 3))
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind in ("padding", "bernoulli") else pytest.mark.slow) for kind in KINDS]
+)
+def test_runs_of_a_scripted_team_have_the_mean_of_its_truth(kind: str) -> None:
+    """Values of the dynamic programme, replaced choices and forbidden agents."""
+    driver = scripted(kind)
+    world, runs = driver.world, driver.runs
+    truth = world.increments(runs)
+    traces = world.traces(runs)
+    jobs = plan_replays(traces, "value", 10_000).jobs
+    rows = np.flatnonzero(np.asarray(traces.graph.action_mask)[: traces.sizes.events])
+    values = truth.values[truth.event_mask][rows]
+    messages = np.flatnonzero(np.asarray(traces.graph.event_type)[rows] == EventType.MESSAGE)
+    z = []
+    for i, (job, value) in enumerate(zip(jobs, values, strict=True)):
+        assert driver.expected(job.prefix) == pytest.approx(value, abs=1e-9)
+        for replace in (None, "0", "1"):
+            if replace == "0" and kind == "poisoned" and i not in messages:
+                continue
+            reward = np.array([c.reward for c in driver.run(job.prefix, replace=replace, n=400, seed=i)])
+            z.append((reward.mean() - driver.expected(job.prefix, replace=replace)) / max(reward.std() / 20, 0.01))
+    assert np.abs(z).max() < 5 and 0.7 < np.sqrt(np.mean(np.square(z))) < 1.3
+    start = Prefix("trace-000000", "group-000000")
+    absent = world.script.names[-1]
+    reward = np.array([c.reward for c in driver.run(start, forbid=(absent,), n=2000, seed=1)])
+    assert abs(reward.mean() - driver.expected(start, forbid=(absent,))) < 5 * reward.std() / 40 + 1e-9
+
+
+@pytest.mark.parametrize(
+    "driver", [scripted("bernoulli"), MicroReplayer(MICRO["relay-and"])], ids=["scripted", "micro"]
+)
+def test_a_run_depends_on_its_own_seed_only(driver: SeededReplayer) -> None:
+    name = "trace-000000" if isinstance(driver, ScriptedReplayer) else "relay-and-0000"
+    prefix = Prefix(name, "g")
+    together = driver.run_seeds(prefix, seeds=range(40))
+    assert [driver.run_seeds(prefix, seeds=[seed])[0] for seed in range(40)] == list(together)
+    assert isinstance(driver, SeededReplayer)
+
+
+def test_what_a_scripted_team_does_not_have_is_refused() -> None:
+    driver = scripted("additive")
+    for prefix, options, words in (
+        (Prefix("t", "g"), {}, "trace is 't'; expected one of the 3"),
+        (Prefix("trace-000000", "g", ("e0",), "e9"), {}, "event is 'e9'"),
+        (Prefix("trace-000000", "g"), {"replace": "x"}, "replace is 'x'"),
+        (Prefix("trace-000000", "g"), {"forbid": ("x",)}, "forbidden agent is 'x'"),
+    ):
+        with pytest.raises(CreditError, match=words):
+            driver.run(prefix, n=1, seed=0, **options)
