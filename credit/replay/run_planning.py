@@ -38,8 +38,7 @@ class KnownRuns:
 def known_from(plan: ReplayPlan, results: Results) -> KnownRuns:
     """Spread, number and cost of the runs of each job.
 
-    The spread of few runs is uncertain, and 0 where outcomes happen to agree, which would end their sampling. So each
-    variance is averaged with the mean variance of all jobs, with the weight of two runs.
+    Spreads are those of `Results.shrunk_spread`, so that a job whose few outcomes agree is sampled further.
 
     Args:
       plan: of earlier runs.
@@ -89,7 +88,7 @@ def run_costs(traces: Traces) -> RunCosts:
 
 
 def outcome_spread(traces: Traces) -> np.ndarray:
-    """Standard deviation of the returns of each trace's group, float64 [T]; NaN where no two returns are known.
+    """Standard deviation of the returns of each trace's group, float64 [T]; NaN where no group has two different ones.
 
     It is a guess, and on average too large, at how far the outcomes from one prefix spread. Each group's variance is
     averaged with that of all groups, with the weight of two traces: a group whose few outcomes agree may still have
@@ -108,7 +107,7 @@ def outcome_spread(traces: Traces) -> np.ndarray:
         if len(known) > 1:
             squares[group == g], count[group == g] = ((known - known.mean()) ** 2).sum(), len(known) - 1
     first = np.unique(group, return_index=True)[1]
-    if not count[first].sum():
+    if not squares[first].sum():
         return np.full(m, math.nan)
     mean = squares[first].sum() / count[first].sum()
     spread: np.ndarray = np.sqrt((squares + 2 * mean) / (count + 2))

@@ -67,11 +67,23 @@ class Results:
     def shrunk_spread(self) -> np.ndarray:
         """Standard deviation of the outcomes of each job, float64 [J], its variance averaged with that of all jobs.
 
-        The mean variance of all jobs has the weight of two runs. It is 1 where no job has two runs.
+        The spread of few runs is uncertain, and 0 where outcomes happen to agree. With s² the variance of a job's n
+        outcomes and m the mean of all,
+
+            σ² = ((n − 1) s² + k m) / (n − 1 + k),      k = 2 m² / τ², at least 2,
+
+        where τ² is what the s² vary beyond the 2 m² / (n − 1) of normal outcomes. Jobs that do not differ, as far as
+        the runs show, get one spread. It is 1 where no job has two runs.
         """
         _, stderr, runs = self.mean_and_stderr()
         own = np.where(runs > 1, np.where(runs > 1, stderr, 0) ** 2 * runs, 0.0)
         weight = np.maximum(runs - 1, 0)
-        mean = float((own * weight).sum() / weight.sum()) if weight.sum() else 1.0
-        spread: np.ndarray = np.sqrt((own * weight + 2 * mean) / (weight + 2))
+        if not weight.sum():
+            return np.ones(len(runs))
+        mean = float((own * weight).sum() / weight.sum())
+        some = weight > 0
+        noise = float(np.mean(2 * mean**2 / weight[some]))
+        between = max(float(np.mean((own[some] - mean) ** 2)) - noise, 1e-6 * mean**2)
+        prior = max(2 * mean**2 / between, 2.0) if mean > 0 else 2.0
+        spread: np.ndarray = np.sqrt((own * weight + prior * mean) / (weight + prior))
         return spread

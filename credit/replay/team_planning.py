@@ -124,7 +124,7 @@ def predicted_share_stderr(plan: ReplayPlan) -> dict[str, float]:
 def solve_coalitions(plan: ReplayPlan, results: Results) -> Shares:
     """Shapley shares from the runs of coalitions, with the noise of the runs in their standard errors.
 
-    The spread of each job's outcomes is averaged with that of all jobs, with the weight of two runs.
+    The spread of each job's outcomes is that of `Results.shrunk_spread`.
 
     Raises:
       CreditError: a plan of another purpose, or a coalition without an outcome on some task.

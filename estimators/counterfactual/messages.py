@@ -77,7 +77,8 @@ def c3(
 
     Returns:
       `Credit` at level "event", estimand "increment" ("score" for the value variants, whose q is not an outcome), with
-      stderr² = v_own / k + v_siblings / (J − 1) over the k replays of the node; infinite with a single replay.
+      stderr² = v_own Σ w² + v_siblings / (J − 1) over the replays of the node, whose weights w in its value are
+      1/k without nested fan-outs; infinite with a single replay.
 
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
@@ -188,7 +189,9 @@ def _stderr(tree: ReplayTree, value: jax.Array, outcome: jax.Array, replays: jax
     """Standard error of a node's value against its siblings', from the spread of its replays and of its siblings."""
     n = replays.shape[0]
     deviation = jnp.where(tree.row, outcome - value[tree.node], jnp.zeros_like(outcome))
-    own = safe_divide(segment_sum(deviation**2, tree.node, n, tree.row), replays * (replays - 1))
+    # Leaves of nested fan-outs have unequal weights w: Σ w² d² / (1 − Σ w²), or Σ d² / k (k − 1) where all are 1/k.
+    squared = segment_sum(tree.weight**2, tree.node, n, tree.row)
+    own = safe_divide(segment_sum((tree.weight * deviation) ** 2, tree.node, n, tree.row), 1 - squared)
     centre = segment_mean(value, tree.context_of, n, tree.node_mask)
     squares = segment_sum_squares(value, centre, tree.context_of, n, tree.node_mask)
     siblings = safe_divide(squares, (j - 1) ** 2)[tree.context_of]

@@ -263,3 +263,31 @@ def test_evidence_of_a_plan_that_does_not_fit_the_log_is_refused(tmp_path: Path)
     rewards = MICRO["stop-rewards"].batch()
     with pytest.raises(CreditError, match="the log has event rewards, which C3 does not read"):
         write_evidence(rewards, ReplayPlan("c3", ()), Results((), (), {}, (), ()), tmp_path / "x.jsonl")
+
+
+# --- Where runs go ----------------------------------------------------------------------------------------------------
+
+
+def results_of(outcomes: list[list[float]]) -> Results:
+    rewards = tuple(dict(enumerate(own)) for own in outcomes)
+    return Results(rewards, (frozenset(),) * len(rewards), {}, (0,) * len(rewards), ({},) * len(rewards))
+
+
+def test_spreads_that_differ_by_chance_only_are_taken_as_equal() -> None:
+    rng = np.random.default_rng(0)
+    alike = results_of(rng.normal(0, 0.5, (300, 8)).tolist()).shrunk_spread()
+    assert alike.max() / alike.min() < 1.25 and alike.mean() == pytest.approx(0.5, rel=0.05)
+    scale = np.repeat([0.1, 1.0], 150)
+    unlike = results_of((scale[:, None] * rng.normal(0, 1, (300, 8))).tolist()).shrunk_spread()
+    assert unlike[:150].mean() < 0.5 * unlike[150:].mean()
+    assert results_of([[1.0], []]).shrunk_spread().tolist() == [1.0, 1.0]
+
+
+def test_a_group_whose_outcomes_agree_gets_the_whole_budget(tmp_path: Path) -> None:
+    """Equal outcomes in the log do not mean that outcomes never differ."""
+    traces = tokens_log(tmp_path / "log.jsonl")
+    text = (tmp_path / "log.jsonl").read_text().replace('"team": 1.0', '"team": 0.0')
+    (tmp_path / "log.jsonl").write_text(text)
+    plan = plan_replays(credit.read(tmp_path / "log.jsonl"), "value", 40)
+    assert [job.runs for job in plan.jobs] == [10] * 4 and all(math.isinf(job.stderr) for job in plan.jobs)
+    assert plan_replays(traces, "value", 40).runs == 40

@@ -175,3 +175,19 @@ def test_subtree_values_are_absent_off_the_tree() -> None:
     found = np.asarray(subtree_values(log.graph, log.reward, context=log.context, node=lost))
     assert np.isnan(found[log.rows.event[0]]) and np.isfinite(found[log.rows.event[1:]]).all()
     assert np.isnan(found[~np.asarray(log.graph.event_mask)]).all()
+
+
+def test_the_stated_error_of_nested_fan_outs_is_the_spread_of_their_values() -> None:
+    """ "x" is continued by ten choices, one of which is continued by 41 more: its value is no mean of 50 leaves."""
+    paths = [
+        [("a", "x"), ("b", f"b{min(leaf, 9)}")] + ([("c", f"c{leaf}")] if leaf >= 9 else []) for leaf in range(50)
+    ] + [[("a", f"y{leaf}")] for leaf in range(20)]
+    rng = np.random.default_rng(0)
+    advantage, stated = [], []
+    for _ in range(100):
+        log = Log(paths, [*rng.normal(size=50), *[0.0] * 20])
+        result = c3(log.graph, log.reward, context=log.context, node=log.node)
+        advantage.append(float(result.advantage[0]))
+        stated.append(float(result.stderr[0]) ** 2)
+    assert np.var(advantage) == pytest.approx(9 / 100 + 1 / 100 / 41, rel=0.35)
+    assert np.mean(stated) == pytest.approx(np.var(advantage), rel=0.35)
