@@ -1,9 +1,9 @@
 """Evidence from re-runs against the truth of worlds, through the command line.
 
-Writes `results/replay.json` and the tables of docs/re-running.md.
+Writes `results/replay.json` and prints two tables.
 
-python benchmarks/replay.py             # measure everything (some minutes), then write both
-python benchmarks/replay.py --table     # write the tables from the stored numbers
+python benchmarks/replay.py             # measure everything (some minutes), then print both
+python benchmarks/replay.py --table     # print the tables of the stored numbers
 
 Coverage: the share of numbers that lie within 1.96 stated standard errors of the truth. Allocation: the mean squared
 error of value estimates, with a first even plan and a second one planned from its spreads, over that of one even plan.
@@ -12,7 +12,6 @@ error of value estimates, with a first even plan and a second one planned from i
 from __future__ import annotations
 
 import json
-import re
 import sys
 import tempfile
 import types
@@ -36,7 +35,6 @@ from graphs.writers import native
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "replay.json"
-PAGE = ROOT / "docs" / "re-running.md"
 PURPOSES = ("value", "difference", "spawn", "c3", "shapley")
 RUNS = 50  # of each decision or coalition
 TRACES = 10
@@ -241,10 +239,7 @@ def tables(stored: dict[str, Any]) -> str:
 def main() -> None:
     if "--table" not in sys.argv:
         RESULTS.write_text(json.dumps(measured(), indent=1) + "\n", encoding="utf-8")
-    text = PAGE.read_text(encoding="utf-8")
-    table = tables(json.loads(RESULTS.read_text(encoding="utf-8")))
-    marks = r"(<!-- replay tables -->\n).*?(<!-- end -->)"
-    PAGE.write_text(re.sub(marks, lambda m: f"{m[1]}\n{table}\n\n{m[2]}", text, flags=re.DOTALL), encoding="utf-8")
+    print(tables(json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":
