@@ -355,7 +355,7 @@ def test_answers_with_overlap_and_none_without() -> None:
 @pytest.mark.parametrize("critic", [False, True], ids=["siblings", "critic"])
 @pytest.mark.parametrize("estimator", ["snips", "doubly_robust", "switch"])
 def test_intervals_cover_in_twenty_worlds(estimator: str, critic: bool) -> None:
-    options = {"estimator": estimator, "critic": critic}
+    options = {"evaluation": Evaluation(estimator), "critic": critic}
     found = np.array([coverage(overlapping_world(seed), 100 + seed, MANY, **options) for seed in range(20)])
     answered, covered, width = found.T
     assert answered.min() >= 0.95
