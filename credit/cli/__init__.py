@@ -30,6 +30,7 @@ from credit.cli.composition.compose import compose
 from credit.cli.composition.explain import explain
 from credit.cli.logs.convert import convert
 from credit.cli.logs.list_traces import traces
+from credit.cli.logs.report import report
 from credit.cli.logs.schema import schema
 from credit.cli.logs.show import show
 from credit.cli.logs.summary_by import summary
@@ -185,7 +186,7 @@ credit assigns the reward of a team of LLM agents to what each agent did.
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start here": ("demo", "validate", "choose"),
-    "Look at logs": ("traces", "show", "summary"),
+    "Look at logs": ("report", "traces", "show", "summary"),
     "Assign credit": ("assign", "methods", "fit", "shapley"),
     "Compose methods": ("compose", "explain", "audit", "compare"),
     "Check results": ("score", "bench"),
@@ -208,7 +209,7 @@ def cli(ctx: click.Context, /) -> None:
 
 
 for _command in (
-    validate, assign, compose, explain, audit, compare, traces, show, summary, methods, choose,
+    validate, assign, compose, explain, audit, compare, report, traces, show, summary, methods, choose,
     score, convert, schema, demo, completion, fit, bench, plan, replay, shapley,
 ):  # fmt: skip
     cli.add_command(_command)

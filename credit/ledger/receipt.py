@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from credit.tables.advantages import TYPE_NAMES
 from estimators.base import REASONS, Credit
 from estimators.composition.increments import combine
 from graphs.errors import CreditError, expect
+from graphs.event_graph import EventGraph
 from graphs.traces.batch import Traces
 
-__all__ = ["Line", "Receipt", "event_index", "explain"]
+__all__ = ["Line", "Receipt", "Receipts", "event_index", "explain"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,40 +130,172 @@ def explain(
       >>> print(receipt.reward, receipt.expected, receipt.entry, receipt.unexplained, receipt.lines[0].wanted)
       1.0 0.0 0.0 1.0 1.0
     """
-    expect("traces", traces, Traces, "what credit.read returns")
-    expect("claims", claims, Mapping, "results of methods by name")
-    graph = traces.graph
-    if ledger is None:
-        ledger = compose(graph, traces.reward, list(claims.values()))
-    row, at, first = event_index(traces, trace, event)
-    agent = int(graph.agent_ids[at])
-    lines = _lines(ledger, claims, at)
-    increments = np.asarray(ledger.increments, np.float64)
-    entry = float(increments[at])
-    stderr = float(ledger.stderr[at])
-    return Receipt(
-        trace=traces.traces["trace"][row].as_py(),
-        event=traces.events["event"][at].as_py(),
-        position=at - first,
-        agent=traces.agents["agent"][agent].as_py(),
-        role=traces.agents["role"][agent].as_py(),
-        type=TYPE_NAMES[int(graph.event_type[at])],
-        action=bool(graph.action_mask[at]),
-        call=_call(traces, at),
-        rule=ledger.rule,
-        lines=lines,
-        rest=entry - sum((line.got for line in lines if line.got is not None), 0.0),
-        naive=sum((line.wanted for line in lines if line.wanted is not None), 0.0),
-        entry=entry,
-        stderr=stderr if np.isfinite(stderr) and bool(ledger.claimed[at]) else None,
-        noise=bool(ledger.noise[at]) if np.isfinite(stderr) and bool(ledger.claimed[at]) else None,
-        others=float(increments[(np.asarray(graph.trace_ids) == row) & np.asarray(graph.event_mask)].sum()) - entry,
-        reward=float(ledger.reward[row]) if bool(ledger.scored[row]) else None,
-        expected=float(ledger.expected[row]),
-        outcome=float(ledger.outcome[row]),
-        unexplained=float(ledger.unexplained[row]),
-        remainder=float(ledger.remainder[row]),
-    )
+    return Receipts(traces, claims, ledger=ledger).of(trace, event)
+
+
+class Receipts:
+    """Receipts of the events of one batch, as `explain` gives them; what depends on the batch is computed once.
+
+    Args:
+      traces: what was read.
+      claims: results of methods on `traces.graph`, by the names to show.
+      ledger: of the same claims; by default `compose(graph, reward, claims)` by rule "increments".
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> receipts = Receipts(rows.traces, {"rloo": credit.rloo(graph, reward)})
+      >>> receipts.of("a", 0).lines[0].wanted, receipts.of("b", 0).lines[0].wanted
+      (1.0, -1.0)
+    """
+
+    def __init__(self, traces: Traces, claims: Mapping[str, Credit], *, ledger: Ledger | None = None) -> None:
+        expect("traces", traces, Traces, "what credit.read returns")
+        expect("claims", claims, Mapping, "results of methods by name")
+        if ledger is None:
+            ledger = compose(traces.graph, traces.reward, list(claims.values()))
+        self._traces, self._ledger = traces, ledger
+        self._claims = [_Claim.of(ledger, name, claim, form) for name, claim, form in _forms(ledger, claims)]
+        self._weights: dict[str, np.ndarray] = {}
+        if ledger.rule == "increments" and any(claim.form is not None for claim in self._claims):
+            combined = combine(list(ledger.claims), ledger.errors)
+            self._weights = dict(zip(combined.sources, np.asarray(combined.weight), strict=True))
+        self._increments = np.asarray(ledger.increments, np.float64)
+        self._stderr, self._noise = np.asarray(ledger.stderr), ledger.noise
+        self._claimed, self._cells = np.asarray(ledger.claimed), np.asarray(ledger.cells)
+        self._of_trace = {
+            name: np.asarray(getattr(ledger, name))
+            for name in ("reward", "scored", "expected", "outcome", "unexplained", "remainder")
+        }
+        graph = traces.graph
+        self._first = np.searchsorted(np.asarray(graph.trace_ids)[: traces.sizes.events], np.arange(graph.num_traces))
+        self._calls = _calls(graph)
+        self._sums: dict[int, float] = {}
+
+    def of(self, trace: int | str, event: int | str) -> Receipt:
+        """The receipt of an event, by the ids or the places of the trace and of the event within it.
+
+        Raises:
+          CreditError: no such trace or event.
+        """
+        _, at, _ = event_index(self._traces, trace, event)
+        return self.at(at)
+
+    def at(self, at: int) -> Receipt:
+        """The receipt of the event in a row of the batch."""
+        traces, graph = self._traces, self._traces.graph
+        row, agent = int(graph.trace_ids[at]), int(graph.agent_ids[at])
+        lines = self._lines(at)
+        entry, stderr = float(self._increments[at]), float(self._stderr[at])
+        stated = bool(np.isfinite(stderr)) and bool(self._claimed[at])
+        of_trace = {name: float(values[row]) for name, values in self._of_trace.items()}
+        call = self._calls.get(at)
+        return Receipt(
+            trace=traces.traces["trace"][row].as_py(),
+            event=traces.events["event"][at].as_py(),
+            position=at - int(self._first[row]),
+            agent=traces.agents["agent"][agent].as_py(),
+            role=traces.agents["role"][agent].as_py(),
+            type=TYPE_NAMES[int(graph.event_type[at])],
+            action=bool(graph.action_mask[at]),
+            call="" if call is None else traces.events["event"][call].as_py(),
+            rule=self._ledger.rule,
+            lines=lines,
+            rest=entry - sum((line.got for line in lines if line.got is not None), 0.0),
+            naive=sum((line.wanted for line in lines if line.wanted is not None), 0.0),
+            entry=entry,
+            stderr=stderr if stated else None,
+            noise=bool(self._noise[at]) if stated else None,
+            others=self._sum(row) - entry,
+            reward=of_trace["reward"] if of_trace["scored"] else None,
+            **{name: of_trace[name] for name in ("expected", "outcome", "unexplained", "remainder")},
+        )
+
+    def _sum(self, row: int) -> float:
+        """Σ of the entries of a trace."""
+        if row not in self._sums:
+            first = int(self._first[row])
+            last = int(self._first[row + 1]) if row + 1 < self._traces.sizes.traces else self._traces.sizes.events
+            self._sums[row] = float(self._increments[first:last].sum())
+        return self._sums[row]
+
+    def _lines(self, at: int) -> tuple[Line, ...]:
+        here = [claim.form for claim in self._claims if claim.form is not None and claim.form.reason[at] == 0]
+        sources = [form.source for form in here]
+        claimed = bool(self._claimed[at])
+        rows = []
+        for claim in self._claims:
+            offered = claim.offered
+            wanted = offered.at(at)
+            form = claim.form if claim.form is not None and claim.form.reason[at] == 0 else None
+            votes = sources.count(offered.source)
+            brought, weight = None, None
+            if form is not None:
+                if claimed:
+                    brought = float(self._cells[at, self._ledger.channels.index(form.source)]) / votes
+                if form.source in self._weights:
+                    weight = float(self._weights[form.source][at])
+            stderr = float(offered.stderr[at])
+            rows.append(
+                Line(
+                    claim=claim.name,
+                    estimand=offered.estimand,
+                    source=offered.source,
+                    unit=offered.unit,
+                    wanted=wanted,
+                    stderr=stderr if wanted is not None and np.isfinite(stderr) else None,
+                    increment=form.at(at) if form is not None and form.estimand == "increment" else None,
+                    weight=weight,
+                    got=brought,
+                    why=_why(self._ledger.rule, claimed, claim, votes, len(set(sources)), at),
+                )
+            )
+        return tuple(rows)
+
+
+class _Amounts(NamedTuple):
+    """A claim's numbers on the host."""
+
+    credit: np.ndarray
+    baseline: np.ndarray
+    stderr: np.ndarray
+    reason: np.ndarray
+    estimand: str
+    source: str
+    unit: str
+
+    @classmethod
+    def of(cls, claim: Credit) -> _Amounts:
+        credit, baseline, stderr, reason = map(np.asarray, (claim.credit, claim.baseline, claim.stderr, claim.reason))
+        return cls(credit, baseline, stderr, reason, claim.estimand, claim.source, claim.unit)
+
+    def at(self, at: int) -> float | None:
+        """credit − baseline; None where it is invalid."""
+        return float(self.credit[at]) - float(self.baseline[at]) if self.reason[at] == 0 else None
+
+
+class _Claim(NamedTuple):
+    """A claim as it was offered, the form in which it took part (None if it did not), and why it did not."""
+
+    name: str
+    offered: _Amounts
+    form: _Amounts | None
+    refusal: str
+
+    @classmethod
+    def of(cls, ledger: Ledger, name: str, claim: Credit, form: Credit | None) -> _Claim:
+        refusal = part_of(ledger, claim)
+        took_part = form is not None and not refusal
+        return cls(name, _Amounts.of(claim), _Amounts.of(form) if form is not None and took_part else None, refusal)
+
+
+def _forms(ledger: Ledger, claims: Mapping[str, Credit]) -> Iterator[tuple[str, Credit, Credit | None]]:
+    """Each claim with the form of it that the ledger holds: a ledger keeps those that took part in order."""
+    waiting = list(ledger.claims)
+    for name, claim in claims.items():
+        place = next((i for i, other in enumerate(waiting) if other.source == claim.source), None)
+        held = None if place is None or part_of(ledger, claim) else waiting.pop(place)
+        yield name, claim, held
 
 
 def event_index(traces: Traces, trace: int | str, event: int | str) -> tuple[int, int, int]:
@@ -186,92 +319,43 @@ def event_index(traces: Traces, trace: int | str, event: int | str) -> tuple[int
     return row, int(members[event]), int(members[0])
 
 
-def _taken(ledger: Ledger, claims: Mapping[str, Credit]) -> dict[str, Credit]:
-    """The form in which each claim took part, without those that did not: a ledger keeps them in order."""
-    waiting = list(ledger.claims)
-    taken = {}
-    for name, claim in claims.items():
-        place = next((i for i, other in enumerate(waiting) if other.source == claim.source), None)
-        if place is not None and not part_of(ledger, claim):
-            taken[name] = waiting.pop(place)
-    return taken
-
-
-def _lines(ledger: Ledger, claims: Mapping[str, Credit], at: int) -> tuple[Line, ...]:
-    taken = _taken(ledger, claims)
-    here = {name: form for name, form in taken.items() if bool(form.valid[at])}
-    shares: dict[str, float] = {}
-    if ledger.rule == "increments" and here:
-        combined = combine(list(ledger.claims), ledger.errors)
-        shares = {source: float(combined.weight[s, at]) for s, source in enumerate(combined.sources)}
-    rows = []
-    for name, claim in claims.items():
-        wanted = _difference(claim, at) if bool(claim.valid[at]) else None
-        stderr = float(claim.stderr[at])
-        form = here.get(name)
-        votes = sum(other.source == claim.source for other in here.values())
-        brought = None
-        if form is not None and bool(ledger.claimed[at]):
-            brought = float(ledger.cells[at, ledger.channels.index(form.source)]) / votes
-        rows.append(
-            Line(
-                claim=name,
-                estimand=claim.estimand,
-                source=claim.source,
-                unit=claim.unit,
-                wanted=wanted,
-                stderr=stderr if wanted is not None and np.isfinite(stderr) else None,
-                increment=_difference(form, at) if form is not None and form.estimand == "increment" else None,
-                weight=shares.get(form.source) if form is not None else None,
-                got=brought,
-                why=_why(ledger, claim, taken.get(name), form, votes, len({c.source for c in here.values()}), at),
-            )
-        )
-    return tuple(rows)
-
-
-def _difference(claim: Credit, at: int) -> float:
-    return float(claim.credit[at]) - float(claim.baseline[at])
-
-
-def _why(
-    ledger: Ledger, claim: Credit, taken: Credit | None, form: Credit | None, votes: int, sources: int, at: int
-) -> str:
+def _why(rule: str, claimed: bool, claim: _Claim, votes: int, sources: int, at: int) -> str:
     """What became of a claim on an event, in words."""
-    if not bool(claim.valid[at]):
-        return f"no number here: {REASONS[int(claim.reason[at])]}"
-    if taken is None:
-        refusal = part_of(ledger, claim)
-        if claim.estimand == "total":
-            return f"{refusal}; its baseline may be the expected reward at the start"
-        return refusal or "it took no part"
+    offered, form = claim.offered, claim.form
+    if offered.reason[at] != 0:
+        return f"no number here: {REASONS[int(offered.reason[at])]}"
     if form is None:
-        return f"no number here after conversion: {REASONS[int(taken.reason[at])]}"
-    if not bool(ledger.claimed[at]):
+        if offered.estimand == "total":
+            return f"{claim.refusal}; its baseline may be the expected reward at the start"
+        return claim.refusal or "it took no part"
+    if form.reason[at] != 0:
+        return f"no number here after conversion: {REASONS[int(form.reason[at])]}"
+    if not claimed:
         return "the trace has no reward to divide"
     words = []
     if form.unit != "event":
         words.append(f"a claim on all of its {form.unit} together")
-    if claim.estimand == "return":
+    if offered.estimand == "return":
         words.append("as an increment: minus the part of the next action")
-    elif claim.estimand == "effect":
+    elif offered.estimand == "effect":
         words.append("as an increment: times 1 − π, relative to the mean of the policy")
-    elif claim.estimand != "increment":
-        words.append(f"a {claim.estimand}, by rule {ledger.rule!r}")
+    elif offered.estimand != "increment":
+        words.append(f"a {offered.estimand}, by rule {rule!r}")
     if votes > 1:
         words.append(f"one vote with {votes - 1} more of its source")
-    if ledger.rule == "increments":
+    if rule == "increments":
         words.append("averaged with other sources, not added" if sources > 1 else "the only source here")
     else:
-        words.append(f"by rule {ledger.rule!r}")
+        words.append(f"by rule {rule!r}")
     return "; ".join(words)
 
 
-def _call(traces: Traces, at: int) -> str:
-    """The id of the action that an effect came from: its sender by the same agent, the last one; "" where none is."""
-    graph = traces.graph
-    if bool(graph.action_mask[at]):
-        return ""
-    causes = np.asarray(graph.senders)[np.asarray(graph.edge_mask) & (np.asarray(graph.receivers) == at)]
-    chose = np.asarray(graph.action_mask)[causes] & (np.asarray(graph.agent_ids)[causes] == int(graph.agent_ids[at]))
-    return traces.events["event"][int(causes[chose].max())].as_py() if chose.any() else ""
+def _calls(graph: EventGraph) -> dict[int, int]:
+    """For effects of actions, the action that each came from: its sender by the same agent, the last one."""
+    edges = np.asarray(graph.edge_mask)
+    senders, receivers = np.asarray(graph.senders)[edges], np.asarray(graph.receivers)[edges]
+    action, agent = np.asarray(graph.action_mask), np.asarray(graph.agent_ids)
+    own = action[senders] & ~action[receivers] & (agent[senders] == agent[receivers])
+    calls = np.full(graph.num_events, -1)
+    np.maximum.at(calls, receivers[own], senders[own])
+    return {int(at): int(calls[at]) for at in np.flatnonzero(calls >= 0)}

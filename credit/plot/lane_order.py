@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphs.structure.forest import spawn_forest
+from graphs.structure.forest import Forest, spawn_forest
 from graphs.text import printable
 
 if TYPE_CHECKING:
@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["columns", "lanes"]
 
 
-def lanes(traces: Traces, index: int) -> tuple[list[int], list[str]]:
-    """Agent instances from top to bottom, each root followed by what it spawned, and their labels."""
+def lanes(traces: Traces, index: int, forest: Forest | None = None) -> tuple[list[int], list[str]]:
+    """Agent instances from top to bottom, each root followed by what it spawned, and their labels.
+
+    Args:
+      traces: what was read.
+      index: the row of a trace.
+      forest: `spawn_forest(traces.graph)`, where the caller has it.
+    """
     graph = traces.graph
-    forest = spawn_forest(graph)
+    forest = spawn_forest(graph) if forest is None else forest
     own = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == index)
     stack = np.flatnonzero(forest.is_root & own)[::-1].tolist()
     order: list[int] = []

@@ -137,23 +137,34 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     ids = traces.events["event"].take(rows).to_pylist()
     contents: dict[str, bytes] = {}
     texts = []
+    place, record = ("", -1), None  # many formats hold a whole trace in one record
     for file, offset, event in zip(files, offsets, ids, strict=True):
         if file not in contents:
             try:
                 contents[file] = bytes(Source(file, Path(file)).data) if Path(file).is_file() else b""
             except (CreditError, OSError):
                 contents[file] = b""
-        texts.append(_excerpt(contents[file], -1 if offset is None else offset, event, limit))
+        if place != (file, -1 if offset is None else offset):
+            place = file, -1 if offset is None else offset
+            record = _record(contents[file], place[1])
+        texts.append(_excerpt(record, event, limit))
     return texts
 
 
-def _excerpt(content: bytes, offset: int, event: str, limit: int) -> str:
-    """What the record at an offset says of an event; "" where it is no record of its own."""
+def _record(content: bytes, offset: int) -> Any:
+    """The JSON value at an offset; None where there is none."""
     if not 0 <= offset < len(content):
-        return ""
+        return None
     try:
         record, _ = json.JSONDecoder().raw_decode(content[offset : offset + WINDOW].decode(errors="ignore").lstrip())
     except (ValueError, RecursionError):
+        return None
+    return record
+
+
+def _excerpt(record: Any, event: str, limit: int) -> str:
+    """What a record of the log says of an event; "" where it is no record of its own."""
+    if record is None:
         return ""
     if isinstance(record, dict) and isinstance(record.get("events"), list):
         record = next((e for e in record["events"] if isinstance(e, dict) and str(e.get("id")) == event), {})

@@ -1,0 +1,95 @@
+"""`credit report`: one HTML file about logs, for people."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.commands import Command
+from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.progress import steps, working
+from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
+
+if TYPE_CHECKING:
+    from credit.methods.claims import ClaimRequest
+
+__all__ = ["report"]
+
+
+@click.command(
+    cls=Command,
+    short_help="Write one HTML page: signal, who matters, the ledger, every trace.",
+    examples="""
+    credit report runs/ -o report.html
+    credit report runs/ --methods rloo,gae -o report.html
+    credit report sessions/ --no-text -o report.html
+    """,
+)
+@reads_logs()
+@takes_claims
+@makes_ledger
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    metavar="OUT",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=lambda context, parameter, path: _page_path(path),
+    help="HTML file to write.",
+)
+@click.option("--title", default="Credit report", show_default=True, help="Title of the page.")
+@click.option("--no-text", is_flag=True, help="Leave out excerpts of what events said.")
+@allow_bad
+@json_option
+@click.pass_context
+def report(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    asked: ClaimRequest,
+    making: dict[str, Any],
+    output: Path,
+    title: str,
+    no_text: bool,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Write one HTML page about logs. It needs no network and no server.
+
+    The page shows what was read, which groups carry a signal, success and length, who matters, the ledger, methods side
+    by side, and an explorer of traces. Without --methods it takes up to three that the logs allow.
+    """
+    asked.check(least=0)
+    from credit.page import Findings, write_page
+    from credit.page.findings import default_methods
+
+    traces = read_traces(paths, **reading)
+    if not asked.names and not asked.files:
+        asked = dataclasses.replace(asked, names=default_methods(traces))
+    traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
+    with working(stderr(), "composing and writing"):
+        findings = Findings.of(traces, claims, **making)
+        held = write_page(findings, output, title=title, text=not no_text)
+    number = traces.sizes.traces
+    if as_json:
+        print_json({"output": str(output), "methods": list(claims), "traces": number, "in_explorer": len(held)})
+    else:
+        stderr().print(words(f"wrote {output}, {output.stat().st_size:,} bytes"), soft_wrap=True)
+        if len(held) < number:
+            note = f"the explorer holds the first {len(held)} of {number} traces; the tables hold all"
+            stderr().print(words(note), soft_wrap=True)
+    leave(ctx, traces, allow_bad)
+
+
+def _page_path(path: Path) -> Path:
+    if path.suffix not in (".html", ".htm"):
+        raise click.BadParameter(f"{str(path)!r}; expected a name ending in .html", param_hint="--output")
+    check_folder(path, "--output")
+    return path

@@ -1,0 +1,13 @@
+"""A page about logs: what was read, which groups carry a signal, who earned the reward, and a view of each trace.
+
+    Findings       traces with the results of methods and their ledger: what a page shows
+    write_page     findings → one HTML file that needs no network
+
+`credit report` calls it. Every number on a page is that of the function that computes it elsewhere: `credit.table`,
+`credit.compose`, `credit.explain`, `credit.compare`, and those of `credit.reports`. The page only arranges them.
+"""
+
+from credit.page.findings import Findings
+from credit.page.html import write_page
+
+__all__ = ["Findings", "write_page"]

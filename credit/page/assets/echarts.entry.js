@@ -1,0 +1,6 @@
+import * as echarts from "echarts/core";
+import { BarChart, HeatmapChart, LinesChart, ScatterChart } from "echarts/charts";
+import { AriaComponent, DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, TooltipComponent, VisualMapComponent } from "echarts/components";
+import { CanvasRenderer } from "echarts/renderers";
+echarts.use([BarChart, HeatmapChart, LinesChart, ScatterChart, AriaComponent, DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, TooltipComponent, VisualMapComponent, CanvasRenderer]);
+export const { init, version } = echarts;

@@ -1,0 +1,127 @@
+"use strict";
+/* Elements, numbers, tables, charts and the theme. Text is only ever set as text. */
+const page = (() => {
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+  const data = read("data");
+  const views = read("views");
+
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (value !== false && value != null) element.setAttribute(name, value === true ? "" : value);
+    }
+    for (const child of children.flat()) if (child != null) element.append(child);
+    return element;
+  }
+
+  const whole = new Intl.NumberFormat("en-US");
+  function number(value, signed = false) {
+    if (value == null) return "–";
+    if (Number.isInteger(value) && !signed) return whole.format(value).replace("-", "−");
+    const size = Math.abs(value);
+    const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? size.toExponential(2) : String(+size.toPrecision(4));
+    return (value < 0 ? "−" : signed && value > 0 ? "+" : "") + text;
+  }
+
+  /* columns: [title, value of a row, "n" for numbers]; a value may be an element. */
+  function table(columns, rows, caption, most = 50) {
+    const body = make("tbody");
+    const add = (from, to) => {
+      for (const row of rows.slice(from, to)) {
+        body.append(make("tr", {}, columns.map(([, value, kind]) => {
+          const cell = value(row);
+          return make("td", { class: kind }, cell instanceof Node ? cell : cell == null ? "–" : String(cell));
+        })));
+      }
+    };
+    add(0, most);
+    const head = make("thead", {}, make("tr", {}, columns.map(([title, , kind]) => make("th", { class: kind, scope: "col" }, title))));
+    const whole_ = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, make("table", {}, head, body));
+    if (rows.length > most) {
+      const more = make("button", { type: "button", class: "more", onclick: () => { add(most, rows.length); more.remove(); } },
+        `Show all ${number(rows.length)}`);
+      whole_.append(more);
+    }
+    return whole_;
+  }
+
+  function facts(rows) {
+    return make("table", { class: "facts" }, make("tbody", {}, rows.filter(([, value]) => value != null).map(([name, value]) =>
+      make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, value)))));
+  }
+
+  function choice(name, options, change, chosen) {
+    const select = make("select", { onchange: () => change(select.value) },
+      options.map(([value, text]) => make("option", { value, selected: value === chosen }, text)));
+    return [make("label", {}, name, select), select];
+  }
+
+  const section = (id, title, ...children) => {
+    document.querySelector("nav").append(make("a", { href: `#${id}` }, title));
+    const heading = `${id}-title`;
+    const element = make("section", { id, "aria-labelledby": heading }, make("h2", { id: heading }, title), ...children);
+    document.getElementById("main").append(element);
+    return element;
+  };
+
+  /* Theme: the system's until the button is pressed. Charts are drawn again after each change. */
+  const root = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const charts = new Set();
+  const color = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
+  let asked = null;
+  const themed = (theme) => { root.dataset.theme = theme; charts.forEach((draw) => draw()); };
+  const settle = () => themed(asked ?? (system.matches ? "dark" : "light"));
+  root.dataset.theme = system.matches ? "dark" : "light";
+  system.addEventListener("change", settle);
+  document.getElementById("theme").addEventListener("click", () => {
+    asked = root.dataset.theme === "dark" ? "light" : "dark";
+    settle();
+  });
+  addEventListener("beforeprint", () => themed("light"));
+  addEventListener("afterprint", settle);
+
+  /* A chart that draws itself when it comes into view, and again after a change of theme or width. */
+  function chart(label, option) {
+    const box = make("div", { class: "chart", role: "img", "aria-label": label });
+    let drawn = null;
+    const draw = () => {
+      if (!box.clientWidth || !box.dataset.seen) return;
+      const chosen = option();
+      if (!chosen) { box.style.height = "0"; return; }
+      box.style.height = `${chosen.height}px`;
+      drawn ??= echarts.init(box);
+      drawn.resize();
+      drawn.setOption({ animation: false, textStyle: { fontFamily: "inherit", color: color("text") }, ...chosen.option }, true);
+    };
+    const seen = new IntersectionObserver((entries) => {
+      if (entries.some((entry) => entry.isIntersecting)) { seen.disconnect(); box.dataset.seen = "1"; draw(); }
+    }, { rootMargin: "400px" });
+    box.style.height = "120px";
+    seen.observe(box);
+    addEventListener("beforeprint", () => { box.dataset.seen = "1"; draw(); });
+    let width = 0;
+    new ResizeObserver(() => { if (box.clientWidth !== width) { width = box.clientWidth; draw(); } }).observe(box);
+    charts.add(draw);
+    return { box, draw, instance: () => drawn };
+  }
+
+  const axis = (extra = {}) => ({
+    axisLine: { lineStyle: { color: color("line") } }, axisTick: { show: false },
+    axisLabel: { color: color("soft"), fontSize: 12, hideOverlap: true, ...(extra.split === false ? {} : { formatter: (v) => number(v) }), ...extra.axisLabel },
+    splitLine: { show: extra.split ?? true, lineStyle: { color: color("line"), opacity: 0.6 } },
+    nameTextStyle: { color: color("soft"), fontSize: 12 }, nameLocation: "middle", nameGap: 30, ...extra.more,
+  });
+  const tooltip = (formatter) => ({
+    renderMode: "richText", trigger: "item", confine: true, formatter, backgroundColor: color("surface"), borderColor: color("line"),
+    textStyle: { color: color("text"), fontSize: 12 },
+  });
+  const zoom = (of) => ({ type: "slider", filterMode: "none", borderColor: color("line"), fillerColor: color("accent") + "22",
+    handleStyle: { color: color("surface"), borderColor: color("soft") }, textStyle: { color: color("soft") }, showDataShadow: false,
+    brushSelect: false, ...of });
+  const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
+
+  const first = (Object.entries(data.overview.methods).find(([, of]) => !["total", "scale"].includes(of.estimand)) ?? Object.entries(data.overview.methods)[0] ?? [])[0];
+  return { data, views, first, make, number, table, facts, choice, section, chart, charts, color, axis, tooltip, zoom, cut };
+})();

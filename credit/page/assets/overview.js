@@ -1,0 +1,207 @@
+"use strict";
+/* The sections above the explorer. */
+(() => {
+  const { data, make, number, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
+  const { overview } = data;
+  const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
+  const methods = Object.keys(overview.methods);
+  const open = (trace, event) => page.open(trace, event);
+  const opener = (trace, event) => make("button", { type: "button", onclick: () => open(trace, event) }, event ?? trace);
+
+  document.title = data.title;
+  document.getElementById("title").textContent = data.title;
+  const scored = traces.filter((row) => row.reward != null);
+  const mean = scored.length ? scored.reduce((sum, row) => sum + row.reward, 0) / scored.length : null;
+  const signals = groups.filter((row) => row.signal === "signal").length;
+  const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+  document.getElementById("lead").textContent = scored.length
+    ? `${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ${signals} of ${plural(corpus.groups, "group")} ` +
+      `${signals === 1 ? "carries" : "carry"} a training signal: ${signals === 1 ? "its" : "their"} traces have different outcomes.`
+    : `${plural(corpus.traces, "trace")} without outcomes. No action has credit; the page shows what to look at first.`;
+  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value), make("span", {}, text));
+  document.getElementById("tiles").append(...[
+    tile(number(corpus.traces), "traces"),
+    tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal"),
+    tile(number(mean), `mean reward of ${number(scored.length)}`),
+    tile(number(corpus.events), "events"),
+    tile(number(corpus.actions), "actions"),
+    tile(number(corpus.agents), "agent instances"),
+    tile(number(corpus.problem_count), "problems in the input"),
+  ]);
+
+  const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";
+  const spread = (of) => of == null ? "not logged"
+    : of.least === of.greatest ? number(of.least) : `${number(of.least)} to ${number(of.greatest)}, median ${number(of.median)}`;
+  section("read", "What was read",
+    facts([
+      ["Formats", counts(corpus.formats)],
+      ["Sizes of groups", Object.entries(corpus.group_sizes).map(([size, count]) => `${number(count)} of ${size}`).join(", ")],
+      ["Outcomes", `${number(corpus.with_outcome)} of ${number(corpus.traces)} traces`],
+      ["Rewards in the log", counts(corpus.reward_channels)],
+      ["Actions of a trace", spread(corpus.actions_per_trace)],
+      ["Agents of a trace", spread(corpus.agents_per_trace)],
+      ["Events of an agent", spread(corpus.events_per_agent)],
+      ["Tokens generated", corpus.tokens_per_trace == null ? "not logged"
+        : `${number(corpus.tokens_per_trace.total)} in ${number(corpus.actions_with_tokens)} of ${number(corpus.actions)} actions; a trace has ${spread(corpus.tokens_per_trace)}`],
+      ["Evidence", counts(corpus.evidence)],
+      ["Files passed over", corpus.ignored.length ? number(corpus.ignored.length) : null],
+      ["Not read, or not as expected", corpus.problem_count ? counts(corpus.problem_kinds) : "nothing"],
+    ]),
+    corpus.problem_texts.length
+      ? make("details", {}, make("summary", {}, `Problems (${number(corpus.problem_count)})`), table([["problem", (text) => text]], corpus.problem_texts, "Problems"))
+      : null);
+
+  const words = { signal: "signal", equal: "equal outcomes", single: "one trace", unscored: "fewer than two outcomes" };
+  const ink = { signal: "plus", equal: "none", single: "none", unscored: "none" };
+  const ranged = groups.filter((row) => row.mean != null);
+  const vertical = (rows, label) => ({ type: "category", inverse: true, data: rows.map((_, i) => i),
+    ...axis({ split: false, axisLabel: { formatter: (i) => cut(label(rows[+i]), 24), interval: 0 } }) });
+  const tall = (rows, most = 24) => Math.max(110, 60 + 24 * Math.min(rows, most));
+  const window_ = (rows, most = 24) => (rows > most
+    ? [zoom({ yAxisIndex: 0, startValue: 0, endValue: most - 1, width: 14, right: 4, showDetail: false }),
+      { type: "inside", yAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: false, moveOnMouseWheel: "shift" }] : []);
+  section("groups", "Groups and their signal",
+    make("p", { class: "note" }, "A group-relative method learns only where the traces of a group have different returns. The line spans the least and greatest return, the dot is the mean."),
+    ranged.length ? chart("Range and mean of the returns of each group", () => ({
+      height: tall(ranged.length),
+      option: {
+        grid: { left: 170, right: 40, top: 10, bottom: 44 },
+        xAxis: { type: "value", scale: true, ...axis({ more: { name: "return" } }) }, yAxis: vertical(ranged, (row) => row.group),
+        dataZoom: window_(ranged.length),
+        tooltip: tooltip((at) => { const row = ranged[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
+          return `${cut(row.group, 60)}\n${words[row.signal]}\nmean ${number(row.mean)}, ${number(row.least)} to ${number(row.greatest)}\n${row.with_outcome} of ${row.traces} traces with an outcome`; }),
+        series: [
+          { type: "lines", coordinateSystem: "cartesian2d", clip: true, lineStyle: { width: 4, opacity: 0.55, curveness: 0 }, symbol: "none",
+            data: ranged.map((row, i) => ({ coords: [[row.least, i], [row.greatest, i]], lineStyle: { color: color(ink[row.signal]) } })) },
+          { type: "scatter", symbolSize: 10, clip: true, data: ranged.map((row, i) => ({ value: [row.mean, i], itemStyle: { color: color(ink[row.signal]) } })) },
+        ],
+      },
+    })).box : null,
+    make("details", {}, make("summary", {}, "All groups as a table"),
+      table([["group", (r) => r.group], ["traces", (r) => number(r.traces), "n"], ["with an outcome", (r) => number(r.with_outcome), "n"],
+        ["mean return", (r) => number(r.mean), "n"], ["least", (r) => number(r.least), "n"], ["greatest", (r) => number(r.greatest), "n"],
+        ["signal", (r) => words[r.signal]]], groups, "Groups")));
+
+  const measures = [["events", "events"], ["actions", "actions"], ["agents", "agents"], ["tokens", "tokens generated"], ["errors", "errors"]];
+  let across = "events";
+  const success = scored.length ? chart("Reward of each trace by its length or cost", () => {
+    const rows = scored.filter((row) => row[across] != null);
+    return { height: 320, option: {
+      grid: { left: 64, right: 20, top: 14, bottom: 46 },
+      xAxis: { type: "value", scale: true, ...axis({ more: { name: measures.find(([m]) => m === across)[1] } }) },
+      yAxis: { type: "value", scale: true, ...axis({ more: { name: "reward", nameGap: 44 } }) },
+      tooltip: tooltip((at) => { const row = rows[at.dataIndex];
+        return `${cut(row.trace, 60)}\nreward ${number(row.reward)}\n${row.events} events, ${row.actions} actions, ${row.agents} agents` +
+          (row.tokens == null ? "" : `\n${number(row.tokens)} tokens`) + (row.errors ? `\n${row.errors} errors` : ""); }),
+      series: [{ type: "scatter", symbolSize: 10, data: rows.map((row) => [row[across], row.reward]),
+        itemStyle: { color: color("accent"), opacity: 0.6 } }],
+    } };
+  }) : null;
+  section("success", "Success, cost and length",
+    success ? make("div", { class: "controls" }, choice("Across", measures.filter(([m]) => scored.some((row) => row[m] != null)), (value) => { across = value; success.draw(); }, across)[0]) : null,
+    success?.box,
+    make("details", { open: !success }, make("summary", {}, "All traces as a table"),
+      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ["reward", (r) => number(r.reward), "n"], ["events", (r) => number(r.events), "n"],
+        ["actions", (r) => number(r.actions), "n"], ["agents", (r) => number(r.agents), "n"], ["tokens", (r) => number(r.tokens), "n"], ["errors", (r) => number(r.errors), "n"]],
+      traces, "Traces")));
+
+  if (methods.length) {
+    let method = page.first, by = "agent";
+    const units = () => who[method][by];
+    const holder = make("div");
+    const picture = chart("Mean advantage with its 95 % interval", () => {
+      const rows = units();
+      if (!rows.length) return null;
+      return { height: tall(rows.length), option: {
+        grid: { left: 170, right: 40, top: 10, bottom: 44 },
+        xAxis: { type: "value", ...axis({ more: { name: `mean advantage by ${method}` } }) }, yAxis: vertical(rows, (row) => row.name),
+        dataZoom: window_(rows.length),
+        tooltip: tooltip((at) => { const row = rows[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
+          return `${cut(row.name, 60)}\n${number(row.advantage, true)}` + (row.low == null ? ", one task: no interval" : `, 95 % ${number(row.low, true)} to ${number(row.high, true)}`) +
+            `\n${row.actions} actions, ${row.traces} traces, ${row.tasks} tasks`; }),
+        series: [
+          { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
+            data: rows.map((row, i) => [row, i]).filter(([row]) => row.low != null)
+              .map(([row, i]) => ({ coords: [[row.low, i], [row.high, i]], lineStyle: { color: color(row.low > 0 ? "plus" : row.high < 0 ? "minus" : "none") } })) },
+          { type: "scatter", symbolSize: 11, clip: true, data: rows.map((row, i) => ({ value: [row.advantage, i],
+            itemStyle: { color: color(row.low > 0 ? "plus" : row.high < 0 ? "minus" : "none") } })),
+            markLine: { silent: true, symbol: "none", data: [{ xAxis: 0 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
+        ],
+      } };
+    });
+    const fill = () => {
+      picture.draw();
+      holder.replaceChildren(table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
+        ["advantage", (r) => number(r.advantage, true), "n"], ["95 % interval", (r) => (r.low == null ? "– (one task)" : `${number(r.low, true)} to ${number(r.high, true)}`), "n"]],
+      units(), "Means by unit", 15));
+    };
+    section("who", "Who earned the reward",
+      make("p", { class: "note" }, "Mean advantage over the actions of a unit, with a 95 % interval over tasks. Colour marks intervals that leave out 0. A method that gives all actions of a trace one number tells units apart only by the traces that they act in."),
+      make("div", { class: "controls" },
+        choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
+        choice("By", ["agent", "role", "turn", "tool", "type"].map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
+      picture.box, holder);
+    fill();
+  }
+
+  if (ledger) {
+    let level = "role";
+    const names = { expected: "expected at the start", outcome: "outcome, after the last action", unexplained: "unexplained", remainder: "remainder of exact arithmetic" };
+    const rows = () => ledger.levels[level];
+    const name = (row) => (row.entry === "increment" ? (level === "turn" ? `turn ${row.name}` : row.name) : names[row.entry]);
+    const holder = make("div");
+    const picture = chart("Entries of the ledger, summed over all traces", () => ({
+      height: tall(rows().length), option: {
+        grid: { left: 210, right: 40, top: 10, bottom: 44 }, dataZoom: window_(rows().length),
+        xAxis: { type: "value", ...axis({ more: { name: "reward, summed over traces" } }) },
+        yAxis: { ...vertical(rows(), name), axisLabel: { color: color("soft"), interval: 0, formatter: (i) => cut(name(rows()[+i]), 30) } },
+        tooltip: tooltip((at) => `${cut(name(rows()[at.dataIndex]), 60)}\n${number(at.value, true)}`),
+        series: [{ type: "bar", barMaxWidth: 16, data: rows().map((row) => ({ value: row.sum,
+          itemStyle: { color: row.entry !== "increment" ? color("none") : color(row.sum < 0 ? "minus" : "plus") } })) }],
+      },
+    }));
+    const fill = () => {
+      picture.draw();
+      holder.replaceChildren(table([["entry", (r) => r.entry], [level, (r) => r.name ?? ""], ["traces", (r) => number(r.traces), "n"], ["sum", (r) => number(r.sum, true), "n"],
+        ["mean over traces", (r) => number(r.sum / r.traces, true), "n"]], rows(), "Entries of the ledger", 15));
+    };
+    section("ledger", "Ledger",
+      make("p", { class: "note" }, "Reward = expected + increments + outcome + unexplained + remainder, exactly, in every trace. Claims on one event are averaged, never added."),
+      make("ul", {}, ledger.lines.map((line) => make("li", {}, line.trim()))),
+      make("div", { class: "controls" }, choice("Level", [["role", "role"], ["agent", "agent"], ["turn", "turn"]], (value) => { level = value; fill(); }, level)[0]),
+      picture.box, holder);
+    fill();
+  }
+
+  if (comparison) {
+    const matrix = (title, of) => {
+      const cells = comparison.methods.flatMap((_, i) => comparison.methods.map((_, j) => [j, i, of[i][j]]));
+      return make("div", {}, make("h3", {}, title), chart(title, () => ({
+        height: 90 + 44 * comparison.methods.length, option: {
+          grid: { left: 130, right: 16, top: 8, bottom: 40 },
+          xAxis: { type: "category", data: comparison.methods, ...axis({ split: false }) },
+          yAxis: { type: "category", inverse: true, data: comparison.methods, ...axis({ split: false }) },
+          visualMap: { show: false, min: -1, max: 1, inRange: { color: [color("minus"), color("shade"), color("plus")] } },
+          series: [{ type: "heatmap", data: cells.map(([x, y, v]) => [x, y, v ?? "-"]),
+            label: { show: true, color: color("text"), fontWeight: 600, backgroundColor: color("surface"), padding: [2, 5], borderRadius: 4, formatter: (at) => number(cells[at.dataIndex][2] == null ? null : +cells[at.dataIndex][2].toFixed(2)) },
+            itemStyle: { borderColor: color("surface"), borderWidth: 2 } }],
+        },
+      })).box);
+    };
+    section("methods", "Methods side by side",
+      make("p", { class: "note" }, "Spearman's rank correlation of advantages, from −1 to 1. Within traces: who in a trace, apart from how the trace went."),
+      make("div", { class: "two" }, matrix("Over all actions", comparison.rank_correlation), matrix("Within traces", comparison.rank_correlation_within_traces)),
+      table([["part of Σ|credit − baseline|", (r) => r.name], ...comparison.roles.map((role, i) => [role, (r) => number(r.of[i]), "n"])],
+        [{ name: "actions", of: comparison.actions_by_role }, ...comparison.methods.map((name) => ({ name, of: comparison.share_by_role[name] }))], "Shares by role"),
+      make("h3", {}, "Where they differ most, one action a trace"),
+      table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["type", (r) => r.type],
+        ...comparison.methods.map((name) => [name, (r) => number(r[name] ?? r[`advantage.${name}`], true), "n"])], comparison.disagreements, "Disagreements"));
+  }
+
+  section("triage", "What to look at first",
+    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row. Seconds: from the first to the last event."),
+    triage.suspects.length ? table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why]], triage.suspects, "Events to look at") : make("p", {}, "No error, loop or count of tokens is in the logs."),
+    make("h3", {}, "Agents"),
+    table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens"].map((key) => [key, (r) => number(r[key]), "n"]),
+      ["seconds", (r) => number(r.seconds == null ? null : Math.round(r.seconds)), "n"]], triage.agents, "Agents", 15));
+})();

@@ -1,0 +1,119 @@
+"""`write_page`: findings as one HTML file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from credit.page.encoding import packed, script_json
+from credit.page.findings import Findings
+from credit.page.overview import overview
+from credit.page.trace_view import TraceViews
+from graphs.atomic import atomic_write
+from graphs.errors import CreditError, expect
+from graphs.text import printable
+
+__all__ = ["page", "write_page"]
+
+LARGEST = 2_000_000  # bytes of a file, beyond which traces are left out
+EXCERPTS = (160, 60, 0)  # lengths of excerpts of text, tried in turn until all traces fit
+SCRIPTS = ("echarts.min.js", "format.js", "overview.js", "explorer.js")
+
+
+def write_page(findings: Findings, path: str | Path, *, title: str = "Credit report", text: bool = True) -> list[str]:
+    """Write a page that needs no network.
+
+    The file has at most `LARGEST` bytes as long as its overview alone does. Excerpts of text are shortened first. Then
+    the last traces are left out of the explorer; they remain in every table.
+
+    Args:
+      findings: what the page shows.
+      path: of the HTML file; it appears whole or not at all.
+      title: of the page.
+      text: include excerpts of what events said.
+
+    Returns:
+      The ids of the traces that the explorer holds.
+
+    Raises:
+      CreditError: `findings` is something else.
+      OSError: the file cannot be written.
+
+    Examples:
+      >>> import credit, pathlib, tempfile
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> findings = Findings.of(rows.traces, {"rloo": credit.rloo(graph, reward)})
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     write_page(findings, pathlib.Path(folder, "page.html"))
+      ['a', 'b']
+    """
+    expect("findings", findings, Findings, "what Findings.of returns")
+    html, held = page(findings, title=title, text=text)
+    with atomic_write(path) as file:
+        file.write(html.encode())
+    return held
+
+
+def page(findings: Findings, *, title: str = "Credit report", text: bool = True) -> tuple[str, list[str]]:
+    """The HTML of a page, and the ids of the traces that its explorer holds."""
+    head = {"title": printable(title, 200), "overview": overview(findings), "explorer": None}
+    frame = _filled(head, [])
+    room = LARGEST - len(frame.encode())
+    views, held = _views(findings, room, EXCERPTS if text else (0,))
+    ids = findings.traces.traces["trace"].to_pylist()[:held]
+    head["explorer"] = {"held": held, "traces": findings.traces.sizes.traces}
+    return _filled(head, views), ids
+
+
+def _views(findings: Findings, room: int, excerpts: tuple[int, ...]) -> tuple[list[str], int]:
+    """Packed traces that fit into a number of bytes, the first ones, with the longest excerpts that let all fit."""
+    maker = TraceViews(findings)
+    total = findings.traces.sizes.traces
+    kept: list[dict[str, Any]] = []
+    spent = 0
+    for row in range(total):
+        kept.append(maker.of(row, excerpt=excerpts[0]))
+        spent += len(packed(kept[-1] | {"text": None})) + 3
+        if spent > room:  # even without text
+            kept.pop()
+            break
+    for limit in excerpts:
+        views = [packed(_shortened(view, limit)) for view in kept]
+        if sum(map(len, views)) + 3 * len(views) + 100 <= room:
+            return views, len(views)
+    return views[: max(len(views) - 1, 0)], max(len(views) - 1, 0)
+
+
+def _shortened(view: dict[str, Any], limit: int) -> dict[str, Any]:
+    texts = view["text"]
+    return view | {"text": [printable(text, limit) for text in texts] if texts and limit else None}
+
+
+def _asset(name: str) -> str:
+    return resources.files("credit.page").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _filled(head: dict[str, Any], views: list[str]) -> str:
+    """The template with its scripts, whose hashes are the only ones that the page's policy lets run."""
+    scripts = [_asset(name) for name in SCRIPTS]
+    for name, script in zip(SCRIPTS, scripts, strict=True):
+        if "</script" in script.lower():
+            raise CreditError(f"{name} contains </script; expected a script that an HTML page can hold")
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
+    policy = (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"script-src {hashes}"
+    )
+    parts = {
+        "POLICY": policy,
+        "STYLE": _asset("page.css"),
+        "DATA": script_json(head),
+        "VIEWS": script_json(views),
+        "SCRIPTS": "\n".join(f"<script>{script}</script>" for script in scripts),
+    }
+    pieces = _asset("page.html").split("@@")  # text, name, text, name, …, text: data are never searched for names
+    return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))

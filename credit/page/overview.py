@@ -1,0 +1,148 @@
+"""The sections of a page above the explorer, as plain data."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from credit.ledger.entry_rows import ENTRIES
+from credit.ledger_summary import ledger_summary
+from credit.page.encoding import harmless
+from credit.page.findings import Findings
+from credit.reports.comparison import compare
+from credit.reports.corpus import returns, survey, told_apart
+from credit.reports.trace_list import list_traces
+from credit.reports.triage import triage
+from credit.reports.who_matters import KINDS_OF_UNIT, who_matters
+from graphs.levels import Level
+from graphs.traces.batch import Traces
+
+__all__ = ["group_rows", "level_rows", "overview"]
+
+SHOWN = 200  # problems, and names in a list, that a page holds
+LEVELS: tuple[Level, ...] = ("role", "agent", "turn")
+
+
+def overview(findings: Findings) -> dict[str, Any]:
+    """What was read, signals of groups, who matters, the ledger, and methods side by side.
+
+    Args:
+      findings: what the page shows.
+
+    Returns:
+      Plain data whose texts are printable. Numbers are those of `survey`, `list_traces`, `who_matters`, `triage`,
+      `Ledger.table`, `ledger_summary` and `compare`.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> overview(Findings.of(rows.traces, {"rloo": credit.rloo(graph, reward)}))["groups"][0]["signal"]
+      'signal'
+    """
+    traces, claims, ledger = findings.traces, findings.claims, findings.ledger
+    corpus = survey(traces)
+    problems = sum(problem.count for problem in traces.problems)
+    few = dataclasses.replace(corpus, problems=traces.problems[:SHOWN], unscored=corpus.unscored[:SHOWN])
+    result: dict[str, Any] = {
+        "corpus": few.as_json()
+        | {
+            "problem_kinds": corpus.problem_kinds,
+            "problem_count": problems,
+            "problem_texts": [str(problem) for problem in traces.problems[:SHOWN]],
+            "with_outcome": corpus.traces - len(corpus.unscored),
+        },
+        "groups": group_rows(traces),
+        "traces": list_traces(traces),
+        "methods": {name: {"estimand": c.estimand, "source": c.source, "unit": c.unit} for name, c in claims.items()},
+        "who": {
+            name: {by: [dataclasses.asdict(unit) for unit in who_matters(traces, claim, by)] for by in KINDS_OF_UNIT}
+            for name, claim in claims.items()
+        },
+        "triage": dataclasses.asdict(triage(traces)),
+        "ledger": None,
+        "comparison": None,
+    }
+    if ledger is not None:
+        summary = ledger_summary(traces, ledger, claims)
+        result["ledger"] = summary.as_json() | {
+            "lines": summary.lines(),
+            "levels": {level: level_rows(findings, level) for level in LEVELS},
+        }
+    if len(claims) > 1:
+        result["comparison"] = compare(traces, claims).as_json()
+    plain: dict[str, Any] = harmless(result)
+    return plain
+
+
+def group_rows(traces: Traces) -> list[dict[str, Any]]:
+    """One row a group: name, traces, with_outcome, mean, least and greatest return, and what it can teach a method.
+
+    `signal` is "signal" where returns differ, "equal" where they do not, "single" for one trace, and "unscored" for
+    fewer than two outcomes, as `survey` counts them.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=[0, 0, 1], trace=["a", "b", "c"], reward=[1.0, 0.0, 1.0])
+      >>> [(row["group"], row["mean"], row["signal"]) for row in group_rows(rows.traces)]
+      [('0', 0.5, 'signal'), ('1', 1.0, 'single')]
+    """
+    n = traces.sizes.traces
+    group = np.asarray(traces.graph.group_ids)[:n]
+    earned = returns(traces)
+    scored = np.isfinite(earned)
+    size = np.bincount(group)
+    counts = np.bincount(group, scored, len(size)).astype(int)
+    _, apart = told_apart(earned[scored], group[scored], len(size))
+    names = traces.traces["group"].to_pylist()
+    rows = []
+    for g in range(len(size)):
+        members = np.flatnonzero(group == g)
+        values = earned[members][scored[members]]
+        if len(members) == 1:
+            signal = "single"
+        elif counts[g] < 2:
+            signal = "unscored"
+        else:
+            signal = "signal" if apart[g] else "equal"
+        rows.append(
+            {
+                "group": names[int(members[0])],
+                "traces": len(members),
+                "with_outcome": int(counts[g]),
+                "mean": float(values.mean()) if len(values) else None,
+                "least": float(values.min()) if len(values) else None,
+                "greatest": float(values.max()) if len(values) else None,
+                "signal": signal,
+            }
+        )
+    return rows
+
+
+def level_rows(findings: Findings, level: Level) -> list[dict[str, Any]]:
+    """Entries of the ledger by name at a level, over all traces with a reward: entry, name, traces, sum.
+
+    A row "increment" has the sum over the units of one role, agent or turn; the other entries of a trace have no name.
+    All sums together are the sum of the rewards, up to rounding of double precision.
+    """
+    if findings.ledger is None:
+        return []
+    rows = findings.ledger.table(findings.traces, level)
+    name = pa.array([None] * rows.num_rows, pa.string())
+    if level == "turn":
+        name = rows["turn"].cast(pa.string())
+    elif level in rows.column_names:
+        name = rows[level].cast(pa.string())
+    scored = set(np.flatnonzero(np.asarray(findings.ledger.scored)).tolist())
+    with_reward = [trace for i, trace in enumerate(findings.traces.traces["trace"].to_pylist()) if i in scored]
+    kept = pa.table({"entry": rows["entry"].cast(pa.string()), "name": name, "trace": rows["trace"].cast(pa.string()),
+                     "amount": rows["amount"]})  # fmt: skip
+    kept = kept.filter(pa.compute.is_in(kept["trace"], pa.array(with_reward, pa.string())))
+    sums = kept.group_by(["entry", "name"]).aggregate([("amount", "sum"), ("trace", "count_distinct")]).to_pylist()
+    plain = [
+        {"entry": row["entry"], "name": row["name"], "traces": row["trace_count_distinct"], "sum": row["amount_sum"]}
+        for row in sums
+    ]
+    return sorted(plain, key=lambda row: (ENTRIES.index(row["entry"]), -abs(row["sum"])))

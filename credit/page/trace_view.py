@@ -1,0 +1,131 @@
+"""One trace for the explorer: lanes, events, edges, credit by method and the lines of receipts, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from credit.page.encoding import harmless, numbers
+from credit.page.findings import Findings, noise_mask
+from credit.plot.lane_order import lanes
+from credit.reports.trace_events import event_texts
+from credit.reports.trace_list import error_mask
+from credit.tables.advantages import TYPE_NAMES, turn_in_trace
+from graphs.event_graph import EdgeType
+from graphs.structure.forest import spawn_forest
+
+__all__ = ["TraceViews"]
+
+
+class TraceViews:
+    """Traces as columns of plain data; what depends on the batch is computed once.
+
+    Args:
+      findings: what the page shows.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> view = TraceViews(Findings.of(rows.traces, {"rloo": credit.rloo(graph, reward)})).of(0)
+      >>> view["id"], view["lanes"][0]["label"], view["methods"]["rloo"]["advantage"]
+      ('a', 'agent', [1.0])
+    """
+
+    def __init__(self, findings: Findings) -> None:
+        graph, n = findings.traces.graph, findings.traces.sizes
+        self._findings = findings
+        self._forest = spawn_forest(graph)
+        self._errors = error_mask(findings.traces)
+        self._edges = np.flatnonzero(np.asarray(graph.edge_mask))
+        self._edge_trace = np.asarray(graph.trace_ids)[np.asarray(graph.receivers)[self._edges]]
+        self._turns = turn_in_trace(np.asarray(graph.turn_ids)[: n.events], np.asarray(graph.trace_ids)[: n.events])
+        self._noise = {name: noise_mask(claim) for name, claim in findings.claims.items()}
+
+    def of(self, row: int, *, excerpt: int = 160) -> dict[str, Any]:
+        """The trace of a row of the batch.
+
+        Args:
+          row: of the trace.
+          excerpt: length of the excerpts of text; 0 leaves them out.
+        """
+        traces, graph = self._findings.traces, self._findings.traces.graph
+        first, last = (int(place) for place in self._findings.first_events[row : row + 2])
+        at = np.arange(first, last)
+        about = traces.traces.slice(row, 1).to_pylist()[0]
+        order, labels = lanes(traces, row, self._forest)
+        lane = {agent: i for i, agent in enumerate(order)}
+        parents = np.asarray(graph.agent_parent)[order] if order else np.zeros(0, int)
+        events = traces.events.slice(first, last - first)
+        tokens = traces.evidence.get("tokens")
+        time = np.asarray(graph.time)[at]
+        edges = self._edges[self._edge_trace == row]
+        reward = float(np.asarray(traces.reward)[row])
+        return {
+            "id": harmless(about["trace"]),
+            "group": harmless(about["group"]),
+            "reward": reward if np.isfinite(reward) else None,
+            "file": harmless(about["file"]),
+            "lanes": [
+                {
+                    "label": label.strip(),
+                    "depth": (len(label) - len(label.lstrip())) // 3,
+                    "parent": None if int(p) == agent else lane.get(int(p)),
+                }
+                for agent, label, p in zip(order, labels, parents, strict=True)
+            ],
+            "event": harmless(events["event"].to_pylist(), 80),
+            "type": _coded([TYPE_NAMES[int(kind)] for kind in np.asarray(graph.event_type)[at]]),
+            "lane": [lane[int(agent)] for agent in np.asarray(graph.agent_ids)[at]],
+            "turn": self._turns[first:last].tolist(),
+            "time": numbers(time),
+            "tool": _coded(events["tool"].to_pylist()),
+            "status": _coded(events["status"].to_pylist()),
+            "error": self._errors[first:last].astype(int).tolist(),
+            "tokens": [None] * len(at) if tokens is None else numbers(tokens.array[at], tokens.mask[at]),
+            "line": [line or 0 for line in events["line"].to_pylist()],
+            "action": np.asarray(graph.action_mask)[at].astype(int).tolist(),
+            "text": event_texts(traces, at, excerpt) if excerpt else None,
+            "senders": (np.asarray(graph.senders)[edges] - first).tolist(),
+            "receivers": (np.asarray(graph.receivers)[edges] - first).tolist(),
+            "edge": _coded([EdgeType(int(kind)).name.lower() for kind in np.asarray(graph.edge_type)[edges]]),
+            "methods": {
+                name: {
+                    "advantage": numbers(np.asarray(claim.advantage)[at], np.asarray(claim.valid)[at]),
+                    "noise": self._noise[name][at].astype(int).tolist(),
+                }
+                for name, claim in self._findings.claims.items()
+            },
+            "receipt": self._receipts(at),
+        }
+
+    def _receipts(self, at: np.ndarray) -> dict[str, Any] | None:
+        """The receipts of events as columns; None without claims."""
+        receipts = self._findings.receipts
+        if receipts is None or not len(at):
+            return None
+        every = [receipts.at(int(event)) for event in at]
+        amounts = ("wanted", "stderr", "increment", "weight", "got")
+        lines = []
+        for i, name in enumerate(self._findings.claims):
+            of_claim = [receipt.lines[i] for receipt in every]
+            columns = {key: [getattr(line, key) for line in of_claim] for key in amounts}
+            about = {key: getattr(of_claim[0], key) for key in ("estimand", "source", "unit")}
+            lines.append({"claim": name, **about, **columns, "why": _coded([line.why for line in of_claim])})
+        of_event = ("entry", "stderr", "noise", "naive", "rest", "others")
+        of_trace = ("reward", "expected", "outcome", "unexplained", "remainder", "rule")
+        plain: dict[str, Any] = harmless(
+            {
+                **{key: [getattr(receipt, key) for receipt in every] for key in of_event},
+                **{key: getattr(every[0], key) for key in of_trace},
+            }
+        )
+        return {"lines": harmless(lines), "call": _coded([receipt.call for receipt in every]), **plain}
+
+
+def _coded(values: Iterable[str | None]) -> dict[str, Any]:
+    """Texts as places in a list of distinct ones; -1 for None."""
+    names: dict[str, int] = {}
+    codes = [-1 if value is None else names.setdefault(value, len(names)) for value in values]
+    return {"names": harmless(list(names)), "codes": codes}

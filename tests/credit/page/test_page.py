@@ -1,0 +1,295 @@
+"""The page of `credit report`: its numbers are those of the functions that compute them, and log text is harmless."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import credit
+from credit.cli import cli
+from credit.ledger.receipt import explain
+from credit.page import Findings, write_page
+from credit.page.html import LARGEST, page
+from credit.reports.comparison import compare
+from credit.reports.corpus import survey
+from credit.reports.trace_list import list_traces
+from credit.reports.who_matters import who_matters
+from graphs.traces.batch import Traces
+
+HOSTILE = "</script><img src=x onerror=alert(1)><!-- & \u2028 \u202e back \x1b[31m"
+METHODS = ("rloo", "turn_baseline", "gae")
+
+
+def trace(number: int, *, group: str = "q", agent: str = "solver", text: str = "hello") -> dict[str, Any]:
+    """A trace of a lead that spawns an agent, which calls a tool and returns."""
+    events = [
+        {"id": "a", "type": "message", "agent": "lead", "text": text, "value": 0.5},
+        {"id": "b", "type": "spawn", "agent": "lead", "value": 0.4},
+        {
+            "id": "c",
+            "type": "tool_call",
+            "agent": agent,
+            "tool": f"search {text}",
+            "text": text,
+            "value": 0.3 + number / 8,
+        },
+        {"id": "d", "type": "tool_result", "agent": agent, "tool": "search", "status": "error", "text": text},
+        {"id": "e", "type": "return", "agent": agent, "value": 0.6 * (number % 2)},
+    ]
+    agents = [{"id": "lead", "role": "lead"}, {"id": agent, "role": "worker", "parent": "lead"}]
+    return {
+        "trace_id": f"{group}{number}", "task_id": group, "agents": agents, "events": events,
+        "rewards": {"team": float(number % 2)},
+    }  # fmt: skip
+
+
+def written(folder: Path, traces: list[dict[str, Any]]) -> Path:
+    log = folder / "log.jsonl"
+    log.write_text("\n".join(json.dumps(one) for one in traces))
+    return log
+
+
+def embedded(html: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The data of a page and its traces, unpacked as a browser does."""
+    head, views = (
+        json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', html, re.S)[1])  # type: ignore[index]
+        for name in ("data", "views")
+    )
+    return head, [json.loads(zlib.decompress(base64.b64decode(view), -zlib.MAX_WBITS)) for view in views]
+
+
+def findings_of(traces: Traces) -> Findings:
+    return Findings.of(traces, {name: credit.run(traces, name) for name in METHODS})
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    records = [trace(i) for i in range(3)] + [trace(i, group="p") for i in range(2)]
+    return findings_of(credit.read(written(tmp_path_factory.mktemp("logs"), records)))
+
+
+@pytest.fixture(scope="module")
+def parts(findings: Findings) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    return embedded(page(findings)[0])
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it: NaN is None, a tuple is a list."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def test_advantages_are_those_of_assign(findings: Findings, parts: Any) -> None:
+    for name, claim in findings.claims.items():
+        rows = credit.table(findings.traces, claim).to_pylist()
+        expected = [(r["trace"], r["event"], r["advantage"] if r["valid"] else None) for r in rows]
+        shown = [
+            (view["id"], event, None if value is None else float(np.float32(value)))
+            for view in parts[1]
+            for event, value in zip(view["event"], view["methods"][name]["advantage"], strict=True)
+        ]
+        assert shown == expected, name
+        assert sum(value is not None and value != 0 for _, _, value in shown) > 4
+
+
+def test_receipts_and_entries_are_those_of_explain_and_compose(findings: Findings, parts: Any) -> None:
+    table = findings.ledger.table(findings.traces, "event").to_pylist()  # type: ignore[union-attr]
+    entries = {(row["trace"], row["event"]): row["amount"] for row in table if row["entry"] == "increment"}
+    for view in parts[1]:
+        of = view["receipt"]
+        for i, event in enumerate(view["event"]):
+            receipt = explain(findings.traces, view["id"], event, findings.claims, ledger=findings.ledger).as_json()
+            assert of["entry"][i] == receipt["entry"] == entries[view["id"], event]
+            for key in ("stderr", "noise", "naive", "rest", "others"):
+                assert of[key][i] == plain(receipt[key]), key
+            for key in ("reward", "expected", "outcome", "unexplained", "remainder"):
+                assert of[key] == receipt[key], key
+            for line, shown in zip(receipt["lines"], of["lines"], strict=True):
+                for key in ("wanted", "stderr", "increment", "weight", "got"):
+                    assert shown[key][i] == line[key], key
+                assert shown["why"]["names"][shown["why"]["codes"][i]] == line["why"]
+
+
+def test_the_overview_is_that_of_validate_traces_summary_and_compare(findings: Findings, parts: Any) -> None:
+    overview = parts[0]["overview"]
+    corpus = plain(survey(findings.traces).as_json())
+    assert {name: overview["corpus"][name] for name in corpus} == corpus
+    assert overview["traces"] == plain(list_traces(findings.traces))
+    assert overview["comparison"] == plain(compare(findings.traces, findings.claims).as_json())
+    for name, claim in findings.claims.items():
+        units = [vars(unit) for unit in who_matters(findings.traces, claim, "role")]
+        assert overview["who"][name]["role"] == plain(units)
+
+
+def test_groups_are_sorted_as_validate_sorts_them(tmp_path: Path) -> None:
+    records = [trace(0), trace(1), trace(0, group="equal"), trace(2, group="equal"), trace(0, group="one")]
+    records += [trace(i, group="open") | {"rewards": {}} for i in range(2)]
+    traces = credit.read(written(tmp_path, records))
+    head, _ = embedded(page(Findings.of(traces, {}))[0])
+    shown = {row["group"]: row["signal"] for row in head["overview"]["groups"]}
+    assert shown == {"q": "signal", "equal": "equal", "one": "single", "open": "unscored"}
+    counts = survey(traces)
+    assert (counts.teaching, set(counts.equal), counts.singletons) == (1, {"equal"}, ("one",))
+
+
+@pytest.mark.parametrize("level", ["role", "agent", "turn"])
+def test_the_ledger_by_level_sums_to_the_rewards(findings: Findings, parts: Any, level: str) -> None:
+    rows = parts[0]["overview"]["ledger"]["levels"][level]
+    reward = np.asarray(findings.traces.reward, np.float64)[: findings.traces.sizes.traces]
+    np.testing.assert_allclose(sum(row["sum"] for row in rows), reward.sum(), atol=1e-6)
+    table = findings.ledger.table(findings.traces, level).to_pylist()  # type: ignore[union-attr,arg-type]
+    for row in rows:
+        amounts = [
+            r["amount"]
+            for r in table
+            if r["entry"] == row["entry"] and (row["name"] is None or str(r[level]) == row["name"])
+        ]
+        np.testing.assert_allclose(row["sum"], sum(amounts), atol=1e-12)
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    long = "W" * 10_000
+    records = [trace(i, agent=HOSTILE, text=HOSTILE + long) for i in range(2)]
+    html, _ = page(findings_of(credit.read(written(tmp_path, records))), title=HOSTILE)
+    head, views = embedded(html)
+    assert html.count("</script>") == html.count("<script")
+    assert "<img" not in html
+    data = html[html.index('id="data">') : html.index("</script>", html.index('id="views">'))]
+    assert not set("\u202e\x1b\u2028") & set(data)
+    assert "</script>" in head["title"]
+    assert max(len(text) for view in views for text in view["text"]) <= 160
+    assert any("</script>" in lane["label"] or "</sc" in lane["label"] for lane in views[0]["lanes"])
+
+
+def test_logs_without_outcomes_and_without_text(tmp_path: Path) -> None:
+    log = written(tmp_path, [trace(i) | {"rewards": {}} for i in range(2)])
+    out = tmp_path / "out.html"
+    result = CliRunner().invoke(cli, ["report", str(log), "-o", str(out), "--no-text"])
+    assert result.exit_code == 0, result.output
+    head, views = embedded(out.read_text())
+    assert head["overview"]["ledger"] is None and len(head["overview"]["triage"]["suspects"]) > 0
+    assert all(view["text"] is None and view["receipt"] is None for view in views)
+
+
+def test_traces_that_do_not_fit_are_left_out_and_counted(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = len(page(findings)[0].encode()) - 600
+    monkeypatch.setattr("credit.page.html.LARGEST", small)
+    html, held = page(findings)
+    head, views = embedded(html)
+    assert 0 < len(held) == len(views) == head["explorer"]["held"] < head["explorer"]["traces"] == 5
+    assert len(html.encode()) <= small < LARGEST
+
+
+def test_only_html_files_are_written(tmp_path: Path) -> None:
+    log = written(tmp_path, [trace(0), trace(1)])
+    result = CliRunner().invoke(cli, ["report", str(log), "-o", str(tmp_path / "out.txt")])
+    assert result.exit_code == 1 and "expected a name ending in .html" in result.output
+
+
+DRIVER = """
+(async () => {
+  const errors = [];
+  addEventListener("error", (event) => errors.push(String(event.message)));
+  addEventListener("unhandledrejection", (event) => errors.push(String(event.reason)));
+  addEventListener("securitypolicyviolation", (event) => errors.push(event.violatedDirective));
+  window.alert = () => errors.push("alert");
+  const pause = () => new Promise((done) => setTimeout(done, 30));
+  while (!document.querySelector("#explorer .about").textContent) await pause();
+  document.querySelectorAll("details").forEach((one) => { one.open = true; });
+  for (const box of document.querySelectorAll("section")) { box.scrollIntoView(); await pause(); }
+  const exercised = new Set();
+  for (const select of [...document.querySelectorAll("select")])
+    for (const option of [...select.options].slice(0, 4)) {
+      select.value = option.value; select.dispatchEvent(new Event("change")); await pause();
+      exercised.add(select);
+    }
+  for (const button of [...document.querySelectorAll("button")]) {
+    button.click(); await pause(); exercised.add(button);
+  }
+  const lanes = document.querySelector("#explorer .lanes");
+  for (const key of ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp", "Home", "End", "+", "-", "0", "m", "l", "c"]) {
+    lanes.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true })); await pause();
+  }
+  const result = { errors, exercised: exercised.size, canvases: document.querySelectorAll("canvas").length,
+    images: document.images.length, receipt: document.querySelector("#explorer .receipt h3")?.textContent,
+    wide: document.documentElement.scrollWidth - innerWidth };
+  const note = document.createElement("output");
+  note.id = "result"; note.textContent = JSON.stringify(result);
+  document.body.append(note);
+})();
+"""
+
+
+@functools.cache
+def chromium() -> str | None:
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def driven(path: Path, folder: Path, *options: str) -> dict[str, Any]:
+    """What a script saw that used every control of a page in a browser."""
+    digest = base64.b64encode(hashlib.sha256(DRIVER.encode()).digest()).decode()
+    html = path.read_text().replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
+    html = html.replace("</body>", f"<script>{DRIVER}</script></body>")
+    copy = folder / "driven.html"
+    copy.write_text(html)
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
+    command = [str(chromium()), *flags, *options, "--virtual-time-budget=120000", "--dump-dom", copy.as_uri()]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stdout
+    match = re.search(r'<output id="result">(.*?)</output>', dom, re.S)
+    assert match is not None, dom[-2000:]
+    result: dict[str, Any] = json.loads(match[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    return result
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("size", ["1280,900", "420,860"])
+def test_a_browser_uses_every_control_without_an_error(tmp_path: Path, size: str) -> None:
+    records = [trace(i, agent=HOSTILE, text=HOSTILE + "W" * 10_000) for i in range(3)]
+    out = tmp_path / "page.html"
+    write_page(findings_of(credit.read(written(tmp_path, records))), out)
+    result = driven(out, tmp_path, f"--window-size={size}")
+    assert result["errors"] == []
+    assert result["canvases"] >= 6 and result["images"] == 0
+    assert result["exercised"] > 20
+    assert result["receipt"].startswith("Event ")
+    assert result["wide"] <= 0
+
+
+@pytest.mark.slow
+def test_many_long_traces_fit_into_two_megabytes(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    records = []
+    for number in range(40):
+        events = [
+            {"id": f"e{i}", "type": "tool_call" if i % 2 else "message", "agent": f"a{i % 5}", "tool": "search",
+             "text": "some words " * 8, "value": round(float(draw.random()), 3)}
+            for i in range(500)
+        ]  # fmt: skip
+        rewards = {"team": float(number % 3 == 0)}
+        records.append({"trace_id": str(number), "task_id": str(number // 5), "events": events, "rewards": rewards})
+    out = tmp_path / "page.html"
+    held = write_page(findings_of(credit.read(written(tmp_path, records))), out)
+    assert out.stat().st_size <= LARGEST
+    assert len(held) > 10
