@@ -13,7 +13,7 @@ from credit.ledger_summary import ledger_summary
 from credit.page.encoding import harmless
 from credit.page.findings import Findings
 from credit.reports.comparison import compare
-from credit.reports.corpus import returns, survey, told_apart
+from credit.reports.corpus import distinguishable, returns, survey
 from credit.reports.trace_list import list_traces
 from credit.reports.triage import triage
 from credit.reports.who_matters import KINDS_OF_UNIT, who_matters
@@ -95,7 +95,7 @@ def group_rows(traces: Traces) -> list[dict[str, Any]]:
     scored = np.isfinite(earned)
     size = np.bincount(group)
     counts = np.bincount(group, scored, len(size)).astype(int)
-    _, apart = told_apart(earned[scored], group[scored], len(size))
+    _, apart = distinguishable(earned[scored], group[scored], len(size))
     names = traces.traces["group"].to_pylist()
     rows = []
     for g in range(len(size)):
