@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphs.errors import CreditError
 
@@ -40,6 +42,8 @@ def load_function(name: str) -> Callable[..., Credit]:
         loaded = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise CreditError(f"method {name!r} cannot be imported: {error}") from error
+    except Exception as error:  # whatever the module raises: its author sees where
+        raise CreditError(f"method {name!r} cannot be imported: {_place_and_text(error, None)}") from error
     finally:
         if added:
             sys.path.remove(here)
@@ -47,6 +51,30 @@ def load_function(name: str) -> Callable[..., Credit]:
         raise CreditError(f"method {name!r} is {loaded!r}; expected a function")
     function: Callable[..., Credit] = loaded
     return function
+
+
+def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit]:
+    """The function, whose exceptions become errors that name it, the file, the line and the exception."""
+
+    @functools.wraps(fn)
+    def called(*args: Any, **kwargs: Any) -> Credit:
+        try:
+            return fn(*args, **kwargs)
+        except CreditError:
+            raise
+        except Exception as error:
+            source = getattr(getattr(inspect.unwrap(fn), "__code__", None), "co_filename", None)
+            raise CreditError(f"method {name!r} failed at {_place_and_text(error, source)}") from error
+
+    return called
+
+
+def _place_and_text(error: BaseException, file: str | None) -> str:
+    """Where an exception was raised, in `file` if it passed there, and what it says, on one line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = next((frame for frame in reversed(frames) if frame.filename == file), frames[-1])
+    text = " ".join(str(error).split())
+    return f"{place.filename}:{place.lineno}: {type(error).__name__}: {text}"
 
 
 def own_method(name: str) -> Method:
@@ -68,7 +96,7 @@ def own_method(name: str) -> Method:
     from credit.methods.registry import Method
     from estimators.options import checked_options
 
-    fn = load_function(name)
+    fn = _naming_faults(name, load_function(name))
     parameters = inspect.signature(fn).parameters.values()
     needs = (p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty)
     summary = (inspect.getdoc(fn) or name).splitlines()[0]
