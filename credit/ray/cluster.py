@@ -18,6 +18,11 @@ RETRIES = 3  # of a task whose worker died
 
 
 def connected() -> Any:
+    """The module `ray`, connected to a cluster.
+
+    Raises:
+      MissingExtraError: Ray is not installed.
+    """
     try:
         import ray
     except ImportError as error:

@@ -52,6 +52,11 @@ def _of_another_run(folder: Path, number: int) -> CreditError:
 
 
 def read_note(folder: Path, number: int) -> PartNote:
+    """The note of a part.
+
+    Raises:
+      CreditError: the file is something else.
+    """
     path = note_file(folder, number)
     try:
         return msgspec.json.decode(path.read_bytes(), type=PartNote)
@@ -60,10 +65,12 @@ def read_note(folder: Path, number: int) -> PartNote:
 
 
 def part_file(folder: Path, number: int) -> Path:
+    """Where the table of a part is."""
     return folder / f"part-{number:05d}.parquet"
 
 
 def note_file(folder: Path, number: int) -> Path:
+    """Where the note of a part is."""
     return folder / NOTES / f"{number:05d}.json"
 
 

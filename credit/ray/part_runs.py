@@ -44,6 +44,12 @@ class Parts:
 
 
 def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterable[int]], Iterable[int]]) -> Parts:
+    """Compute the parts that `folder` does not hold yet, on the cluster, and sum up all parts.
+
+    Raises:
+      CreditError: `folder` is a file or holds parts of another run; a part is refused; what `Job.finish` refuses.
+      NothingReadError: no trace of any part is usable.
+    """
     if folder.exists() and not folder.is_dir():
         raise CreditError(f"output {str(folder)!r} is a file; expected a folder, one Parquet file for each part")
     (folder / NOTES).mkdir(parents=True, exist_ok=True)

@@ -176,10 +176,12 @@ def identity_of(seen: _Glance) -> str:
 
 
 def hash_of(text: str) -> int:
+    """A hash of a text, as an int64."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 def digest_of(source: Source) -> bytes:
+    """A hash of the whole content of a file."""
     return hashlib.blake2b(source.data, digest_size=16).digest()
 
 
