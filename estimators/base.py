@@ -9,10 +9,12 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from graphs.errors import ArrayTypeError, CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.floats import at_least_float32
+from graphs.html_table import html_table
 from graphs.text import excerpt
 
 __all__ = [
@@ -162,6 +164,23 @@ class Credit:
     def valid(self) -> Array:
         """bool [E], False where the data cannot identify an answer; `reason` says why."""
         return self.reason == Reason.VALID
+
+    def _repr_html_(self) -> str:
+        """What the numbers are, how many there are, and why others are absent, for notebooks."""
+        reason, valid = np.asarray(self.reason), np.asarray(self.valid)
+        advantage = np.asarray(self.advantage)[valid]
+        facts: dict[str, object] = {
+            "source": self.source,
+            "unit": self.unit,
+            "estimand": self.estimand,
+            "events with a number": int(valid.sum()),
+        }
+        if len(advantage):
+            facts |= {"advantage, mean": float(advantage.mean()), "advantage, least": float(advantage.min())}
+            facts |= {"advantage, most": float(advantage.max())}
+        codes = [code for code in np.unique(reason).tolist() if code not in (Reason.VALID, Reason.PADDING)]
+        rows = [{"without a number": REASONS[code], "events": int((reason == code).sum())} for code in codes]
+        return html_table("Credit", facts, rows)
 
 
 def check_reward(graph: EventGraph, reward: Array) -> tuple[jax.Array, jax.Array]:

@@ -15,6 +15,7 @@ from estimators.composition.exact import Partition
 from estimators.composition.nesting import level_size
 from estimators.composition.votes import Errors
 from graphs.event_graph import EventGraph
+from graphs.html_table import html_table
 from graphs.levels import Level, level_ids
 from graphs.text import counted
 
@@ -104,6 +105,29 @@ class Entries:
             f"{counted(entries, 'action')} with an entry of "
             f"{', '.join(self.channels) or 'nobody'}, coverage {self.coverage:.3f}{refused})"
         )
+
+    def _repr_html_(self) -> str:
+        """What the ledger accounts for, and what of it is unexplained, for notebooks."""
+        scored = np.asarray(self.scored)
+        facts: dict[str, object] = {
+            "rule": self.rule,
+            "traces with a reward": int(scored.sum()),
+            "actions with an entry": int(np.asarray(self.claimed).sum()),
+            "channels": ", ".join(self.channels) or "none",
+            "coverage": self.coverage,
+            "entries within two standard errors of 0": int(self.noise.sum()),
+        }
+        facts |= {f"refused: {name}": why for name, why in self.refused.items()}
+        parts = {
+            "reward": self.reward,
+            "expected": self.expected,
+            "increments": self.increments,
+            "outcome": self.outcome,
+            "unexplained": self.unexplained,
+            "remainder": self.remainder,
+        }
+        rows = [{"part": name, "sum over traces": float(np.asarray(v, np.float64).sum())} for name, v in parts.items()]
+        return html_table(type(self).__name__, facts, rows)
 
     @property
     def reward_or_nan(self) -> jax.Array:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from graphs.errors import CapacityError, CreditError, NothingReadError, Problem, TraceError, expect
 from graphs.event_graph import EventGraph
 from graphs.frozen_agents import with_trainable
+from graphs.html_table import html_table
 from graphs.padding import Sizes, bucket, pad_array
 from graphs.problem_log import ProblemLog
 from graphs.replay_clusters import with_clusters
@@ -102,6 +103,28 @@ class Traces:
             f"Traces({counted(n.traces, 'trace')} in {counted(groups, 'group')}, {counted(n.events, 'event')}, "
             f"{counted(n.agents, 'agent')}, {counted(sum(p.count for p in self.problems), 'problem')})"
         )
+
+    def _repr_html_(self) -> str:
+        """Sizes, and the first traces with their groups and rewards, for notebooks."""
+        n, shown = self.sizes, 5
+        columns = self.traces.slice(0, shown)
+        rewards = np.asarray(self.reward)[: n.traces]
+        rows = [
+            {"trace": trace, "group": group, "reward": "" if np.isnan(reward) else float(reward)}
+            for trace, group, reward in zip(
+                columns["trace"].to_pylist(), columns["group"].to_pylist(), rewards[:shown], strict=True
+            )
+        ]
+        facts = {
+            "traces": n.traces,
+            "with a reward": int(np.isfinite(rewards).sum()),
+            "groups": len(set(self.traces["group"].to_pylist())),
+            "events": n.events,
+            "agents": n.agents,
+            "evidence": ", ".join(self.evidence) or "none",
+            "problems": sum(p.count for p in self.problems),
+        }
+        return html_table("Traces", facts, rows, max(n.traces - shown, 0))
 
 
 def _refuse_as_arrays(*_: object) -> NoReturn:
