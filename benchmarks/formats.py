@@ -120,7 +120,7 @@ def span_rows(traces: int, rng: np.random.Generator) -> list[Any]:
 
 CASES: dict[str, tuple[Callable[[int, np.random.Generator], list[Any]], msgspec.json.Decoder[Any]]] = {
     "verifiers": (verifiers_episodes, episodes._EPISODE),
-    "verl": (verl_rows, rows._ROW),
+    "verl": (verl_rows, rows.ROW),
     "spans": (span_rows, spans._SPAN),
 }
 

@@ -13,7 +13,7 @@ from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.source import COMPRESSIONS, Source
 from graphs.readers.common.typed import content, decode
 
-__all__ = ["Document", "Place", "Places", "documents", "stem"]
+__all__ = ["Document", "Place", "Places", "documents", "line_document", "stem"]
 
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
@@ -76,13 +76,18 @@ def documents(source: Source) -> Iterator[Document | Problem]:
     elif first[2].startswith(b"["):
         yield from _elements(source, data)
     elif _is_json(first[2]) or _second_line_stands_alone(lines):
-        for number, offset, text in source.lines():
-            problem = _problem(source, text, number)
-            yield Document(text, Place(source.name, number, offset)) if problem is None else problem
+        for line in source.lines():
+            yield line_document(source, *line)
     else:
         problem = _problem(source, data, 1)
         start = len(data) - len(data.lstrip())
         yield Document(data.strip(), Place(source.name, first[0], start)) if problem is None else problem
+
+
+def line_document(source: Source, number: int, offset: int, text: bytes) -> Document | Problem:
+    """The JSON value that a line of a file is, or the problem of a line that is no JSON."""
+    problem = _problem(source, text, number)
+    return Document(text, Place(source.name, number, offset)) if problem is None else problem
 
 
 def _elements(source: Source, data: bytes) -> Iterator[Document | Problem]:

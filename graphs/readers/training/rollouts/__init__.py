@@ -9,7 +9,8 @@
 A row is a trace, whatever its text: rows of equal text are different rollouts. Rows of one prompt at one step are a
 group. `docs/formats/rollouts.md` has the whole mapping.
 
-`rows` reads rows with one text, `nemo_gym` rows with messages and tools, `trl` the Parquet files.
+`rows` reads rows with one text, `row_parts` many of them at once, `nemo_gym` rows with messages and tools, `trl` the
+Parquet files.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from graphs.errors import Problem
-from graphs.readers.common.files import read_each, short_names
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.files import short_names
 from graphs.readers.common.keys import opening
-from graphs.readers.common.places import Document
+from graphs.readers.common.places import Document, documents
 from graphs.readers.common.source import Source
 from graphs.readers.training.rollouts.nemo_gym import read_gym
+from graphs.readers.training.rollouts.row_parts import begins_with_a_row, read_lines
 from graphs.readers.training.rollouts.rows import NEMO_RL, SKYRL, VERL, read_row
 from graphs.readers.training.rollouts.trl import read_completions
+from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
 __all__ = ["COMPLETIONS", "read", "sniff"]
@@ -45,8 +48,8 @@ def sniff(head: bytes) -> bool:
     return any(needed <= keys for needed in (VERL, SKYRL, NEMO_RL, _GYM))
 
 
-def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
-    """A record for each row.
+def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
+    """A trace for each row.
 
     Problem kinds, the row refused: those of `graphs.readers.common.json_problems`, "unknown-item" (a row of no known
     trainer), "unknown-tool-call", "bad-value", "bad-row". Named once a file, while its rows read: "several-rewards",
@@ -57,9 +60,25 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     for source in tables:
         yield from read_completions(source, names[source.name])
 
-    def read_one(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
-        if b'"responses_create_params"' in document.raw:
-            return read_gym(document, file)
-        return read_row(document, file)
+    others = [source for source in sources if source not in tables]
+    names = short_names(others)
+    for source in others:
+        try:
+            is_rows = begins_with_a_row(source)
+        except OSError:
+            is_rows = False  # `documents` names the reason
+        if is_rows:
+            yield from read_lines(source, names[source.name], _read_one)
+        else:
+            for document in documents(source):
+                yield from [document] if isinstance(document, Problem) else _read_one(document, names[source.name])
+        source.release()
 
-    yield from read_each([source for source in sources if source not in tables], read_one)
+
+def _read_one(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
+    """The record of a row, or what is wrong with it."""
+    read_it = read_gym if b'"responses_create_params"' in document.raw else read_row
+    try:
+        yield from read_it(document, file)
+    except TraceError as error:
+        yield error.problem

@@ -16,18 +16,18 @@ from graphs.readers.common.typed import decode
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
 
-__all__ = ["NEMO_RL", "SKYRL", "VERL", "prompt_group", "read_row"]
+__all__ = ["AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "prompt_group", "read_row", "system_of", "uid_group"]
 
 VERL = frozenset({"input", "output", "score"})
 SKYRL = frozenset({"input_prompt", "output_response", "score"})
 NEMO_RL = frozenset({"content", "rewards", "generation_logprobs"})
 
-_AGENT = "policy"
+AGENT = "policy"
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 
 
-class _Row(msgspec.Struct):
+class Row(msgspec.Struct):
     """The fields of verl, SkyRL and NeMo-RL; a row has those of one of them."""
 
     input: str | None = None
@@ -41,9 +41,10 @@ class _Row(msgspec.Struct):
     uid: str | int | None = None
     response_ids: list[_Count] | None = None
     acc: float | bool | None = None
+    responses_create_params: msgspec.Raw | None = None  # of NeMo Gym, whose rows another reader takes
 
 
-_ROW = msgspec.json.Decoder(_Row)
+ROW = msgspec.json.Decoder(Row)
 
 
 def prompt_group(prompt: bytes, step: int | None) -> str:
@@ -59,28 +60,25 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
       TraceError: kinds of `graphs.readers.common.typed.decode`; "unknown-item", a row of none of the trainers.
     """
     raw, place = document
-    row = decode(_ROW, raw, file=place.file, line=place.line)
+    row = decode(ROW, raw, file=place.file, line=place.line)
     trace = f"{file}/{place.line}"
-    if row.input is not None and row.output is not None:
-        system, group, reward = "verl", prompt_group(row.input.encode(), row.step), row.score
-    elif row.input_prompt is not None and row.output_response is not None:
-        prompt = row.input_prompt if isinstance(row.input_prompt, str) else repr(row.input_prompt)
-        system, group, reward = "skyrl", prompt_group(prompt.encode(), row.step), row.score
-    elif row.content is not None and row.rewards is not None:
-        system, group, reward = "nemo-rl", trace, row.rewards  # prompt and answer are one text: nothing tells groups
-    else:
+    system, prompt = system_of(row)
+    if not system:
         expected = "the fields of verl, SkyRL, NeMo-RL or NeMo Gym: " + "; ".join(
             ", ".join(sorted(fields)) for fields in (VERL, SKYRL, NEMO_RL)
         )
         raise TraceError(Problem("unknown-item", place.file, place.line, "row", excerpt(raw[:60]), expected, trace))
+    record = TraceRecord(trace, trace, place.file, place.line, place.offset, format="rollouts", system=system)
     if row.uid is not None:
-        group = str(row.uid) if row.step is None else f"{row.uid}@{row.step}"
-    record = TraceRecord(trace, group, place.file, place.line, place.offset, format="rollouts", system=system)
-    record.instances[_AGENT] = Agent(name=_AGENT, role=_AGENT)
+        record.group_id = uid_group(row.uid, row.step)
+    elif prompt is not None:
+        record.group_id = prompt_group(prompt.encode(), row.step)
+    record.instances[AGENT] = Agent(name=AGENT, role=AGENT)
     record.event(
-        "0", EventType.MESSAGE, _AGENT, action=True, line=place.line, offset=place.offset,
+        "0", EventType.MESSAGE, AGENT, action=True, line=place.line, offset=place.offset,
         tokens=len(row.response_ids) if row.response_ids is not None else None, token_ids=row.response_ids,
     )  # fmt: skip
+    reward = row.rewards if system == "nemo-rl" else row.score
     if reward is not None:
         record.rewards["team"] = math.fsum(reward) if isinstance(reward, list) else reward
     if row.acc is not None:
@@ -88,3 +86,17 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     if row.step is not None:
         record.evidence["policy_version"] = row.step
     yield record
+
+
+def system_of(row: Row) -> tuple[str, str | None]:
+    """The trainer that wrote a row, "" for none known, and the row's prompt; NeMo-RL's is part of one text."""
+    if row.input is not None and row.output is not None:
+        return "verl", row.input
+    if row.input_prompt is not None and row.output_response is not None:
+        return "skyrl", row.input_prompt if isinstance(row.input_prompt, str) else repr(row.input_prompt)
+    return ("nemo-rl" if row.content is not None and row.rewards is not None else ""), None
+
+
+def uid_group(uid: str | int, step: int | None) -> str:
+    """The group of the rows of one `uid` at one training step."""
+    return str(uid) if step is None else f"{uid}@{step}"

@@ -90,3 +90,39 @@ def test_trl_conversations_are_chats(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "completions.parquet")
     traces = read(tmp_path / "completions.parquet")
     assert traces.problems == () and traces.sizes.events == 4 and traces.graph.action_mask.sum() == 2
+
+
+ROWS: list[Any] = [
+    VERL, VERL | {"acc": True}, VERL | {"uid": "u"}, VERL | {"uid": ""}, VERL | {"uid": "", "step": None}, SKYRL,
+    SKYRL | {"response_ids": [1, 2]}, SKYRL | {"score": [0.5, 0.25]}, SKYRL | {"score": [3e38, 3e38]}, NEMO_RL,
+    SKYRL | {"input_prompt": [{"role": "user"}]}, VERL | {"score": "high"}, VERL | {"score": None}, {"input": "x"},
+    NEMO_GYM, VERL | {"responses_create_params": {}}, VERL | {"step": -1}, VERL | {"input": "other"}, VERL,
+]  # fmt: skip
+
+
+def test_rows_read_many_at_once_as_they_do_one_by_one(tmp_path: Path) -> None:
+    """A file that begins with a row goes through parts; a list of the same rows, row by row."""
+    path = write(tmp_path, ROWS)
+    path.write_text(path.read_text() + '{"input": \n' + json.dumps(VERL) + "\n")
+    one_by_one = tmp_path / "list" / "7.json"
+    one_by_one.parent.mkdir()
+    one_by_one.write_text("[" + ",\n".join(json.dumps(row) for row in [*ROWS, VERL]) + "]")
+    many, each = read(path), read(one_by_one, format="rollouts")
+    faults = [(problem.kind, problem.line, problem.field) for problem in many.problems]
+    assert ("bad-json", len(ROWS) + 1, "content") in faults and len(faults) == 7
+    assert [(p.kind, p.line, p.field) for p in each.problems] == [fault for fault in faults if fault[0] != "bad-json"]
+    rows = many.sizes.traces
+    assert rows == each.sizes.traces == len(ROWS) + 1 - 6
+    for name in ("event_type", "action_mask", "agent_ids", "turn_ids", "trace_ids", "group_ids", "agent_trace"):
+        assert np.array_equal(getattr(many.graph, name), getattr(each.graph, name)), name
+    assert np.array_equal(many.reward, each.reward, equal_nan=True)
+    assert many.evidence.keys() == each.evidence.keys()
+    for name in many.evidence:
+        assert np.array_equal(many.evidence[name].array, each.evidence[name].array, equal_nan=True), name
+    kept = ["model", "system", "format", "group"]
+    assert many.traces.select(kept).to_pylist() == each.traces.select(kept).to_pylist()
+    assert many.traces["line"].to_pylist()[:-1] == each.traces["line"].to_pylist()[:-1]
+    columns = ["event", "agent", "name", "role"]
+    tables = [(t.events.select(columns[:1]), t.agents.select(columns[1:])) for t in (many, each)]
+    assert tables[0][0].to_pylist() == tables[1][0].to_pylist()
+    assert tables[0][1].to_pylist() == tables[1][1].to_pylist()
