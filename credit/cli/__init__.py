@@ -29,12 +29,14 @@ from credit.cli.composition.audit import audit
 from credit.cli.composition.compose import compose
 from credit.cli.composition.explain import explain
 from credit.cli.logs.convert import convert
+from credit.cli.logs.label import label
 from credit.cli.logs.list_traces import traces
 from credit.cli.logs.report import report
 from credit.cli.logs.schema import schema
 from credit.cli.logs.show import show
 from credit.cli.logs.summary_by import summary
 from credit.cli.logs.validate import validate
+from credit.cli.logs.view import view
 from credit.cli.replays.plan import plan
 from credit.cli.replays.replay import replay
 from credit.cli.replays.shapley_group import shapley
@@ -186,7 +188,7 @@ credit assigns the reward of a team of LLM agents to what each agent did.
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start here": ("demo", "validate", "choose"),
-    "Look at logs": ("report", "traces", "show", "summary"),
+    "Look at logs": ("report", "view", "traces", "show", "summary", "label"),
     "Assign credit": ("assign", "methods", "fit", "shapley"),
     "Compose methods": ("compose", "explain", "audit", "compare"),
     "Check results": ("score", "bench"),
@@ -209,7 +211,7 @@ def cli(ctx: click.Context, /) -> None:
 
 
 for _command in (
-    validate, assign, compose, explain, audit, compare, report, traces, show, summary, methods, choose,
+    validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, methods, choose,
     score, convert, schema, demo, completion, fit, bench, plan, replay, shapley,
 ):  # fmt: skip
     cli.add_command(_command)

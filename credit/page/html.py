@@ -1,4 +1,4 @@
-"""`write_page`: findings as one HTML file."""
+"""`write_page`: findings as one HTML file. `served_page`: the same page, whose traces a server sends one at a time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
 from graphs.text import printable
 
-__all__ = ["page", "write_page"]
+__all__ = ["page", "served_page", "write_page"]
 
 LARGEST = 2_000_000  # bytes of a file, beyond which traces are left out
 EXCERPTS = (160, 60, 0)  # lengths of excerpts of text, tried in turn until all traces fit
-SCRIPTS = ("echarts.min.js", "format.js", "overview.js", "explorer.js")
+SCRIPTS = ("echarts.min.js", "format.js", "overview.js", "explorer.js", "labelling.js")
 
 
 def write_page(findings: Findings, path: str | Path, *, title: str = "Credit report", text: bool = True) -> list[str]:
@@ -68,6 +68,20 @@ def page(findings: Findings, *, title: str = "Credit report", text: bool = True)
     return _filled(head, views), ids
 
 
+def served_page(findings: Findings, *, title: str = "Credit report", labelled: bool = False) -> str:
+    """The HTML of a page whose traces are asked for at `trace/ROW` beside its own address.
+
+    Args:
+      findings: what the page shows.
+      title: of the page.
+      labelled: whether a person labels traces on it, through `labels` beside its own address.
+    """
+    number = findings.traces.sizes.traces
+    explorer = {"held": number, "traces": number, "served": True, "labelled": labelled}
+    head = {"title": printable(title, 200), "overview": overview(findings), "explorer": explorer}
+    return _filled(head, [], served=True)
+
+
 def _views(findings: Findings, room: int, excerpts: tuple[int, ...]) -> tuple[list[str], int]:
     """Packed traces that fit into a number of bytes, the first ones, with the longest excerpts that let all fit."""
     maker = TraceViews(findings)
@@ -96,7 +110,7 @@ def _asset(name: str) -> str:
     return resources.files("credit.page").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _filled(head: dict[str, Any], views: list[str]) -> str:
+def _filled(head: dict[str, Any], views: list[str], *, served: bool = False) -> str:
     """The template with its scripts, whose hashes are the only ones that the page's policy lets run."""
     scripts = [_asset(name) for name in SCRIPTS]
     for name, script in zip(SCRIPTS, scripts, strict=True):
@@ -107,7 +121,7 @@ def _filled(head: dict[str, Any], views: list[str]) -> str:
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"script-src {hashes}"
-    )
+    ) + ("; connect-src 'self'" if served else "")
     parts = {
         "POLICY": policy,
         "STYLE": _asset("page.css"),

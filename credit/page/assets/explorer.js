@@ -5,10 +5,17 @@
   const { traces } = data.overview;
   const methods = Object.keys(data.overview.methods);
   const held = traces.slice(0, data.explorer.held);
+  const { labelled = false } = data.explorer; // a person gives outcomes: those of the log are not shown beside
   const known = new Map();
+  const MOST_KNOWN = 20; // traces that a page keeps which asks a server for them
 
   async function load(row) {
-    if (!known.has(row)) {
+    if (!known.has(row) && data.explorer.served) {
+      const answer = await fetch(`trace/${row}`);
+      if (!answer.ok) throw new Error(await answer.text());
+      if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value);
+      known.set(row, await answer.json());
+    } else if (!known.has(row)) {
       const bytes = Uint8Array.from(atob(views[row]), (c) => c.charCodeAt(0));
       const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
       known.set(row, JSON.parse(await new Response(stream).text()));
@@ -69,22 +76,25 @@
       const button = (text, act, label) => make("button", { type: "button", onclick: () => this.view && act(), "aria-label": label ?? text }, text);
       this.lanes = make("div", { class: "lanes", tabindex: "0", role: "group", "aria-label": `${name}, events in lanes; arrow keys walk along them` }, this.chart.box);
       this.lanes.addEventListener("keydown", (event) => this.key(event));
-      this.picker = choice(name, held.map((row, i) => [String(i), `${cut(row.trace, 40)} (${row.reward == null ? "no outcome" : number(row.reward)})`]), (row) => this.show(+row))[1];
+      this.picker = choice(name, held.map((row, i) => [String(i), labelled ? cut(row.trace, 40) : `${cut(row.trace, 40)} (${row.reward == null ? "no outcome" : number(row.reward)})`]), (row) => this.show(+row))[1];
       this.element = make("div", { class: "pane" },
         make("div", { class: "controls" }, this.picker.parentElement,
-          button("Most credited", () => this.jump(1)), button("Least credited", () => this.jump(-1)),
+          ...(methods.length ? [button("Most credited", () => this.jump(1)), button("Least credited", () => this.jump(-1))] : []),
           button("+", () => this.scale(0.5), "Zoom in"), button("−", () => this.scale(2), "Zoom out"), button("Fit", () => this.fit()),
           button("◂", () => this.pan(-0.5), "Pan left"), button("▸", () => this.pan(0.5), "Pan right"),
           button("Collapse", () => this.foldAll(true)), button("Expand", () => this.foldAll(false))),
         this.about, this.lanes, this.receipt,
-        make("details", { ontoggle: (event) => { if (event.target.open && this.view) this.list(); } }, make("summary", {}, "Events as a table"), this.rows));
+        make("details", { open: labelled, ontoggle: (event) => { if (event.target.open && this.view) this.list(); } }, make("summary", {}, "Events as a table"), this.rows));
     }
 
     async show(row, event) {
-      const view = await load(row);
+      const asked = (this.asked = row);
+      let view;
+      try { view = await load(row); } catch (error) { this.about.textContent = `Trace ${cut(held[row].trace, 80)} cannot be shown: ${error.message}`; return; }
+      if (this.asked !== asked) return; // another trace was chosen meanwhile
       if (this.row !== row) { this.folded.clear(); this.span = null; this.selected = null; this.rank = {}; }
       this.row = row; this.view = view; this.picker.value = String(row);
-      this.about.textContent = `${cut(view.id, 120)} · group ${cut(view.group, 80)} · reward ${number(view.reward)} · ${number(view.event.length)} events · ${number(view.lanes.length)} agents`;
+      this.about.textContent = `${cut(view.id, 120)} · group ${cut(view.group, 80)}${labelled ? "" : ` · reward ${number(view.reward)}`} · ${number(view.event.length)} events · ${number(view.lanes.length)} agents`;
       if (this.span == null) this.span = this.first();
       const at = event == null ? -1 : view.event.indexOf(event);
       this.rows.replaceChildren();
@@ -92,6 +102,7 @@
       if (at >= 0) this.select(at); else if (this.selected == null) this.rest();
       this.chart.draw();
       this.wire();
+      if (this === main) page.shown?.(row);
     }
 
     wire() {
@@ -253,8 +264,8 @@
     }
     list() {
       const view = this.view;
-      this.rows.replaceChildren(table([["#", (i) => make("button", { type: "button", onclick: () => this.select(i), "aria-label": `Event ${i}` }, String(i)), "n"], ["type", (i) => named(view.type, i)], ["agent", (i) => view.lanes[view.lane[i]].label],
-        ["tool", (i) => named(view.tool, i)], ["status", (i) => named(view.status, i)], ["credit", (i) => number(value(view, i), true), "n"], ["text", (i) => cut(view.text?.[i] ?? "", 100)]],
+      this.rows.replaceChildren(table([["#", (i) => make("button", { type: "button", onclick: () => this.select(i), "aria-label": `Event ${i}` }, String(i)), "n"], ["type", (i) => named(view.type, i), "w"], ["agent", (i) => view.lanes[view.lane[i]].label, "w"],
+        ["tool", (i) => named(view.tool, i), "w"], ["status", (i) => named(view.status, i), "w"], ...(methods.length ? [["credit", (i) => number(value(view, i), true), "n"]] : []), ["text", (i) => cut(view.text?.[i] ?? "", labelled ? 2000 : 100), "t"]],
       view.event.map((_, i) => i), "Events", 60));
     }
   }
@@ -279,18 +290,19 @@
       ? `The page holds the first ${number(data.explorer.held)} of ${number(data.explorer.traces)} traces, because of its size. The tables above hold all.`
       : "A lane is an agent instance, below the one that spawned it. Large marks are actions; small ones are their effects."),
     make("div", { class: "controls" },
-      choice("Colour by credit of", sources, (source) => { state.source = source; again(); }, state.source)[0],
+      !methods.length ? null : choice("Colour by credit of", sources, (source) => { state.source = source; again(); }, state.source)[0],
       choice("Along", [["order", "order of events"], ["time", "time, where all events have one"]], (x) => { state.x = x; panes.forEach((pane) => { if (pane.view) { pane.span = pane.first(); } }); again(); }, state.x)[0],
       choice("Arrows", [["across", "between agents"], ["all", "all edges"], ["none", "none"]], (arrows) => { state.arrows = arrows; again(); }, state.arrows)[0],
-      choice("Noise", [["yes", "hatched"], ["no", "not marked"]], (noise) => { state.noise = noise === "yes"; again(); }, "yes")[0],
+      !methods.length ? null : choice("Noise", [["yes", "hatched"], ["no", "not marked"]], (noise) => { state.noise = noise === "yes"; again(); }, "yes")[0],
       compare),
     make("div", { class: "keys" },
-      make("span", {}, "less ", make("span", { class: "scale" }), " more credit"), make("span", {}, make("span", { class: "hatch" }), " noise: within two standard errors of 0"),
+      ...(methods.length ? [make("span", {}, "less ", make("span", { class: "scale" }), " more credit"), make("span", {}, make("span", { class: "hatch" }), " noise: within two standard errors of 0")] : []),
       ...GLYPHS.map(([glyph, text]) => make("span", {}, `${glyph} ${text}`)), make("span", {}, "red edge: error")),
-    make("div", { class: "keys" }, ...[["← →", "events"], ["↑ ↓", "lanes"], ["+ −", "zoom"], ["0", "fit"], ["Shift ← →", "pan"], ["m", "most"], ["l", "least"], ["c", "collapse"]]
+    make("div", { class: "keys" }, ...[["← →", "events"], ["↑ ↓", "lanes"], ["+ −", "zoom"], ["0", "fit"], ["Shift ← →", "pan"], ...(methods.length ? [["m", "most"], ["l", "least"]] : []), ["c", "collapse"]]
       .map(([keys, text]) => make("span", {}, make("kbd", {}, keys), ` ${text}`)), make("span", {}, "Ctrl and wheel zooms, a drag pans.")),
     main.element, beside.element);
 
+  Object.assign(page, { held, part, main });
   page.open = async (trace, event) => {
     const row = held.findIndex((one) => one.trace === trace);
     part.scrollIntoView();
@@ -300,6 +312,6 @@
   const watch = new MutationObserver(() => panes.forEach((pane) => pane.wire()));
   panes.forEach((pane) => watch.observe(pane.chart.box, { childList: true }));
   const telling = new Set(data.overview.groups.filter((row) => row.signal === "signal").map((row) => row.group));
-  if (held.length) main.show(Math.max(0, held.findIndex((row) => telling.has(row.group))));
-  document.querySelector("footer").textContent = `${methods.length ? `Methods: ${methods.join(", ")}. ` : ""}Charts by Apache ECharts ${echarts.version}. This page loads nothing from a network.`;
+  if (held.length && !data.explorer.labelled) main.show(Math.max(0, held.findIndex((row) => telling.has(row.group))));
+  document.querySelector("footer").textContent = `${methods.length ? `Methods: ${methods.join(", ")}. ` : ""}Charts by Apache ECharts ${echarts.version}. ${data.explorer.served ? "This page asks nothing but the command that serves it." : "This page loads nothing from a network."}`;
 })();

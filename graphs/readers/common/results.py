@@ -22,8 +22,9 @@ BEGINNINGS: tuple[tuple[str, ...], ...] = (
     ("file", "line", "trace", "group", "event"),
     ("trace", "group", "entry"),
     ("trace", "group", "reward", "naive"),
+    ("trace", "reward", "rater", "note"),
 )
-"""First columns of a CSV or JSON lines file that mark it as a result: of events, of a ledger's entries, of traces."""
+"""First columns of a CSV or JSON lines file that mark it as a result: of events, a ledger's entries, traces, labels."""
 
 
 def is_result(source: Source, head: bytes) -> bool:

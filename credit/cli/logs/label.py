@@ -1,0 +1,82 @@
+"""`credit label`: a page on which a person gives outcomes to traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from credit.cli.shared.answers import json_option, print_json
+from credit.cli.shared.commands import Command
+from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.pages import serve, served
+from credit.cli.shared.progress import working
+from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
+from graphs.text import counted
+
+__all__ = ["label"]
+
+
+@click.command(
+    cls=Command,
+    short_help="Give outcomes to traces in a browser, for `--rewards`.",
+    examples="""
+    credit label sessions/ -o labels.csv --rater ann
+    credit assign sessions/ --rewards labels.csv -o advantages.parquet
+    """,
+)
+@reads_logs()
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    metavar="OUT",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=lambda context, parameter, path: _label_path(path),
+    help="File of labels: .csv or .jsonl. Labels that it holds are kept.",
+)
+@click.option("--rater", default="", metavar="NAME", help="Who labels; written beside each label.")
+@served
+@allow_bad
+@json_option
+@click.pass_context
+def label(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    output: Path,
+    rater: str,
+    port: int,
+    no_browser: bool,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Give outcomes to traces in a browser. Ctrl-C ends the command.
+
+    Each answer is written to the file at once. `--rewards` of the other commands reads the file. A second call with
+    the same file goes on with the traces that have no label.
+    """
+    from credit.page import Findings, Labels, PageServer
+
+    labels = Labels(output, rater=rater)
+    traces = read_traces(paths, **reading)
+    list_problems(traces.problems, stderr(), all_=False)
+    with working(stderr(), "preparing the page"):
+        server = PageServer(Findings.of(traces, {}), title="Label traces", port=port, labels=labels)
+    serve(server, no_browser=no_browser, quiet=as_json)
+    number, total = len(labels.by_trace), traces.sizes.traces
+    if as_json:
+        print_json({"output": str(output), "labels": number, "traces": total})
+    else:
+        text = f"{output} holds {counted(number, 'label')}; {counted(total, 'trace')} were read"
+        stderr().print(words(text), soft_wrap=True)
+    ctx.exit(exit_code(traces, allow_bad))
+
+
+def _label_path(path: Path) -> Path:
+    if path.suffix not in (".csv", ".jsonl"):
+        raise click.BadParameter(f"{str(path)!r}; expected a name ending in .csv or .jsonl", param_hint="--output")
+    check_folder(path, "--output")
+    return path

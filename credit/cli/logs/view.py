@@ -1,0 +1,70 @@
+"""`credit view`: the page of `credit report`, served to the browser of this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.shared.claims import makes_ledger, takes_claims
+from credit.cli.shared.commands import Command
+from credit.cli.shared.pages import serve, served
+from credit.cli.shared.progress import steps, working
+from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr
+
+if TYPE_CHECKING:
+    from credit.methods.claims import ClaimRequest
+
+__all__ = ["view"]
+
+
+@click.command(
+    cls=Command,
+    short_help="Show the page of `report` in a browser, for logs of any size.",
+    examples="""
+    credit view runs/
+    credit view runs/ --methods rloo,gae --port 8000 --no-browser
+    """,
+)
+@reads_logs()
+@takes_claims
+@makes_ledger
+@click.option("--title", default="Credit report", show_default=True, help="Title of the page.")
+@click.option("--no-text", is_flag=True, help="Leave out excerpts of what events said.")
+@served
+@allow_bad
+@click.pass_context
+def view(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    asked: ClaimRequest,
+    making: dict[str, Any],
+    title: str,
+    no_text: bool,
+    port: int,
+    no_browser: bool,
+    allow_bad: bool,
+    **reading: Any,
+) -> None:
+    """Show the page of `credit report` in a browser. Ctrl-C ends the command.
+
+    The page asks for one trace at a time, so logs may be of any size. The command listens on 127.0.0.1 only, and
+    serves nothing but the page, under an address with a random token. Without --methods it takes up to three that the
+    logs allow.
+    """
+    asked.check(least=0)
+    from credit.page import Findings, PageServer
+    from credit.page.findings import default_methods
+
+    traces = read_traces(paths, **reading)
+    list_problems(traces.problems, stderr(), all_=False)
+    if not asked.names and not asked.files:
+        asked = dataclasses.replace(asked, names=default_methods(traces))
+    traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
+    with working(stderr(), "composing"):
+        server = PageServer(Findings.of(traces, claims, **making), title=title, text=not no_text, port=port)
+    serve(server, no_browser=no_browser)
+    ctx.exit(exit_code(traces, allow_bad))

@@ -1,0 +1,62 @@
+"use strict";
+/* Labels of traces: a person gives outcomes, which the server writes to a file after each change. */
+(() => {
+  const { data, make, number, cut, held, main, part } = page;
+  if (!data.explorer.labelled) return;
+  let labels = {}, row = 0, sent = Promise.resolve();
+  const progress = make("span", {});
+  const state = make("span", { role: "status" });
+  const note = make("input", { type: "text", maxlength: "2000", autocomplete: "off" });
+  const reward = make("input", { type: "number", step: "any", autocomplete: "off" });
+  const button = (text, key, act) => make("button", { type: "button", onclick: act, "aria-keyshortcuts": key }, `${text} `, make("kbd", {}, key));
+
+  const known = (i) => labels[String(i)];
+  const show = () => {
+    const count = Object.keys(labels).length;
+    progress.textContent = `${number(count)} of ${number(held.length)} traces have a label.` + (count === held.length ? " None is left." : "");
+    const label = known(row);
+    state.textContent = label ? `This trace: reward ${number(label.reward)}${label.rater ? `, by ${label.rater}` : ""}.` : "This trace has no label.";
+  };
+  const take = (answer) => { labels = answer.rows; file.textContent = `${answer.file}${answer.rater ? `, rater ${answer.rater}` : ""}`; show(); };
+  const file = make("code", {});
+  const ask = async (options) => {
+    const answer = await fetch("labels", options);
+    if (!answer.ok) throw new Error(await answer.text());
+    take(await answer.json());
+  };
+  const failed = (error) => { state.textContent = `Not saved: ${error.message}`; };
+  const save = (amount) => {
+    const body = JSON.stringify({ row, reward: amount, note: note.value });
+    sent = sent.then(() => ask({ method: "POST", headers: { "Content-Type": "application/json" }, body })).catch(failed);
+  };
+  const go = (step, unlabelled) => {
+    for (let i = 1; i <= held.length; i += 1) {
+      const next = (row + step * i + i * held.length) % held.length;
+      if (!unlabelled || !known(next)) { main.show(next); return; }
+    }
+  };
+  const acts = { g: () => save(1), b: () => save(0), u: () => save(null), n: () => sent.then(() => go(1, true)), p: () => go(-1, false) };
+
+  part.querySelector("h2").after(make("div", { class: "label" },
+    make("div", { class: "controls" }, make("label", {}, "Note (write it before the answer)", note), button("Good: 1", "g", acts.g), button("Bad: 0", "b", acts.b),
+      make("label", {}, "Another reward", reward), make("button", { type: "button", onclick: () => { if (reward.value !== "" && Number.isFinite(+reward.value)) save(+reward.value); } }, "Save"),
+      button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p)),
+    make("p", {}, state, " ", progress)));
+  part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? Each answer is written at once to ", file, ". The option ",
+    make("code", {}, "--rewards"), " of the other commands reads this file."));
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+    if (acts[event.key]) { event.preventDefault(); acts[event.key](); }
+  });
+  reward.addEventListener("keydown", (event) => { if (event.key === "Enter" && reward.value !== "") save(+reward.value); });
+  note.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "Escape") note.blur(); });
+  page.shown = (shown) => { row = shown; note.value = known(row)?.note ?? ""; reward.value = known(row)?.reward ?? ""; show(); };
+
+  document.getElementById("main").prepend(part);
+  const link = document.querySelector('nav a[href="#explorer"]');
+  link.parentElement.prepend(link);
+  ask({}).catch((error) => { state.textContent = `The labels cannot be read: ${error.message}`; }).then(() => {
+    const first = held.findIndex((_, i) => !known(i));
+    if (held.length) main.show(Math.max(0, first));
+  });
+})();

@@ -1,0 +1,390 @@
+"""`credit view` and `credit label`: what a server answers and refuses, and the file that a person's labels become."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import http.client
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import credit
+from credit.cli import cli
+from credit.page import Findings, Labels, PageServer
+from credit.page.html import page
+from graphs.errors import CreditError
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def record(number: int) -> dict[str, Any]:
+    events = [{"id": f"e{i}", "type": "message", "agent": "solver", "text": f"word {i} " * 60} for i in range(3)]
+    return {"trace_id": f"t{number}", "task_id": "q", "events": events, "rewards": {"team": float(number % 2)}}
+
+
+def written(folder: Path, records: list[dict[str, Any]]) -> Path:
+    log = folder / "log.jsonl"
+    log.write_text("".join(json.dumps(one) + "\n" for one in records))
+    return log
+
+
+class Client:
+    """Requests to a server that serves in a thread."""
+
+    def __init__(self, server: PageServer) -> None:
+        self.server, self.base = server, server.url[server.url.index("/", 8) :]
+
+    def __call__(
+        self, path: str, method: str = "GET", body: bytes | None = None, *, raw: bool = False, **headers: str
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        link = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=20)
+        try:
+            host = headers.pop("Host", f"127.0.0.1:{self.server.port}")
+            link.putrequest(method, path if raw else self.base + path, skip_host=True)
+            link.putheader("Host", host)
+            length = {} if body is None else {"Content-Length": str(len(body))}
+            for name, value in (length | headers).items():
+                link.putheader(name.replace("_", "-"), value)
+            link.endheaders(body)
+            answer = link.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            link.close()
+
+    def label(self, value: Any, **headers: str) -> tuple[int, bytes]:
+        body = value if isinstance(value, bytes) else json.dumps(value).encode()
+        status, _, text = self("labels", "POST", body, **({"Content_Type": "application/json"} | headers))
+        return status, text
+
+
+def served(server: PageServer) -> Iterator[Client]:
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    try:
+        yield Client(server)
+    finally:
+        server.stop()
+        thread.join(20)
+        server.close()
+    assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    traces = credit.read(written(tmp_path_factory.mktemp("logs"), [record(i) for i in range(4)]))
+    return Findings.of(traces, {"rloo": credit.run(traces, "rloo")})
+
+
+@pytest.fixture(scope="module")
+def client(findings: Findings) -> Iterator[Client]:
+    yield from served(PageServer(findings))
+
+
+@pytest.fixture
+def labelling(findings: Findings, tmp_path: Path) -> Iterator[tuple[Client, Path]]:
+    path = tmp_path / "labels.csv"
+    for one in served(PageServer(findings, labels=Labels(path, rater="ann"))):
+        yield one, path
+
+
+def test_the_page_and_its_traces_are_those_of_the_report(client: Client, findings: Findings) -> None:
+    status, headers, body = client("")
+    head, _ = embedded(body.decode())
+    assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
+    expected, _ = embedded(page(findings)[0])
+    assert head["overview"] == expected["overview"]
+    assert head["explorer"] == {"held": 4, "traces": 4, "served": True, "labelled": False}
+    for row in range(4):
+        status, headers, body = client(f"trace/{row}")
+        assert status == 200 and headers["Content-Type"] == "application/json"
+        view = json.loads(body)
+        assert view["id"] == f"t{row}" and len(view["text"][0]) > 300
+        advantage = credit.run(findings.traces, "rloo").advantage[3 * row]
+        assert view["methods"]["rloo"]["advantage"][0] == pytest.approx(float(advantage))
+
+
+def embedded(html: str) -> tuple[dict[str, Any], list[str]]:
+    return tuple(  # type: ignore[return-value]
+        json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', html, re.S)[1])  # type: ignore[index]
+        for name in ("data", "views")
+    )
+
+
+def test_the_policy_lets_the_page_ask_its_own_server_and_nobody_else(client: Client, findings: Findings) -> None:
+    _, headers, body = client("")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', body.decode())
+    assert policy is not None
+    assert "default-src 'none'" in policy[1] and "connect-src 'self'" in policy[1]
+    assert "unsafe-eval" not in policy[1] and "http" not in policy[1]
+    assert "connect-src" not in page(findings)[0]
+    assert headers["X-Content-Type-Options"] == "nosniff" and headers["Cache-Control"] == "no-store"
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin" and headers["Referrer-Policy"] == "no-referrer"
+    assert "Python" not in headers["Server"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../../../../../../etc/passwd",
+        "..%2f..%2f..%2fetc%2fpasswd",
+        "trace/../../../etc/passwd",
+        "trace//etc/passwd",
+        "trace/-1",
+        "trace/4",
+        "trace/1e0",
+        "trace/%D9%A3",
+        "trace/99999999999999999999",
+        "trace/0?x=1",
+        "trace/",
+        "trace",
+        "labels",
+        "log.jsonl",
+        "index.html",
+    ],
+)
+def test_no_other_address_is_served(client: Client, path: str) -> None:
+    status, _, body = client(path)
+    assert status == 404 and body == b"nothing is served at this address"
+
+
+@pytest.mark.parametrize("path", ["/", "/etc/passwd", "//", "/trace/0", "http://127.0.0.1/", "/wrong/", "/{token}"])
+def test_an_address_without_the_token_is_refused(client: Client, path: str) -> None:
+    status, _, body = client(path.format(token=client.base.strip("/")), raw=True)
+    assert status == 404 and b"<" not in body
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", "[::1]:{port}"]
+)
+def test_another_host_name_is_refused(client: Client, host: str) -> None:
+    status, _, body = client("", Host=host.format(port=client.server.port))
+    assert status == 403 and body == b"another host name"
+    assert client("", Host=f"localhost:{client.server.port}")[0] == 200
+
+
+def test_only_this_machine_is_listened_to_and_tokens_differ(client: Client, findings: Findings) -> None:
+    assert client.server.url.startswith(f"http://127.0.0.1:{client.server.port}/")
+    with PageServer(findings) as other:
+        assert len(other.url.split("/")[3]) >= 20
+        assert other.url.split("/")[3] != client.server.url.split("/")[3]
+    with pytest.raises(CreditError, match=f"cannot listen on port {client.server.port} of 127.0.0.1"):
+        PageServer(findings, port=client.server.port)
+
+
+def test_a_page_without_labels_takes_none(client: Client) -> None:
+    assert client.label({"row": 0, "reward": 1.0})[0] == 404
+    assert client("", "PUT", b"x")[0] == 501
+    status, headers, body = client("", "HEAD")
+    assert status == 200 and body == b"" and int(headers["Content-Length"]) > 1000
+
+
+def test_labels_are_written_at_once_and_read_by_rewards(labelling: tuple[Client, Path], findings: Findings) -> None:
+    client, path = labelling
+    status, text = client.label({"row": 1, "reward": 0.0, "note": 'wrong,\n  "flight"'})
+    assert status == 200 and path.read_text() == 'trace,reward,rater,note\nt1,0.0,ann,"wrong, ""flight"""\n'
+    assert json.loads(text)["rows"] == {"1": {"reward": 0.0, "rater": "ann", "note": 'wrong, "flight"'}}
+    client.label({"row": 0, "reward": 1})
+    client.label({"row": 2, "reward": 0.5})
+    client.label({"row": 2, "reward": None})
+    assert json.loads(client("labels")[2])["rows"].keys() == {"0", "1"}
+    again = Labels(path)
+    assert {name: label.reward for name, label in again.by_trace.items()} == {"t0": 1.0, "t1": 0.0}
+    log = written(path.parent, [record(i) | {"rewards": {}} for i in range(4)])
+    read = credit.read(log, rewards=path)
+    assert read.reward[:2].tolist() == [1.0, 0.0] and not read.problems
+    in_folder = credit.read(path.parent)  # a file of labels among logs is no log
+    assert in_folder.sizes.traces == 4 and not in_folder.problems
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (b"{", 400),
+        (b"\xff", 400),
+        ({"row": 0}, 400),
+        ({"row": "0", "reward": 1.0}, 400),
+        ({"row": 4, "reward": 1.0}, 400),
+        ({"row": -1, "reward": 1.0}, 400),
+        ({"row": 0, "reward": "1"}, 400),
+        (b'{"row": 0, "reward": 1e39}', 400),
+        (b'{"row": 0, "reward": NaN}', 400),
+        ({"row": 0, "reward": 1.0, "path": "/tmp/x"}, 400),
+        ({"row": 0, "reward": 1.0, "note": "n" * 70_000}, 413),
+    ],
+)
+def test_a_wrong_label_changes_nothing(labelling: tuple[Client, Path], change: Any, status: int) -> None:
+    client, path = labelling
+    assert client.label(change)[0] == status
+    assert not path.exists()
+
+
+def test_labels_of_other_sites_and_of_forms_are_refused(labelling: tuple[Client, Path]) -> None:
+    client, path = labelling
+    change = {"row": 0, "reward": 1.0}
+    assert client.label(change, Origin="http://evil.example")[0] == 403
+    assert client.label(change, Origin="null")[0] == 403
+    assert client.label(change, Content_Type="text/plain")[0] == 415
+    assert client.label(change, Host="evil.example")[0] == 403
+    assert not path.exists()
+    assert client.label(change, Origin=f"http://127.0.0.1:{client.server.port}")[0] == 200
+
+
+def test_a_label_that_cannot_be_written_is_not_kept(labelling: tuple[Client, Path]) -> None:
+    client, path = labelling
+    path.mkdir()
+    status, text = client.label({"row": 0, "reward": 1.0})
+    assert status == 500 and b"not written" in text
+    path.rmdir()
+    assert json.loads(client("labels")[2])["rows"] == {}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_labels_are_kept_over_sessions(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"labels{suffix}"
+    labels = Labels(path, rater=" ann \n b ")
+    for i in range(3):
+        labels.put(f"00{i}", i / 2, note=f'née, "{i}"\u2028')
+    labels.put("001", None)
+    second = Labels(path, rater="bob")
+    assert second.by_trace == labels.by_trace
+    second.put("000", -1e-3)
+    assert [(one.trace, one.reward, one.rater) for one in Labels(path).by_trace.values()] == [
+        ("000", -1e-3, "bob"),
+        ("002", 1.0, "ann b"),
+    ]
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("trace,reward\na,1\na,0\n", "line 3: a second label of trace 'a'"),
+        ("trace,reward\na,good\n", "line 2: reward 'good'; expected a finite number"),
+        ("trace,reward\na,inf\n", "line 2: reward 'inf'"),
+        ("trace,reward\n,1\n", "line 2: no trace"),
+        ("trace,reward,split\na,1,x\n", "line 2: column 'split'"),
+        ('{"trace": "a", "reward": \n', "expected a file of labels"),
+    ],
+)
+def test_a_file_that_is_no_file_of_labels_is_refused_and_kept(tmp_path: Path, text: str, expected: str) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(text)
+    with pytest.raises(CreditError, match=re.escape(expected)):
+        Labels(path)
+    assert path.read_text() == text
+    with pytest.raises(CreditError, match=r"expected a name ending in \.csv or \.jsonl"):
+        Labels(tmp_path / "labels.txt")
+
+
+def test_commands_serve_and_say_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, out = written(tmp_path, [record(i) | {"rewards": {}} for i in range(4)]), tmp_path / "labels.csv"
+
+    def interrupted(self: PageServer) -> None:
+        if self._labels is not None:
+            self._labels.put("t0", 1.0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PageServer, "serve", interrupted)
+    result = CliRunner().invoke(cli, ["label", str(log), "-o", str(out), "--no-browser", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == {"output": str(out), "labels": 1, "traces": 4}
+    assert re.search(r"^http://127\.0\.0\.1:\d+/[\w-]{20,}/$", result.stderr, re.M)
+    result = CliRunner().invoke(cli, ["view", str(log), "--rewards", str(out), "--no-browser"])
+    assert result.exit_code == 0 and re.match(r"http://127\.0\.0\.1:\d+/[\w-]{20,}/\n", result.stdout), result.output
+    result = CliRunner().invoke(cli, ["label", str(log), "-o", str(tmp_path / "labels.txt")])
+    assert result.exit_code == 1 and "expected a name ending in .csv or .jsonl" in result.output
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_ends_the_command_cleanly(tmp_path: Path) -> None:
+    log = written(tmp_path, [record(i) for i in range(4)])
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import credit.__main__ as c; c.main()"
+    )
+    command = [sys.executable, "-c", script, "view", str(log), "--no-browser", "--methods", "rloo"]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, **pipes) as process:
+        stop = threading.Timer(120, process.kill)  # so that nothing here can wait for ever
+        stop.start()
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            url = process.stdout.readline()
+            assert url.startswith("http://127.0.0.1:")
+            process.send_signal(signal.SIGINT)
+            assert "Traceback" not in process.stderr.read()
+            assert process.wait(60) == 0
+        finally:
+            stop.cancel()
+
+
+DRIVER = """
+(async () => {
+  const errors = [];
+  addEventListener("error", (event) => errors.push(String(event.message)));
+  addEventListener("unhandledrejection", (event) => errors.push(String(event.reason)));
+  addEventListener("securitypolicyviolation", (event) => errors.push(event.violatedDirective));
+  const text = (name) => document.querySelector(name).textContent;
+  const until = async (test) => { while (!test()) await new Promise((done) => setTimeout(done, 20)); };
+  const press = (key) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  await until(() => text("#explorer .about").includes("t0"));
+  press("g");
+  await until(() => text(".label").includes("1 of 4"));
+  press("n");
+  await until(() => text("#explorer .about").includes("t1"));
+  document.querySelector(".label input").value = "<img src=x onerror=alert(1)>";
+  press("b");
+  await until(() => text(".label").includes("2 of 4"));
+  document.querySelector(".label input[type=number]").value = "0.25";
+  [...document.querySelectorAll(".label button")].find((one) => one.textContent === "Save").click();
+  await until(() => text(".label").includes("reward 0.25"));
+  const note = document.createElement("output");
+  note.id = "result";
+  note.textContent = JSON.stringify({ errors, images: document.images.length,
+    rows: document.querySelectorAll("#explorer td.t").length });
+  document.body.append(note);
+})();
+"""
+
+
+@functools.cache
+def chromium() -> str | None:
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
+def test_a_browser_labels_traces_by_its_keyboard(findings: Findings, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    server = PageServer(findings, labels=Labels(path))
+    digest = base64.b64encode(hashlib.sha256(DRIVER.encode()).digest()).decode()
+    html = server._page.decode().replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
+    server._page = html.replace("</body>", f"<script>{DRIVER}</script></body>").encode()
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        f"--user-data-dir={tmp_path / 'p'}",
+    ]
+    command = [str(chromium()), *flags, "--virtual-time-budget=60000", "--dump-dom", server.url]
+    for _ in served(server):
+        dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    match = re.search(r'<output id="result">(.*?)</output>', dom, re.S)
+    assert match is not None, dom[-2000:]
+    assert json.loads(match[1]) == {"errors": [], "images": 0, "rows": 3}
+    labels = Labels(path).by_trace
+    assert {name: label.reward for name, label in labels.items()} == {"t0": 1.0, "t1": 0.25}
+    assert labels["t1"].note == "<img src=x onerror=alert(1)>"
