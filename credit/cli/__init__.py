@@ -37,6 +37,7 @@ from credit.cli.logs.show import show
 from credit.cli.logs.summary_by import summary
 from credit.cli.logs.validate import validate
 from credit.cli.logs.view import view
+from credit.cli.logs.watch import watch
 from credit.cli.replays.plan import plan
 from credit.cli.replays.replay import replay
 from credit.cli.replays.shapley_group import shapley
@@ -188,7 +189,7 @@ credit assigns the reward of a team of LLM agents to what each agent did.
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start here": ("demo", "validate", "choose"),
-    "Look at logs": ("report", "view", "traces", "show", "summary", "label"),
+    "Look at logs": ("report", "view", "traces", "show", "summary", "watch", "label"),
     "Assign credit": ("assign", "methods", "fit", "shapley"),
     "Compose methods": ("compose", "explain", "audit", "compare"),
     "Check results": ("score", "bench"),
@@ -212,6 +213,6 @@ def cli(ctx: click.Context, /) -> None:
 
 for _command in (
     validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, methods, choose,
-    score, convert, schema, demo, completion, fit, bench, plan, replay, shapley,
+    watch, score, convert, schema, demo, completion, fit, bench, plan, replay, shapley,
 ):  # fmt: skip
     cli.add_command(_command)

@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.errors import CreditError, MissingExtraError
+from credit.watching.sinks import MetricsFile, Sink, TensorBoard, Wandb
+from credit.watching.step_numbers import alignments, ledger_numbers, noise_number
+from graphs.errors import CreditError
 
 if TYPE_CHECKING:
     from credit.integrations.row_metrics import Batch
     from estimators.base import Credit
 
-__all__ = ["Watch", "alignment", "signal_to_noise"]
+__all__ = ["Watch"]
 
 
 class Watch:
-    """Writes, for each step that it is called for, what `step` returns, and the rows.
+    """Computes the numbers of `credit.watching.step_numbers` at each step, and writes them and the rows.
 
     Two files of JSON lines in the folder: `metrics.jsonl`, a line a step, and `rows.jsonl`, a line a row with the ids,
     the reward and the advantage. `credit.read("runs/watch/rows.jsonl")` reads the rows; a trace is `STEP/TRACE` there.
@@ -38,8 +40,8 @@ class Watch:
       ledger: whether the claims of the methods are composed into a ledger, which takes seconds to compile once and some
         milliseconds a step.
       rows: whether the rows are written.
-      tensorboard: whether numbers go to TensorBoard, in the folder, too; needs PyTorch and tensorboard.
-      wandb: whether numbers go to the run of wandb that is active, too.
+      tensorboard: whether numbers go to TensorBoard, in the folder, too; needs the package tensorboard.
+      wandb: whether numbers go to the run of wandb that is active, too. Without one, the first step is an error.
 
     Raises:
       CreditError: no such method; `every` is no positive integer.
@@ -77,8 +79,9 @@ class Watch:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._compare, self._every, self._ledger, self._rows = tuple(compare), every, ledger, rows
-        self._board = _tensorboard(self.folder) if tensorboard else None
-        self._wandb = _wandb() if wandb else None
+        self._sinks: list[Sink] = [MetricsFile(self.folder)]
+        self._sinks += [TensorBoard(self.folder)] if tensorboard else []
+        self._sinks += [Wandb()] if wandb else []
         self._step = 0
 
     def __call__(self, batch: Batch, own: Credit, metrics: Mapping[str, float]) -> dict[str, float]:
@@ -87,18 +90,11 @@ class Watch:
         if number % self._every:
             return {}
         others = {name: self._run(name, batch) for name in self._compare}
-        measured = step(batch, own, others, ledger=self._ledger)
-        numbers = {**metrics, **measured}
-        with open(self.folder / "metrics.jsonl", "a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": number, **numbers}) + "\n")
+        measured = _step_numbers(batch, own, others, ledger=self._ledger)
+        for sink in self._sinks:
+            sink.write(number, {**metrics, **measured})
         if self._rows:
             self._write_rows(number, batch)
-        if self._board is not None:
-            for name, value in numbers.items():
-                self._board.add_scalar(name, value, number)
-            self._board.flush()
-        if self._wandb is not None and self._wandb.run is not None:
-            self._wandb.log(numbers, commit=False)
         return measured
 
     def _run(self, name: str, batch: Batch) -> Credit:
@@ -125,97 +121,23 @@ class Watch:
                 file.write(json.dumps(row) + "\n")
 
 
-def step(batch: Batch, own: Credit, others: Mapping[str, Credit], *, ledger: bool = True) -> dict[str, float]:
-    """Numbers of one batch.
-
-        credit/snr                      `signal_to_noise` of the method that is trained on
-        credit/alignment/NAME           `alignment` of its advantages with those of another method
-        credit/ledger/coverage          of the ledger that all of them compose: 1 − Var(unexplained) / Var(R − expected)
-        credit/ledger/expected, /unexplained   mean over traces, in units of reward
-        credit/ledger/role/ROLE         mean over traces of what the role's actions changed; needs a column of agents
-        credit/ledger/conditions_hold, _broken, _unchecked   of the ledger's advantage "control"
-
-    The ledger's numbers are left out where no method claims increments of single actions: a broadcast of the team's
-    reward says nothing about who earned it.
-    """
-    numbers: dict[str, float] = {}
-    noise = signal_to_noise(own)
-    if noise is not None:
-        numbers["credit/snr"] = noise
-    advantage = np.asarray(own.advantage)
-    for name, other in others.items():
-        numbers[f"credit/alignment/{name}"] = alignment(advantage, np.asarray(other.advantage))
-    if ledger:
-        numbers |= _ledger(batch, [own, *others.values()])
-    return numbers
-
-
-def signal_to_noise(result: Credit) -> float | None:
-    """How much amounts vary beyond their own standard errors: sqrt(max(V − N, 0) / N), None without errors.
-
-    V is the variance of credit − baseline over the rows with an answer and a finite error, N the mean of the squared
-    errors. 0 says that the differences are no larger than the errors explain. Where all errors are 0 there is no ratio.
-    """
-    error = np.asarray(result.stderr, np.float64)
-    use = np.asarray(result.valid) & np.isfinite(error)
-    if np.count_nonzero(use) < 2:
-        return None
-    amount = (np.asarray(result.credit, np.float64) - np.asarray(result.baseline, np.float64))[use]
-    noise = float(np.mean(error[use] ** 2))
-    if noise <= 0:
-        return None
-    return float(np.sqrt(max(float(np.var(amount)) - noise, 0.0) / noise))
-
-
-def alignment(one: np.ndarray, other: np.ndarray) -> float:
-    """Cosine of two methods' advantages over the rows; 0 where one is 0 throughout.
-
-    It is the cosine of the two policy gradients where the gradients of the rows' log-probabilities are orthogonal and
-    of equal length.
-    """
-    product = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
-    return float(np.dot(one, other)) / product if product > 0 else 0.0
-
-
-def _ledger(batch: Batch, results: Sequence[Credit]) -> dict[str, float]:
+def _step_numbers(batch: Batch, own: Credit, others: Mapping[str, Credit], *, ledger: bool) -> dict[str, float]:
+    """Noise and alignment of one batch, and the numbers of the ledger that all methods compose."""
+    numbers = noise_number(own) | alignments(own, others)
+    if not ledger:
+        return numbers
     from credit.ledger import compose
 
-    ledger = compose(batch.graph, batch.reward, list({result.source: result for result in results}.values()))
-    if not ledger.claims:
-        return {}
-    scored = np.asarray(ledger.scored)
-    numbers = {
-        "coverage": ledger.coverage,
-        "expected": float(np.asarray(ledger.expected)[scored].mean()),
-        "unexplained": float(np.asarray(ledger.unexplained)[scored].mean()),
-    }
+    total = np.asarray(batch.reward, np.float32)
+    if batch.rows.event_reward is not None:
+        real = np.asarray(batch.graph.event_mask)
+        step = np.asarray(batch.rows.event_reward)[real]
+        total = total + np.bincount(np.asarray(batch.graph.trace_ids)[real], step, len(total)).astype(np.float32)
+    claims = {result.source: result for result in (own, *others.values())}
     names = batch.columns.get("role", batch.columns.get("agent"))
-    if names is not None:
-        increments = np.asarray(ledger.increments)[batch.rows.event]
-        labels = np.array([str(name) for name in _plain(names)])
-        for role in sorted(set(labels)):
-            numbers[f"role/{role}"] = float(increments[labels == role].sum()) / int(scored.sum())
-    holds = [condition.holds for condition in ledger.advantage("control").conditions]
-    for name, state in (("hold", True), ("broken", False), ("unchecked", None)):
-        numbers[f"conditions_{name}"] = float(sum(one is state for one in holds))
-    return {f"credit/ledger/{name}": value for name, value in numbers.items() if np.isfinite(value)}
+    roles = None if names is None else [str(name) for name in _plain(names)]
+    return numbers | ledger_numbers(compose(batch.graph, total, list(claims.values())), roles, batch.rows.event)
 
 
 def _plain(column: Any) -> list[Any]:
     return list(column.tolist() if hasattr(column, "tolist") else column)
-
-
-def _tensorboard(folder: Path) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise MissingExtraError("tensorboard", extra="torch") from None
-    return SummaryWriter(log_dir=str(folder))
-
-
-def _wandb() -> Any:
-    try:
-        import wandb
-    except ImportError:
-        raise MissingExtraError("wandb", extra="verl") from None
-    return wandb

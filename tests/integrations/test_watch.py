@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages, Watch
-from credit.integrations.watch import alignment, signal_to_noise
+from credit.watching.step_numbers import alignment, signal_to_noise
 
 TEAM: dict[str, Any] = {
     "group": ["q"] * 4,
@@ -84,9 +85,16 @@ def test_what_cannot_be_watched_is_named(tmp_path: Path) -> None:
         watched(group=["q", "q"], reward=np.array([1.0, 0.0]))
 
 
+def test_rewards_at_events_are_part_of_what_the_ledger_divides(tmp_path: Path) -> None:
+    """Outcomes 1 and 0 and an event's 0.5: entries, expected and unexplained add up to the mean return, 0.75."""
+    watched = RowAdvantages("critic", watch=Watch(tmp_path))
+    metrics = watched(**TEAM, event_reward=[0.0, 0.5, 0.0, 0.0]).metrics
+    parts = ("role/planner", "role/worker", "expected", "unexplained")
+    assert sum(metrics[f"credit/ledger/{part}"] for part in parts) == pytest.approx(0.75, abs=1e-6)
+
+
 def test_tensorboard_gets_the_numbers(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    pytest.importorskip("tensorboard")
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed here; `make integrations` runs this")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     watched = RowAdvantages("rloo", watch=Watch(tmp_path, tensorboard=True, ledger=False))
@@ -95,3 +103,36 @@ def test_tensorboard_gets_the_numbers(tmp_path: Path) -> None:
     events = EventAccumulator(str(tmp_path))
     events.Reload()
     assert [event.step for event in events.Scalars("credit/groups_that_teach")] == [0, 1]
+    assert [event.value for event in events.Scalars("credit/groups_that_teach")] == [1, 1]
+
+
+def test_wandb_gets_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of one's own, and the trainer's, both without a server."""
+    wandb = pytest.importorskip("wandb", reason="wandb is not installed here; `make integrations` runs this")
+    from credit.watching.sinks import Wandb
+
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    watched = RowAdvantages("rloo", watch=Watch(tmp_path, wandb=True, ledger=False))
+    rows = {"group": ["q", "q"], "reward": np.array([1.0, 0.0])}
+    with pytest.raises(credit.CreditError, match="no run of wandb is active"):
+        watched(**rows)
+    with wandb.init(project="trainer") as run:
+        watched(**rows)
+        run.log({"loss": 1.0})
+        assert run.summary["credit/groups_that_teach"] == 1 and run.summary["loss"] == 1
+    sink = Wandb("watched")
+    sink.write(4, {"credit/snr": 0.5}, {"logs": "step_4"})
+    assert wandb.run.summary["credit/snr"] == 0.5 and wandb.run.summary["logs"] == "step_4"
+    sink.close()
+    assert wandb.run is None
+    assert len(list(tmp_path.glob("wandb/offline-run-*/*.wandb"))) == 2
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
+def test_a_writer_that_is_not_installed_is_named(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [m for m in sys.modules if m.partition(".")[0] == name] + [name]:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(credit.CreditError, match=rf"{name} is not installed.*orchestration-credit\[{name}\]"):
+        Watch(tmp_path, **{name: True})

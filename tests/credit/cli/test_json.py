@@ -20,7 +20,7 @@ from .logs import run, trace, write
 NO_REPORT = {"completion": "prints a script", "schema": "prints JSON in any case", "view": "serves pages"}
 """Commands without the option, and why."""
 
-OWN_TESTS = {"score reliability", "score blame", "bench snr", "report", "label"}
+OWN_TESTS = {"score reliability", "score blame", "bench snr", "report", "label", "watch"}
 """Commands whose own tests parse what `--json` prints."""
 
 NEEDS = {"demo": ("matplotlib",), "fit critic": ("flax", "optax", "orbax"), "bench train": ("optax",)}

@@ -1,0 +1,86 @@
+"""The numbers of one batch: ledger by role, signal to noise, alignment of methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from credit.ledger import Ledger
+    from estimators.base import Credit
+
+__all__ = ["alignment", "alignments", "ledger_numbers", "noise_number", "signal_to_noise"]
+
+
+def noise_number(own: Credit) -> dict[str, float]:
+    """`{"credit/snr": signal_to_noise(own)}`, empty where there is no ratio."""
+    noise = signal_to_noise(own)
+    return {} if noise is None else {"credit/snr": noise}
+
+
+def alignments(own: Credit, others: Mapping[str, Credit]) -> dict[str, float]:
+    """`credit/alignment/NAME` for each other method: the `alignment` of its advantages with one's own."""
+    advantage = np.asarray(own.advantage)
+    return {
+        f"credit/alignment/{name}": alignment(advantage, np.asarray(other.advantage)) for name, other in others.items()
+    }
+
+
+def signal_to_noise(result: Credit) -> float | None:
+    """How much amounts vary beyond their own standard errors: sqrt(max(V − N, 0) / N), None without errors.
+
+    V is the variance of credit − baseline over the rows with an answer and a finite error, N the mean of the squared
+    errors. 0 says that the differences are no larger than the errors explain. Where all errors are 0 there is no ratio.
+    """
+    error = np.asarray(result.stderr, np.float64)
+    use = np.asarray(result.valid) & np.isfinite(error)
+    if np.count_nonzero(use) < 2:
+        return None
+    amount = (np.asarray(result.credit, np.float64) - np.asarray(result.baseline, np.float64))[use]
+    noise = float(np.mean(error[use] ** 2))
+    if noise <= 0:
+        return None
+    return float(np.sqrt(max(float(np.var(amount)) - noise, 0.0) / noise))
+
+
+def alignment(one: np.ndarray, other: np.ndarray) -> float:
+    """Cosine of two methods' advantages over the rows; 0 where one is 0 throughout.
+
+    It is the cosine of the two policy gradients where the gradients of the rows' log-probabilities are orthogonal and
+    of equal length.
+    """
+    product = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
+    return float(np.dot(one, other)) / product if product > 0 else 0.0
+
+
+def ledger_numbers(ledger: Ledger, roles: Sequence[str] | None, events: np.ndarray) -> dict[str, float]:
+    """Numbers of a ledger; empty where no method claims increments of single actions.
+
+        credit/ledger/coverage                 1 − Var(unexplained) / Var(R − expected)
+        credit/ledger/expected, /unexplained   mean over traces, in units of reward
+        credit/ledger/role/ROLE                mean over traces of what the role's actions changed
+        credit/ledger/conditions_hold, _broken, _unchecked   of the ledger's advantage "control"
+
+    Args:
+      ledger: of the batch.
+      roles: the role of each of `events`; None where they have none, and the numbers by role are left out.
+      events: indices of events, each at most once.
+    """
+    if not ledger.claims:
+        return {}
+    scored = np.asarray(ledger.scored)
+    numbers = {
+        "coverage": ledger.coverage,
+        "expected": float(np.asarray(ledger.expected)[scored].mean()),
+        "unexplained": float(np.asarray(ledger.unexplained)[scored].mean()),
+    }
+    if roles is not None:
+        increments, labels = np.asarray(ledger.increments)[events], np.array([str(role) for role in roles])
+        for role in sorted(set(labels)):
+            numbers[f"role/{role}"] = float(increments[labels == role].sum()) / int(scored.sum())
+    holds = [condition.holds for condition in ledger.advantage("control").conditions]
+    for name, state in (("hold", True), ("broken", False), ("unchecked", None)):
+        numbers[f"conditions_{name}"] = float(sum(one is state for one in holds))
+    return {f"credit/ledger/{name}": value for name, value in numbers.items() if np.isfinite(value)}
