@@ -25,7 +25,8 @@ from graphs.text import printable
 
 __all__ = ["may_repeat", "repeated_in_heading", "repeated_key"]
 
-_KEY = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*+:', re.DOTALL)
+# Every text is matched whole, key or not: a search for keys only would begin again at each quote within a text.
+_TEXT = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:)?', re.DOTALL)
 _COLON, _QUOTE, _LARGEST_BLANK = ord(":"), ord('"'), ord(" ")
 _EDGE_KEYS = len(Edge.__struct_fields__)
 _MAPS = ("rewards", "costs", "metrics", "evidence")
@@ -110,7 +111,7 @@ def repeated_in_heading(trace: Trace, heading: bytes) -> bool:
     """Whether a trace may repeat a key in `heading`, its text with empty lists of events and edges."""
     if heading.count(b":") <= _taken(trace):
         return False
-    keys = _KEY.findall(heading)
+    keys = [text for text, colon in _TEXT.findall(heading) if colon]
     return len(set(keys)) < len(keys) or b"\\u" in heading
 
 
