@@ -11,9 +11,10 @@ Two traces share a choice if
     context           an action of each has the same `context` id, and in one of them an earlier action precedes it, or
     sibling_parent    the same, with the `sibling_parent` id.
 
-Siblings at the first action of their traces share only the task. Sharing is transitive: a cluster is a connected
-component of these links. Each draw needs a `node` id of its own: independent traces that chose alike and are logged
-with one `node` id are indistinguishable from replays.
+Siblings at the first action of their traces share only the task. Where each earlier action has a `node` id, in every
+trace of a context, the nodes alone decide: independent traces may reach one context by equal choices. Sharing is
+transitive: a cluster is a connected component of these links. Each draw needs a `node` id of its own: independent
+traces that chose alike and are logged with one `node` id are indistinguishable from replays.
 """
 
 from __future__ import annotations
@@ -67,6 +68,14 @@ def with_clusters(
     before[trace[first]] = begun[first] - action_mask[first]
     later_mask = action_mask & (begun - 1 > before[trace])  # an action of the trace precedes it
 
+    drawn_mask = np.zeros(len(trace), bool)  # later actions of which all earlier ones have a node
+    if node is not None and np.shape(node) == np.shape(trace):
+        anonymous = np.cumsum(action_mask & (np.asarray(node) < 0))
+        earlier = np.zeros(graph.num_traces, anonymous.dtype)
+        earlier[trace[first]] = anonymous[first] - (action_mask[first] & (np.asarray(node)[first] < 0))
+        own = action_mask & (np.asarray(node) < 0)
+        drawn_mask = later_mask & (anonymous - own == earlier[trace])
+
     links: list[tuple[np.ndarray, np.ndarray]] = []
     for name, ids in (("node", node), ("context", context), ("sibling_parent", sibling_parent)):
         if ids is None:
@@ -77,7 +86,7 @@ def with_clusters(
             raise CreditError(f"{name} is {ids.dtype} {ids.shape}; expected {expected}")
         row_mask = action_mask & (ids >= 0)
         if name != "node":
-            row_mask &= np.isin(ids, ids[row_mask & later_mask])
+            row_mask &= np.isin(ids, ids[row_mask & later_mask]) & np.isin(ids, ids[row_mask & ~drawn_mask])
         _, dense = np.unique(ids[row_mask], return_inverse=True)
         links.append((trace[row_mask], dense))
     cluster = _components(graph.num_traces, links)

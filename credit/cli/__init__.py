@@ -41,6 +41,7 @@ from credit.cli.logs.watch import watch
 from credit.cli.replays.plan import plan
 from credit.cli.replays.replay import replay
 from credit.cli.replays.shapley_group import shapley
+from credit.cli.replays.siblings import siblings
 from credit.cli.shared.reading import REFUSED
 from credit.cli.shell_completion import completion
 from credit.cli.trust.choose import choose
@@ -213,6 +214,6 @@ def cli(ctx: click.Context, /) -> None:
 
 for _command in (
     validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, methods, choose,
-    watch, score, convert, schema, demo, completion, fit, bench, plan, replay, shapley,
+    watch, score, convert, schema, demo, completion, fit, bench, plan, replay, shapley, siblings,
 ):  # fmt: skip
     cli.add_command(_command)

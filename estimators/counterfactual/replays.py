@@ -7,6 +7,9 @@ decisions may fan out again. Logged, this is a set of traces. Two ids per event 
     node      events with one node are one and the same choice, met in several traces: its replays
 
 A trace is a path through this tree, its outcome the reward of a leaf. Nothing else about the tree is stored.
+
+Independent traces may reach one situation by chance, as `credit siblings` finds. Their earlier choices then have nodes
+of their own, and the context hangs below each of them with the alternatives that came from there.
 """
 
 from __future__ import annotations
@@ -77,19 +80,30 @@ def replay_tree(
     context_of = context[first]
 
     path = chains(graph, row)
-    alternatives = segment_count(context_of, n, node_mask, dtype)
-    # A context hangs below the node that its first event's trace came from.
-    leads = jnp.arange(n) == segment_first(context, n, row)[context]
     above = _previous_row(node, row, trace)
+    branch = _branches(above, context, row)  # a context below one node; most contexts have one branch
+    alternatives = segment_count(branch[first], n, node_mask, dtype)
+    leads = jnp.arange(n) == branch
     below = segment_count(jnp.where(above >= 0, above, 0), n, row & leads & (above >= 0), dtype)
     ends = segment_count(node, n, path.last, dtype)
-    among_siblings = safe_divide(jnp.ones_like(alternatives), alternatives)[context]
+    among_siblings = safe_divide(jnp.ones_like(alternatives), alternatives)[branch]
     among_children = safe_divide(jnp.ones_like(below), below + ends)[node]
     share = path.backward(among_siblings * among_children, jnp.zeros_like(among_children), end=1.0)
     weight = jnp.where(row, safe_divide(share, among_siblings), jnp.zeros_like(share))
     return ReplayTree(
         row, node, context, weight, first, node_mask, context_of, _mixed(graph, row, node, context, context_of)
     )
+
+
+def _branches(above: jax.Array, context: jax.Array, row: jax.Array) -> jax.Array:
+    """The first event with the same node above and the same context, of each event: int32 [E]; itself outside rows."""
+    place = jnp.arange(row.shape[0], dtype=jnp.int32)
+    order = jnp.lexsort((place, context, above, ~row)).astype(jnp.int32)
+    same = row[order][1:] & row[order][:-1]
+    same = same & (above[order][1:] == above[order][:-1]) & (context[order][1:] == context[order][:-1])
+    start = jnp.concatenate([jnp.ones(1, bool), ~same])
+    leader = order[jax.lax.cummax(jnp.where(start, place, 0))]
+    return jnp.zeros_like(place).at[order].set(leader)
 
 
 def _mixed(graph: EventGraph, row: jax.Array, node: jax.Array, context: jax.Array, context_of: jax.Array) -> jax.Array:

@@ -54,6 +54,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "choose": ("{logs}", set()),
     "convert": ("{logs} -o {out}.jsonl", {"traces", "to", "output"}),
     "plan": ("{logs} --for value --budget 160 -o {out}.jsonl", {"for", "decisions", "runs", "output"}),
+    "siblings": ("{logs} -o {out}.jsonl", {"actions", "with_siblings", "contexts", "spawn", "whom", "output"}),
     "shapley plan": ("--units a,b,c --budget 8 -o {out}.jsonl", {"method", "rows", "output"}),
     "bench bias": ("--method rloo --world stop-rewards", {"fields", "rows"}),
 }
