@@ -59,25 +59,44 @@ def build(trace: str, spans: list[Span], evaluations: list[Evaluation], format: 
         costs=_numbers(marks, "costs."),
         metrics=_numbers(marks, "metrics."),
     )
-    for i, draft in enumerate(drafts):
-        where = draft.span.place
-        columns: dict[str, Any] = draft.columns | ({"event_reward": steps[i]} if i in steps else {})
-        record.event(
-            draft.id, draft.type, draft.agent, action=draft.action, time=draft.time,
-            line=where.line, offset=where.offset, **columns,
-        )  # fmt: skip
-    if len({draft.span.place.file for draft in drafts} | {place.file}) > 1:
-        record.files = [draft.span.place.file for draft in drafts]
+    _add_events(record, drafts, steps)
     record.turns = _turns(trace, drafts)
-    for edge in edges:
-        record.edge(*edge)
+    if edges:
+        record.senders, record.receivers, edge_types = map(list, zip(*edges, strict=True))
+        record.edge_types = list(map(int, edge_types))
     return record
+
+
+def _add_events(record: TraceRecord, drafts: list[Draft], steps: dict[int, float]) -> None:
+    """Set the columns of the events; `steps` are rewards by position."""
+    record.ids = [draft.id for draft in drafts]
+    record.types = [int(draft.type) for draft in drafts]
+    record.agents = [draft.agent for draft in drafts]
+    record.actions = [draft.action for draft in drafts]
+    record.times = [draft.time for draft in drafts]
+    places = [draft.span.place for draft in drafts]
+    record.lines = [place.line for place in places]
+    record.offsets = [place.offset for place in places]
+    if any(place.file != record.file for place in places):
+        record.files = [place.file for place in places]
+    for position, draft in enumerate(drafts):
+        for name, value in draft.columns.items():
+            if value is not None:
+                column = record.columns.setdefault(name, [])
+                column.extend([None] * (position - len(column)))
+                column.append(value)
+    for position, amount in sorted(steps.items()):
+        column = record.columns.setdefault("event_reward", [])
+        column.extend([None] * (position - len(column)))
+        column.append(amount)
 
 
 def _trace_marks(trace: str, spans: list[Span]) -> dict[str, Any]:
     """Marks that hold for the trace, on whichever of its spans they are; the group may be its resource's."""
     trace_marks: dict[str, Any] = {}
     for span in spans:
+        if not span.marks and not span.group:
+            continue
         given = {name: value for name, value in span.marks.items() if _of_trace(name)}
         if span.group:
             given["group"] = span.group

@@ -151,7 +151,10 @@ def _text(given: Attributes, *keys: str) -> str:
     """The first of these attributes that is there and not empty."""
     for key in keys:
         value = given.get(key)
-        if value is not None:
+        if type(value) is str:
+            if value:
+                return value
+        elif value is not None:
             if not is_text(value):
                 raise BadAttribute(key, plain_or_text(value), "a string")
             if value:
@@ -164,6 +167,8 @@ def _count(given: Attributes, *keys: str) -> int | None:
     for key in keys:
         value = given.get(key)
         if value is not None:
+            if type(value) is int and 0 <= value < 2**31:
+                return value
             amount = number(value)
             if amount is None or not 0 <= amount < 2**31 or amount != int(amount):
                 raise BadAttribute(key, plain_or_text(value), "an integer in [0, 2147483648)")
@@ -184,6 +189,8 @@ def emitted_ids(messages: Any) -> tuple[str, ...]:
 
     Content is opt-in and often cut off by exporters' length limits; what does not parse counts as not there.
     """
+    if messages is None:
+        return ()
     try:
         unpacked = msgspec.json.decode(messages) if is_text(messages) else plain(messages)
     except JSON_ERRORS:

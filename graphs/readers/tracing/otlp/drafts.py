@@ -137,12 +137,16 @@ def _call(tree: Tree, span: Span, owner: str, *, spawns: bool) -> Draft:
 
 def _part(marks: Marks, family: str) -> Marks:
     """The marks of one event, without their family's name."""
+    if not marks:
+        return {}
     return {name.removeprefix(family): value for name, value in marks.items() if name.startswith(family)}
 
 
 def _columns(marks: Marks, **defaults: Any) -> dict[str, Any]:
     """Columns of the event: what the span says by itself, overruled by its marks; an empty string takes a text away."""
-    columns = {**defaults, **{name: marks[name] for name in marks if name in _COLUMNS}}
+    columns = {**defaults, **{name: marks[name] for name in marks if name in _COLUMNS}} if marks else defaults
+    if "" not in columns.values():
+        return columns
     return {name: None if value == "" and name in TEXT_COLUMNS else value for name, value in columns.items()}
 
 

@@ -58,8 +58,11 @@ class Gathering:
         Raises:
           TraceError: kinds "bad-id", "bad-time", "bad-attribute", "bad-mark".
         """
-        trace = trace_id_of(wire, place)
-        self.spans.setdefault(trace, []).append(make_span(wire, resource, place, self.count, trace))
+        trace = wire.trace_id
+        if trace is None or trace not in self.spans or trace in self.spoiled:  # those known are lower-case ids
+            trace = trace_id_of(wire, place)
+        span = make_span(wire, resource, place, self.count, trace)
+        self.spans.setdefault(trace, []).append(span)
         self.count += 1
 
     def _add_span(self, item: Item) -> None:

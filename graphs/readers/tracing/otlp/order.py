@@ -31,29 +31,23 @@ def in_order(tree: Tree, drafts: list[Draft]) -> list[Draft]:
     opens = {draft.span.id: i for i, draft in enumerate(drafts) if not draft.closing}
     closes = {draft.span.id: i for i, draft in enumerate(drafts) if draft.closing}
     opener, closer = _enclosing(tree, opens), _enclosing(tree, closes)
-    after: list[list[int]] = [[] for _ in drafts]
-    waiting = [0] * len(drafts)
-
-    def before(first: int, second: int) -> None:
-        after[first].append(second)
-        waiting[second] += 1
-
+    pairs: list[tuple[int, int]] = []  # of events, the first before the second
     for span_id, opening in opens.items():
         if opener[span_id]:
-            before(opens[opener[span_id]], opening)
+            pairs.append((opens[opener[span_id]], opening))
         if span_id in closes:
-            before(opening, closes[span_id])
+            pairs.append((opening, closes[span_id]))
         elif closer[span_id]:
-            before(opening, closes[closer[span_id]])
+            pairs.append((opening, closes[closer[span_id]]))
     for span_id, closing in closes.items():
         if closer[span_id]:
-            before(closing, closes[closer[span_id]])
+            pairs.append((closing, closes[closer[span_id]]))
     asked = _asked(drafts)
-    for i, draft in enumerate(drafts):
+    for i, draft in enumerate(drafts if asked else ()):
         calls = _calls_by_id(tree, draft, asked)
         if len(calls) == 1:
-            before(calls[0], i)
-    return [drafts[i] for i in _taken(tree, drafts, after, waiting)]
+            pairs.append((calls[0], i))
+    return [drafts[i] for i in _taken(tree, drafts, pairs)]
 
 
 def _enclosing(tree: Tree, having: dict[str, int]) -> dict[str, str]:
@@ -65,21 +59,35 @@ def _enclosing(tree: Tree, having: dict[str, int]) -> dict[str, str]:
     return nearest
 
 
-def _taken(tree: Tree, drafts: list[Draft], after: list[list[int]], waiting: list[int]) -> list[int]:
-    def key(i: int) -> tuple[int, int, bool, int]:
-        draft = drafts[i]
-        return (-1 if draft.nanoseconds is None else draft.nanoseconds, draft.span.index, draft.closing, i)
-
-    ready = [key(i) for i in range(len(drafts)) if waiting[i] == 0]
+def _taken(tree: Tree, drafts: list[Draft], pairs: list[tuple[int, int]]) -> list[int]:
+    keys = [
+        (-1 if draft.nanoseconds is None else draft.nanoseconds, draft.span.index, draft.closing, i)
+        for i, draft in enumerate(drafts)
+    ]
+    order = [key[-1] for key in sorted(keys)]
+    rank = [0] * len(order)
+    for position, i in enumerate(order):
+        rank[i] = position
+    for first, second in pairs:
+        if rank[first] >= rank[second]:
+            break
+    else:  # clocks agree with the tree
+        return order
+    after: list[list[int]] = [[] for _ in drafts]
+    waiting = [0] * len(drafts)
+    for first, second in pairs:
+        after[first].append(second)
+        waiting[second] += 1
+    ready = [keys[i] for i in range(len(drafts)) if waiting[i] == 0]
     heapq.heapify(ready)
-    order: list[int] = []
+    order = []
     while ready:
         current = heapq.heappop(ready)[-1]
         order.append(current)
         for follower in after[current]:
             waiting[follower] -= 1
             if waiting[follower] == 0:
-                heapq.heappush(ready, key(follower))
+                heapq.heappush(ready, keys[follower])
     if len(order) < len(drafts):
         stuck = next(draft for i, draft in enumerate(drafts) if waiting[i])
         place, expected = stuck.span.place, "tool call ids that no call inside the tool's own span emitted"

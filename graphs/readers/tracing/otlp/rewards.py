@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from graphs.errors import Problem, TraceError
@@ -19,7 +19,7 @@ STEP = "event_reward"
 
 
 def place_evaluations(
-    tree: Tree, drafts: list[Draft], emitted_by: dict[int, int], evaluations: Iterable[Evaluation]
+    tree: Tree, drafts: list[Draft], emitted_by: dict[int, int], evaluations: Sequence[Evaluation]
 ) -> tuple[dict[str, float], dict[int, float]]:
     """Reward channels of the trace, and step rewards by position.
 
@@ -31,6 +31,8 @@ def place_evaluations(
     Raises:
       TraceError: kinds "disagreeing-rewards", "ambiguous-event-reward", "unknown-span", "unplaced-evaluation".
     """
+    if not evaluations:
+        return {}, {}
     channels: dict[str, Evaluation] = {}
     steps: dict[tuple[str, str, str], Evaluation] = {}  # (span, event id, name)
     for evaluation in evaluations:

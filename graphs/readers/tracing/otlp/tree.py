@@ -42,16 +42,34 @@ class Tree:
         self.planned: set[str] = set()
         self.called_as: dict[str, tuple[str, ...]] = {}
         if not stated:
-            self._silence_judges()
-            self._drop_workflows()
-            self._find_plans()
-            self._drop_wrappers()
-            self._find_agents_as_tools()
-            self._merge_remote_pairs()
-            self._drop_tools_in_tools()
-        self.owner = self._nearest(lambda kind: kind is Kind.AGENT)
-        self.above = self._nearest(lambda kind: kind is not Kind.OTHER)
+            self._apply_rules()
+        self.owner: dict[str, str] = {}
+        self.above: dict[str, str] = {}
+        for span_id, parent in self.parent.items():
+            kind = self.kind[parent] if parent else None
+            self.owner[span_id] = parent if not parent or kind is Kind.AGENT else self.owner[parent]
+            self.above[span_id] = parent if not parent or kind is not Kind.OTHER else self.above[parent]
         self._check_orphans()
+
+    def _apply_rules(self) -> None:
+        """Apply the rules in their order; one whose kinds of spans the trace lacks is left out, for speed."""
+        kinds = set(self.kind.values())
+        holders = {kind for span_id, kind in self.kind.items() if self.children[span_id]}
+        if Kind.JUDGE in kinds or Kind.GUARD in kinds:
+            self._silence_judges()
+        self._drop_workflows()
+        if any(span.meaning.decides for span in self.spans.values()):
+            self._find_plans()
+        if Kind.CALL in holders:
+            self._drop_wrappers()
+        if Kind.TOOL in holders:
+            self._find_agents_as_tools()
+        else:
+            self.called_as = {span_id: () for span_id, kind in self.kind.items() if kind is Kind.AGENT}
+        if Kind.AGENT in holders:
+            self._merge_remote_pairs()
+        if Kind.TOOL in holders:
+            self._drop_tools_in_tools()
 
     def _link(self, spans: list[Span]) -> None:
         by_id: dict[str, Span] = {}
@@ -98,12 +116,6 @@ class Tree:
             if parent and (sought(span_id) or (span_id in holding and through(span_id))):
                 holding.add(parent)
         return holding
-
-    def _nearest(self, sought: Callable[[Kind], bool]) -> dict[str, str]:
-        nearest: dict[str, str] = {}
-        for span_id, parent in self.parent.items():
-            nearest[span_id] = "" if not parent else parent if sought(self.kind[parent]) else nearest[parent]
-        return nearest
 
     def _is(self, kind: Kind) -> Callable[[str], bool]:
         return lambda span_id: self.kind[span_id] is kind
@@ -166,10 +178,12 @@ class Tree:
         """An agent span that holds nothing but one span of the same agent is the caller's side of it: one instance."""
         contents: dict[str, list[str]] = {}
         for span_id in reversed(self.spans):
-            below = [c for child in self.children[span_id] for c in contents[child]]
-            if self.kind[span_id] is Kind.AGENT and len(below) == 1 and self._same_agent(span_id, below[0]):
-                self.kind[below[0]] = Kind.OTHER
-            contents[span_id] = below[:2] if self.kind[span_id] is Kind.OTHER else [span_id]
+            kind = self.kind[span_id]
+            if kind is Kind.AGENT or kind is Kind.OTHER:
+                below = [c for child in self.children[span_id] for c in contents[child]]
+                if kind is Kind.AGENT and len(below) == 1 and self._same_agent(span_id, below[0]):
+                    self.kind[below[0]] = Kind.OTHER
+            contents[span_id] = below[:2] if kind is Kind.OTHER else [span_id]
 
     def _same_agent(self, outer: str, inner: str) -> bool:
         if self.kind[inner] is not Kind.AGENT:
@@ -191,11 +205,12 @@ class Tree:
         One missing parent above everything is a caller that was not recorded. With two of them, or with another root
         beside one, spans between have been lost, and an orphan that holds events could belong to any agent.
         """
-        above = {self.spans[root].parent for root in self.roots if self._holds_events(root)}
+        roots = self.roots
+        if len(roots) < 2:
+            return
+        above = {self.spans[root].parent for root in roots if self._holds_events(root)}
         if len(above) > 1:
-            orphan = next(
-                self.spans[root] for root in self.roots if self.spans[root].parent and self._holds_events(root)
-            )
+            orphan = next(self.spans[root] for root in roots if self.spans[root].parent and self._holds_events(root))
             expected = "a span of this log: several pieces of this trace hang in the air"
             raise orphan.refuse("missing-parent", "parentSpanId", orphan.parent, expected, self.trace)
 

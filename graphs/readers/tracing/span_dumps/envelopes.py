@@ -13,14 +13,13 @@ from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.common.source import Source
 from graphs.readers.tracing.otlp.wire import Attributes, Place
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow_assessments
-from graphs.readers.tracing.span_dumps.spans import Dumped
+from graphs.readers.tracing.span_dumps.spans import WRAPPERS, Dumped, bare_span
 
 __all__ = ["dumped_spans"]
 
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-_WRAPPERS = ("spans", "data", "trace", "traces")
 _START = re.compile(rb"^\{", re.MULTILINE)
 _DEPTH = 4  # wrappers within wrappers
 
@@ -41,7 +40,12 @@ def dumped_spans(source: Source) -> Iterator[Dumped | Problem]:
         yield from [problem] if problem is not None else _unwrapped(whole, Place(source.name, 1, 0), {}, data)
         return
     for line, start, text in _pieces(source, data):
-        yield from _unwrapped(text, Place(source.name, line, start), {}, text)
+        place = Place(source.name, line, start)
+        span = bare_span(text)
+        if span is not None:
+            yield Dumped(span, place, {})
+        else:
+            yield from _unwrapped(text, place, {}, text)
 
 
 def _is_one_value(data: bytes) -> bool:
@@ -54,9 +58,9 @@ def _is_one_value(data: bytes) -> bool:
 
 def _pieces(source: Source, data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Lines; or, where the first line is not whole, the objects that begin in the first column of a line."""
-    lines = list(source.lines())
-    if lines and _is_one_value(lines[0][2]):
-        yield from lines
+    first = next(source.lines(), None)
+    if first is None or _is_one_value(first[2]):
+        yield from source.lines()
         return
     starts = [match.start() for match in _START.finditer(data)]
     number, counted = 1, 0
@@ -69,7 +73,7 @@ def _pieces(source: Source, data: bytes) -> Iterator[tuple[int, int, bytes]]:
         else:
             source.refused[number] = problem
     if not starts:
-        yield from lines
+        yield from source.lines()
 
 
 def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> Iterator[Dumped | Problem]:
@@ -87,7 +91,7 @@ def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> I
         except JSON_ERRORS as error:
             yield json_problem(error, value, place.file, place.line)
             continue
-        holders = [key for key in _WRAPPERS if bytes(members.get(key, b""))[:1] in (b"[", b"{")]
+        holders = [key for key in WRAPPERS if bytes(members.get(key, b""))[:1] in (b"[", b"{")]
         if holders and depth < _DEPTH and not ({"attributes", "span_id", "context"} <= members.keys()):
             if "info" in members:
                 given = given | of_mlflow_assessments(_ANY.decode(members["info"]))

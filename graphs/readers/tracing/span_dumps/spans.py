@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
+import re
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -15,10 +16,16 @@ from graphs.readers.tracing.otlp.wire import Attributes, Place, WireEvent, WireL
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow
 from graphs.text import excerpt
 
-__all__ = ["Dumped", "DumpedSpan", "plain_span"]
+__all__ = ["WRAPPERS", "Dumped", "DumpedSpan", "bare_span", "plain_span"]
+
+WRAPPERS = ("spans", "data", "trace", "traces")
+"""Keys under which dumps hold lists of spans."""
 
 _Id = str | int | None
 _Time = int | float | str | None
+_FAILED = WireStatus(2)
+_FINE = ("OK", None)
+_HEX = re.compile("[0-9a-fA-F]+").fullmatch
 _FLATTENED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
 
 
@@ -70,6 +77,15 @@ class DumpedSpan(msgspec.Struct):
     resource: _Resource | None = None
 
 
+class _Bare(DumpedSpan):
+    """A span and what would make it a wrapper of spans."""
+
+    spans: msgspec.Raw = msgspec.Raw()
+    data: msgspec.Raw = msgspec.Raw()
+    trace: msgspec.Raw = msgspec.Raw()
+    traces: msgspec.Raw = msgspec.Raw()
+
+
 class Dumped(NamedTuple):
     """A span's JSON and where it stands, or a span already decoded; `extra` are attributes that its envelope gives."""
 
@@ -79,6 +95,17 @@ class Dumped(NamedTuple):
 
 
 _SPAN = msgspec.json.Decoder(DumpedSpan)
+_BARE = msgspec.json.Decoder(_Bare)
+_NOWHERE = _Context()
+
+
+def bare_span(text: bytes) -> DumpedSpan | None:
+    """The span that a text is; None for one that may hold spans, or that does not decode."""
+    try:
+        span = _BARE.decode(text)
+    except JSON_ERRORS:
+        return None
+    return None if span.spans or span.data or span.trace or span.traces else span
 
 
 def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
@@ -94,17 +121,18 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
             span = _SPAN.decode(raw)
         except JSON_ERRORS as error:
             raise TraceError(json_problem(error, raw, dumped.place.file, dumped.place.line)) from error
-    context = span.context or _Context()
+    context = span.context or _NOWHERE
     trace = _identifier(context.trace_id if span.trace_id is None else span.trace_id, 32, "trace_id", dumped.place)
     parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
     given = _flat(span.attributes or {})
     if span.span_kind and "openinference.span.kind" not in given and not span.span_kind.startswith("SpanKind"):
         given["openinference.span.kind"] = span.span_kind
-    given = of_mlflow(given) | dumped.extra
-    events = [
-        WireEvent(name=event.name, attributes=cast(Any, _flat(event.attributes or {})))
-        for event in (span.events or span.span_events or ())
-    ]
+    if "mlflow.spanType" in given:
+        given = of_mlflow(given)
+    if dumped.extra:
+        given |= dumped.extra
+    events = span.events or span.span_events
+    links = span.links
     wire = WireSpan(
         trace_id=trace,
         span_id=_identifier(context.span_id if span.span_id is None else span.span_id, 16, "span_id", dumped.place),
@@ -115,9 +143,9 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
         ),
         end_time_unix_nano=_time(_first(span.end_time_unix_nano, span.end_time), "end_time", dumped.place, trace),
         attributes=cast(Any, given),  # by key, which OTLP itself never has
-        events=events,
-        links=[WireLink(attributes=cast(Any, _flat(link.attributes or {}))) for link in span.links or ()],
-        status=WireStatus(2 if _failed(span) else None),
+        events=events and [WireEvent(event.name, None, cast(Any, _flat(event.attributes or {}))) for event in events],
+        links=links and [WireLink(attributes=cast(Any, _flat(link.attributes or {}))) for link in links],
+        status=_FAILED if _failed(span) else None,
     )
     return wire, (span.resource.attributes or {}) if span.resource else {}
 
@@ -129,11 +157,15 @@ def _first(one: _Time, other: _Time) -> _Time:
 def _failed(span: DumpedSpan) -> bool:
     status = span.status
     codes = (status.code, status.status_code) if isinstance(status, _Status) else (status,)
+    if codes == _FINE and not span.status_code:
+        return False
     return any(str(code).upper().endswith("ERROR") or code == 2 for code in (*codes, span.status_code) if code)
 
 
 def _identifier(value: _Id, digits: int, field: str, place: Place) -> str | None:
     """Hexadecimal digits: of a number, without `0x` in front, or out of base64, as MLflow writes ids."""
+    if isinstance(value, str) and len(value) == digits and _HEX(value):
+        return value
     if isinstance(value, bool):
         raise _bad(field, value, f"{digits} hexadecimal digits", place)
     if isinstance(value, int):
@@ -151,11 +183,13 @@ def _identifier(value: _Id, digits: int, field: str, place: Place) -> str | None
 
 def _time(value: _Time, field: str, place: Place, trace: str | None) -> int | str | None:
     """Nanoseconds: a whole number or its digits as they are, seconds with a fraction, or a date of ISO 8601."""
+    if value is None or isinstance(value, int):
+        return value
     if isinstance(value, float):
         if not 0 <= value < 2**64:
             raise _bad(field, value, "nanoseconds, seconds, or a date of ISO 8601", place, trace or "")
         return int(value * 1e9) if value < 1e11 else int(value)
-    if value is None or isinstance(value, int) or value.isdigit():
+    if value.isdigit():
         return value
     try:
         moment = datetime.datetime.fromisoformat(value)
@@ -173,8 +207,11 @@ def _bad(field: str, value: object, expected: str, place: Place, trace: str = ""
 
 def _flat(nested: dict[str, Any]) -> Attributes:
     """Attributes by dotted key: Phoenix nests them, and makes lists of OpenInference's numbered keys."""
-    if not any(isinstance(value, dict | list) for value in nested.values()):
-        return dict(nested)
+    for value in nested.values():
+        if isinstance(value, (dict, list)):
+            break
+    else:
+        return nested
     flat: Attributes = {}
     waiting: list[tuple[str, Any]] = list(reversed(nested.items()))
     while waiting:
