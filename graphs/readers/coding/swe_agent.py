@@ -20,7 +20,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.chats.messages import Chat
-from graphs.readers.common.files import short_names
+from graphs.readers.common.files import short_names, systems
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Place, Places, documents, stem
 from graphs.readers.common.source import Source
@@ -144,12 +144,22 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 yield from evaluation.add(source)
         except TraceError as error:
             yield error.problem
+    system_of = systems("swe-agent", {source.name: _run_folder(source.name) for source in trajectories})
     for source in trajectories:
         try:
-            yield _record(source, names[source.name], evaluation)
+            record = _record(source, names[source.name], evaluation)
+            if not record.model:
+                record.system = system_of[source.name]
+            yield record
         except TraceError as error:
             yield error.problem
         source.release()
+
+
+def _run_folder(file: str) -> str:
+    """The folder of the run: that of the trajectory, or the one above where each instance has a folder."""
+    folder = os.path.dirname(file)
+    return os.path.dirname(folder) if os.path.basename(folder) == stem(file, ".traj") else folder
 
 
 def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.places import Document, documents, stem
 from graphs.readers.common.source import Source
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Tasks", "model_names", "read_each", "short_names"]
+__all__ = ["Tasks", "model_names", "read_each", "short_names", "systems"]
 
 Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
 
@@ -21,7 +21,27 @@ def short_names(sources: Iterable[Source], *suffixes: str) -> dict[str, str]:
     `runs/a/results.jsonl` and `runs/b/results.jsonl` become `a/results` and `b/results`.
     """
     names = [source.name for source in sources]
-    parts = {name: [*re.split(r"[\\/]+", name)[:-1], stem(name, *suffixes)] for name in names}
+    return _shortest({name: [*re.split(r"[\\/]+", name)[:-1], stem(name, *suffixes)] for name in names})
+
+
+def systems(system: str, folder_of: Mapping[str, str]) -> dict[str, str]:
+    """The system of each file of a format that states no model: runs in different folders are not compared.
+
+    Args:
+      system: the harness, which is the result where all files are of one folder.
+      folder_of: file name to the folder of its run.
+
+    Returns:
+      File name to `system`, or to `system/FOLDER` with a short name of the folder.
+    """
+    short = _shortest({folder: re.split(r"[\\/]+", folder) for folder in folder_of.values()})
+    if len(short) < 2:
+        return dict.fromkeys(folder_of, system)
+    return {name: f"{system}/{short[folder]}" for name, folder in folder_of.items()}
+
+
+def _shortest(parts: Mapping[str, list[str]]) -> dict[str, str]:
+    """For each key the last of its parts, as many as make it unique."""
     short: dict[str, str] = {}
     waiting, depth = list(parts), 1
     while waiting:

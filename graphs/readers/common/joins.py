@@ -156,7 +156,9 @@ def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
     if value is None:
         return "bad-row", field, value, f"a row with `trace` and `{field}`"
     if field == "group":
-        return None
+        if isinstance(value, bool | list | dict) or value != value:
+            return "bad-type", field, value, "a text or a number: the id of a group"
+        return ("empty-id", field, value, "the id of a group") if not str(value).strip() else None
     amount = number(value)
     if amount is None or not math.isfinite(amount):
         return "non-finite-reward", field, value, "a finite number"

@@ -5,8 +5,6 @@ CSV cells are always strings (a trace named 007 is not the number 7), and an emp
 
 from __future__ import annotations
 
-import collections
-import json
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -19,12 +17,12 @@ import pyarrow.parquet as pq
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.csv_rows import csv_header, csv_rows
 from graphs.readers.common.encodings import wide_text
-from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, repeated_key
 from graphs.readers.common.source import Source, unreadable
 from graphs.text import counted, excerpt
 from graphs.traces.parquet_limits import PackedError, dictionary_columns, unpacked_bytes
 
-__all__ = ["PARQUET", "LostRow", "Row", "column_names", "number", "read_rows"]
+__all__ = ["PARQUET", "LostRow", "Row", "column_names", "number", "open_parquet", "read_rows", "to_values"]
 
 Row = dict[str, Any]
 PARQUET = b"PAR1"
@@ -82,7 +80,7 @@ def column_names(table: Source) -> list[str]:
       TraceError: as `read_rows`; or the problem of the first row, where none can be read.
     """
     if table.data.startswith(PARQUET):
-        return list(_open_parquet(table).schema_arrow.names)
+        return list(open_parquet(table).schema_arrow.names)
     if table.data.strip() and not table.data.lstrip().startswith(b"{") and wide_text(table.name, table.data) is None:
         return csv_header(table)
     names: dict[str, None] = {}
@@ -107,19 +105,8 @@ def _json_lines(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
             except JSON_ERRORS as error:
                 refused = json_problem(error, text, source.name, line)
             else:
-                refused = _repeated_key(row, text, source.name, line)
+                refused = repeated_key(text, row, source.name, line)
         yield line, row if refused is None else LostRow(refused, _mentions(text))
-
-
-def _repeated_key(row: Row, text: bytes, file: str, line: int) -> Problem | None:
-    """The problem of an object with a repeated key, for which a decoder keeps only the last value."""
-    if b"\\u" not in text and not any(text.count(b'"' + key.encode() + b'"') > 1 for key in row):
-        return None  # for speed: a repeated key is written twice
-    keys = json.loads(text, object_pairs_hook=lambda pairs: [key for key, _ in pairs])
-    twice = next((key for key, times in collections.Counter(keys).items() if times > 1), None)
-    if twice is None:
-        return None
-    return Problem("repeated-key", file, line, excerpt(twice), "stated twice", "each key once in a row")
 
 
 def _mentions(text: bytes) -> frozenset[str]:
@@ -137,7 +124,7 @@ def _csv(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
         yield line, LostRow(row, frozenset(cells)) if isinstance(row, Problem) else row
 
 
-def _open_parquet(source: Source) -> pq.ParquetFile:
+def open_parquet(source: Source) -> pq.ParquetFile:
     """A Parquet file whose texts are read as dictionaries where it has such.
 
     Raises:
@@ -163,7 +150,7 @@ def _open_parquet(source: Source) -> pq.ParquetFile:
 
 
 def _parquet(source: Source, columns: Collection[str] | None, lists: Collection[str] = ()) -> Iterator[tuple[int, Row]]:
-    file = _open_parquet(source)
+    file = open_parquet(source)
     names = file.schema_arrow.names
     wanted = names if columns is None else [name for name in names if name in columns]
     for name in wanted:
@@ -176,7 +163,7 @@ def _parquet(source: Source, columns: Collection[str] | None, lists: Collection[
     shared: dict[Any, Any] = {}
     try:
         for batch in file.iter_batches(columns=wanted):
-            values = [_values(column, shared) for column in batch.columns]
+            values = [to_values(column, shared) for column in batch.columns]
             for cells in zip(*values, strict=True):
                 row_number += 1
                 yield row_number, dict(zip(batch.schema.names, cells, strict=True))
@@ -185,7 +172,7 @@ def _parquet(source: Source, columns: Collection[str] | None, lists: Collection[
         raise TraceError(problem) from error
 
 
-def _values(column: pa.Array, shared: dict[Any, Any]) -> list[Any]:
+def to_values(column: pa.Array, shared: dict[Any, Any]) -> list[Any]:
     """Python values; rows that share an entry of a dictionary share its text, in all batches (`shared`)."""
     if not pa.types.is_dictionary(column.type):
         values: list[Any] = column.to_pylist()

@@ -47,7 +47,13 @@ KNOWN: dict[str, tuple[str, ...]] = {
 
 _NEEDED_TO_TELL = ("reward", "event_reward")
 _LONGEST_ID = 200
+_TEXTS = frozenset(
+    {"answer", "completion", "content", "generation", "input", "message", "output", "prompt", "question", "response",
+     "solution", "text"}
+)  # fmt: skip
+"""Columns of texts, which are no ids: a trace that is named by one must have one row."""
 _HEAD = 1 << 16  # bytes that tell a native log
+_NAMES = frozenset({"trace", "group", "agent", "role", "model", "turn", "type", "id"})
 SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
 
@@ -106,7 +112,9 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         except TraceError as error:  # traces that a broken table shows may lack rows
             yield error.problem
         else:
-            yield from (_unless_lost(trace, lost) for trace in table.traces.values() if trace is not None)
+            for trace in table.traces.values():
+                if trace is not None:
+                    yield table.unless_taken(trace) or _unless_lost(trace, lost)
         source.release()
 
 
@@ -170,44 +178,65 @@ class _Table:
     traces: dict[str, TraceRecord | None] = dataclasses.field(default_factory=dict)
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
-    is_text: dict[str, bool] = dataclasses.field(default_factory=dict)
+    is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
 
     def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
         """Append the action of one row to its trace; the problem of a row that refuses its trace."""
         value = {ours: row.get(theirs) for ours, theirs in column_of.items()}
+        for name in _NAMES & value.keys():
+            if value[name] != value[name]:  # pandas writes NaN where a name is missing
+                value[name] = None
         if value["trace"] is None:
             return Problem("missing-field", self.file, line, column_of["trace"], excerpt(row), "the id of a trace")
         trace_id = _text(value["trace"])
         record = self.traces.get(trace_id)
         if record is None and trace_id in self.traces:
             return None
-        ambiguous = self._ambiguous_id(value["trace"], record is not None)
-        if ambiguous is not None:
-            kind, expected = ambiguous
-            self.traces[trace_id] = None
-            shown = excerpt(value["trace"])
-            return Problem(kind, self.file, line, column_of["trace"], shown, expected, trace_id)
+        of_texts = column_of["trace"].lower() in _TEXTS
+        for ours, again in (("trace", record is not None), ("group", False)):
+            ambiguous = self._ambiguous_id(ours, value.get(ours), again, of_texts)
+            if ambiguous is not None:
+                kind, expected = ambiguous
+                self._refuse(trace_id)
+                return Problem(kind, self.file, line, column_of[ours], excerpt(value[ours]), expected, trace_id)
         if record is None:
             record = self.traces[trace_id] = TraceRecord(trace_id, trace_id, self.file, line, format="table")
         try:
             self._append(record, line, value, column_of)
         except TraceError as error:
-            self.traces[trace_id] = None
-            for ours in ("group", "model", "reward"):  # a table of refused traces takes no memory for what they state
-                self.stated.pop((trace_id, ours, ""), None)
+            self._refuse(trace_id)
             return error.problem
         return None
 
-    def _ambiguous_id(self, given: Any, known: bool) -> tuple[str, str] | None:
-        """Why rows with this id may not be of one trace, as the kind and what was expected of a `Problem`."""
+    def _refuse(self, trace_id: str) -> None:
+        self.traces[trace_id] = None
+        for ours in ("group", "model", "reward"):  # a table of refused traces takes no memory for what they state
+            self.stated.pop((trace_id, ours, ""), None)
+
+    def unless_taken(self, trace: TraceRecord) -> Problem | None:
+        """The problem of a trace without a group, whose id is the group of other traces: it would join them."""
+        taken = ("group", trace.trace_id) in self.is_text
+        if not taken or (trace.trace_id, "group", "") in self.stated:
+            return None
+        expected = "a group: without one a trace is a group of its own, and its id is the group of other traces"
+        return Problem("ambiguous-id", self.file, trace.line, "group", "none", expected, trace.trace_id)
+
+    def _ambiguous_id(self, ours: str, given: Any, again: bool, of_texts: bool) -> tuple[str, str] | None:
+        """Why rows with this id may not be of one trace or group, as the kind and what was expected of a `Problem`."""
+        if given is None:
+            return None
         if isinstance(given, bool | list | dict):
-            return "bad-type", "a text or a number: the id of a trace"
+            return "bad-type", f"a text or a number: the id of a {ours}"
         text = _text(given)
-        if self.is_text.setdefault(text, isinstance(given, str)) is not isinstance(given, str):
+        if not text or text.isspace():
+            return "empty-id", f"the id of a {ours}, or no value where there is none"
+        if self.is_text.setdefault((ours, text), isinstance(given, str)) is not isinstance(given, str):
             return "ambiguous-id", "an id that is written alike in all rows: here it is a number, there a text"
-        if known and (len(text) > _LONGEST_ID or "\n" in text):
-            expected = f"an id: this is a text of more than {_LONGEST_ID} characters or several lines, and two runs may"
-            return "text-as-id", f"{expected} have written the same"
+        if again and (of_texts or len(text) > _LONGEST_ID or "\n" in text):
+            what = "the column holds what a model reads or writes" if of_texts else (
+                f"this is a text of more than {_LONGEST_ID} characters or several lines"
+            )  # fmt: skip
+            return "text-as-id", f"an id: {what}, and two runs may have written the same"
         return None
 
     def _append(self, record: TraceRecord, line: int, value: Row, column_of: Mapping[str, str]) -> None:

@@ -118,6 +118,52 @@ def test_runs_that_are_told_apart_by_their_text_alone_are_refused(tmp_path: Path
     assert [p.kind for p in traces.problems] == ["text-as-id"]
 
 
+def test_rows_without_a_group_are_never_one_group(tmp_path: Path) -> None:
+    def groups(name: str, content: bytes | dict[str, list[Any]]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+        if isinstance(content, bytes):
+            (tmp_path / name).write_bytes(content)
+        else:
+            pq.write_table(pa.table(content), tmp_path / name)
+        traces = read(tmp_path / name)
+        columns = (traces.traces[column].to_pylist() for column in ("trace", "group"))
+        return dict(zip(*columns, strict=True)), [(p.kind, p.trace) for p in traces.problems]
+
+    alone = {"a": "a", "b": "b", "c": "q"}
+    assert groups("rows.csv", b'trace,group,reward\na,,0\nb,"",1\nc,q,1\n') == (alone, [])
+    assert groups("rows.jsonl", b'{"trace":"a","group":null,"reward":0}\n{"trace":"b","reward":0}\n'
+                  b'{"trace":"c","group":"q","reward":0}') == (alone, [])  # fmt: skip
+    three: dict[str, list[Any]] = {"trace": ["a", "b", "c"], "reward": [0.0, 1.0, 1.0]}
+    assert groups("rows.parquet", three | {"group": [None, None, "q"]}) == (alone, [])
+    nan = float("nan")
+    assert groups("rows.parquet", three | {"group": [nan, nan, 7.0]}) == (alone | {"c": "7.0"}, [])
+    empty = [("empty-id", "a"), ("empty-id", "b")]
+    assert groups("rows.csv", b"trace,group,reward\na, ,0\nb, ,1\nc,q,1\n") == ({"c": "q"}, empty)
+    assert groups("rows.parquet", three | {"group": ["", "", "q"]}) == ({"c": "q"}, empty)
+    assert groups("rows.jsonl", b'{"trace":"a","group":"","reward":0}\n{"trace":"b","group":"","reward":0}\n'
+                  b'{"trace":"c","group":"q","reward":0}') == ({"c": "q"}, empty)  # fmt: skip
+    assert groups("rows.csv", b"trace,group,reward\n1,,0\n2,1,1\n3,1,0\n") == (
+        {"2": "1", "3": "1"}, [("ambiguous-id", "1")])  # fmt: skip
+    assert groups("rows.jsonl", b'{"trace":"a","group":1,"reward":0}\n{"trace":"b","group":"1","reward":0}\n'
+                  b'{"trace":"c","group":true,"reward":0}') == ({"a": "1"},
+                  [("ambiguous-id", "b"), ("bad-type", "c")])  # fmt: skip
+
+
+def test_a_table_of_groups_states_each(tmp_path: Path) -> None:
+    log = native_log(tmp_path)
+    for unknown in ("", " ", float("nan"), {"x": 1}, ["q"], True, None):
+        traces = read(log, groups={"a": unknown, "b": unknown, "forged": "q"})  # type: ignore[dict-item]
+        assert traces.traces["group"].to_pylist() == ["q"]
+        assert sorted(p.trace for p in traces.problems) == ["a", "b"]
+
+
+def test_rows_told_apart_by_a_column_of_texts_are_refused(tmp_path: Path) -> None:
+    rows = [{"output": "4", "input": "q", "reward": 1.0}] * 4 + [{"output": "5", "input": "q", "reward": 0.0}]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    traces = read(tmp_path, columns={"trace": "output", "group": "input"})
+    assert traces.traces["trace"].to_pylist() == ["5"]
+    assert [p.kind for p in traces.problems] == ["text-as-id"]
+
+
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     table = pa.Table.from_arrays([pa.array(["a"]), pa.array([0.0]), pa.array([1.0])], ["trace", "reward", "reward"])
     pq.write_table(table, tmp_path / "rows.parquet")

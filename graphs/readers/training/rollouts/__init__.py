@@ -7,7 +7,8 @@
     step, prompt, completion, REWARD…, advantage                                    TRL, `completions_N.parquet`
 
 A row is a trace, whatever its text: rows of equal text are different rollouts. Rows of one prompt at one step are a
-group. `docs/formats/rollouts.md` has the whole mapping.
+group. Where no model is stated, runs in different folders are different systems. `docs/formats/rollouts.md` has the
+whole mapping.
 
 `rows` reads rows with one text, `row_parts` many of them at once, `nemo_gym` rows with messages and tools, `trl` the
 Parquet files.
@@ -15,11 +16,13 @@ Parquet files.
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 from collections.abc import Iterator
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.files import short_names
+from graphs.readers.common.files import short_names, systems
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document, documents
 from graphs.readers.common.source import Source
@@ -52,14 +55,25 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     """A trace for each row.
 
     Problem kinds, the row refused: those of `graphs.readers.common.json_problems`, "unknown-item" (a row of no known
-    trainer), "unknown-tool-call", "bad-value", "bad-row". Named once a file, while its rows read: "several-rewards",
-    several reward functions whose weights the file does not hold.
+    trainer), "repeated-key", "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
+    "bad-row", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its rows read:
+    "several-rewards", several reward functions whose weights the file does not hold.
     """
+    folders = {source.name: os.path.dirname(source.name) for source in sources}
+    systems_of = functools.cache(lambda system: systems(system, folders))
+    for item in _read(sources):
+        headings = item.headings if isinstance(item, Part) else [item] if isinstance(item, TraceRecord) else []
+        for heading in headings:
+            if not heading.model:
+                heading.system = systems_of(heading.system)[heading.file]
+        yield item
+
+
+def _read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     tables = [source for source in sources if source.head(4) == _MAGIC]
     names = short_names(sources)
     for source in tables:
         yield from read_completions(source, names[source.name])
-
     others = [source for source in sources if source not in tables]
     names = short_names(others)
     for source in others:

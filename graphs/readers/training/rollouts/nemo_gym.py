@@ -12,7 +12,7 @@ from graphs.readers.common.chats.messages import Chat
 from graphs.readers.common.chats.responses import Item, Responses, Usage
 from graphs.readers.common.places import Document
 from graphs.readers.common.typed import decode
-from graphs.readers.training.rollouts.rows import prompt_group
+from graphs.readers.training.rollouts.rows import prompt_group, refuse_repeated
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["read_gym"]
@@ -45,6 +45,7 @@ class _Row(msgspec.Struct):
     rollout: _Count | None = msgspec.field(default=None, name="_ng_rollout_index")
 
 
+_NO_PROMPT = frozenset({b"null", b'""', b"[]"})
 _ROW = msgspec.json.Decoder(_Row)
 
 
@@ -52,13 +53,18 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     """The record of a row.
 
     Raises:
-      TraceError: kinds of `graphs.readers.common.typed.decode`, "unknown-tool-call", "bad-value".
+      TraceError: kinds of `graphs.readers.common.typed.decode`, "repeated-key", "unknown-tool-call",
+        "bad-value".
     """
     raw, place = document
     row = decode(_ROW, raw, file=place.file, line=place.line)
-    trace, group = f"{file}/{place.line}", prompt_group(bytes(row.responses_create_params.input), None)
+    trace, prompt = f"{file}/{place.line}", bytes(row.responses_create_params.input)
+    refuse_repeated(document, _Row, trace)
+    group = prompt_group(prompt, None)
     if row.task is not None:
         group = f"task-{row.task}/{group}"
+    elif prompt in _NO_PROMPT:
+        group = trace  # nothing tells the group
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="rollouts")
     record.model = row.response.model or ""
     record.system = row.agent_ref.name if row.agent_ref is not None else ""

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from graphs.errors import Problem
 from graphs.event_types import EventType
-from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.json_problems import JSON_ERRORS, repeated_key
 from graphs.readers.common.places import Document, line_document
 from graphs.readers.common.source import Source
-from graphs.readers.training.rollouts.rows import AGENT, ROW, Row, prompt_group, system_of, uid_group
+from graphs.readers.training.rollouts.rows import AGENT, ROW, Row, prompt_group, reward_of, system_of, uid_group
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 
@@ -48,11 +48,11 @@ def read_lines(source: Source, file: str, read_one: Read) -> Iterator[Part | Tra
         except JSON_ERRORS:
             row = None
         heading = None
-        if row is not None:
+        if row is not None and repeated_key(line, Row.__struct_fields__, source.name, number) is None:
             system, prompt = system_of(row)
-            if prompt is not None and (prompt, row.step) != latest[:2]:
+            if prompt and (prompt, row.step) != latest[:2]:
                 latest = prompt, row.step, prompt_group(prompt.encode(), row.step)
-            heading = _heading(row, system, latest[2] if prompt is not None else "", source.name, file, number, offset)
+            heading = _heading(row, system, latest[2] if prompt else "", source.name, file, number, offset)
         if heading is not None:
             batch.append(heading)
             if len(batch) < _BATCH:
@@ -74,11 +74,9 @@ def _heading(row: Row, system: str, group: str, name: str, file: str, line: int,
     """The heading of a row's trace; None for a row that `read_row` has to look at."""
     if not system or row.responses_create_params is not None or row.response_ids is not None:
         return None
-    reward = row.rewards if system == "nemo-rl" else row.score
-    if isinstance(reward, list):
-        reward = math.fsum(reward)
-        if not abs(reward) <= LARGEST_FLOAT:
-            return None
+    reward = reward_of(row, system)
+    if reward is not None and not abs(reward) <= LARGEST_FLOAT:
+        return None
     trace = f"{file}/{line}"
     if row.uid is not None:
         group = uid_group(row.uid, row.step)

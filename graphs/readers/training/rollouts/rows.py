@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 from collections.abc import Iterator
@@ -11,12 +12,16 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
+from graphs.readers.common.json_problems import repeated_key
 from graphs.readers.common.places import Document
 from graphs.readers.common.typed import decode
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
 
-__all__ = ["AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "prompt_group", "read_row", "system_of", "uid_group"]
+__all__ = [
+    "AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "prompt_group", "read_row", "refuse_repeated", "reward_of",
+    "system_of", "uid_group",
+]  # fmt: skip
 
 VERL = frozenset({"input", "output", "score"})
 SKYRL = frozenset({"input_prompt", "output_response", "score"})
@@ -53,15 +58,29 @@ def prompt_group(prompt: bytes, step: int | None) -> str:
     return f"prompt-{digest}" if step is None else f"prompt-{digest}@{step}"
 
 
+def refuse_repeated(document: Document, fields: type[msgspec.Struct], trace: str) -> None:
+    """Refuse a row that states a key twice.
+
+    Raises:
+      TraceError: "repeated-key".
+    """
+    raw, place = document
+    problem = repeated_key(raw, fields.__struct_encode_fields__, place.file, place.line)
+    if problem is not None:
+        raise TraceError(dataclasses.replace(problem, trace=trace))
+
+
 def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     """The record of a row.
 
     Raises:
-      TraceError: kinds of `graphs.readers.common.typed.decode`; "unknown-item", a row of none of the trainers.
+      TraceError: kinds of `graphs.readers.common.typed.decode`; "unknown-item", a row of none of the trainers;
+        "repeated-key"; "empty-id", a blank `uid`.
     """
     raw, place = document
     row = decode(ROW, raw, file=place.file, line=place.line)
     trace = f"{file}/{place.line}"
+    refuse_repeated(document, Row, trace)
     system, prompt = system_of(row)
     if not system:
         expected = "the fields of verl, SkyRL, NeMo-RL or NeMo Gym: " + "; ".join(
@@ -71,16 +90,18 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     record = TraceRecord(trace, trace, place.file, place.line, place.offset, format="rollouts", system=system)
     if row.uid is not None:
         record.group_id = uid_group(row.uid, row.step)
-    elif prompt is not None:
+        if not record.group_id:
+            raise TraceError(Problem("empty-id", place.file, place.line, "uid", excerpt(row.uid), "an id", trace))
+    elif prompt:
         record.group_id = prompt_group(prompt.encode(), row.step)
     record.instances[AGENT] = Agent(name=AGENT, role=AGENT)
     record.event(
         "0", EventType.MESSAGE, AGENT, action=True, line=place.line, offset=place.offset,
         tokens=len(row.response_ids) if row.response_ids is not None else None, token_ids=row.response_ids,
     )  # fmt: skip
-    reward = row.rewards if system == "nemo-rl" else row.score
+    reward = reward_of(row, system)
     if reward is not None:
-        record.rewards["team"] = math.fsum(reward) if isinstance(reward, list) else reward
+        record.rewards["team"] = reward
     if row.acc is not None:
         record.metrics["acc"] = float(row.acc)
     if row.step is not None:
@@ -88,15 +109,27 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     yield record
 
 
-def system_of(row: Row) -> tuple[str, str | None]:
-    """The trainer that wrote a row, "" for none known, and the row's prompt; NeMo-RL's is part of one text."""
+def system_of(row: Row) -> tuple[str, str]:
+    """The trainer that wrote a row, "" for none known, and the row's prompt; "" where nothing states it alone."""
     if row.input is not None and row.output is not None:
         return "verl", row.input
     if row.input_prompt is not None and row.output_response is not None:
-        return "skyrl", row.input_prompt if isinstance(row.input_prompt, str) else repr(row.input_prompt)
-    return ("nemo-rl" if row.content is not None and row.rewards is not None else ""), None
+        prompt = row.input_prompt
+        return "skyrl", prompt if isinstance(prompt, str) else repr(prompt) if prompt else ""
+    return ("nemo-rl" if row.content is not None and row.rewards is not None else ""), ""
+
+
+def reward_of(row: Row, system: str) -> float | None:
+    """The outcome of a row: the sum of a list of scores, None for an empty one."""
+    reward = row.rewards if system == "nemo-rl" else row.score
+    if isinstance(reward, list):
+        return math.fsum(reward) if reward else None
+    return reward
 
 
 def uid_group(uid: str | int, step: int | None) -> str:
-    """The group of the rows of one `uid` at one training step."""
-    return str(uid) if step is None else f"{uid}@{step}"
+    """The group of the rows of one `uid` at one training step; "" for a blank one."""
+    name = str(uid)
+    if not name.strip():
+        return ""
+    return name if step is None else f"{name}@{step}"

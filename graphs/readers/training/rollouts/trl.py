@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.chats.messages import Chat, Message, add_messages
 from graphs.readers.common.places import Place
+from graphs.readers.common.rows import open_parquet, to_values
 from graphs.readers.common.source import Source
 from graphs.readers.training.rollouts.rows import prompt_group
 from graphs.text import counted, excerpt
@@ -21,20 +22,14 @@ from graphs.traces.record import TraceRecord
 __all__ = ["read_completions"]
 
 _OTHER = frozenset({"step", "prompt", "completion", "advantage", "images"})
+_ROWS = 256  # read at a time
 
 
 def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
     """A record for each row; the line of a row is its number."""
-    if source.path is None:
-        yield Problem("unreadable", source.name, 0, "file", "standard input", "a Parquet file by its name")
-        return
+    number = 0
     try:
-        file = pq.ParquetFile(source.path)
-        size = sum(file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups))
-        if size > source.limits.file_bytes:
-            expected = f"at most {counted(source.limits.file_bytes, 'byte')}"
-            yield Problem("too-large", source.name, 0, "file", counted(size, "byte") + " unpacked", expected)
-            return
+        file = open_parquet(source)
         rewards = [
             field.name
             for field in file.schema_arrow
@@ -43,28 +38,66 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
         if len(rewards) > 1:
             expected = "one reward function, or --reward NAME: the file does not hold the functions' weights"
             yield Problem("several-rewards", source.name, 0, "columns", excerpt(", ".join(rewards)), expected)
-        number = 0
-        for batch in file.iter_batches(batch_size=1024):
-            for row in batch.to_pylist():
+        left = source.limits.file_bytes
+        shared: dict[Any, Any] = {}
+        groups: dict[tuple[str, int], str] = {}  # rows that share a prompt share the digest of it
+        for batch in file.iter_batches(batch_size=_ROWS, columns=["step", "prompt", "completion", *rewards]):
+            left -= sum(map(_bytes_of_lists, batch.columns))
+            if left < 0:
+                expected = f"at most {counted(source.limits.file_bytes, 'byte')}"
+                raise TraceError(Problem("too-large", source.name, number + 1, "row", "texts of more", expected))
+            for cells in zip(*(to_values(column, shared) for column in batch.columns), strict=True):
                 number += 1
+                row = dict(zip(batch.schema.names, cells, strict=True))
                 try:
-                    yield _record(row, rewards, name, Place(source.name, number, -1))
+                    yield _record(row, rewards, groups, name, Place(source.name, number, -1))
                 except TraceError as error:
                     yield error.problem
+    except TraceError as error:
+        yield error.problem
     except (pa.ArrowException, OSError, ValueError) as error:
-        yield Problem("bad-row", source.name, 0, "content", excerpt(str(error)), "Parquet as TRL writes it")
+        yield Problem("bad-row", source.name, number, "content", excerpt(str(error)), "Parquet as TRL writes it")
 
 
-def _record(row: dict[str, Any], rewards: list[str], name: str, place: Place) -> TraceRecord:
-    trace, step = f"{name}/{place.line}", row.get("step")
-    if not isinstance(step, int):
+def _bytes_of_lists(column: pa.Array) -> int:
+    """Bytes of the texts within lists once each is spelt out; elsewhere equal texts are held once."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _bytes_of(column.flatten())
+    return 0
+
+
+def _bytes_of(array: pa.Array) -> int:
+    if pa.types.is_struct(array.type):
+        return sum(map(_bytes_of, array.flatten()))
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary).cast(pa.int64())
+        return pc.sum(lengths.take(array.indices)).as_py() or 0
+    return _bytes_of_lists(array)
+
+
+def _record(
+    row: dict[str, Any], rewards: list[str], groups: dict[tuple[str, int], str], name: str, place: Place
+) -> TraceRecord:
+    trace, step, prompt = f"{name}/{place.line}", row["step"], row["prompt"]
+    if not isinstance(step, int) or isinstance(step, bool):
         raise TraceError(Problem("bad-type", place.file, place.line, "step", excerpt(step), "a whole number", trace))
-    record = TraceRecord(trace, prompt_group(repr(row["prompt"]).encode(), step), place.file, place.line, 0)
+    group = trace  # without a prompt nothing tells the group
+    if isinstance(prompt, str) and prompt:
+        group = groups.get((prompt, step)) or groups.setdefault((prompt, step), _digest(prompt, step))
+    elif prompt:
+        group = _digest(prompt, step)
+    record = TraceRecord(trace, group, place.file, place.line, 0)
     record.format, record.system = "rollouts", "trl"
-    amounts = {reward: row[reward] for reward in rewards if row[reward] is not None and math.isfinite(row[reward])}
-    record.rewards = {reward: float(amount) for reward, amount in amounts.items()}
-    if len(rewards) == 1 and amounts:
-        record.rewards["team"] = float(next(iter(amounts.values())))
+    for reward in rewards:
+        amount = row[reward]
+        if amount is None or math.isnan(amount):  # the function does not apply to this row
+            continue
+        if math.isinf(amount):
+            expected = "a finite number, or NaN where the function does not apply"
+            raise TraceError(Problem("non-finite-reward", place.file, place.line, reward, str(amount), expected, trace))
+        record.rewards[reward] = float(amount)
+    if len(rewards) == 1 and record.rewards:
+        record.rewards["team"] = record.rewards[rewards[0]]
     if step >= 0:
         record.evidence["policy_version"] = step
     chat = Chat(record, "policy")
@@ -73,6 +106,10 @@ def _record(row: dict[str, Any], rewards: list[str], name: str, place: Place) ->
     else:
         chat.reply("0", place)
     return chat.finish()
+
+
+def _digest(prompt: Any, step: int) -> str:
+    return prompt_group(repr(prompt).encode(), step)
 
 
 def _message(part: Any, place: Place, trace: str) -> Message:

@@ -38,6 +38,7 @@ def read_result(document: Document, file: str, tasks: Tasks) -> Iterator[TraceRe
     trace = f"{file}/{row.example_id}/{place.line}"
     group = tasks.group(f"example-{row.example_id}", bytes(row.prompt), file)
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="verifiers")
+    record.system = file  # no model is stated, and a file is one run of one model
     if row.reward is not None:
         record.rewards["team"] = row.reward
     record.metrics = {name: value for name, value in (row.metrics or {}).items() if value is not None}

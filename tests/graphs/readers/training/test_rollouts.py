@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from graphs.errors import NothingReadError
 from graphs.event_types import EventType
 from graphs.readers import read
+from graphs.traces.limits import Limits
 
 from ..samples import NEMO_GYM, NEMO_RL, SAMPLES, SKYRL, VERL
 
@@ -109,10 +112,10 @@ def test_rows_read_many_at_once_as_they_do_one_by_one(tmp_path: Path) -> None:
     one_by_one.write_text("[" + ",\n".join(json.dumps(row) for row in [*ROWS, VERL]) + "]")
     many, each = read(path), read(one_by_one, format="rollouts")
     faults = [(problem.kind, problem.line, problem.field) for problem in many.problems]
-    assert ("bad-json", len(ROWS) + 1, "content") in faults and len(faults) == 7
+    assert ("bad-json", len(ROWS) + 1, "content") in faults and len(faults) == 8
     assert [(p.kind, p.line, p.field) for p in each.problems] == [fault for fault in faults if fault[0] != "bad-json"]
     rows = many.sizes.traces
-    assert rows == each.sizes.traces == len(ROWS) + 1 - 6
+    assert rows == each.sizes.traces == len(ROWS) + 1 - 7
     for name in ("event_type", "action_mask", "agent_ids", "turn_ids", "trace_ids", "group_ids", "agent_trace"):
         assert np.array_equal(getattr(many.graph, name), getattr(each.graph, name)), name
     assert np.array_equal(many.reward, each.reward, equal_nan=True)
@@ -126,3 +129,73 @@ def test_rows_read_many_at_once_as_they_do_one_by_one(tmp_path: Path) -> None:
     tables = [(t.events.select(columns[:1]), t.agents.select(columns[1:])) for t in (many, each)]
     assert tables[0][0].to_pylist() == tables[1][0].to_pylist()
     assert tables[0][1].to_pylist() == tables[1][1].to_pylist()
+
+
+def test_four_rollouts_of_equal_text_are_four_traces(tmp_path: Path) -> None:
+    for row in (VERL, SKYRL, NEMO_RL, NEMO_GYM):
+        assert read(write(tmp_path, [row] * 4)).sizes.traces == 4
+    table = {"step": [1] * 4, "prompt": ["p"] * 4, "completion": ["c"] * 4, "right": [0.0, 1, 1, 1]}
+    pq.write_table(pa.table(table | {"advantage": [0.0] * 4}), tmp_path / "completions.parquet")
+    traces = read(tmp_path / "completions.parquet")
+    assert np.asarray(traces.reward)[:4].tolist() == [0, 1, 1, 1] and len(set(traces.traces["group"].to_pylist())) == 1
+
+
+def test_rows_without_a_prompt_are_no_group(tmp_path: Path) -> None:
+    gym = NEMO_GYM | {"responses_create_params": {"input": ""}, "_ng_task_index": None}
+    for row in (VERL | {"input": ""}, SKYRL | {"input_prompt": []}, gym):
+        assert len(set(read(write(tmp_path, [row] * 2)).traces["group"].to_pylist())) == 2
+    table = {"step": [1] * 4, "prompt": ["", "", None, None], "completion": ["c"] * 4, "right": [0.0, 1, 1, 1]}
+    pq.write_table(pa.table(table | {"advantage": [0.0] * 4}), tmp_path / "completions.parquet")
+    assert len(set(read(tmp_path / "completions.parquet").traces["group"].to_pylist())) == 4
+    traces = read(write(tmp_path, [VERL, VERL | {"uid": ""}, VERL | {"uid": " "}]))
+    assert traces.sizes.traces == 1 and [p.kind for p in traces.problems] == ["empty-id"] * 2
+
+
+def test_an_empty_list_of_scores_is_no_reward(tmp_path: Path) -> None:
+    traces = read(write(tmp_path, [SKYRL | {"score": []}, NEMO_RL | {"rewards": []}, VERL]))
+    assert np.isnan(traces.reward[:3]).tolist() == [True, True, False]
+
+
+def test_a_score_that_is_stated_twice_is_refused(tmp_path: Path) -> None:
+    texts = [json.dumps(VERL), json.dumps(VERL)[:-1] + ', "score": 0.0}', json.dumps(VERL)[:-1] + ', "sc\\u006fre": 0}',
+             json.dumps(VERL | {"output": '"score": é "score"'}),
+             json.dumps(NEMO_GYM)[:-1] + ', "reward": 7}']  # fmt: skip
+    (tmp_path / "7.jsonl").write_text("\n".join(texts))
+    traces = read(tmp_path)
+    assert np.asarray(traces.reward)[:2].tolist() == [1, 1] and traces.sizes.traces == 2
+    assert [(p.kind, p.line) for p in traces.problems] == [("repeated-key", line) for line in (2, 3, 5)]
+
+
+def test_columns_of_one_name_and_infinite_rewards_are_refused(tmp_path: Path) -> None:
+    names = ["step", "prompt", "completion", "right", "right", "advantage"]
+    columns = [pa.array(column) for column in ([1], ["p"], ["c"], [0.0], [1.0], [0.0])]
+    pq.write_table(pa.Table.from_arrays(columns, names), tmp_path / "completions.parquet")
+    with pytest.raises(NothingReadError, match="bad-header"):
+        read(tmp_path / "completions.parquet", reward="right")
+    traces = read(completions(tmp_path, accuracy=[float("inf"), 1.0]))
+    assert traces.sizes.traces == 1 and [p.kind for p in traces.problems] == ["non-finite-reward"]
+
+
+def test_runs_in_two_folders_are_not_compared(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, [VERL, VERL | {"score": 0.0}])
+    groups = read(tmp_path).traces["group"].to_pylist()
+    assert groups[0] == groups[1] and groups[2] == groups[3] and groups[0] != groups[2]
+    assert len(set(read(tmp_path, group_by="task").traces["group"].to_pylist())) == 1
+    assert read(tmp_path / "a").traces["system"].to_pylist() == ["verl"] * 2
+
+
+def test_a_shared_prompt_is_held_once(tmp_path: Path) -> None:
+    """A megabyte that 1,000 rows share is 1 GB where each row spells it out."""
+    rows = 1000
+    prompt = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * (1 << 20)]))
+    table = {"step": [1] * rows, "prompt": prompt, "completion": ["c"] * rows, "right": [1.0] * rows}
+    pq.write_table(pa.table(table | {"advantage": [0.0] * rows}), tmp_path / "completions.parquet")
+    traces = read(tmp_path)
+    assert traces.sizes.traces == rows and len(set(traces.traces["group"].to_pylist())) == 1
+    answers = [[{"role": "assistant", "content": "x" * (1 << 20)}]] * 64
+    pq.write_table(pa.table({"step": [1] * 64, "prompt": ["p"] * 64, "completion": answers, "right": [1.0] * 64,
+                             "advantage": [0.0] * 64}), tmp_path / "completions.parquet")  # fmt: skip
+    with pytest.raises(NothingReadError, match="too-large"):
+        read(tmp_path, limits=Limits(file_bytes=32 << 20))
