@@ -143,8 +143,8 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
         ),
         end_time_unix_nano=_time(_first(span.end_time_unix_nano, span.end_time), "end_time", dumped.place, trace),
         attributes=cast(Any, given),  # by key, which OTLP itself never has
-        events=events and [WireEvent(event.name, None, cast(Any, _flat(event.attributes or {}))) for event in events],
-        links=links and [WireLink(attributes=cast(Any, _flat(link.attributes or {}))) for link in links],
+        events=[WireEvent(event.name, None, cast(Any, _flat(event.attributes or {}))) for event in events or ()],
+        links=[WireLink(attributes=cast(Any, _flat(link.attributes or {}))) for link in links or ()],
         status=_FAILED if _failed(span) else None,
     )
     return wire, (span.resource.attributes or {}) if span.resource else {}
