@@ -59,7 +59,7 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     raw, place = document
     row = decode(_ROW, raw, file=place.file, line=place.line)
     trace, prompt = f"{file}/{place.line}", bytes(row.responses_create_params.input)
-    refuse_repeated(document, _Row, trace)
+    refuse_repeated(document, ("reward", "_ng_task_index"), trace)
     group = prompt_group(prompt, None)
     if row.task is not None:
         group = f"task-{row.task}/{group}"

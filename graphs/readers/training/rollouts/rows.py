@@ -58,14 +58,14 @@ def prompt_group(prompt: bytes, step: int | None) -> str:
     return f"prompt-{digest}" if step is None else f"prompt-{digest}@{step}"
 
 
-def refuse_repeated(document: Document, fields: type[msgspec.Struct], trace: str) -> None:
-    """Refuse a row that states a key twice.
+def refuse_repeated(document: Document, names: tuple[str, ...], trace: str) -> None:
+    """Refuse a row that states one of the keys twice.
 
     Raises:
       TraceError: "repeated-key".
     """
     raw, place = document
-    problem = repeated_key(raw, fields.__struct_encode_fields__, place.file, place.line)
+    problem = repeated_key(raw, names, place.file, place.line)
     if problem is not None:
         raise TraceError(dataclasses.replace(problem, trace=trace))
 
@@ -80,7 +80,7 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     raw, place = document
     row = decode(ROW, raw, file=place.file, line=place.line)
     trace = f"{file}/{place.line}"
-    refuse_repeated(document, Row, trace)
+    refuse_repeated(document, ("score", "rewards"), trace)
     system, prompt = system_of(row)
     if not system:
         expected = "the fields of verl, SkyRL, NeMo-RL or NeMo Gym: " + "; ".join(
