@@ -157,7 +157,8 @@ def test_an_empty_list_of_scores_is_no_reward(tmp_path: Path) -> None:
 
 
 def test_a_score_that_is_stated_twice_is_refused(tmp_path: Path) -> None:
-    texts = [json.dumps(VERL), json.dumps(VERL)[:-1] + ', "score": 0.0}', json.dumps(NEMO_RL)[:-1] + ', "rewards" : [7.0]}',
+    texts = [json.dumps(VERL), json.dumps(VERL)[:-1] + ', "score": 0.0}',
+             json.dumps(NEMO_RL)[:-1] + ', "rewards" : [7.0]}',
              json.dumps(VERL | {"output": '"score": é "score"'}),
              json.dumps(NEMO_GYM)[:-1] + ', "reward": 7}']  # fmt: skip
     (tmp_path / "7.jsonl").write_text("\n".join(texts))
