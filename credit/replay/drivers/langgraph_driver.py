@@ -145,6 +145,9 @@ def write_thread_log(graph: Any, threads: Mapping[str, str], reward: Callable[[A
       reward: the return of a run by its last state.
       path: the log; it appears whole or not at all.
       only: nodes that are decisions. Default: all.
+
+    Raises:
+      CreditError: a thread without a run that ended.
     """
     kept = None if only is None else frozenset(only)
     write_lines(path, (_trace(graph, thread, task, reward, kept) for thread, task in threads.items()))
@@ -157,14 +160,15 @@ def _trace(
     edges: list[dict[str, str]] = []
     before: list[str] = []
     history = _history(graph, thread)
+    if not history:
+        raise CreditError(f"thread {thread!r} has no last checkpoint; expected a run that ended")
     for time, snapshot in enumerate(history):
         names = [name for name in _decisions(snapshot) if only is None or name.rpartition("/")[0] in only]
         events += [{"id": name, "t": time, "type": "message", "agent": name.rpartition("/")[0]} for name in names]
         edges += [{"src": source, "dst": name, "type": "causal"} for source in before for name in names]
         before = names or before
-    last = graph.get_state({"configurable": {"thread_id": thread}}).values
     return {"trace_id": thread, "task_id": task, "events": events, "edges": edges,
-            "rewards": {"team": float(reward(last))}, "costs": {}}  # fmt: skip
+            "rewards": {"team": float(reward(history[-1].values))}, "costs": {}}  # fmt: skip
 
 
 def _history(graph: Any, thread: str) -> list[Any]:

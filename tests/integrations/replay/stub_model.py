@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 Policy = Callable[[str, list[dict[str, Any]], Callable[[str], float]], dict[str, Any]]
 """(system prompt, messages, uniform number for a name) to an assistant message."""
 
@@ -56,3 +58,37 @@ def served(policy: Policy) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join(timeout=10)
+
+
+def lottery(*parts: tuple[float, dict[float, float]]) -> dict[float, float]:
+    """A mixture of lotteries, each the chances of its rewards."""
+    mixed: dict[float, float] = {}
+    for weight, part in parts:
+        for reward, chance in part.items():
+            mixed[reward] = mixed.get(reward, 0.0) + weight * chance
+    return mixed
+
+
+def votes(chance: float, voters: int, given: float = 0.0) -> dict[float, float]:
+    """Half a unit of reward for each yes of independent voters, on top of what is given."""
+    rewards = {given: 1.0}
+    for _ in range(voters):
+        rewards = lottery((1 - chance, rewards), (chance, {r + 0.5: p for r, p in rewards.items()}))
+    return rewards
+
+
+def mean_and_spread(rewards: dict[float, float]) -> tuple[float, float]:
+    """Mean and standard deviation."""
+    mean = sum(r * p for r, p in rewards.items())
+    return mean, float(np.sqrt(sum((r - mean) ** 2 * p for r, p in rewards.items())))
+
+
+def check_means(found: Any, stated: Any, runs: int, truth: list[dict[float, float]]) -> None:
+    """Means within their exact standard errors of the truth, and stated standard errors near the exact ones."""
+    mean, spread = np.array([mean_and_spread(rewards) for rewards in truth]).T
+    exact = spread / np.sqrt(runs)
+    z = (np.asarray(found) - mean) / exact
+    assert np.abs(z).max() < 3.7, z
+    assert np.sqrt(np.mean(z**2)) < 1 + 2.5 / np.sqrt(len(z)), z
+    ratio = np.asarray(stated) / exact
+    assert ratio.min() > 0.5 and ratio.max() < 1.5 and abs(ratio.mean() - 1) < 0.2, ratio

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import itertools
 import json
+import math
+import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("agents", reason="the OpenAI Agents SDK is not installed")
+if importlib.util.find_spec("agents") is None:  # an installation that is broken fails
+    pytest.skip("the OpenAI Agents SDK is not installed", allow_module_level=True)
 from agents import (
     Agent,
     ModelSettings,
@@ -23,7 +29,7 @@ from agents import (
 )
 from click.testing import CliRunner
 from openai import AsyncOpenAI
-from stub_model import served
+from stub_model import check_means, lottery, mean_and_spread, served, uniform, votes
 
 import credit
 from credit.cli import cli
@@ -51,13 +57,9 @@ def policy(system: str, messages: list[dict[str, Any]], draw: Any) -> dict[str, 
     return {"content": "yes" if draw(system) < chance else "no"}
 
 
-def after(code: str) -> float:
-    """Expected reward once the coder has answered: each of two reviewers adds a half."""
-    return RIGHT[code]
-
-
-CODED = RIGHT["coder"] * after("good") + (1 - RIGHT["coder"]) * after("bad")
-START = HAND * CODED + (1 - HAND) * 0.25
+RUNS = 20  # of each decision
+CODED = lottery((RIGHT["coder"], votes(RIGHT["good"], 2)), (1 - RIGHT["coder"], votes(RIGHT["bad"], 2)))
+START = lottery((HAND, CODED), (1 - HAND, {0.25: 1.0}))
 
 
 @pytest.fixture(scope="module")
@@ -103,50 +105,83 @@ class Team:
             return sum(0.5 for review in reviews if review.final_output == "yes")
 
 
-def truths(tape: Any) -> dict[str, float]:
-    """V before each model call of a recorded run."""
-    said = {call.id: json.dumps(call.response) for call in tape.calls}
+def truths(tape: Any) -> dict[str, dict[float, float]]:
+    """The chances of the rewards before each model call of a recorded run."""
+    answers = {call.id: json.dumps(call.response) for call in tape.calls}
     out = {"planner/0": START}
-    if "coder/0" in said:
-        code = "good" if '"good"' in said["coder/1"] else "bad"
+    if "coder/0" in answers:
+        chance = RIGHT["good" if '"good"' in answers["coder/1"] else "bad"]
         out |= {"coder/0": CODED, "coder/1": CODED}
         order = [call.id for call in tape.calls if call.agent.startswith("reviewer")]
-        out[order[0]] = after(code)
-        out[order[1]] = after(code) / 2 + (0.5 if '"yes"' in said[order[0]] else 0.0)
+        out[order[0]] = votes(chance, 2)
+        out[order[1]] = votes(chance, 1, given=0.5 if '"yes"' in answers[order[0]] else 0.0)
     return out
+
+
+def replayed(team: Team, home: Path, monkeypatch: pytest.MonkeyPatch, *plan: str, mute: str = "") -> credit.Traces:
+    """The recorded runs in `home` with what a plan gives, through the command line."""
+    module = types.ModuleType("driver_of_agents")
+    module.team = TapeReplayer(team, read_tapes(home / "tapes.jsonl"), mute=mute)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "driver_of_agents", module)
+    monkeypatch.chdir(home)
+    for arguments in (
+        ["plan", "log.jsonl", *plan, "-o", "plan.jsonl"],
+        ["replay", "plan.jsonl", "--driver", "driver_of_agents:team", "--results", "results.jsonl", "--seconds", "60",
+         "--log", "log.jsonl", "-o", "with.jsonl"],
+    ):  # fmt: skip
+        result = CliRunner().invoke(cli, arguments)
+        assert result.exit_code == 0, result.output
+    return credit.read(home / "with.jsonl")
 
 
 def test_values_of_a_real_team_are_within_their_errors_of_the_truth(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Hand-offs, a tool, and two branches at the same time; every decision against the exact chances of its rewards."""
     team = Team(url)
     tapes = [record(team, f"t{i}", "q", seed=i) for i in range(3)]
     assert {len(tape.calls) for tape in tapes} == {1, 6}  # alone; planner, coder, tool, coder, two reviewers
     write_tapes(tapes, tmp_path / "tapes.jsonl")
     write_log(tapes, tmp_path / "log.jsonl")
     assert read_tapes(tmp_path / "tapes.jsonl") == {tape.trace: tape for tape in tapes}
-    import types
-
-    module = types.ModuleType("driver_of_agents")
-    module.team = TapeReplayer(team, read_tapes(tmp_path / "tapes.jsonl"))  # type: ignore[attr-defined]
-    monkeypatch.setitem(__import__("sys").modules, "driver_of_agents", module)
-    monkeypatch.chdir(tmp_path)
     decisions = sum(len([c for c in tape.calls if c.agent]) for tape in tapes)
-    for arguments in (
-        ["plan", "log.jsonl", "--for", "value", "--budget", str(8 * decisions), "-o", "plan.jsonl"],
-        ["replay", "plan.jsonl", "--driver", "driver_of_agents:team", "--results", "results.jsonl", "--seconds", "60",
-         "--log", "log.jsonl", "-o", "with.jsonl"],
-    ):  # fmt: skip
-        result = CliRunner().invoke(cli, arguments)
-        assert result.exit_code == 0, result.output
-    known = credit.read(tmp_path / "with.jsonl")
+    budget = ("--budget", str(RUNS * decisions), "--least", str(RUNS))
+    known = replayed(team, tmp_path, monkeypatch, "--for", "value", *budget)
     n = known.sizes.events
     names = np.array(known.traces["trace"].to_pylist())[np.asarray(known.graph.trace_ids)[:n]]
     truth = {tape.trace: truths(tape) for tape in tapes}
     expected = [truth[t][e] for t, e in zip(names, known.events["event"].to_pylist(), strict=True)]
     value, error = (np.asarray(known.evidence[name].array)[:n] for name in ("value", "replay_stderr"))
-    z = (value - expected) / np.maximum(error, 0.12)
-    assert np.abs(z).max() < 4 and np.mean(np.abs(z) < 1.96) > 0.75
+    check_means(value, error, RUNS, expected)
+
+
+def worth(present: tuple[str, ...]) -> float:
+    """Expected reward where the other agents answer "bad" to everything."""
+    if "planner" not in present:
+        return 0.25
+    chance = mean_and_spread(CODED)[0] if "coder" in present else RIGHT["bad"]
+    return (1 - HAND) * 0.25 + HAND * sum(0.5 * chance for name in present if name.startswith("reviewer"))
+
+
+def test_shapley_values_of_a_real_team(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    team = Team(url)
+    tape = full(team)
+    write_tapes([tape], tmp_path / "tapes.jsonl")
+    write_log([tape], tmp_path / "log.jsonl")
+    names = ("planner", "coder", "reviewer-a", "reviewer-b")
+    known = replayed(team, tmp_path, monkeypatch, "--for", "shapley", "--budget", str(12 * 16), mute="bad")
+    n = known.sizes.events
+    owner = np.array(known.agents["name"].to_pylist())[np.asarray(known.graph.agent_ids)[:n]]
+    share, error = (np.asarray(known.evidence[name].array)[:n] for name in ("share", "share_stderr"))
+    for name in names:
+        others = [other for other in names if other != name]
+        true = sum(
+            math.factorial(size) * math.factorial(3 - size) / math.factorial(4) * (worth((*team_, name)) - worth(team_))
+            for size in range(4)
+            for team_ in itertools.combinations(others, size)
+        )
+        row = int(np.flatnonzero(owner == name)[0])
+        assert abs(share[row] - true) < 3.5 * error[row] and 0.005 < error[row] < 0.08
 
 
 def prefix_before(tape: Any, decision: str) -> Prefix:
@@ -163,12 +198,14 @@ def test_replaced_and_muted_agents(url: str) -> None:
     tape = full(team)
     driver = TapeReplayer(team, {"t": tape}, mute="bad")
     for word in ("good", "bad"):
-        runs = driver.run(prefix_before(tape, "coder/1"), replace=word, n=16, seed=0)
+        runs = driver.run(prefix_before(tape, "coder/1"), replace=word, n=RUNS, seed=0)
         assert {run.alternative for run in runs} == {word}
-        assert np.mean([run.reward for run in runs]) == pytest.approx(after(word), abs=0.3)
+        mean, spread = mean_and_spread(votes(RIGHT[word], 2))
+        assert abs(np.mean([run.reward for run in runs]) - mean) < 3.7 * spread / np.sqrt(RUNS)
         assert all(run.tokens == 4 for run in runs)  # two reviewers, two tokens each
-    runs = driver.run(Prefix("t", "q"), forbid=("coder",), n=16, seed=0)
-    assert np.mean([run.reward for run in runs]) == pytest.approx(HAND * after("bad") + (1 - HAND) * 0.25, abs=0.3)
+    runs = driver.run(Prefix("t", "q"), forbid=("coder",), n=RUNS, seed=0)
+    mean, spread = mean_and_spread(lottery((HAND, votes(RIGHT["bad"], 2)), (1 - HAND, {0.25: 1.0})))
+    assert abs(np.mean([run.reward for run in runs]) - mean) < 3.7 * spread / np.sqrt(RUNS)
 
 
 def test_a_tool_that_answers_otherwise_is_named(url: str) -> None:
@@ -195,6 +232,4 @@ def test_tools_with_effects_are_declared_or_refused(url: str) -> None:
 
 def tape_seed(team: Team) -> int:
     """A seed with which the planner hands over."""
-    from stub_model import uniform
-
     return next(seed for seed in range(50) if uniform(seed, "planner") < HAND)
