@@ -163,7 +163,7 @@ class Credit:
     @property
     def valid(self) -> Array:
         """bool [E], False where the data cannot identify an answer; `reason` says why."""
-        return self.reason == Reason.VALID
+        return self.reason == np.int8(Reason.VALID)
 
     def _repr_html_(self) -> str:
         """What the numbers are, how many there are, and why others are absent, for notebooks."""
@@ -300,11 +300,12 @@ def finish(
       ([1.0, 0.0], [True, False])
     """
     answer = jnp.isfinite((credit - baseline) / scale) & jnp.isfinite(scale) & (scale > 0) & ~jnp.isnan(stderr)
-    reason = jnp.where((reason == Reason.VALID) & ~answer, Reason.OUT_OF_RANGE, reason)
-    reason = jnp.where(graph.trained_mask, reason, Reason.FROZEN)
-    reason = jnp.where(jnp.asarray(graph.action_mask), reason, Reason.NOT_AN_ACTION)
-    reason = jnp.where(jnp.asarray(graph.event_mask), reason, Reason.PADDING).astype(jnp.int8)
-    valid = reason == Reason.VALID
+    reason = jnp.asarray(reason, jnp.int8)
+    reason = jnp.where((reason == np.int8(Reason.VALID)) & ~answer, np.int8(Reason.OUT_OF_RANGE), reason)
+    reason = jnp.where(graph.trained_mask, reason, np.int8(Reason.FROZEN))
+    reason = jnp.where(jnp.asarray(graph.action_mask), reason, np.int8(Reason.NOT_AN_ACTION))
+    reason = jnp.where(jnp.asarray(graph.event_mask), reason, np.int8(Reason.PADDING))
+    valid = reason == np.int8(Reason.VALID)
     zero = jnp.zeros_like(credit)
     return Credit(
         credit=jnp.where(valid, credit, zero),

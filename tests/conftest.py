@@ -153,6 +153,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log)
 
 
+@pytest.fixture
+def optax_promotes() -> Iterator[None]:
+    """Standard promotion of dtypes, which Adam of optax needs: it raises a float to an integer count of steps."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of small real logs beside the checkout; they may not be republished, so they are not in it."""

@@ -74,7 +74,7 @@ def gradients(s: Subject) -> str:
     def slopes_of(floats: dict[str, Any], batch: Batch) -> jax.Array:
         evidence = {**batch.evidence, **{name: values for name, values in floats.items() if name in batch.evidence}}
         parts = numbers(s.direct(Batch(batch.graph, floats["the reward"], floats["the event reward"], evidence)))
-        weight = jnp.sin(jnp.arange(SIZES.events) + 1.0)  # uneven, so that nothing cancels
+        weight = jnp.sin(jnp.arange(1.0, 1 + SIZES.events))  # uneven, so that nothing cancels
         stderr = jnp.where(jnp.isfinite(parts["stderr"]), parts["stderr"], 0)
         return sum(
             (jnp.sum(weight * parts[name]) for name in ("advantage", "credit", "baseline", "scale")),

@@ -35,7 +35,9 @@ def sub_agents(graph: EventGraph) -> jax.Array:
       >>> sub_agents(graph)[:4].tolist()
       [False, True, False, True]
     """
-    return jnp.asarray(graph.agent_mask) & (jnp.asarray(graph.agent_parent) != jnp.arange(graph.num_agents))
+    return jnp.asarray(graph.agent_mask) & (
+        jnp.asarray(graph.agent_parent) != jnp.arange(graph.num_agents, dtype=jnp.int32)
+    )
 
 
 def instances_normalised(

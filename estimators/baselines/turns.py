@@ -296,7 +296,9 @@ def _values(graph: EventGraph, t: Turns, to_go: jax.Array) -> StateValues:
     """What each turn was worth before it was played, at every event."""
     trace = jnp.asarray(graph.trace_ids)
     group = jnp.asarray(graph.group_ids)[trace]
-    starts = t.leads & (segment_first(trace, graph.num_traces, t.leads)[trace] == jnp.arange(graph.num_events))
+    starts = t.leads & (
+        segment_first(trace, graph.num_traces, t.leads)[trace] == jnp.arange(graph.num_events, dtype=jnp.int32)
+    )
     sample = t.cluster  # a trace has one turn of a number, and is a sample if it has no replays
     if sample is None:
         sample = jnp.arange(graph.num_events, dtype=jnp.int32)

@@ -81,7 +81,11 @@ def fitted_coefficients(graph: EventGraph, outcome: Array, rows: Array, target: 
         p, stated = prior[own_group], known[own_group]
         theirs = _shrunk(count, jnp.where(stated, variance / p, 1))
         ours = _shrunk(own_count, jnp.where(stated, own_variance / p, 1))
-        alike = (theirs <= FACTOR**2 * ours) & (theirs * FACTOR**2 >= ours) & (jnp.arange(num) != own_group)
+        alike = (
+            (theirs <= FACTOR**2 * ours)
+            & (theirs * FACTOR**2 >= ours)
+            & (jnp.arange(num, dtype=group.dtype) != own_group)
+        )
         weight = jnp.where(alike, 1, 0).astype(sums.dtype)
         return jnp.matmul(sums, weight, precision="highest"), jnp.sum(jnp.where(alike, traces, 0))
 

@@ -229,7 +229,7 @@ def _searched(
     def search(usual: _Grid) -> _Grid:
         count = jnp.cumsum(jnp.where(where, 1, 0), dtype=jnp.int32) - 1
         first = jax.ops.segment_min(jnp.where(where, count, np.iinfo(np.int32).max), trace_ids, num_segments=num)
-        number = count - jnp.where(members > 0, first, 0)[trace_ids]
+        number = (count - jnp.where(members > 0, first, 0)[trace_ids]).astype(integer)
 
         def finer_first(state: tuple[jax.Array, jax.Array, _Grid]) -> tuple[jax.Array, jax.Array, _Grid]:
             step, waiting, best = state

@@ -260,6 +260,6 @@ def agreement(amount: jax.Array, variance: jax.Array, claim_mask: jax.Array) -> 
             error = variance[s] + variance[t]
             both = stated[s] & stated[t] & (error > 0)
             gap = jnp.where(both, (amount[s] - amount[t]) ** 2 / jnp.where(both, error, 1), 0)
-            count = jnp.sum(jnp.where(both, 1, 0))
+            count = jnp.sum(both, dtype=gap.dtype)
             rows.append(jnp.where(count > 0, jnp.sum(gap) / jnp.where(count > 0, count, 1), jnp.nan))
     return jnp.stack(rows).reshape(amount.shape[0], amount.shape[0])

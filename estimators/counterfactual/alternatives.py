@@ -179,11 +179,12 @@ def drawn(graph: EventGraph, reward: Array, logged: Alternatives, draws: Draws, 
     row, of, at = tree.row, tree.context, tree.node
     reference = outcome[trace][segment_first(of, n, row)]
     relative = jnp.where(row, outcome[trace] - reference[of], jnp.zeros_like(reference))
+    place = jnp.arange(n, dtype=jnp.int32)
     if draws == "trace":
-        draw_mask, draw, value = row, jnp.arange(n, dtype=jnp.int32), relative
+        draw_mask, draw, value = row, place, relative
         own = segment_mean(relative, at, n, row)
     elif draws == "node":
-        draw_mask, draw = row & (tree.first[at] == jnp.arange(n)), tree.first[at]
+        draw_mask, draw = row & (tree.first[at] == place), tree.first[at]
         own = tree.values(relative)
         value = own[at]
     else:

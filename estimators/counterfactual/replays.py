@@ -83,7 +83,7 @@ def replay_tree(
     above = _previous_row(node, row, trace)
     branch = _branches(above, context, row)  # a context below one node; most contexts have one branch
     alternatives = segment_count(branch[first], n, node_mask, dtype)
-    leads = jnp.arange(n) == branch
+    leads = jnp.arange(n, dtype=branch.dtype) == branch
     below = segment_count(jnp.where(above >= 0, above, 0), n, row & leads & (above >= 0), dtype)
     ends = segment_count(node, n, path.last, dtype)
     among_siblings = safe_divide(jnp.ones_like(alternatives), alternatives)[branch]

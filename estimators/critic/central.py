@@ -90,7 +90,7 @@ def maac(
         rows = step.valid
         agent = jnp.asarray(graph.agent_ids)
         own_chain = chains(graph, rows, "agent")
-        count = own_chain.back(jnp.cumsum(own_chain.row.astype(jnp.int32)))
+        count = own_chain.back(jnp.cumsum(own_chain.row, dtype=jnp.int32))
         first = jax.ops.segment_min(jnp.where(rows, count, rows.shape[0] + 1), agent, num_segments=graph.num_agents)
         turn = jnp.where(rows, count - first[agent], 0)
         slice_ = pair_ids(jnp.asarray(graph.agent_name_ids)[agent], turn, rows, graph.num_agents)

@@ -147,7 +147,9 @@ class PrefixCritic(nnx.Module):
         h = nnx.silu(self.encode(jnp.delete(x, clocks, axis=1)))
         fan_in = _in_edges(jnp.ones((batch.senders.shape[0], 1), h.dtype), batch)
         opens = (jnp.asarray(batch.kind) == EventType.SPAWN)[:, None]
-        seen = prefix_sum(jnp.concatenate([jnp.ones_like(h[:, :1]), opens], axis=1), batch.trace, batch.mask)
+        seen = prefix_sum(
+            jnp.concatenate([jnp.ones_like(h[:, :1]), opens.astype(h.dtype)], axis=1), batch.trace, batch.mask
+        )
         for tell, add, update in zip(self.tell, self.add[:-1], self.update, strict=True):
             h = h + _product(update(self._inputs(h, tell(h), self._sums(add(h), 0, seen, batch), fan_in, batch)))
         last = jnp.concatenate([self.add[-1](h), self.state(h)], axis=1)
@@ -172,7 +174,7 @@ class PrefixCritic(nnx.Module):
         self, h: jax.Array, messages: jax.Array, sums: jax.Array, fan_in: jax.Array, batch: PrefixBatch
     ) -> jax.Array:
         """What an update looks at: [E, joined]."""
-        place = jnp.arange(h.shape[0])
+        place = jnp.arange(h.shape[0], dtype=jnp.int32)
         heard = _in_edges(messages[batch.senders], batch) / jnp.maximum(fan_in, 1)
         others = [
             jnp.where((source != place)[:, None], h[source], jnp.zeros_like(h))

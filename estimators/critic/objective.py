@@ -49,7 +49,7 @@ def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: 
     if lambda_ < 1:
         slow_value, _ = nnx.merge(_definition(sizes), slow)(batch.prefix)
         slow_value = jax.lax.stop_gradient(jax.nn.sigmoid(slow_value) if sizes.head == "bernoulli" else slow_value)
-        chain = Chains(jnp.arange(trace.shape[0]), trace, mask, batch.last)
+        chain = Chains(jnp.arange(trace.shape[0], dtype=jnp.int32), trace, mask, batch.last)
         ahead = (1 - lambda_) * chain.following(slow_value)
         target = chain.backward(jnp.full_like(slow_value, lambda_), jnp.where(batch.last, final, ahead))
         begins = mask & jnp.concatenate([jnp.ones(1, bool), trace[1:] != trace[:-1]])
@@ -63,7 +63,7 @@ def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: 
     each = jnp.where(mask, _loss(sizes, z, target) * batch.weight * weight[trace], 0)
     share = jax.ops.segment_sum(jnp.where(batch.last, batch.weight, 0), trace, num_segments=batch.reward.shape[0])
     empty = _loss(sizes, jnp.broadcast_to(start, at_start.shape), at_start) * share * weight  # 0 in padding
-    result: jax.Array = (each.sum() + empty.sum()) / batch.trace_mask.sum()
+    result: jax.Array = (each.sum() + empty.sum()) / jnp.asarray(batch.trace_mask).sum(dtype=each.dtype)
     return result
 
 

@@ -88,7 +88,7 @@ def puppeteer(
     amount, known_mask = check_event_array(graph, "tokens", spent)
     known_mask = known_mask & (amount >= 0)
     steps = chains(graph, real & jnp.asarray(graph.action_mask) & scored[trace])
-    counted = jnp.cumsum(steps.row.astype(jnp.int32))
+    counted = jnp.cumsum(steps.row, dtype=jnp.int32)
     first = jax.ops.segment_min(jnp.where(steps.row, counted, counted.shape[0] + 1), steps.chain, graph.num_traces)
     number = jnp.where(steps.row, counted - first[steps.chain], 0).astype(outcome.dtype)
 

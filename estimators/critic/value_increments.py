@@ -214,7 +214,7 @@ def critic_credit(
     spread = member_spread(values.after - values.before)
     validated = jnp.ones_like(real) if validated_mask is None else jnp.asarray(validated_mask)
     credit = critic_increments(graph, reward, value=before, value_after=after)
-    place = jnp.arange(real.shape[0])
+    place = jnp.arange(real.shape[0], dtype=jnp.int32)
     first = jax.ops.segment_min(jnp.where(action, place, real.shape[0]), trace, num_segments=num)
     last = jax.ops.segment_max(jnp.where(real, place, -1), trace, num_segments=num)
     acts, some = first < real.shape[0], last >= 0

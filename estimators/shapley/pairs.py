@@ -60,21 +60,21 @@ def _fit(
     dtype = v.dtype
     unit = jnp.asarray(plan.unit_mask)
     n = unit.sum().astype(dtype)
-    pair = jnp.asarray(plan.sample_mask)
+    pair, size_terms = jnp.asarray(plan.sample_mask), jnp.asarray(plan.size_terms, dtype)
     inside = jnp.asarray(plan.coalitions)[plan.samples[:, 0]]
     size = inside.sum(1).astype(dtype)
     u = 2 * size / n - 1
     weight, rest = _weights(plan, size, n, pair)
 
     y = (v[plan.samples[:, 0]] - v[plan.samples[:, 1]]) / 2 - u / 2 * total
-    z = jnp.where(unit[None], inside - (size / n)[:, None], 0)
+    z = jnp.where(unit[None], inside.astype(dtype) - (size / n)[:, None], 0)
     blocks = [z] + [z * p[:, None] for p in _even_polynomials(u, n, plan.coalitions.shape[1], degree)]
     to_share = [jnp.eye(z.shape[1], dtype=dtype)] + [jnp.zeros((z.shape[1],) * 2, dtype)] * degree
     if above is not None:
         chains, chain_shares = _chains(jnp.asarray(above, dtype), inside, unit, u)
         blocks.append(chains)
         to_share.append(chain_shares)
-    blocks.append(_odd_hats(u, jnp.asarray(plan.size_terms)))
+    blocks.append(_odd_hats(u, size_terms))
     to_share.append(jnp.zeros((SIZE_TERMS, z.shape[1]), dtype))
     x = jnp.concatenate(blocks, 1)
     x = jnp.where(pair[:, None], x, 0)
@@ -87,15 +87,15 @@ def _fit(
     length = jnp.where(length > 0, length, 1)
     scaled = scaled / length[None]
     gram = scaled.T @ scaled
-    regressors = n * (1 + degree + (above is not None)) + plan.size_terms
+    regressors = n * (1 + degree + (above is not None)) + size_terms
     # A penalty at the level of rounding, which grows with the number of regressors: collinear ones share their weight.
-    gram = gram + jnp.diag(jnp.full(x.shape[1], 4 * float(np.finfo(dtype).eps)) * jnp.maximum(regressors, 4))
+    gram = gram + jnp.diag(jnp.full(x.shape[1], 4 * float(np.finfo(dtype).eps), dtype) * jnp.maximum(regressors, 4))
     # z sums to 0 over units: a constant over them is not identified, nor needed. Fix it.
     constant = jnp.where(
-        jnp.arange(x.shape[1]) < z.shape[1], jnp.pad(unit, (0, x.shape[1] - z.shape[1])) / jnp.sqrt(n), 0
+        jnp.arange(x.shape[1]) < z.shape[1], jnp.pad(unit.astype(dtype), (0, x.shape[1] - z.shape[1])) / jnp.sqrt(n), 0
     )
     for k in range(1 + degree):
-        one = jnp.roll(constant.astype(dtype), k * z.shape[1]) * length
+        one = jnp.roll(constant, k * z.shape[1]) * length
         one = one / jnp.maximum(jnp.sqrt((one**2).sum()), 1e-30)
         gram = gram + one[:, None] * one[None, :]
     factor = jax.scipy.linalg.cho_factor(gram)
@@ -122,7 +122,9 @@ def _chains(chain: jax.Array, inside: jax.Array, unit: jax.Array, u: jax.Array) 
     whole = (~inside).astype(chain.dtype) @ chain.T < 0.5
     whole_other = inside.astype(chain.dtype) @ chain.T < 0.5
     below = unit & (depth > 1)  # the chain of a root is its indicator, which is a regressor already
-    regressors = jnp.where(below[None], (whole.astype(chain.dtype) - whole_other) / 2 - u[:, None] / 2, 0)
+    regressors = jnp.where(
+        below[None], (whole.astype(chain.dtype) - whole_other.astype(chain.dtype)) / 2 - u[:, None] / 2, 0
+    )
     return regressors, jnp.where(below[:, None], chain / depth[:, None], 0)
 
 
@@ -132,18 +134,18 @@ def _weights(plan: Plan, size: jax.Array, n: jax.Array, pair: jax.Array) -> tupl
     Each size s weighs 1/(s(n − s)) in all, shared equally by the coalitions of that size that were evaluated, however
     many they are: so a plan needs no law, and coalitions of logs can be used.
     """
-    small = jnp.minimum(size, n - size).astype(jnp.int32)
+    s = jnp.minimum(size, n - size)
+    small = s.astype(jnp.int32)
     count = (
         jnp.zeros(plan.coalitions.shape[1] + 1, size.dtype).at[jnp.where(pair, small, 0)].add(pair.astype(size.dtype))
     )
     here = jnp.maximum(count[small], 1)
-    sides = jnp.where(2 * small == n, 1, 2)
-    weight = jnp.where(pair, sides / (jnp.maximum(size * (n - size), 1) * here), 0)
+    halves = 2 * small == n.astype(jnp.int32)  # a complement has the same size: one side
+    weight = jnp.where(pair, jnp.where(halves, 1, 2) / (jnp.maximum(size * (n - size), 1) * here), 0)
     if not plan.distinct:
         return weight, jnp.ones_like(weight)
-    s = small.astype(size.dtype)
     log_choose = jax.lax.lgamma(n + 1) - jax.lax.lgamma(s + 1) - jax.lax.lgamma(n - s + 1)
-    existing = jnp.exp(jnp.minimum(log_choose, 60.0)) / jnp.where(2 * small == n, 2, 1)
+    existing = jnp.exp(jnp.minimum(log_choose, 60.0)) / jnp.where(halves, 2, 1)
     return weight, jnp.clip(1 - here / existing, 0, 1).astype(size.dtype)
 
 

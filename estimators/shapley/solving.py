@@ -66,20 +66,21 @@ def solve(
     missing = jnp.any(plan.row_mask & ~jnp.isfinite(values))
     v = jnp.where(plan.row_mask & jnp.isfinite(values), values, 0)
     unit = jnp.asarray(plan.unit_mask)
+    units = unit.sum(dtype=jnp.int32)
     low, low_var = _endpoint(plan, v, empty, at=0)
-    high, high_var = _endpoint(plan, v, full, at=unit.sum())
+    high, high_var = _endpoint(plan, v, full, at=units)
     missing |= ~jnp.isfinite(low) | ~jnp.isfinite(high)  # an endpoint neither given nor evaluated
     if plan.method == "exact":
         share, variance = _enumeration(plan, v, low, high, jnp.asarray(noise, v.dtype))
     elif plan.method == "walks":
-        v = jnp.where(_size(plan) == 0, low, jnp.where(_size(plan) == jnp.asarray(plan.unit_mask).sum(), high, v))
+        v = jnp.where(_size(plan) == 0, low, jnp.where(_size(plan) == units, high, v))
         share, variance = _walks(plan, v)
     else:
         share, variance, pair_noise = solve_pairs(plan, v, high - low, above=above, degrees=degrees)
         # A single noisy endpoint says nothing about its noise; take that of the other values.
         low_var = jnp.where(jnp.isnan(low_var), pair_noise, low_var)
         high_var = jnp.where(jnp.isnan(high_var), pair_noise, high_var)
-        variance = variance + (low_var + high_var) / jnp.maximum(unit.sum(), 1) ** 2
+        variance = variance + (low_var + high_var) / jnp.maximum(units, 1).astype(v.dtype) ** 2
         missing |= ~jnp.all(jnp.isfinite(share) & ~jnp.isnan(variance))  # a regression that the pairs do not determine
     total_variance = low_var + high_var if plan.method == "pairs" else jnp.zeros_like(low)
     nan = jnp.asarray(jnp.nan, v.dtype)
@@ -131,11 +132,10 @@ def _enumeration(
     plan: Plan, v: jax.Array, low: jax.Array, high: jax.Array, noise: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """Σ_S c_i(S) v(S), c_i = 1/(s C(n, s)) for i in S, −1/((n − s) C(n, s)) else; variance Σ σ_S² c_i(S)²."""
-    n = jnp.asarray(plan.unit_mask).sum().astype(v.dtype)
-    size = _size(plan)
-    v = jnp.where(size == 0, low, jnp.where(size == n, high, v))
+    units, size = jnp.asarray(plan.unit_mask).sum(dtype=jnp.int32), _size(plan)
+    v = jnp.where(size == 0, low, jnp.where(size == units, high, v))
     noise = jnp.where(jnp.asarray(plan.row_mask), jnp.broadcast_to(noise, v.shape), 0)
-    s = jnp.arange(plan.coalitions.shape[1] + 1, dtype=v.dtype)
+    n, s = units.astype(v.dtype), jnp.arange(plan.coalitions.shape[1] + 1, dtype=v.dtype)
     ratio = jnp.concatenate([jnp.ones(1, v.dtype), (n - s[1:] + 1) / s[1:]])
     choose = jnp.where(s <= n, jnp.cumprod(jnp.where(s <= n, ratio, 1)), 1)
     joins = jnp.where(s > 0, 1 / (jnp.maximum(s, 1) * choose), 0)[size]

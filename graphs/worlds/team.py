@@ -42,11 +42,12 @@ class Additive(NamedTuple):
 
     def mean(self, score: Array) -> jax.Array:
         """Expected outcome given the final score."""
-        return jnp.asarray(self.scale * score)
+        return jnp.asarray(self.scale * score.astype(float))
 
     def draw(self, key: jax.Array, score: Array) -> jax.Array:
         """An outcome given the final score, float32."""
-        return (self.mean(score) + self.noise * jax.random.normal(key, dtype=jnp.float32)).astype(jnp.float32)
+        noise = self.noise * jax.random.normal(key, dtype=jnp.float32)
+        return (self.mean(score).astype(noise.dtype) + noise).astype(jnp.float32)
 
 
 class Bernoulli(NamedTuple):
@@ -57,7 +58,7 @@ class Bernoulli(NamedTuple):
 
     def mean(self, score: Array) -> jax.Array:
         """Probability of success given the final score."""
-        return jax.nn.sigmoid(self.slope * (score - self.centre))
+        return jax.nn.sigmoid(self.slope * (score.astype(float) - self.centre))
 
     def draw(self, key: jax.Array, score: Array) -> jax.Array:
         """An outcome given the final score, float32."""
@@ -217,7 +218,7 @@ class Episodes:
 
 def decisions_taken(layout: Layout, size: Array) -> jax.Array:
     """Decisions of a team of `size` workers: bool [S]."""
-    worker = (np.arange(layout.decisions) - 1) // layout.calls
+    worker = (np.arange(layout.decisions, dtype=np.int32) - 1) // layout.calls
     worker[[0, -2, -1]] = -1
     result: jax.Array = jnp.asarray(worker) < size
     return result

@@ -49,15 +49,16 @@ def increments(layout: Layout, policy: Policy, outcome: Outcome, episodes: Episo
 def _expected(layout: Layout, policy: Policy, outcome: Outcome) -> jax.Array:
     """V0 of each task, float [K]: the mean over plans and team sizes of the value after the plan."""
     dtype = jnp.result_type(float)
-    task, plan, size = jnp.meshgrid(
-        jnp.arange(policy.good.shape[0]), jnp.arange(2), jnp.arange(1, layout.workers + 1), indexing="ij"
-    )
+    choices = ((0, policy.good.shape[0]), (0, 2), (1, layout.workers + 1))
+    task, plan, size = jnp.meshgrid(*(jnp.arange(a, b, dtype=jnp.int32) for a, b in choices), indexing="ij")
 
     def after(task: Array, plan: Array, size: Array) -> jax.Array:
         taken = decisions_taken(layout, size).at[0].set(False)
         score = layout.weights[0] * plan - layout.worker_cost * size
         probability = jnp.where(taken, policy.good[task, plan], 0)
-        value = _values(layout, outcome, probability, jnp.arange(layout.decisions), jnp.zeros_like(taken), score)[0]
+        value = _values(
+            layout, outcome, probability, jnp.arange(layout.decisions, dtype=jnp.int32), jnp.zeros_like(taken), score
+        )[0]
         p = policy.good[task, 0, 0]
         result: jax.Array = value * jnp.where(plan == 1, p, 1 - p) * policy.size[size - 1]
         return result
@@ -80,7 +81,7 @@ def _values(layout: Layout, outcome: Outcome, probability: Array, order: Array, 
       start: score before the first decision.
     """
     low, high = layout.scores
-    grid = jnp.arange(low, high + 1)
+    grid = jnp.arange(low, high + 1, dtype=jnp.int32)
     p, w = probability[order], jnp.asarray(layout.weights, jnp.int32)[order]
     gained = jnp.cumsum(jnp.where(good[order], w, 0), dtype=jnp.int32)
     score = start + jnp.concatenate([jnp.zeros(1, jnp.int32), gained])
@@ -89,7 +90,7 @@ def _values(layout: Layout, outcome: Outcome, probability: Array, order: Array, 
     def before(value: jax.Array, step: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         probability, weight, score = step
         # A score beyond the grid is clipped to it; none that the trace can still reach lies there.
-        moved = value[jnp.clip(jnp.arange(len(grid)) + weight, 0, len(grid) - 1)]
+        moved = value[jnp.clip(jnp.arange(len(grid), dtype=jnp.int32) + weight, 0, len(grid) - 1)]
         value = value + probability * (moved - value)
         return value, value[score - low]
 
@@ -107,11 +108,12 @@ def _truth(layout: Layout, policy: Policy, outcome: Outcome, expected: Array, on
     slots, _, mask = log_entries(layout, one)
     decision = jnp.array([s.decision for s in layout.slots])[slots]
     chosen = mask & (decision >= 0)
-    done = jnp.cumsum(chosen.astype(jnp.int32)) - chosen
+    count = chosen.astype(jnp.int32)
+    done = jnp.cumsum(count, dtype=jnp.int32) - count
     return Truth(
         expected=values[0],
         increments=jnp.where(chosen, by_slot[decision], 0),
         values=jnp.where(mask, values[done], 0),
-        outcome=one.reward - values[-1],
+        outcome=one.reward.astype(values.dtype) - values[-1],
         event_mask=mask,
     )

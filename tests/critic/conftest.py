@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -45,7 +46,8 @@ def settings() -> Settings:
 
 @pytest.fixture(scope="session")
 def fitted(corpus: Corpus, split: Split, settings: Settings) -> Fitted:
-    return fit(corpus, split, settings)
+    with jax.numpy_dtype_promotion("standard"):  # optax raises a float to an integer count of steps
+        return fit(corpus, split, settings)
 
 
 @pytest.fixture(scope="session")

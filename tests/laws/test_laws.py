@@ -20,6 +20,7 @@ import credit
 import credit.laws.trial_batches
 from credit.laws import LAWS, LawError, Subject, check
 from estimators.base import Credit, Reason, check_event_array, finish
+from graphs.floats import at_least_float32
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
 from graphs.traces.schema import TRACE_EVIDENCE
 
@@ -152,7 +153,7 @@ def test_method_is_what_the_table_says(name: str) -> None:
 
 def good(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     """Reward against the group's mean, each trace once: what the flawed ones below should have been."""
-    reward = jnp.asarray(reward).astype(jnp.promote_types(reward.dtype, jnp.float32))
+    reward = at_least_float32(reward)
     there = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
     acted = segment_count(graph.trace_ids, graph.num_traces, graph.event_mask & graph.action_mask) > 0
     x = jnp.where(there, reward, 0)
@@ -220,7 +221,9 @@ def forgets_the_mask(graph: Any, reward: Any, *, event_reward: Any = None) -> Cr
 
 def counts_from_the_first(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     out = good(graph, reward, event_reward=event_reward)
-    return replaced(out, credit=jnp.where(out.valid, out.credit + 0.01 * graph.trace_ids, 0))
+    return replaced(
+        out, credit=jnp.where(out.valid, out.credit + 0.01 * jnp.asarray(graph.trace_ids, out.credit.dtype), 0)
+    )
 
 
 def takes_missing_for_zero(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
@@ -270,7 +273,7 @@ has_infinite_slopes = divides_by_spread(lambda squares: jnp.sqrt(squares) + 1e-6
 
 def has_double_constants(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     out = good(graph, reward, event_reward=event_reward)
-    return replaced(out, stderr=out.stderr + jnp.zeros(graph.num_events, jnp.result_type(float)))
+    return replaced(out, stderr=out.stderr.astype(float) + jnp.zeros(graph.num_events))
 
 
 def computes_in_bfloat16(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
@@ -407,9 +410,8 @@ def test_evidence_of_ones_own_is_drawn() -> None:
     def mine(graph: Any, reward: Any, *, mood: Any) -> Credit:
         seen.append(mood.shape)
         shifted = good(graph, reward)
-        return replaced(
-            shifted, credit=jnp.where(shifted.valid, shifted.credit + jnp.nan_to_num(mood), 0), unit="event"
-        )
+        amount = shifted.credit + jnp.nan_to_num(at_least_float32(mood))
+        return replaced(shifted, credit=jnp.where(shifted.valid, amount, 0), unit="event")
 
     seen: list[tuple[int, ...]] = []
     report = check(mine, needs={"mood": "event"}, skip=["equal_rewards", "absent_evidence"])

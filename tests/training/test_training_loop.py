@@ -14,6 +14,8 @@ from credit.bench.training.training_loop import TrainingSettings, exact_return, 
 from credit.bench.training.training_signals import training_signal
 from graphs.errors import CreditError
 
+pytestmark = pytest.mark.usefixtures("optax_promotes")
+
 SHORT = TrainingSettings(steps=60, groups=8, group_size=8, learning_rate=0.1)
 
 

@@ -83,7 +83,7 @@ def _recipients(layout: Layout, policy: Policy, uniform: Array, size: Array, tak
     slot = jnp.arange(layout.decisions, dtype=jnp.int32)
     worker, call = (slot - 1) // layout.calls, (slot - 1) % layout.calls
     others = jnp.maximum(size - 1, 1)
-    step = 1 + jnp.minimum((uniform[_RECIPIENT] * others).astype(jnp.int32), others - 1)
+    step = 1 + jnp.minimum((uniform[_RECIPIENT] * others.astype(jnp.float32)).astype(jnp.int32), others - 1)
     inner = (slot > 0) & (slot < layout.decisions - 2) & (call < layout.calls - 1)
     sends = taken & inner & (size > 1) & (uniform[_TALK] < policy.chatter)
     return jnp.where(sends, (worker + step) % size, -1)
@@ -122,7 +122,7 @@ def rerun(
     policy = Policy(*map(jnp.float32, policy))
     order = decision_order(one)
     rank = jnp.zeros_like(order).at[order].set(jnp.arange(layout.decisions, dtype=order.dtype))
-    kept, replaced = one.active & (rank < t), jnp.arange(layout.decisions) == order[t]
+    kept, replaced = one.active & (rank < t), jnp.arange(layout.decisions, dtype=order.dtype) == order[t]
     plan = jnp.where(t == 0, replacement, one.good[0]).astype(jnp.int32)
     probability = policy.good[one.task, plan]
 

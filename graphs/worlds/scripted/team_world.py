@@ -321,7 +321,7 @@ def _rerun(
     replacement: jax.Array,
     runs: jax.Array,
 ) -> jax.Array:
-    place = jnp.arange(past.shape[0])
+    place = jnp.arange(past.shape[0], dtype=jnp.int32)
 
     def again(i: Array) -> jax.Array:
         member = _member(key, _RERUN, i)

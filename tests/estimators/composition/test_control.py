@@ -104,7 +104,7 @@ def test_true_increments_reduce_the_variance() -> None:
         for i, c in enumerate(choices):
             same = (choices[:, :t] == c[:t]).all(axis=1)
             value[i, t] = (probability * outcome(choices))[same].sum() / probability[same].sum()
-    true = claim(graph, rows, np.diff(value, axis=1))
+    true, reward = claim(graph, rows, np.diff(value, axis=1)), reward.astype(np.float64)
     v0 = np.full(graph.num_traces, value[0, 0])
     variance = {}
     for name, claims in (("none", []), ("true", [true])):
@@ -127,7 +127,9 @@ def test_own_outcome_in_an_earlier_claim_shrinks_gradients_by_one_over_its_repla
     found = {}
     for declared in (False, True):
         lying = claim(graph, rows, own, own_outcome=declared)
-        result = control_advantage(graph, reward, [lying], baseline=np.zeros(graph.num_traces), beta=1.0)
+        result = control_advantage(
+            graph, reward.astype(np.float64), [lying], baseline=np.zeros(graph.num_traces), beta=1.0
+        )
         advantage = np.asarray(rows.gather(result.credit.advantage)).reshape(choices.shape)
         found[declared] = gradient(advantage, choices, probability)
     np.testing.assert_allclose(found[False][1:], (1 - 1 / replays) * exact[1:], atol=1e-7)
