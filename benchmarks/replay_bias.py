@@ -1,6 +1,7 @@
 """Bias of group-relative methods in groups with replays: `results/replay_bias.json` and a table of docs/bias.md.
 
 python benchmarks/replay_bias.py             # measure everything, then write both
+python benchmarks/replay_bias.py grpo c3     # measure these methods; the others' rows stay as they are
 python benchmarks/replay_bias.py --table     # write the table from the stored numbers
 """
 
@@ -21,9 +22,13 @@ PAGE = ROOT / "docs" / "bias.md"
 WORLDS, FANS, AT = ("relay-and", "stop-rewards"), (1, 2, 3), 1
 
 
-def measured() -> list[ReplayBias]:
+def measured(wanted: list[str]) -> list[ReplayBias]:
+    known = stored() if wanted else []
     rows = []
     for name in replay_methods():
+        if wanted and name not in wanted:
+            rows += [row for row in known if row.method == name]
+            continue
         for world in WORLDS:
             for fans in FANS:
                 rows.append(replay_bias(name, world, fans=fans, at=AT))
@@ -58,7 +63,7 @@ def main() -> None:
     if "--table" not in sys.argv:
         rows = [
             {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in dataclasses.asdict(row).items()}
-            for row in measured()
+            for row in measured(sys.argv[1:])
         ]
         lines = ",\n".join(json.dumps(row) for row in rows)
         RESULTS.write_text(f'{{"rows": [\n{lines}\n]}}\n', encoding="utf-8")

@@ -137,10 +137,11 @@ def foldgrpo(traces: list[Trace], low: float = 0.0, high: float = 1.0) -> dict[i
         mean, sd = mean_sd([t.outcome for t in members])
         for t in members:
             for e in t.rows:
-                if e.reward != 0 and sd <= 1e-6:
-                    continue
                 moved = min(max(t.outcome + e.reward, low), high) if e.reward != 0 else t.outcome
-                out[e.place] = (moved - mean) / (sd + 1e-6)
+                value = (moved - mean) / (sd + 1e-6)
+                if e.reward != 0 and (sd <= 1e-6 or abs(value) > math.sqrt(len(members))):
+                    continue
+                out[e.place] = value
     return out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import credit
 from estimators.base import Reason
@@ -20,3 +21,29 @@ def test_a_mark_in_a_group_of_equal_outcomes_is_refused() -> None:
     assert rows.gather(result.valid).tolist() == [True, False, True, True, True, True]
     assert rows.gather(result.reason)[1] == Reason.TOO_FEW
     assert np.abs(rows.gather(result.advantage)).max() < 1
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e-2, 1e-4, 1e-6, 1e-8])
+def test_a_mark_is_never_divided_by_a_spread_near_nothing(apart: float) -> None:
+    """Outcomes 0.5 and 0.50001 and a mark of −0.6 gave −70,710."""
+    outcome = np.array([0.5, 0.5 + apart, 0.5])
+    graph, reward, rows = credit.from_columns(
+        group=["q"] * 4, trace=["a", "a", "b", "c"], reward=outcome[[0, 0, 1, 2]], event_reward=[0.0, -0.6, 0.0, 0.0]
+    )
+    result = credit.foldgrpo(graph, reward, event_reward=rows.event_reward)
+    assert np.abs(rows.gather(result.advantage)).max() <= np.sqrt(3)
+    assert rows.gather(result.reason)[1] == (Reason.VALID if apart > 0.9 else Reason.TOO_FEW)
+    assert rows.gather(result.valid)[[0, 2, 3]].all()
+
+
+def test_outcomes_of_failure_and_success_refuse_no_mark() -> None:
+    """One success among 40, marked down, and failures marked up."""
+    trace = np.arange(40)
+    graph, reward, rows = credit.from_columns(
+        group=["q"] * 40,
+        trace=trace,
+        reward=(trace == 7).astype(float),
+        event_reward=np.where(trace == 7, -1.0, np.where(trace % 3 == 0, 1.0, 0.0)),
+    )
+    result = credit.foldgrpo(graph, reward, event_reward=rows.event_reward)
+    assert rows.gather(result.valid).all()

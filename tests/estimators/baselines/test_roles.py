@@ -224,7 +224,8 @@ def test_foldgrpo_and_its_fork_against_loops(seed: int) -> None:
         group = [t for t in range(9) if t // 4 == row["group"]]
         r, pool = outcome[row["trace"]], outcome[group]
         moved = np.clip(r + q, 0, 1) if q else r
-        paper.append((moved - pool.mean()) / (pool.std(ddof=1) + 1e-6) if len(pool) > 1 else 0.0)
+        value = (moved - pool.mean()) / (pool.std(ddof=1) + 1e-6) if len(pool) > 1 else 0.0
+        paper.append(0.0 if q and abs(value) > np.sqrt(len(pool)) else value)  # refused
         best, worst = max(plain[t] for t in group), min(plain[t] for t in group)
         best, worst = best if best > 0 else 1.0, worst if worst < 0 else -1.0
         fork.append((1 - abs(q)) * plain[row["trace"]] + max(q, 0) * best + max(-q, 0) * worst)
