@@ -25,12 +25,13 @@ class Summary:
         self.reasons: collections.Counter[str] = collections.Counter()
         self.has_signal: dict[str, bool] = {}  # by group, in order of appearance
         self.groups_of_task: dict[str, set[str]] = {}
+        self.large: list[tuple[int, float, str]] = []  # of each batch that has large advantages
 
     def add(self, traces: Traces, credit: Credit) -> None:
         """Count a batch and a method's result on it."""
         import numpy as np
 
-        from credit.reports.signal_notes import alone_mask, reason_counts
+        from credit.reports.signal_notes import alone_mask, large_advantages, reason_counts
 
         n = traces.sizes
         action = np.asarray(traces.graph.action_mask[: n.events])
@@ -39,6 +40,8 @@ class Summary:
         self.counts.update({"traces": n.traces, "events": n.events, "actions": int(action.sum())})
         self.counts.update({"valid": int(valid.sum()), "alone": alone})
         self.reasons.update(reason_counts(traces, credit))
+        large = large_advantages(traces, credit)
+        self.large += [tuple(large)] if large.actions else []
         for task, name in zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True):
             self.groups_of_task.setdefault(task, set()).add(name)
 
@@ -53,6 +56,7 @@ class Summary:
         self.counts.update(other.counts)
         self.reasons.update(other.reasons)
         self.has_signal.update(other.has_signal)
+        self.large += other.large
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
 
@@ -60,7 +64,8 @@ class Summary:
         """The counts as JSON, from which `from_plain` makes them again."""
         tasks = {task: sorted(groups) for task, groups in self.groups_of_task.items()}
         return {
-            "counts": dict(self.counts), "reasons": dict(self.reasons), "has_signal": self.has_signal, "tasks": tasks
+            "counts": dict(self.counts), "reasons": dict(self.reasons), "has_signal": self.has_signal, "tasks": tasks,
+            "large": [list(part) for part in self.large],
         }  # fmt: skip
 
     @classmethod
@@ -70,6 +75,7 @@ class Summary:
         summary.counts.update(plain["counts"])
         summary.reasons.update(plain["reasons"])
         summary.has_signal.update(plain["has_signal"])
+        summary.large = [(count, size, trace) for count, size, trace in plain["large"]]
         summary.groups_of_task = {task: set(groups) for task, groups in plain["tasks"].items()}
         return summary
 
@@ -93,6 +99,7 @@ class Summary:
             "events": count["events"],
             "actions": count["actions"],
             "with_advantage": count["valid"] - alone,
+            "large_advantages": sum(actions for actions, _, _ in self.large),
             "without": without,
             "divided_tasks": sum(len(groups) > 1 for groups in self.groups_of_task.values()),
             "groups_without_signal": [name for name, signal in self.has_signal.items() if not signal],
@@ -100,7 +107,7 @@ class Summary:
 
     def lines(self, method: str) -> list[str]:
         """What was computed, why some actions have no advantage, and which groups have no signal."""
-        from credit.reports.signal_notes import divided_note
+        from credit.reports.signal_notes import LargeAdvantages, divided_note
 
         plain = self.as_json(method)
         count = self.counts
@@ -110,6 +117,9 @@ class Summary:
             f"{plain['with_advantage']} with an advantage"
         ]
         lines += [f"  {counted(count, 'action')} without: {reason}" for reason, count in plain["without"].items()]
+        if self.large:
+            _, largest, trace = max(self.large, key=lambda part: part[1])
+            lines.append(f"  look: {LargeAdvantages(plain['large_advantages'], largest, trace)}")
         if plain["divided_tasks"]:
             lines.append(f"  {divided_note(plain['divided_tasks'])}")
         silent = plain["groups_without_signal"]

@@ -367,6 +367,8 @@ def group_relative(
     subtracted, reason = settle_alone(m, rows, alone, x, subtracted, singleton)
     if scale == "std":
         too_few = (reason == Reason.VALID) & ~alone & (n_e - ddof <= 0)
+        if own_score:
+            too_few = too_few | ((reason == Reason.VALID) & ~alone & beyond_members(m, n_e, x - subtracted, divisor))
         reason = jnp.where(too_few, Reason.TOO_FEW, reason)
         divisor = jnp.where(alone, one + eps, divisor)
     return finish(
@@ -382,6 +384,24 @@ def group_relative(
         centred=False,
         own_outcome=True,
     )
+
+
+def beyond_members(m: Members, n: jax.Array, apart: jax.Array, divisor: jax.Array) -> jax.Array:
+    """Whether a number is further from its key's mean, in divisors, than a member of the key can be: bool [E].
+
+    No member is further than sqrt(n / w) standard deviations, at ddof 0 and 1, with n the weight of the key's members
+    and w its own (1 without replays). A number of which the standard deviation knows nothing, such as a row's own
+    reward where only the first rows are members, can be any multiple of it: 0.3 / 1e-6 where the members are equal.
+
+    Args:
+      m: the members.
+      n: float [E], how many members the key of each event has.
+      apart: float [E], the number minus the mean.
+      divisor: float [E], what it is to be divided by.
+    """
+    weight = jnp.ones_like(m.score) if m.clusters is None else m.clusters.weight.astype(m.score.dtype)
+    own = weight[m.of_event]
+    return jnp.abs(apart) > safe_sqrt(safe_divide(n, own)) * divisor
 
 
 def settle_alone(

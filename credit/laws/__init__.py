@@ -116,6 +116,7 @@ LAWS: dict[str, Callable[[Subject], str]] = {
         arrays.gradients,
         arrays.dtypes,
         meaning.equal_rewards,
+        meaning.bounded,
         arrays.vmap,
         meaning.no_event_reward,
         meaning.unit,

@@ -9,6 +9,7 @@ import numpy as np
 
 from credit.laws.subject import NotApplicable, Subject, changes, differ, numbers
 from credit.laws.trial_batches import SIZES, Batch, draw_rewards, padded, rearranged
+from estimators.composition.scaling import LARGEST
 from graphs.event_graph import KINDS
 from graphs.levels import LEVELS, Level, level_ids
 
@@ -117,6 +118,28 @@ def equal_rewards(s: Subject) -> str:
             return (
                 f"advantage of event {at} is {advantage[at]} where every reward is {reward[batch.graph.trace_ids[at]]}"
             )
+    return ""
+
+
+def bounded(s: Subject) -> str:
+    """Rewards of a group that hardly differ make no advantage larger than 10 where everything else is below 1."""
+    batch, rng = padded(s.ragged(), SIZES), np.random.default_rng(s.seed)
+    last = np.append(batch.graph.trace_ids[1:] != batch.graph.trace_ids[:-1], True)
+    for apart in (1e-3, 1e-5, 1e-7, 0.0):
+        reward = np.float32(0.5) + apart * rng.integers(0, 2, len(batch.reward))
+        reward = np.where(np.isnan(batch.reward), np.nan, reward).astype(np.float32)
+        for steps, words in (
+            (batch.event_reward, "with"),
+            (np.where(last, batch.event_reward, 0), "with last"),
+            (np.zeros_like(batch.event_reward), "without"),
+        ):
+            advantage = s.run(dataclasses.replace(batch, reward=reward, event_reward=steps))["advantage"]
+            at = int(np.argmax(np.abs(advantage)))
+            if abs(advantage[at]) > LARGEST:
+                return (
+                    f"advantage of event {at} is {advantage[at]} where rewards of a group differ by {apart:g} at most, "
+                    f"{words} event rewards; expected at most {LARGEST:g} in size"
+                )
     return ""
 
 

@@ -28,6 +28,10 @@ class Condition(NamedTuple):
         return f"{self.name}: {({True: 'holds', False: 'BROKEN', None: 'not checked'})[self.holds]}: {self.why}"
 
 
+MULTIPLE = 10.0
+"""Of the range of a group's rewards, above which an advantage is pointed out."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Signal:
     """Advantages to train on, and what is needed to believe them; `str` says it in words.
@@ -43,6 +47,9 @@ class Signal:
       coverage: of the ledger: 1 − Var(unexplained) / Var(R − expected).
       claimed: the share of actions that carry a claim.
       scale: what divided the advantages last, in words; empty if nothing did.
+      largest: the largest advantage before any scale, in multiples of the range of its group's rewards; 0 where no
+        group has a range. Claims that are large against the rewards make it large: `control` takes β c out of R − b,
+        and no bound on β c that depends on the trace's own choices would leave the mean right.
     """
 
     graph: EventGraph
@@ -55,6 +62,7 @@ class Signal:
     coverage: float
     claimed: float
     scale: str
+    largest: float
 
     @property
     def unbiased(self) -> bool | None:
@@ -75,5 +83,7 @@ class Signal:
         lines = [f"advantage {self.kind!r}: {verdict[self.unbiased]}"]
         lines += [f"  {condition}" for condition in self.conditions]
         lines += [f"  left out {source}: {why}" for source, why in self.refused.items()]
+        if self.largest > MULTIPLE and not self.scale:
+            lines.append(f"  look: the largest advantage is {self.largest:.4g} times the range of its group's rewards")
         lines.append(f"  coverage {self.coverage:.3f}, {self.claimed:.1%} of actions claimed")
         return "\n".join(lines)

@@ -94,7 +94,7 @@ def advantage(
         chosen = _even(ledger)
     else:
         raise CreditError(f"kind is {kind!r}; expected 'control', 'entry' or 'even'")
-    result, words = chosen.credit, ""
+    result, words, largest = chosen.credit, "", _largest(ledger, chosen.credit)
     if scale is not None:
         result, words = scaled(ledger, result, scale)
         chosen.conditions.append(
@@ -112,7 +112,20 @@ def advantage(
         coverage=ledger.coverage,
         claimed=float(np.asarray(ledger.claimed)[actions].mean()) if actions.any() else float("nan"),
         scale=words,
+        largest=largest,
     )
+
+
+def _largest(ledger: Entries, result: Credit) -> float:
+    """The largest advantage in multiples of the range of its group's rewards; 0 where no group has a range."""
+    graph, reward = ledger.graph, np.asarray(ledger.reward_or_nan, np.float64)
+    group, scored = np.asarray(graph.group_ids), np.isfinite(reward)
+    high, low = np.full(graph.num_traces, -np.inf), np.full(graph.num_traces, np.inf)
+    np.maximum.at(high, group[scored], reward[scored])
+    np.minimum.at(low, group[scored], reward[scored])
+    spread = np.where(high > low, high - low, np.inf)[group][np.asarray(graph.trace_ids)]
+    size = np.abs(np.asarray(result.advantage, np.float64)) / spread
+    return float(np.where(np.asarray(result.valid), size, 0).max(initial=0))
 
 
 def _actions(ledger: Entries) -> np.ndarray:

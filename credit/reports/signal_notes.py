@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from credit.reports.corpus import divided_tasks
@@ -9,7 +11,10 @@ from estimators.base import REASONS, Credit
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["alone_mask", "divided_note", "empty_notes", "reason_counts"]
+__all__ = ["LargeAdvantages", "alone_mask", "divided_note", "empty_notes", "large_advantages", "reason_counts"]
+
+MULTIPLE = 10.0
+"""Of the unit in which advantages of a method are, above which they are reported as large."""
 
 
 def divided_note(tasks: int) -> str:
@@ -32,6 +37,71 @@ def reason_counts(traces: Traces, credit: Credit) -> dict[str, int]:
     without = np.asarray(traces.graph.action_mask)[:n] & ~np.asarray(credit.valid)[:n]
     codes, counts = np.unique(np.asarray(credit.reason)[:n][without], return_counts=True)
     return {REASONS[code]: int(count) for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}
+
+
+class LargeAdvantages(NamedTuple):
+    """Advantages above `MULTIPLE` units: how many actions have one, the largest in units, and its trace."""
+
+    actions: int
+    largest: float
+    trace: str
+
+    def __str__(self) -> str:
+        """The line about them, empty without any."""
+        if not self.actions:
+            return ""
+        verb = "has" if self.actions == 1 else "have"
+        return (
+            f"{counted(self.actions, 'action')} {verb} an advantage larger than {MULTIPLE:g} times the spread of the "
+            f"rewards of {'its' if self.actions == 1 else 'their'} group, up to {self.largest:.4g} times in trace "
+            f"{self.trace!r}; look at them before training"
+        )
+
+
+def large_advantages(traces: Traces, credit: Credit) -> LargeAdvantages:
+    """Advantages that are larger than `MULTIPLE` times the spread of the rewards of their group.
+
+    The advantages of a method that divides (its `scale`, or estimand "score") are in spreads already. Those of another
+    method are divided by the greatest difference between outcomes of the group plus the largest sum of sizes of event
+    rewards of a trace of it; where that is 0 they are not counted.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[100.0, 101.0])
+      >>> large_advantages(rows.traces, credit.discounted_return(graph, reward))
+      LargeAdvantages(actions=2, largest=101.0, trace='b')
+    """
+    sizes, graph = traces.sizes, traces.graph
+    n, trace = sizes.events, np.asarray(graph.trace_ids)[: sizes.events]
+    valid = np.asarray(credit.valid)[:n]
+    size = np.where(valid, np.abs(np.asarray(credit.advantage, np.float64)[:n]), 0)
+    if credit.estimand != "score" and (np.asarray(credit.scale)[:n][valid] == 1).all():
+        spread = _spreads(traces)[np.asarray(graph.group_ids)[trace]]
+        size = np.divide(size, spread, out=np.zeros_like(size), where=spread > 0)
+    if not (size > MULTIPLE).any():
+        return LargeAdvantages(0, 0.0, "")
+    at = int(np.argmax(size))
+    name = traces.traces["trace"][int(trace[at])].as_py()
+    return LargeAdvantages(int((size > MULTIPLE).sum()), float(size[at]), str(name))
+
+
+def _spreads(traces: Traces) -> np.ndarray:
+    """The range of outcomes of each group, plus its largest Σ |event reward| of a trace: float64 [T]."""
+    graph, n = traces.graph, traces.sizes.traces
+    group, reward = np.asarray(graph.group_ids)[:n], np.asarray(traces.reward, np.float64)[:n]
+    scored = np.isfinite(reward)
+    high, low = np.full(graph.num_traces, -np.inf), np.full(graph.num_traces, np.inf)
+    np.maximum.at(high, group[scored], reward[scored])
+    np.minimum.at(low, group[scored], reward[scored])
+    spread = np.where(high > low, high - low, 0)
+    if "event_reward" in traces.evidence:
+        events = traces.sizes.events
+        step = np.nan_to_num(np.abs(np.asarray(traces.evidence["event_reward"].array, np.float64)[:events]))
+        by_trace = np.bincount(np.asarray(graph.trace_ids)[:events], step, minlength=graph.num_traces)[:n]
+        most = np.zeros(graph.num_traces)
+        np.maximum.at(most, group, by_trace)
+        spread = spread + most
+    return spread
 
 
 def alone_mask(traces: Traces) -> np.ndarray:

@@ -45,6 +45,9 @@ def dr_mas(
     where each agent acts once per trace and rows have no rewards of their own. Biased for the policy gradient. Replays
     of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
+    With n samples of the key and scale "std", no |A| exceeds (n − 1)/√n at ddof 1, or √(n − 1) at ddof 0, however
+    little the rewards differ; a key of one has no bound but its reward.
+
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
@@ -167,6 +170,9 @@ def reinforce_pp(
     policy gradient. Replays of one trace count as one sample, and traces without an independent one are refused
     (`estimators.clusters`).
 
+    With n tokens (n rows without `tokens`), no |A| exceeds (n − 1)/√n, however little the rewards differ. A row of 0
+    tokens, which enters neither m nor v, has no bound; it trains nothing.
+
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
@@ -214,6 +220,9 @@ def reinforce_pp_baseline(
     variance (ddof 1) over all tokens of the batch after that subtraction, so that long rows dominate them. Biased for
     the policy gradient. Replays of one trace count as one sample, and traces without an independent one are refused
     (`estimators.clusters`).
+
+    With n tokens (n rows without `tokens`), no |A| exceeds (n − 1)/√n, however little the rewards differ. A row of 0
+    tokens, which enters neither m nor v, has no bound; it trains nothing.
 
     Args:
       graph: the batch.

@@ -15,7 +15,16 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.clusters import clusters_of
 from estimators.counterfactual.replays import event_ids
-from estimators.group import Members, Population, Singleton, members, row_scores, settle_alone, statistics
+from estimators.group import (
+    Members,
+    Population,
+    Singleton,
+    beyond_members,
+    members,
+    row_scores,
+    settle_alone,
+    statistics,
+)
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError
@@ -124,6 +133,10 @@ def gigpo(
     Biased for the policy gradient: both means contain what they are subtracted from. Replays of one trace count as one
     sample, and traces without an independent one are refused (`estimators.clusters`).
 
+    With scale "std", n samples in the group and m actions at the anchor, no |A| exceeds √n + w √m. Only first rows are
+    samples of s, so another row's own reward would be divided by nearly 0 where first rows hardly differ. An action
+    whose first term would exceed √n is refused (TOO_FEW).
+
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
@@ -169,6 +182,9 @@ def gigpo(
     alone = n[key] < 2
     deviation = safe_sqrt(safe_divide(squares, n - ddof))[key] + eps
     subtracted, reason = settle_alone(m, row, alone, score, mean[key], singleton)
+    if scale == "std":
+        beyond = ~alone & beyond_members(m, n[key], score - subtracted, deviation)
+        reason = jnp.where((reason == Reason.VALID) & beyond, Reason.TOO_FEW, reason)
     deviation = jnp.where(alone, jnp.ones_like(deviation) + eps, deviation)
 
     to_go, known = step_returns(

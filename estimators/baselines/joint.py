@@ -243,6 +243,9 @@ def c3_magrpo(
     Biased for the policy gradient. Replays of one trace count as one sample, and traces without an independent one are
     refused (`estimators.clusters`).
 
+    With n samples in the group, no |A| exceeds √(n − 1) with the mean, or n/√(n − 1) with the mean of the others,
+    however little the rewards differ. Only `singleton="raw"` has no bound: it gives 10,000 R.
+
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.

@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, finish
-from estimators.group import group_relative
+from estimators.group import beyond_members, group_relative, members, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import safe_sqrt, segment_count
 
 __all__ = ["foldgrpo"]
 
@@ -36,10 +35,9 @@ def foldgrpo(
     the policy gradient. Replays of one trace count as one sample, and traces without an independent one are refused
     (`estimators.clusters`).
 
-    The mark is not among the numbers that sd is taken from, so a spread near 0 would give advantages near mark / eps.
-    A marked action whose |A| would exceed √N is refused (TOO_FEW), N being the number of traces of its group with a
-    reward and an action. No advantage of a group without replays exceeds √N then, in standard deviations; with
-    outcomes 0 and 1 that both occur, and low 0 and high 1, none is refused.
+    With n traces in the group, no |A| exceeds √n. Marks are not among the numbers that sd is taken from, so a spread
+    near 0 would give mark / eps: a marked action whose |A| would exceed √n is refused (TOO_FEW). With outcomes 0 and 1
+    that both occur, low 0 and high 1, none is refused.
 
     Args:
       graph: the batch.
@@ -73,9 +71,10 @@ def foldgrpo(
         mark = check_event_array(graph, "event_reward", event_reward)[0].astype(amount.dtype)
         marked = jnp.abs(mark) > 0
         amount = jnp.where(marked, jnp.clip(amount + mark, low, high), amount)
-        beyond = jnp.abs(amount - plain.baseline) > safe_sqrt(_traces(graph, plain.valid, amount.dtype)) * plain.scale
-        equal = plain.scale - eps <= eps
-        reason = jnp.where(marked & plain.valid & (equal | beyond), Reason.TOO_FEW, reason)
+        m = members(graph, reward, None, by=None, population="trace", aggregate="sum")
+        n = statistics(m)[0][m.key[m.of_event]]
+        beyond = beyond_members(m, n, amount - plain.baseline, plain.scale)
+        reason = jnp.where(marked & plain.valid & beyond, Reason.TOO_FEW, reason)
     return finish(
         graph,
         credit=amount,
@@ -89,10 +88,3 @@ def foldgrpo(
         centred=False,
         own_outcome=True,
     )
-
-
-def _traces(graph: EventGraph, where: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """How many traces of an event's group hold an event of `where`: float [E]."""
-    trace, group, num = jnp.asarray(graph.trace_ids), jnp.asarray(graph.group_ids), graph.num_traces
-    held = segment_count(trace, num, where) > 0
-    return segment_count(group, num, held, dtype)[group][trace]

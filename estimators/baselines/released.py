@@ -73,6 +73,8 @@ def mrlx(
     A finished run pushes its sub-trajectories to a queue; the sub-agents' trainer takes them in order of arrival and
     normalises blocks of a fixed size. A block mixes parents and tasks. A = (x − μ) / (sd + 1e-6), ddof 1, alone 0.
 
+    With n instances in the task or block, no |A| exceeds (n − 1)/√n, however little the rewards differ.
+
     Args:
       graph: the batch; `agent_parent` distinguishes main agents and sub-agents.
       block: int [E], the block of the sub-agent whose event it is (its first one counts); -1 where the log has none,
@@ -171,6 +173,9 @@ def foldgrpo_fork(
     with q in [−1, 1] the event's own process reward, g⁺ and g⁻ the greatest and least A_j of the group; where no trace
     of the group has a positive (negative) one, 1 (−1). So a group in which all outcomes are equal still moves marked
     actions by 1. Equal to `estimators.foldgrpo` for outcomes 0 and 1 that both occur and marks −1, 0 and 1.
+
+    With n traces in the group, no |A| exceeds max(1, √n). A row of `row_reward` that is further than √n standard
+    deviations of the first rows from their mean is refused (TOO_FEW), where the code divides it by nearly 0.
 
     Args:
       graph: the batch.

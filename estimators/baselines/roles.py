@@ -137,6 +137,9 @@ def mgrpo(
     one shape; padding does that here and changes no statistic. Biased for the policy gradient. Replays of one trace
     count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
+    With n instances in the pool, no |A| exceeds (n − 1)/√n at ddof 1, or √(n − 1) at ddof 0, however little the scores
+    differ.
+
     Args:
       graph: the batch; `agent_parent` distinguishes main agents and sub-agents.
       reward: float [T], the outcome R; NaN where a trace has none.
@@ -246,6 +249,9 @@ def matpo(
     `estimators.baselines.released.matpo_worker_tokens` is what the released code does. Biased for the policy gradient.
     Replays of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
+    With n rollouts of the task, no |A| exceeds (n − 1)/√n, however little the rewards differ; a task of one has no
+    bound but its reward.
+
     Args:
       graph: the batch.
       reward: float [T], R itself, or with `format_score` the accuracy, from which `matpo_reward` makes R.
@@ -304,6 +310,8 @@ def wideseek_r1(
     Its credit for roles is not here but in the loss: `wideseek_r1_weights`. The released code groups by arithmetic on
     indices, and gives NaN in a group of one, which is refused here. Biased for the policy gradient. Replays of one
     trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+
+    With n samples in the group, no |A| exceeds (n − 1)/√n, however little the rewards differ.
 
     Args:
       graph: the batch.

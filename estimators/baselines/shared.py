@@ -47,6 +47,9 @@ def grpo(
     when the reward is shifted and, up to eps, when it is scaled. No partition of the reward. Replays of one trace count
     as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
+    With n traces in the group, no |A| exceeds (n − 1)/√n at ddof 1, or √(n − 1) at ddof 0, however little the rewards
+    differ.
+
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
@@ -261,6 +264,8 @@ def pass_at_k(
 
     The other traces of the group get 0, and so do all traces in a tie for the best. Biased for the policy gradient.
     Replays of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+
+    With n traces in the group, no A exceeds √n at ddof 1, or n/√(n − 1) at ddof 0, however little the rewards differ.
 
     Args:
       graph: the batch.

@@ -32,6 +32,9 @@ def verl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
     group of one row keeps its raw reward. Biased for the policy gradient. Replays of one trace count as one sample, and
     traces without an independent one are refused (`estimators.clusters`).
 
+    With n rows in the task, no |A| exceeds (n − 1)/√n, however little the rewards differ; a task of one row has no
+    bound but its reward.
+
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
@@ -111,6 +114,8 @@ def trl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = N
     R_i = reward + Σ event_reward; μ and sd are over the traces of the group. Biased for the policy gradient. Replays of
     one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
+    With n traces in the group, no |A| exceeds (n − 1)/√n, however little the rewards differ.
+
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
@@ -148,6 +153,8 @@ def openrlhf_group_norm(graph: EventGraph, reward: Array, *, event_reward: Array
 
     R_i = reward + Σ event_reward; μ and sd are over the traces of the group. Biased for the policy gradient. Replays of
     one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+
+    With n traces in the group, no |A| exceeds (n − 1)/√n, however little the rewards differ.
 
     Args:
       graph: the batch.
@@ -190,6 +197,8 @@ def slime_grpo(
     R_i = reward + Σ event_reward; μ and sd are over the traces of the group. slime forms groups by position, in blocks
     of `n_samples_per_prompt`; here the group ids form them. Biased for the policy gradient. Replays of one trace count
     as one sample, and traces without an independent one are refused (`estimators.clusters`).
+
+    With n traces in the group, no |A| exceeds (n − 1)/√n, however little the rewards differ.
 
     Args:
       graph: the batch.
@@ -241,6 +250,9 @@ def agent_lightning(
     rollout differ in reward; here the first row stands for them. Biased for the policy gradient. Replays of one trace
     count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
+    With n traces in the group and scale "std", no |A| exceeds (n − 1)/√n, however little the rewards differ; a group of
+    one has no bound but its reward.
+
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
@@ -282,6 +294,9 @@ def agent_lightning_rows(graph: EventGraph, reward: Array, *, event_reward: Arra
     A_i = (R_i − μ) / (sd + 1e-6), ddof 1, with R_i = reward + event_reward of row i, and μ and sd over all rows of the
     task. Long rollouts weigh more. Biased for the policy gradient. Replays of one trace count as one sample, and traces
     without an independent one are refused (`estimators.clusters`).
+
+    With n rows in the task, no |A| exceeds (n − 1)/√n, however little the rewards differ; a task of one row has no
+    bound but its reward.
 
     Args:
       graph: the batch.

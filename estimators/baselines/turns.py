@@ -215,6 +215,9 @@ def mt_grpo(
     any mean that contains its member; by the second the policy is paid μ_l for not reaching turn l. Where the
     number of turns is fixed, ∇p_l = 0 and the bias is the factor (n − 1)/n. `turn_baseline` has none.
 
+    With scale "std", n traces and ddof 1, no term exceeds (n − 1)/√n in size, however little the rewards differ; A is
+    the sum of as many terms as the trace has turns from k on.
+
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.

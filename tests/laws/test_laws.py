@@ -288,6 +288,12 @@ def rounds_at_ties(graph: Any, reward: Any, *, event_reward: Any = None) -> Cred
     return replaced(out, baseline=jnp.where(out.valid, out.credit * 1.000001, 0))
 
 
+def divides_marks_by_the_spread_of_outcomes(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    plain = divides_by_spread(lambda squares: jnp.sqrt(squares + 1e-12))(graph, reward)
+    marked = good(graph, reward, event_reward=event_reward)
+    return replaced(marked, scale=plain.scale)
+
+
 def keeps_the_last_axis(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     @jax.custom_batching.custom_vmap
     def double(x: Any) -> Any:
@@ -331,6 +337,7 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("dtypes", has_double_constants, "stderr is float64 for float32"),
     ("dtypes", computes_in_bfloat16, "in bfloat16, against float32"),
     ("equal_rewards", rounds_at_ties, "where every reward is"),
+    ("bounded", divides_marks_by_the_spread_of_outcomes, "where rewards of a group differ by"),
     ("vmap", keeps_the_last_axis, "(mapped)"),
     ("no_event_reward", dislikes_no_event_reward, "credit of event"),
     ("unit", splits_units, "another event of its trace"),
@@ -453,5 +460,6 @@ def test_ragged_batches_hold_what_they_promise() -> None:
 
 def test_the_page_of_laws_lists_each_of_them() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "laws.md").read_text()
-    listed = [line.split("`")[1] for line in page.split("## The laws")[1].splitlines() if line.startswith("| `")]
+    section = page.split("## The laws")[1].split("\n## ")[0]
+    listed = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
     assert listed == list(LAWS)

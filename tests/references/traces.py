@@ -139,7 +139,7 @@ def foldgrpo(traces: list[Trace], low: float = 0.0, high: float = 1.0) -> dict[i
             for e in t.rows:
                 moved = min(max(t.outcome + e.reward, low), high) if e.reward != 0 else t.outcome
                 value = (moved - mean) / (sd + 1e-6)
-                if e.reward != 0 and (sd <= 1e-6 or abs(value) > math.sqrt(len(members))):
+                if e.reward != 0 and abs(value) > math.sqrt(len(members)):
                     continue
                 out[e.place] = value
     return out

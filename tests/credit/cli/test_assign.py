@@ -273,3 +273,17 @@ def test_what_cannot_go_into_episodes(
     result = run("assign", "runs", "--to", "verifiers", *options)
     assert result.exit_code == 1 and expected in " ".join(result.output.split())
     assert not list(tmp_path.glob("out*"))
+
+
+def test_large_advantages_are_pointed_out(tmp_path: Path) -> None:
+    """Rewards near 100 without a baseline; and a whole batch whose only failure stands alone among 200."""
+    log = write(tmp_path / "log.jsonl", [trace("a", "q", 100.0), trace("b", "q", 101.0)])
+    result = run("assign", log, "-o", tmp_path / "a.csv", "--method", "discounted_return", "--json")
+    assert "look: 4 actions have an advantage larger than 10 times" in result.stderr
+    assert "up to 101 times in trace 'b'" in result.stderr
+    assert json.loads(result.stdout)["large_advantages"] == 4
+    log = write(tmp_path / "log.jsonl", [trace(str(i), "q", float(i > 0)) for i in range(200)])
+    result = run("assign", log, "-o", tmp_path / "a.csv", "--method", "grpo")
+    assert "look: 2 actions have an advantage larger than 10 times" in result.stderr
+    result = run("assign", log, "-o", tmp_path / "a.csv", "--method", "rloo")
+    assert "look" not in result.stderr

@@ -268,3 +268,18 @@ def test_the_stack_is_unbiased_before_its_scale_and_says_so_after_it(worlds: dic
     cells = np.asarray(made.ledger.cells)[: world.n]
     assert not cells[lead, 0].any() and not cells[~lead, 1].any()  # nobody is paid by both
     assert np.asarray(made.ledger.claimed)[: world.n].all()
+
+
+def test_claims_that_are_large_against_the_rewards_are_pointed_out() -> None:
+    """Claims of 1,000 beside rewards of 0 and 1. Bounding them would bias the mean, so the signal states the size."""
+    graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
+    amount = np.zeros(graph.num_events)
+    amount[rows.event] = [1000.0, 0.0, -1000.0, 0.0]
+    claim = credit.claim(graph, amount, estimand="increment", source="critic", centred=True, own_outcome=False)
+    signal = credit.compose(graph, reward, [claim]).advantage("control", beta=1.0)
+    assert signal.largest == pytest.approx(999)
+    assert "look: the largest advantage is 999 times the range of its group's rewards" in str(signal)
+    scaled = credit.compose(graph, reward, [claim]).advantage("control", beta=1.0, scale=credit.dr_mas(graph, reward))
+    assert "look" not in str(scaled) and np.abs(np.asarray(scaled.credit.advantage)).max() <= 10
+    plain = credit.compose(graph, reward, []).advantage("control")
+    assert plain.largest == pytest.approx(1) and "look" not in str(plain)

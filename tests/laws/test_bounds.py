@@ -1,0 +1,94 @@
+"""How large an advantage can be, for every method that divides: the table of docs/laws.md, attained, not exceeded."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import credit
+
+TRACES, TURNS, GROUPS = 4, 2, 2  # of a group, of a trace, of the batch
+ROWS = TRACES * TURNS * GROUPS
+
+LARGEST = {
+    "(n − 1)/√n": lambda n: (n - 1) / math.sqrt(n),
+    "√(n − 1)": lambda n: math.sqrt(n - 1),
+    "√n": math.sqrt,
+    "(n − 1)/√n for each of its turns": lambda n: TURNS * (n - 1) / math.sqrt(n),
+}
+SAMPLES = {
+    "traces": TRACES,
+    "rows of the task": TRACES * TURNS,
+    "rows of the agent": TRACES,
+    "rows or tokens": ROWS,
+    "agents": TRACES * TURNS,
+}
+
+
+def stated() -> dict[str, float]:
+    """The bound of each method, from the page, for the batch below."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "laws.md").read_text(encoding="utf-8")
+    table = page.split("<!-- bounds -->")[1].split("<!-- end -->")[0]
+    bounds = {}
+    for line in table.strip().splitlines()[2:]:
+        names, formula, samples = (cell.strip() for cell in line.strip("|").split("|"))
+        n = next(number for words, number in SAMPLES.items() if samples.startswith(words))
+        bounds |= dict.fromkeys(re.findall(r"`(\w+)`", names), LARGEST[formula](n))
+    return bounds
+
+
+STATED = stated()
+GRAPH, _, PLACES = credit.from_columns(
+    group=np.repeat(["q", "r"], TRACES * TURNS),
+    trace=np.repeat(np.arange(TRACES * GROUPS), TURNS),
+    agent=["planner", "solver"] * TRACES * GROUPS,
+    turn=[0, 1] * TRACES * GROUPS,
+    reward=np.zeros(ROWS),
+    events=32, traces=16, agents=32,
+)  # fmt: skip
+
+
+def advantages(name: str, reward: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """Of each action, for rewards [T] of traces and marks [E] of rows."""
+    outcome, step = np.zeros(GRAPH.num_traces, np.float32), np.zeros(GRAPH.num_events, np.float32)
+    outcome[: len(reward)] = reward
+    step[PLACES.event] = marks
+    more = {"block": np.zeros(GRAPH.num_events, np.int32)} if name == "mrlx" else {}
+    result = credit.METHODS[name](GRAPH, outcome, event_reward=step, **more)
+    return np.asarray(PLACES.gather(result.advantage))
+
+
+def attempts() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rewards and marks that come near a bound: one that stands out among equal ones; and random ones."""
+    rng, one, nothing = np.random.default_rng(0), np.eye(8)[0], np.zeros(ROWS)
+    tries = []
+    for apart in (1.0, 1e-2, 1e-4):  # with less, float32 rounds the mean by a part of the spread
+        tries += [(0.5 + apart * one, nothing), (0.5 - apart * one, nothing)]
+        tries += [(np.full(8, 0.5), apart * np.eye(ROWS)[i]) for i in (0, 1, 15)]
+        tries += [(0.5 + apart * rng.normal(size=8), rng.uniform(-1, 1, ROWS) * mark) for mark in (0, apart, 1)]
+    return tries
+
+
+QUICK = {"grpo", "foldgrpo"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in STATED])
+def test_no_advantage_exceeds_the_stated_bound(name: str) -> None:
+    largest = max(float(np.abs(advantages(name, *given)).max()) for given in attempts())
+    assert 0.6 * STATED[name] < largest <= STATED[name] * (1 + 1e-3)
+    assert "exceeds" in credit.METHODS[name].fn.__doc__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n, m in credit.METHODS.items() if m.scope != "trace" and not m.needs])
+def test_the_page_names_every_method_that_divides(name: str) -> None:
+    """One that does not gives twice the advantages for twice the rewards."""
+    rng = np.random.default_rng(1)
+    reward, marks = rng.uniform(0.2, 0.4, 8), rng.uniform(-0.1, 0.1, ROWS)
+    once, twice = advantages(name, reward, marks), advantages(name, 2 * reward, 2 * marks)
+    divides = not np.allclose(twice, 2 * once, rtol=1e-4, atol=1e-5)
+    assert divides == (name in STATED) or name == "foldgrpo_fork"
