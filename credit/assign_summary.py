@@ -41,7 +41,7 @@ class Summary:
         self.counts.update({"valid": int(valid.sum()), "alone": alone})
         self.reasons.update(reason_counts(traces, credit))
         large = large_advantages(traces, credit)
-        self.large += [tuple(large)] if large.actions else []
+        self.large += [(large.actions, large.largest, large.trace)] if large.actions else []
         for task, name in zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True):
             self.groups_of_task.setdefault(task, set()).add(name)
 

@@ -368,7 +368,8 @@ def group_relative(
     if scale == "std":
         too_few = (reason == Reason.VALID) & ~alone & (n_e - ddof <= 0)
         if own_score:
-            too_few = too_few | ((reason == Reason.VALID) & ~alone & beyond_members(m, n_e, x - subtracted, divisor))
+            beyond = beyond_members(m, n_e, x - subtracted, divisor, times=10)
+            too_few = too_few | ((reason == Reason.VALID) & ~alone & beyond)
         reason = jnp.where(too_few, Reason.TOO_FEW, reason)
         divisor = jnp.where(alone, one + eps, divisor)
     return finish(
@@ -386,8 +387,8 @@ def group_relative(
     )
 
 
-def beyond_members(m: Members, n: jax.Array, apart: jax.Array, divisor: jax.Array) -> jax.Array:
-    """Whether a number is further from its key's mean, in divisors, than a member of the key can be: bool [E].
+def beyond_members(m: Members, n: jax.Array, apart: jax.Array, divisor: jax.Array, *, times: float = 1.0) -> jax.Array:
+    """Whether a number is further from its key's mean than `times` what a member of the key can be: bool [E].
 
     No member is further than sqrt(n / w) standard deviations, at ddof 0 and 1, with n the weight of the key's members
     and w its own (1 without replays). A number of which the standard deviation knows nothing, such as a row's own
@@ -398,10 +399,11 @@ def beyond_members(m: Members, n: jax.Array, apart: jax.Array, divisor: jax.Arra
       n: float [E], how many members the key of each event has.
       apart: float [E], the number minus the mean.
       divisor: float [E], what it is to be divided by.
+      times: 1, or more for released code, whose numbers are kept unless the divisor is nearly 0.
     """
     weight = jnp.ones_like(m.score) if m.clusters is None else m.clusters.weight.astype(m.score.dtype)
     own = weight[m.of_event]
-    return jnp.abs(apart) > safe_sqrt(safe_divide(n, own)) * divisor
+    return jnp.abs(apart) > times * safe_sqrt(safe_divide(n, own)) * divisor
 
 
 def settle_alone(

@@ -133,9 +133,9 @@ def gigpo(
     Biased for the policy gradient: both means contain what they are subtracted from. Replays of one trace count as one
     sample, and traces without an independent one are refused (`estimators.clusters`).
 
-    With scale "std", n samples in the group and m actions at the anchor, no |A| exceeds √n + w √m. Only first rows are
-    samples of s, so another row's own reward would be divided by nearly 0 where first rows hardly differ. An action
-    whose first term would exceed √n is refused (TOO_FEW).
+    With scale "std", n samples in the group and m actions at the anchor, no |A| exceeds 10 √n + w √m. Only first rows
+    are samples of s, so another row's own reward would be divided by nearly 0 where first rows hardly differ. An action
+    whose first term would exceed 10 √n is refused (TOO_FEW); the released code has no limit.
 
     Args:
       graph: the batch.
@@ -183,7 +183,7 @@ def gigpo(
     deviation = safe_sqrt(safe_divide(squares, n - ddof))[key] + eps
     subtracted, reason = settle_alone(m, row, alone, score, mean[key], singleton)
     if scale == "std":
-        beyond = ~alone & beyond_members(m, n[key], score - subtracted, deviation)
+        beyond = ~alone & beyond_members(m, n[key], score - subtracted, deviation, times=10)
         reason = jnp.where((reason == Reason.VALID) & beyond, Reason.TOO_FEW, reason)
     deviation = jnp.where(alone, jnp.ones_like(deviation) + eps, deviation)
 

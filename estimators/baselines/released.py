@@ -174,8 +174,8 @@ def foldgrpo_fork(
     of the group has a positive (negative) one, 1 (−1). So a group in which all outcomes are equal still moves marked
     actions by 1. Equal to `estimators.foldgrpo` for outcomes 0 and 1 that both occur and marks −1, 0 and 1.
 
-    With n traces in the group, no |A| exceeds max(1, √n). A row of `row_reward` that is further than √n standard
-    deviations of the first rows from their mean is refused (TOO_FEW), where the code divides it by nearly 0.
+    With n traces in the group, no |A| exceeds max(1, √n), or 10 √n with `row_reward`: a row further than 10 √n standard
+    deviations of the first rows from their mean is refused (TOO_FEW), where the code divides by nearly 0.
 
     Args:
       graph: the batch.

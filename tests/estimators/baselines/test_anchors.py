@@ -9,6 +9,7 @@ import pytest
 
 import credit
 from estimators import REASONS
+from estimators.base import Reason
 from estimators.baselines.anchors import gigpo
 
 
@@ -120,3 +121,20 @@ def test_wrong_options_are_refused(options: dict, words: str) -> None:
         gigpo(graph, reward, **at.evidence, **options)
     with pytest.raises(TypeError, match="anchor is float32"):
         gigpo(graph, reward, anchor=np.zeros(graph.num_events, np.float32))
+
+
+def test_a_row_is_not_divided_by_a_spread_near_nothing() -> None:
+    """Only first rows are samples of s: where they were equal, later rows of 0.3 gave 300,000."""
+    graph, reward, rows = credit.from_columns(
+        group=["q"] * 6,
+        trace=["a", "a", "b", "b", "c", "c"],
+        turn=[0, 1] * 3,
+        reward=[0.5] * 6,
+        event_reward=[0, 0.3, 0, -0.2, 0, 0.1],
+        evidence={"anchor": ["start", "end"] * 3},
+    )
+    scaled = credit.gigpo(graph, reward, anchor=rows.evidence["anchor"], event_reward=rows.event_reward, scale="std")
+    fork = credit.foldgrpo_fork(graph, reward, row_reward=rows.event_reward)
+    for result in (scaled, fork):
+        assert rows.gather(result.reason).tolist() == [0, Reason.TOO_FEW] * 3
+        assert np.abs(rows.gather(result.advantage)).max() < 2
