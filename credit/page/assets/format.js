@@ -79,30 +79,38 @@ const page = (() => {
     asked = root.dataset.theme === "dark" ? "light" : "dark";
     settle();
   });
-  addEventListener("beforeprint", () => themed("light"));
-  addEventListener("afterprint", settle);
+  /* A page is printed as soon as `beforeprint` ends, so charts are drawn at once, all of them, and as wide as paper. */
+  const PAPER = 720;
+  let printing = false;
+  addEventListener("beforeprint", () => { printing = true; themed("light"); });
+  addEventListener("afterprint", () => { printing = false; settle(); });
 
   /* A chart that draws itself when it comes into view, and again after a change of theme or width. */
   function chart(label, option) {
     const box = make("div", { class: "chart", role: "img", "aria-label": label });
     let drawn = null;
     const draw = () => {
-      if (!box.clientWidth || !box.dataset.seen) return;
+      box.querySelector(".paper")?.remove();
+      if (!box.clientWidth || !(box.dataset.seen || drawn || printing)) return;
       const chosen = option();
       if (!chosen) { box.style.height = "0"; return; }
       box.style.height = `${chosen.height}px`;
       drawn ??= echarts.init(box);
-      drawn.resize();
+      drawn.resize(printing ? { width: Math.round(PAPER * box.clientWidth / document.getElementById("main").clientWidth) } : { width: "auto" });
       drawn.setOption({ animation: false, textStyle: { fontFamily: "inherit", color: color("text") }, ...chosen.option }, true);
+      if (printing) { // a chart may have several layers, of which paper shows the last; this draws all into one
+        const paper = drawn.renderToCanvas({ pixelRatio: 2, backgroundColor: color("surface") });
+        paper.className = "paper"; paper.removeAttribute("style");
+        box.append(paper);
+      }
     };
     const seen = new IntersectionObserver((entries) => {
       if (entries.some((entry) => entry.isIntersecting)) { seen.disconnect(); box.dataset.seen = "1"; draw(); }
     }, { rootMargin: "400px" });
     box.style.height = "120px";
     seen.observe(box);
-    addEventListener("beforeprint", () => { box.dataset.seen = "1"; draw(); });
     let width = 0;
-    new ResizeObserver(() => { if (box.clientWidth !== width) { width = box.clientWidth; draw(); } }).observe(box);
+    new ResizeObserver(() => { if (!printing && box.clientWidth !== width) { width = box.clientWidth; draw(); } }).observe(box);
     charts.add(draw);
     return { box, draw, instance: () => drawn };
   }
@@ -120,8 +128,9 @@ const page = (() => {
   const zoom = (of) => ({ type: "slider", filterMode: "none", borderColor: color("line"), fillerColor: color("accent") + "22",
     handleStyle: { color: color("surface"), borderColor: color("soft") }, textStyle: { color: color("soft") }, showDataShadow: false,
     brushSelect: false, ...of });
+  const margin = (most) => Math.round(Math.min(most, innerWidth * 0.28)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
   const first = (Object.entries(data.overview.methods).find(([, of]) => !["total", "scale"].includes(of.estimand)) ?? Object.entries(data.overview.methods)[0] ?? [])[0];
-  return { data, views, first, make, number, table, facts, choice, section, chart, charts, color, axis, tooltip, zoom, cut };
+  return { data, views, first, make, number, table, facts, choice, section, chart, charts, color, axis, tooltip, zoom, margin, cut };
 })();

@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, number, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
+  const { data, make, number, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -22,7 +22,7 @@
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
     tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal"),
-    tile(number(mean), `mean reward of ${number(scored.length)}`),
+    tile(number(mean), `mean reward of ${plural(scored.length, "trace")}`),
     tile(number(corpus.events), "events"),
     tile(number(corpus.actions), "actions"),
     tile(number(corpus.agents), "agent instances"),
@@ -35,7 +35,7 @@
   section("read", "What was read",
     facts([
       ["Formats", counts(corpus.formats)],
-      ["Sizes of groups", Object.entries(corpus.group_sizes).map(([size, count]) => `${number(count)} of ${size}`).join(", ")],
+      ["Sizes of groups", Object.entries(corpus.group_sizes).map(([size, count]) => `${plural(count, "group")} of ${plural(+size, "trace")}`).join(", ")],
       ["Outcomes", `${number(corpus.with_outcome)} of ${number(corpus.traces)} traces`],
       ["Rewards in the log", counts(corpus.reward_channels)],
       ["Actions of a trace", spread(corpus.actions_per_trace)],
@@ -54,8 +54,8 @@
   const words = { signal: "signal", equal: "equal outcomes", single: "one trace", unscored: "fewer than two outcomes" };
   const ink = { signal: "plus", equal: "none", single: "none", unscored: "none" };
   const ranged = groups.filter((row) => row.mean != null);
-  const vertical = (rows, label) => ({ type: "category", inverse: true, data: rows.map((_, i) => i),
-    ...axis({ split: false, axisLabel: { formatter: (i) => cut(label(rows[+i]), 24), interval: 0 } }) });
+  const vertical = (rows, label, most = 170) => ({ type: "category", inverse: true, data: rows.map((_, i) => i),
+    ...axis({ split: false, axisLabel: { formatter: (i) => cut(label(rows[+i]), 60), interval: 0, width: margin(most) - 14, overflow: "truncate" } }) });
   const tall = (rows, most = 24) => Math.max(110, 60 + 24 * Math.min(rows, most));
   const window_ = (rows, most = 24) => (rows > most
     ? [zoom({ yAxisIndex: 0, startValue: 0, endValue: most - 1, width: 14, right: 4, showDetail: false }),
@@ -65,7 +65,7 @@
     ranged.length ? chart("Range and mean of the returns of each group", () => ({
       height: tall(ranged.length),
       option: {
-        grid: { left: 170, right: 40, top: 10, bottom: 44 },
+        grid: { left: margin(170), right: 40, top: 10, bottom: 44 },
         xAxis: { type: "value", scale: true, ...axis({ more: { name: "return" } }) }, yAxis: vertical(ranged, (row) => row.group),
         dataZoom: window_(ranged.length),
         tooltip: tooltip((at) => { const row = ranged[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
@@ -113,7 +113,7 @@
       const rows = units();
       if (!rows.length) return null;
       return { height: tall(rows.length), option: {
-        grid: { left: 170, right: 40, top: 10, bottom: 44 },
+        grid: { left: margin(170), right: 40, top: 10, bottom: 44 },
         xAxis: { type: "value", ...axis({ more: { name: `mean advantage by ${method}` } }) }, yAxis: vertical(rows, (row) => row.name),
         dataZoom: window_(rows.length),
         tooltip: tooltip((at) => { const row = rows[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
@@ -123,6 +123,7 @@
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
             data: rows.map((row, i) => [row, i]).filter(([row]) => row.low != null)
               .map(([row, i]) => ({ coords: [[row.low, i], [row.high, i]], lineStyle: { color: color(row.low > 0 ? "plus" : row.high < 0 ? "minus" : "none") } })) },
+          { type: "scatter", symbolSize: 0, silent: true, data: rows.flatMap((row, i) => (row.low == null ? [] : [[row.low, i], [row.high, i]])) }, // lines do not widen an axis
           { type: "scatter", symbolSize: 11, clip: true, data: rows.map((row, i) => ({ value: [row.advantage, i],
             itemStyle: { color: color(row.low > 0 ? "plus" : row.high < 0 ? "minus" : "none") } })),
             markLine: { silent: true, symbol: "none", data: [{ xAxis: 0 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
@@ -152,9 +153,9 @@
     const holder = make("div");
     const picture = chart("Entries of the ledger, summed over all traces", () => ({
       height: tall(rows().length), option: {
-        grid: { left: 210, right: 40, top: 10, bottom: 44 }, dataZoom: window_(rows().length),
+        grid: { left: margin(210), right: 40, top: 10, bottom: 44 }, dataZoom: window_(rows().length),
         xAxis: { type: "value", ...axis({ more: { name: "reward, summed over traces" } }) },
-        yAxis: { ...vertical(rows(), name), axisLabel: { color: color("soft"), interval: 0, formatter: (i) => cut(name(rows()[+i]), 30) } },
+        yAxis: vertical(rows(), name, 210),
         tooltip: tooltip((at) => `${cut(name(rows()[at.dataIndex]), 60)}\n${number(at.value, true)}`),
         series: [{ type: "bar", barMaxWidth: 16, data: rows().map((row) => ({ value: row.sum,
           itemStyle: { color: row.entry !== "increment" ? color("none") : color(row.sum < 0 ? "minus" : "plus") } })) }],
@@ -178,9 +179,9 @@
       const cells = comparison.methods.flatMap((_, i) => comparison.methods.map((_, j) => [j, i, of[i][j]]));
       return make("div", {}, make("h3", {}, title), chart(title, () => ({
         height: 90 + 44 * comparison.methods.length, option: {
-          grid: { left: 130, right: 16, top: 8, bottom: 40 },
+          grid: { left: margin(130), right: 16, top: 8, bottom: 40 },
           xAxis: { type: "category", data: comparison.methods, ...axis({ split: false }) },
-          yAxis: { type: "category", inverse: true, data: comparison.methods, ...axis({ split: false }) },
+          yAxis: { type: "category", inverse: true, data: comparison.methods, ...axis({ split: false, axisLabel: { width: margin(130) - 14, overflow: "truncate" } }) },
           visualMap: { show: false, min: -1, max: 1, inRange: { color: [color("minus"), color("shade"), color("plus")] } },
           series: [{ type: "heatmap", data: cells.map(([x, y, v]) => [x, y, v ?? "-"]),
             label: { show: true, color: color("text"), fontWeight: 600, backgroundColor: color("surface"), padding: [2, 5], borderRadius: 4, formatter: (at) => number(cells[at.dataIndex][2] == null ? null : +cells[at.dataIndex][2].toFixed(2)) },
@@ -189,7 +190,7 @@
       })).box);
     };
     section("methods", "Methods side by side",
-      make("p", { class: "note" }, "Spearman's rank correlation of advantages, from −1 to 1. Within traces: who in a trace, apart from how the trace went."),
+      make("p", { class: "note" }, "Spearman's rank correlation of advantages, from −1 to 1. Within traces: who in a trace, apart from how the trace went. A method has no correlation where it gives all actions one number; its cells are empty."),
       make("div", { class: "two" }, matrix("Over all actions", comparison.rank_correlation), matrix("Within traces", comparison.rank_correlation_within_traces)),
       table([["part of Σ|credit − baseline|", (r) => r.name], ...comparison.roles.map((role, i) => [role, (r) => number(r.of[i]), "n"])],
         [{ name: "actions", of: comparison.actions_by_role }, ...comparison.methods.map((name) => ({ name, of: comparison.share_by_role[name] }))], "Shares by role"),
@@ -202,6 +203,7 @@
     make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row. Seconds: from the first to the last event."),
     triage.suspects.length ? table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why]], triage.suspects, "Events to look at") : make("p", {}, "No error, loop or count of tokens is in the logs."),
     make("h3", {}, "Agents"),
-    table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens"].map((key) => [key, (r) => number(r[key]), "n"]),
+    table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),
+      ["tokens", (r) => number(r.actions_with_tokens ? r.tokens : null), "n"],
       ["seconds", (r) => number(r.seconds == null ? null : Math.round(r.seconds)), "n"]], triage.agents, "Agents", 15));
 })();

@@ -225,7 +225,21 @@ DRIVER = """
   for (const key of ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp", "Home", "End", "+", "-", "0", "m", "l", "c"]) {
     lanes.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true })); await pause();
   }
-  const result = { errors, exercised: exercised.size, canvases: document.querySelectorAll("canvas").length,
+  await pause();
+  const inked = (canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data
+    .some((byte, i) => i % 4 < 3 && byte < 250);
+  const boxes = [...document.querySelectorAll(".chart")].filter((box) => box.clientWidth && box.clientHeight);
+  dispatchEvent(new Event("beforeprint"));
+  const printed = boxes.map((box) => [...box.querySelectorAll(".paper")].filter(inked).length);
+  dispatchEvent(new Event("afterprint"));
+  const left = document.querySelectorAll(".paper").length;
+  const means = boxes.find((box) => box.getAttribute("aria-label").startsWith("Mean advantage"));
+  const who = echarts.getInstanceByDom(means);
+  const rows = who.getOption().series[0].data.flatMap((row) => row.coords);
+  const places = rows.map(([x]) => who.convertToPixel({ xAxisIndex: 0 }, x));
+  const cut = places.filter((at) => at < 0 || at > who.getWidth()).length;
+  const result = { errors, printed, left, cut, rows: rows.length,
+    exercised: exercised.size, canvases: document.querySelectorAll("canvas").length,
     images: document.images.length, receipt: document.querySelector("#explorer .receipt h3")?.textContent,
     wide: document.documentElement.scrollWidth - innerWidth };
   const note = document.createElement("output");
@@ -266,7 +280,8 @@ def driven(path: Path, folder: Path, *options: str) -> dict[str, Any]:
 @pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
 @pytest.mark.parametrize("size", ["1280,900", "420,860"])
 def test_a_browser_uses_every_control_without_an_error(tmp_path: Path, size: str) -> None:
-    records = [trace(i, agent=HOSTILE, text=HOSTILE + "W" * 10_000) for i in range(3)]
+    hostile = HOSTILE + "W" * 10_000
+    records = [trace(i, group=group, agent=HOSTILE, text=hostile) for group in "qp" for i in range(3)]
     out = tmp_path / "page.html"
     write_page(findings_of(credit.read(written(tmp_path, records))), out)
     result = driven(out, tmp_path, f"--window-size={size}")
@@ -275,6 +290,8 @@ def test_a_browser_uses_every_control_without_an_error(tmp_path: Path, size: str
     assert result["exercised"] > 20
     assert result["receipt"].startswith("Event ")
     assert result["wide"] <= 0
+    assert len(result["printed"]) >= 6 and set(result["printed"]) == {1} and result["left"] == 0
+    assert result["rows"] > 0 and result["cut"] == 0  # no interval leaves its chart
 
 
 @pytest.mark.slow
