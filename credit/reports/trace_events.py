@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator
@@ -19,8 +20,10 @@ from graphs.traces.batch import Traces
 __all__ = ["EventRow", "event_rows", "event_texts"]
 
 WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
-TEXT_KEYS = ("text", "content", "output", "result", "arguments", "input", "command", "query", "prompt", "message")
+TEXT_KEYS = ("text", "content", "output", "result", "arguments", "input", "command", "query", "prompt", "message",
+             "tool_calls", "function")  # fmt: skip
 """Keys of a log's record whose strings are what an event said or did, the most telling first."""
+MOST_FILES = 16  # contents of files that are kept at a time
 DEPTH = 8  # levels of a record that are searched for text
 
 
@@ -138,8 +141,11 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     contents: dict[str, bytes] = {}
     texts = []
     place, record = ("", -1), None  # many formats hold a whole trace in one record
+    own: dict[str, Any] = {}  # its events by id, where it has such a list
     for file, offset, event in zip(files, offsets, ids, strict=True):
         if file not in contents:
+            if len(contents) >= MOST_FILES:
+                del contents[next(iter(contents))]
             try:
                 contents[file] = bytes(Source(file, Path(file)).data) if Path(file).is_file() else b""
             except (CreditError, OSError):
@@ -147,7 +153,8 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
         if place != (file, -1 if offset is None else offset):
             place = file, -1 if offset is None else offset
             record = _record(contents[file], place[1])
-        texts.append(_excerpt(record, event, limit))
+            own = _events(record)
+        texts.append(_excerpt(own.get(event, {}) if own else record, event, limit))
     return texts
 
 
@@ -155,6 +162,9 @@ def _record(content: bytes, offset: int) -> Any:
     """The JSON value at an offset; None where there is none."""
     if not 0 <= offset < len(content):
         return None
+    end = content.find(b"\n", offset, offset + WINDOW)
+    with contextlib.suppress(ValueError, RecursionError):  # a line of JSON lines, which spares the rest of the window
+        return json.loads(content[offset : end if end >= 0 else offset + WINDOW])
     try:
         record, _ = json.JSONDecoder().raw_decode(content[offset : offset + WINDOW].decode(errors="ignore").lstrip())
     except (ValueError, RecursionError):
@@ -162,12 +172,20 @@ def _record(content: bytes, offset: int) -> Any:
     return record
 
 
+def _events(record: Any) -> dict[str, Any]:
+    """The events of a record that holds a whole trace, by id; the first of each id."""
+    events = record.get("events") if isinstance(record, dict) else None
+    found: dict[str, Any] = {}
+    for event in events if isinstance(events, list) else ():
+        if isinstance(event, dict):
+            found.setdefault(str(event.get("id")), event)
+    return found
+
+
 def _excerpt(record: Any, event: str, limit: int) -> str:
     """What a record of the log says of an event; "" where it is no record of its own."""
     if record is None:
         return ""
-    if isinstance(record, dict) and isinstance(record.get("events"), list):
-        record = next((e for e in record["events"] if isinstance(e, dict) and str(e.get("id")) == event), {})
     part = _part(record, event.removesuffix(".result"), 0) or record
     return printable(" ".join(_strings(part, 0)), limit).strip()
 

@@ -6,20 +6,17 @@ import dataclasses
 
 import numpy as np
 
+from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_events import event_texts
-from credit.reports.trace_list import counted_tokens, error_mask
+from credit.reports.trace_list import counted_tokens
 from graphs.errors import expect
-from graphs.event_graph import EventType
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["LOOP", "Suspect", "Triage", "Workload", "triage"]
+__all__ = ["Suspect", "Triage", "Workload", "triage"]
 
 EXCERPT = 120
 """Length of the text of a suspect."""
-
-LOOP = 3
-"""Calls of one tool in a row, by one agent, from which they count as a loop."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +30,8 @@ class Workload:
       calls: tool calls.
       errors: events whose status the log calls an error.
       retries: calls of a tool whose previous call by the same agent ended in an error.
-      loops: runs of `LOOP` or more calls of one tool in a row.
+      loops: runs of three or more calls of one tool in a row with the same arguments. Where the log has no arguments,
+        of one tool in a row.
       tokens: generated tokens, summed over the actions whose count the log has.
       actions_with_tokens: how many actions have a count; `tokens` is a lower bound where they are fewer than `actions`.
       seconds: from the first to the last event of its instances, summed; NaN without times.
@@ -87,8 +85,9 @@ def triage(traces: Traces, *, most: int = 10) -> Triage:
       most: how many events to name.
 
     Returns:
-      Workloads and suspects. Suspects are the first error of each trace with the most errors, then loops, then the
-      action of a trace that generated the most tokens.
+      Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
+      the actions that generated the most tokens. A run of errors is of one tool and one agent. Runs in which the same
+      call failed again come first, then longer runs, then runs without a later success of the tool, then later runs.
 
     Examples:
       >>> import credit
@@ -99,50 +98,12 @@ def triage(traces: Traces, *, most: int = 10) -> Triage:
       0
     """
     expect("traces", traces, Traces, "what credit.read returns")
-    calls = _calls(traces)
-    errors = error_mask(traces)
-    return Triage(_workloads(traces, errors, calls), _suspects(traces, errors, calls, most))
+    calls = ToolCalls(traces)
+    loops = [(loop.rows[0], _loop_words(len(loop.rows), loop.tool, loop.compared)) for loop in calls.loops()]
+    return Triage(_workloads(traces, calls, [row for row, _ in loops]), _suspects(traces, calls, loops, most))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Calls:
-    """Tool calls in the order of events: rows, whether each is a retry, and the first call of each loop."""
-
-    rows: np.ndarray
-    retry: np.ndarray
-    loops: list[tuple[int, int]]
-
-
-def _calls(traces: Traces) -> _Calls:
-    graph, n = traces.graph, traces.sizes.events
-    kind = np.asarray(graph.event_type)[:n]
-    agent = np.asarray(graph.agent_ids)[:n]
-    tool = traces.events["tool"].to_pylist()
-    errors = error_mask(traces)
-    is_call, is_result = kind == int(EventType.TOOL_CALL), kind == int(EventType.TOOL_RESULT)
-    rows, retry, loops = [], [], []
-    failed: dict[int, set[str | None]] = {}
-    run: dict[int, tuple[str | None, int, int]] = {}  # by agent: the tool, how often in a row, where it began
-    for row in np.flatnonzero(is_call | is_result).tolist():
-        of, name = int(agent[row]), tool[row]
-        if is_result[row]:
-            known = failed.setdefault(of, set())
-            known.add(name) if errors[row] else known.discard(name)
-            continue
-        rows.append(row)
-        retry.append(name in failed.get(of, ()))
-        if errors[row]:
-            failed.setdefault(of, set()).add(name)
-        last, times, began = run.get(of, (None, 0, row))
-        run[of] = (name, times + 1, began) if name is not None and name == last else (name, 1, row)
-        if run[of][1] == LOOP:
-            loops.append((run[of][2], LOOP))
-        elif run[of][1] > LOOP:
-            loops = [(began, run[of][1]) if first == run[of][2] else (first, count) for first, count in loops]
-    return _Calls(np.array(rows, np.int64), np.array(retry, bool), loops)
-
-
-def _workloads(traces: Traces, errors: np.ndarray, calls: _Calls) -> tuple[Workload, ...]:
+def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Workload, ...]:
     graph, n = traces.graph, traces.sizes
     name_of = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[: n.events]]
     instance = np.asarray(graph.agent_ids)[: n.events]
@@ -160,7 +121,7 @@ def _workloads(traces: Traces, errors: np.ndarray, calls: _Calls) -> tuple[Workl
     stated = counted_tokens(traces) & action
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(name_of[stated], amounts, minlength=width)
-    looping = np.bincount(name_of[[first for first, _ in calls.loops]], minlength=width) if calls.loops else None
+    looping = np.bincount(name_of[loops], minlength=width) if loops else None
     seconds = _seconds(traces, instance, name_of, width)
     rows = [
         Workload(
@@ -169,7 +130,7 @@ def _workloads(traces: Traces, errors: np.ndarray, calls: _Calls) -> tuple[Workl
             events=int(count(np.ones(n.events, bool))[i]),
             actions=int(count(action)[i]),
             calls=int(np.bincount(name_of[calls.rows], minlength=width)[i]) if len(calls.rows) else 0,
-            errors=int(count(errors)[i]),
+            errors=int(count(calls.errors)[i]),
             retries=int(np.bincount(name_of[calls.rows[calls.retry]], minlength=width)[i]) if calls.retry.any() else 0,
             loops=0 if looping is None else int(looping[i]),
             tokens=int(spent[i]),
@@ -199,19 +160,24 @@ def _seconds(traces: Traces, instance: np.ndarray, name_of: np.ndarray, width: i
     return total
 
 
-def _suspects(traces: Traces, errors: np.ndarray, calls: _Calls, most: int) -> tuple[Suspect, ...]:
+def _suspects(traces: Traces, calls: ToolCalls, loops: list[tuple[int, str]], most: int) -> tuple[Suspect, ...]:
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
-    first = np.searchsorted(trace, np.arange(n.traces))
+    first = np.searchsorted(trace, np.arange(n.traces + 1))
+
+    def left(row: int) -> float:
+        """The part of its trace that comes after an event."""
+        begin, end = first[trace[row]], first[trace[row] + 1]
+        return float((end - row) / (end - begin))
+
+    def seriousness(run: Failures) -> tuple[float, ...]:
+        return -run.same, -len(run.rows), run.recovered, left(run.rows[0])
+
     reasons: dict[int, str] = {}
-    per_trace = np.bincount(trace[errors], minlength=n.traces)
-    for t in np.argsort(-per_trace, kind="stable"):
-        if per_trace[t]:
-            row = int(np.flatnonzero(errors & (trace == t))[0])
-            reasons.setdefault(row, f"first of {counted(per_trace[t], 'error')} in this trace")
-    tools = traces.events["tool"]
-    for row, times in sorted(calls.loops, key=lambda loop: -loop[1]):
-        reasons.setdefault(row, f"first of {times} calls of {printable(tools[row].as_py(), 24)} in a row")
+    for run in sorted(calls.failures(), key=seriousness):
+        reasons.setdefault(run.rows[0], _failure_words(run))
+    for row, why in sorted(loops, key=lambda loop: loop[0]):
+        reasons.setdefault(row, why)
     tokens = traces.evidence.get("tokens")
     if tokens is not None and tokens.mask[: n.events].any():
         amount = np.where(tokens.mask[: n.events], tokens.array[: n.events], -1)
@@ -233,3 +199,18 @@ def _suspects(traces: Traces, errors: np.ndarray, calls: _Calls, most: int) -> t
         )
         for (row, why), text in zip(chosen, texts, strict=True)
     )
+
+
+def _failure_words(run: Failures) -> str:
+    tool = "" if run.tool is None else f" of {printable(run.tool, 24)}"
+    if run.same > 1:
+        return f"error{tool}; the same call failed {run.same} times"
+    if len(run.rows) > 1:
+        return f"first of {counted(len(run.rows), 'error')}{tool} in a row"
+    if run.tool is None:
+        return "error"
+    return f"error{tool}; " + ("a later call succeeded" if run.recovered else "no later call succeeded")
+
+
+def _loop_words(times: int, tool: str, compared: bool) -> str:
+    return f"first of {times} calls of {printable(tool, 24)} in a row" + (", same arguments" if compared else "")

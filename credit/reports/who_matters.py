@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Literal
 
@@ -153,6 +154,7 @@ def _unit(name: str, value: np.ndarray, rounding: np.ndarray, trace: np.ndarray,
     return Unit(name, len(value), len(np.unique(trace)), len(tasks), mean, mean - half, mean + half)
 
 
+@functools.lru_cache(maxsize=256)
 def _student(degrees: int) -> float:
     """The 97.5 % quantile of Student's t, by bisection on its distribution function."""
     from jax.scipy.special import betainc

@@ -38,7 +38,8 @@ LEGEND = (
     "Where the method broadcasts the outcome, units differ only by the traces that they act in."
 )
 TRIAGE = (
-    "retries: calls of a tool after an error of it. loops: 3 or more calls of one tool in a row. "
+    "retries: calls of a tool after an error of it. "
+    "loops: 3 or more calls of one tool in a row with the same arguments. "
     "tokens: generated. seconds: from first to last event."
 )
 
@@ -134,7 +135,10 @@ def _print_triage(console: Console, result: Triage, inputs: list[str]) -> None:
     table = plain_table("agent", *(f"#{name}" for name in names), "#seconds")
     for row in result.agents:
         seconds = "–" if math.isnan(row.seconds) else f"{row.seconds:.0f}"
-        table.add_row(words(row.agent), *(str(getattr(row, name)) for name in names), seconds)
+        counts = [str(getattr(row, name)) for name in names[:-1]] + [
+            str(row.tokens) if row.actions_with_tokens else "–"
+        ]
+        table.add_row(words(row.agent), *counts, seconds)
     console.print(table)
     if result.suspects:
         console.print()
@@ -164,5 +168,7 @@ def _print_triage(console: Console, result: Triage, inputs: list[str]) -> None:
             f"tokens: sums over {known} of {actions} actions; the logs have no count of the others.", soft_wrap=True
         )
     console.print(
-        "To get credit, pass outcomes: --rewards FILE, a table with columns `trace` and `reward`.", soft_wrap=True
+        "To get credit, pass outcomes: --rewards FILE, a table with columns `trace` and `reward`. "
+        "`credit label` writes such a table.",
+        soft_wrap=True,
     )

@@ -200,8 +200,8 @@
   }
 
   section("triage", "What to look at first",
-    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row. Seconds: from the first to the last event."),
-    triage.suspects.length ? table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why]], triage.suspects, "Events to look at") : make("p", {}, "No error, loop or count of tokens is in the logs."),
+    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row with the same arguments. Seconds: from the first to the last event."),
+    triage.suspects.length ? table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : make("p", {}, "No error, loop or count of tokens is in the logs."),
     make("h3", {}, "Agents"),
     table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),
       ["tokens", (r) => number(r.actions_with_tokens ? r.tokens : null), "n"],

@@ -1,0 +1,107 @@
+"""Which errors and repeated calls of a log a person should look at first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import credit
+from credit.reports.tool_calls import ToolCalls
+from credit.reports.triage import triage
+from graphs.traces.batch import Traces
+
+Step = tuple[str, str, str, str | None]  # agent, tool, arguments, error
+
+
+def read(folder: Path, *traces: list[Step], answered: bool = True) -> Traces:
+    """Traces of calls, each followed by its result."""
+    lines = []
+    for number, steps in enumerate(traces):
+        events: list[dict[str, Any]] = []
+        edges = []
+        for i, (agent, tool, arguments, error) in enumerate(steps):
+            call = {"id": f"c{i}", "type": "tool_call", "agent": agent, "tool": tool, "arguments": arguments}
+            result = {"id": f"r{i}", "type": "tool_result", "agent": agent, "tool": tool, "text": error or "fine"}
+            status = {"status": "error"} if error else {}
+            events += [call, result | status] if answered else [call | status]
+            edges += [{"src": f"c{i}", "dst": f"r{i}", "type": "causal"}] if answered else []
+        lines.append({"trace_id": f"t{number}", "task_id": "q", "events": events, "edges": edges, "rewards": {}})
+    log = folder / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return credit.read(log)
+
+
+def test_errors_in_a_row_are_one_run_and_the_same_call_is_counted(tmp_path: Path) -> None:
+    steps: list[Step] = [
+        ("a", "test", "make", "1 failed"),
+        ("a", "edit", "x", None),  # another tool does not end the run
+        ("b", "test", "make", None),  # nor does another agent
+        ("a", "test", "make -k", "1 failed"),
+        ("a", "test", "make", "1 failed"),
+        ("a", "test", "make", None),
+        ("a", "test", "make", "1 failed"),
+        ("a", "read", "y", "no such file"),
+    ]
+    runs = ToolCalls(read(tmp_path, steps)).failures()
+    assert [(run.tool, run.rows, run.same, run.recovered) for run in runs] == [
+        ("test", (1, 7, 9), 2, True),
+        ("test", (13,), 1, False),
+        ("read", (15,), 1, False),
+    ]
+
+
+def test_calls_without_results_have_their_own_outcome(tmp_path: Path) -> None:
+    steps: list[Step] = [("a", "test", "x", "no"), ("a", "test", "x", "no"), ("a", "test", "x", None)]
+    calls = ToolCalls(read(tmp_path, steps, answered=False))
+    (run,) = calls.failures()
+    assert (run.rows, run.same, run.recovered) == ((0, 1), 2, True)
+    assert calls.retry.tolist() == [False, True, True]
+
+
+def test_a_call_and_its_result_are_one_error(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    events = [
+        {"id": "c", "type": "tool_call", "agent": "a", "tool": "test", "status": "error"},
+        {"id": "r", "type": "tool_result", "agent": "a", "tool": "test", "status": "error"},
+    ]
+    edges = [{"src": "c", "dst": "r", "type": "causal"}]
+    log.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": edges, "rewards": {}}))
+    (run,) = ToolCalls(credit.read(log)).failures()
+    assert run.rows == (0,)
+
+
+def test_calls_with_other_arguments_are_no_loop(tmp_path: Path) -> None:
+    different: list[Step] = [("a", "read", f"file {i}", None) for i in range(6)]
+    broken: list[Step] = [("a", tool, "x", None) for tool in ("read", "read", "edit", "read", "read")]
+    same: list[Step] = [("a", "read", text, None) for text in ("y", "x", "x", "x", "x", "z")]
+    loops = ToolCalls(read(tmp_path, different, broken, same)).loops()
+    assert [(loop.tool, loop.rows, loop.compared) for loop in loops] == [("read", (24, 26, 28, 30), True)]
+    unknown: list[Step] = [("a", "read", "", None)] * 3
+    assert [loop.compared for loop in ToolCalls(read(tmp_path, unknown)).loops()] == [False]
+
+
+def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None:
+    benign: list[Step] = [("a", "read", "x", "no such file"), ("a", "read", "y", None)] + [("a", "poll", "z", None)] * 9
+    final: list[Step] = [("a", "read", "x", None), ("a", "write", "x", "not allowed")]
+    again: list[Step] = [
+        ("a", "test", "make", "1 failed"),
+        ("a", "test", "make", "2 failed"),
+        ("a", "edit", "x", None),
+        ("a", "test", "make", None),
+    ]
+    suspects = triage(read(tmp_path, benign, final, again)).suspects
+    assert [(one.trace, one.event, one.why, one.text) for one in suspects] == [
+        ("t2", "r0", "error of test; the same call failed 2 times", "1 failed"),
+        ("t1", "r1", "error of write; no later call succeeded", "not allowed"),
+        ("t0", "r0", "error of read; a later call succeeded", "no such file"),
+        ("t0", "c2", "first of 9 calls of poll in a row, same arguments", "z"),
+    ]
+
+
+def test_a_real_session_begins_with_what_stopped_it(shared_data: Path) -> None:
+    """Two sessions of Claude Code: in one, writing the file that was asked for was not permitted."""
+    first = triage(credit.read(shared_data / "claude_code_inline")).suspects[0]
+    assert "requested permissions to write" in first.text and first.why == "error of Write; no later call succeeded"
+    first = triage(credit.read(shared_data / "claude_code_subagent_files")).suspects[0]
+    assert first.why == "error of Bash; the same call failed 3 times" and first.text.startswith("Exit code 1")
