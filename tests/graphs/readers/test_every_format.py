@@ -138,9 +138,12 @@ def test_a_bad_line_leaves_the_others(tmp_path: Path, name: str) -> None:
 def near_misses(sample: Sample) -> list[str]:
     """Texts of logs with a wrapper around them, or with one of the keys that are highest in them renamed."""
     values: Any = sample.values if sample.lines else sample.values[0]
-    texts = [
-        json.dumps(wrapped) for wrapped in ({"wrapped": values}, [[values]], {"v": 3, "payload": {"items": values}})
-    ]
+    wrapped: tuple[Any, ...] = (
+        {"wrapped": values}, [[values]], {"v": 3, "payload": {"items": values}}, {"log": {"run": [values]}},
+        {"result": {"output": {"value": values}}}, [{"number": 1, "content": values}], [[[values]]],
+        {"export": {"version": 2, "records": [{"body": values}]}},
+    )  # fmt: skip
+    texts = [json.dumps(one) for one in wrapped]
     first = values[0] if isinstance(values, list) else values
     for key in list(first)[:8]:
         renamed = [
@@ -155,7 +158,9 @@ def near_misses(sample: Sample) -> list[str]:
 def test_near_misses_are_refused_by_the_name_of_the_format(tmp_path: Path, name: str) -> None:
     """They read, or are refused by their own reader, or the refusal names the format that they resemble."""
     sample = SAMPLES[name]
-    for number, text in enumerate(near_misses(sample)):
+    texts = near_misses(sample)
+    assert len(texts) >= 10
+    for number, text in enumerate(texts):
         path = tmp_path / f"{number}.json"
         path.write_text(text)
         format = detect(text.encode()[: 1 << 16])
@@ -166,6 +171,22 @@ def test_near_misses_are_refused_by_the_name_of_the_format(tmp_path: Path, name:
             (problem,) = caught.value.problems
             assert problem.kind == "unknown-format"
             assert sample.format in f"{problem.value} {problem.expected}", (text[:200], problem)
+
+
+def test_a_folder_that_mixes_formats_reads_in_one_call(tmp_path: Path) -> None:
+    """Each format of another project once; the traces are those of the files read one by one."""
+    alone: list[tuple[str, str, int]] = []
+    first_of = {sample.format: sample for sample in reversed(SAMPLES.values())}
+    assert len(first_of) > 5
+    for format, sample in first_of.items():
+        path = sample.write(tmp_path / format)
+        traces = read(path)
+        alone += [(format, str(path), int(n)) for n in np.bincount(traces.graph.trace_ids[: traces.sizes.events])]
+    together = read(tmp_path)
+    assert [problem for problem in together.problems if problem.is_failure] == []
+    events = np.bincount(together.graph.trace_ids[: together.sizes.events]).tolist()
+    rows = zip(together.traces["format"].to_pylist(), together.traces["file"].to_pylist(), events, strict=True)
+    assert sorted(rows) == sorted(alone)
 
 
 def test_products_that_no_reader_reads_are_named(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -162,19 +160,3 @@ def test_other_traces_and_numbers_are_not_written(tmp_path: Path, traces: Traces
     with pytest.raises(CreditError, match="episode-2"):
         verifiers.write(traces, good, good > 0, tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("VERIFIERS_PYTHON" not in os.environ, reason="VERIFIERS_PYTHON names no Python with verifiers")
-def test_verifiers_itself_loads_what_was_written(tmp_path: Path, traces: Traces) -> None:
-    count = traces.sizes.events
-    verifiers.write(traces, np.full(count, 0.5), np.ones(count, bool), tmp_path / "out.jsonl")
-    program = (
-        "import sys; from verifiers.v1.episode import WireEpisode\n"
-        "for line in open(sys.argv[1]):\n"
-        "    for trace in WireEpisode.model_validate_json(line).traces:\n"
-        "        print(trace.id, [sum(branch.advantages or []) for branch in trace.branches])"
-    )
-    command = [os.environ["VERIFIERS_PYTHON"], "-c", program, str(tmp_path / "out.jsonl")]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines() == ["trace-1 [2.5]", "trace-2 [0]", "trace-3 [1.5, 0.5]"]
