@@ -9,6 +9,7 @@ from typing import Any
 from graphs.errors import CreditError, MissingExtraError
 from graphs.readers.chunk_index import Glimpse
 from graphs.readers.chunks import Chunks, read_chunks
+from graphs.readers.common.remote import file_size
 from graphs.readers.common.source import Source
 from graphs.traces.limits import Limits
 
@@ -42,6 +43,11 @@ def chunks_on_cluster(
     limits: Limits,
 ) -> Chunks:
     """The parts; the first pass runs on the cluster, on lists of files with about as many bytes each."""
+    for path in paths:
+        if str(path).startswith("memory://"):
+            raise CreditError(
+                f"{str(path)!r} is in the memory of this process; expected an address that workers can read"
+            )
     ray = connected()
     lists = 4 * max(1, int(ray.cluster_resources().get("CPU", 1)))
 
@@ -69,7 +75,7 @@ def look_over(look: Callable[[Sequence[Source]], Glimpse], files: Sequence[Sourc
 
 def _lists(files: Sequence[Source], count: int) -> list[list[Source]]:
     """The files in their order, in at most `count` lists."""
-    sizes = [0 if file.path is None or not file.path.exists() else file.path.stat().st_size for file in files]
+    sizes = [_size(file) for file in files]
     most = max(1, -(-sum(sizes) // count))
     lists: list[list[Source]] = [[]]
     filled = 0
@@ -80,6 +86,14 @@ def _lists(files: Sequence[Source], count: int) -> list[list[Source]]:
         lists[-1].append(file)
         filled += size
     return lists
+
+
+def _size(file: Source) -> int:
+    """Bytes of a file, 0 where it can no longer be seen."""
+    try:
+        return 0 if file.path is None else file_size(file.path)
+    except OSError:
+        return 0
 
 
 def results_of(ray: Any, pending: Sequence[Any]) -> Iterator[Any]:

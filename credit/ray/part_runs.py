@@ -50,6 +50,10 @@ def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterab
       CreditError: `folder` is a file or holds parts of another run; a part is refused; what `Job.finish` refuses.
       NothingReadError: no trace of any part is usable.
     """
+    if ":" in folder.parts[0]:
+        raise CreditError(
+            f"output {str(folder)!r} is an address; expected a folder that every node sees under this path"
+        )
     if folder.exists() and not folder.is_dir():
         raise CreditError(f"output {str(folder)!r} is a file; expected a folder, one Parquet file for each part")
     (folder / NOTES).mkdir(parents=True, exist_ok=True)

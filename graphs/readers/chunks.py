@@ -30,6 +30,7 @@ from graphs.readers.chunk_index import (
 )
 from graphs.readers.common.joins import Join
 from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.remote import is_remote
 from graphs.readers.common.source import Source, find_sources
 from graphs.readers.formats import sort_sources
 from graphs.readers.native import Piece, of_source, pieces
@@ -285,7 +286,9 @@ def read_chunks(
     sources, ignored, problems = find_sources(paths, limits)
     if any(source.path is None for source in sources):
         raise CreditError("standard input can be read once; expected files or folders")
-    members, refused, results = sort_sources(progress(sources), None, {str(Path(path)) for path in paths})
+    members, refused, results = sort_sources(
+        progress(sources), None, {str(path if is_remote(path) else Path(path)) for path in paths}
+    )
     foreign = [name for name, sources_of in members.items() if sources_of and name != "native"]
     if foreign:
         example = members[foreign[0]][0].name

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphs.errors import CreditError, NothingReadError, Problem, expect
 from graphs.readers.common.joins import Join
+from graphs.readers.common.remote import is_remote
 from graphs.readers.common.source import Source, check_paths, find_sources
 from graphs.readers.formats import FORMATS, reader_of, sort_sources
 from graphs.text import counted, excerpt
@@ -119,7 +120,7 @@ def read_records(
         ignored_count = counted(len(ignored), "file")
         raise NothingReadError(f"no log among {ignored_count}; logs end in .json, .jsonl, .csv, .parquet, …")
 
-    named = {str(Path(path)) for path in paths}
+    named = {str(path if is_remote(path) else Path(path)) for path in paths}
 
     def items() -> Iterator[TraceRecord | Part | Problem]:
         yield from problems

@@ -228,3 +228,35 @@ def test_agent_lightnings_own_estimator_is_reproduced() -> None:
     got, _ = step(OUTCOMES, "credit_agent_lightning_rows")
     assert got == pytest.approx(by_turn(batch, own), abs=TOLERANCE)
     assert got == pytest.approx(in_half, abs=4e-3)
+
+
+def test_overhead_beside_agent_lightnings_own() -> None:
+    """What its trainer calls for advantages, on rollouts of two turns."""
+    ray_trainer = pytest.importorskip("verl.trainer.ppo.ray_trainer", reason="verl is not installed here")
+    import torch
+    from timing import compare
+    from verl import DataProto
+
+    from credit.integrations import verl as integration
+
+    kept = integration._advantages("agent_lightning_rows", ())
+    kept.warmup(1024)
+
+    def batch(rows: int) -> Any:
+        rewards = torch.nn.functional.pad(torch.randn(rows // 2, 1).repeat_interleave(2, 0), (63, 0))
+        ids = {"uid": [f"q{i // 8}" for i in range(rows)], "rollout_id_list": [f"r{i // 2}" for i in range(rows)]}
+        ids["turn_index_list"] = [i % 2 for i in range(rows)]
+        return DataProto.from_dict(
+            tensors={"token_level_rewards": rewards, "response_mask": torch.ones(rows, 64, dtype=torch.int64)},
+            non_tensors={name: np.array(values, object) for name, values in ids.items()},
+        )
+
+    def ours(data: Any) -> Any:
+        return integration.compute_advantage(data, "credit_agent_lightning_rows").batch["advantages"]
+
+    def theirs(data: Any) -> Any:
+        return ray_trainer.compute_advantage(data, "grpo").batch["advantages"]
+
+    some = batch(1000)
+    assert torch.allclose(ours(some), theirs(some), atol=TOLERANCE)
+    compare("Agent Lightning", batch, ours, theirs, lambda: kept.compilations)

@@ -25,7 +25,7 @@ from skyrl.backends.skyrl_train.training_batch import TrainingInputBatch, pad_tr
 from skyrl.backends.skyrl_train.utils import ppo_utils
 from timing import compare
 
-from credit.integrations import RowAdvantages
+from credit.integrations import skyrl as skyrl_integration
 from credit.integrations.skyrl import CreditRayPPOTrainer
 
 TOLERANCE = 2e-6
@@ -107,20 +107,35 @@ def test_columns_come_from_the_generators_output() -> None:
 
 
 def test_overhead_beside_skyrls_own() -> None:
-    advantages = RowAdvantages("verl_grpo", rows=1024)
-    advantages.warmup()
-    index, mask = np.array([f"q{i // 8}" for i in range(1024)], object), torch.ones(1024, 64)
+    """The trainer's whole `compute_advantages_and_returns`, on trajectories of two steps."""
+    ours, theirs = trainer("credit_agent_lightning", step_wise=True), trainer("grpo", step_wise=True)
 
-    def rewards() -> torch.Tensor:
-        return torch.nn.functional.pad(torch.randn(1024, 1), (63, 0))
+    def rows_of(rows: int) -> Any:
+        uids = [f"q{i // 8}" for i in range(rows)]
+        made = batch([0.0] * rows, uids, is_last_step=[i % 2 == 1 for i in range(rows)])
+        made["rewards"][1::2, 0] = torch.randn(rows // 2)
+        return made
 
-    def ours(batch: torch.Tensor) -> Any:
-        return advantages(group=index, reward=batch.sum(dim=-1), mask=mask).advantages
+    def through(made: Any) -> Any:
+        return lambda data: made.compute_advantages_and_returns(data)["advantages"]
 
-    def theirs(batch: torch.Tensor) -> Any:
-        return ppo_utils.compute_grpo_outcome_advantage(batch.clone(), mask, index)[0]
+    through(ours)(rows_of(1024))
+    some = rows_of(1000)
+    assert torch.allclose(through(ours)(some), through(theirs)(some), atol=TOLERANCE)
+    compare("SkyRL, step-wise", rows_of, through(ours), through(theirs), lambda: ours._credit.compilations)
 
-    one = rewards()
-    assert torch.allclose(ours(one), theirs(one), atol=TOLERANCE)
-    compare("SkyRL", rewards, ours, theirs)
-    assert advantages.compilations == 1
+
+def test_overhead_of_an_estimator_by_name() -> None:
+    made, own = skyrl_integration._advantages("verl_grpo"), ppo_utils.compute_grpo_outcome_advantage
+    made.warmup(1024)
+    by_name = ppo_utils.AdvantageEstimatorRegistry.get("credit_verl_grpo")
+
+    def rows_of(rows: int) -> dict[str, Any]:
+        rewards = torch.nn.functional.pad(torch.randn(rows, 1), (63, 0))
+        index = np.array([f"q{i // 8}" for i in range(rows)], object)
+        return {"token_level_rewards": rewards, "response_mask": torch.ones(rows, 64), "index": index}
+
+    some = rows_of(1000)
+    assert torch.allclose(by_name(**some)[0], own(**some)[0], atol=TOLERANCE)
+    compare("SkyRL, estimator by name", rows_of, lambda b: by_name(**b)[0], lambda b: own(**b)[0],
+            lambda: made.compilations)  # fmt: skip

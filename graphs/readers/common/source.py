@@ -12,10 +12,13 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import zstandard
 
 from graphs.errors import Problem, expect
+from graphs.readers.common.remote import FetchedPath, is_remote, list_remote
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
@@ -75,6 +78,10 @@ class Source:
         """
         if self.path is None or "data" in self.__dict__:
             return self.data[:size]
+        if isinstance(self.path, FetchedPath):
+            first = self.path.first_bytes(max(size, 4))
+            if not first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")):
+                return first[:size].removeprefix(BYTE_ORDER_MARK)
         with self.path.open("rb") as file:
             return _unpack(file, size, self.limits.file_bytes).removeprefix(BYTE_ORDER_MARK)
 
@@ -177,7 +184,8 @@ def find_sources(
     """The logs under `paths`: sources in sorted order, names that were passed over, and paths that cannot be opened.
 
     A folder is searched to its depths, without following links to folders; a file that is named outright is always a
-    source, whatever its suffix; "-" is standard input. Problems: "no-such-file", "not-a-file", "broken-link",
+    source, whatever its suffix; "-" is standard input. An address such as "s3://bucket/runs" is listed through fsspec.
+    Problems: "no-such-file", "not-a-file", "broken-link",
     "outside-link", "empty-folder", "unreadable", and "too-many" for more files than the limit, of which none is a
     source then.
 
@@ -196,7 +204,10 @@ def find_sources(
         if str(given) == "-":
             sources.append(Source("<stdin>", None, limits))
             continue
-        path = Path(given)
+        if is_remote(given) and not str(given).startswith("file://"):
+            _list(str(given), limits, sources, ignored, problems)
+            continue
+        path = Path(url2pathname(urlsplit(str(given)).path) if is_remote(given) else given)
         if os.path.isdir(path):  # unlike pathlib's, never an error: a name may be too long
             before = len(sources) + len(ignored) + len(problems)
             _search(path, limits, sources, ignored, problems)
@@ -246,6 +257,24 @@ def _search(folder: Path, limits: Limits, sources: list[Source], ignored: list[s
             continue
         problem = _why_not_a_file(file) or _leads_outside(file, folder)
         (sources.append(Source(printable(file), file, limits)) if problem is None else problems.append(problem))
+
+
+def _list(address: str, limits: Limits, sources: list[Source], ignored: list[str], problems: list[Problem]) -> None:
+    """The logs under an address of object storage; nothing is fetched."""
+    try:
+        listed = list_remote(address)
+    except OSError as error:
+        kind = "no-such-file" if isinstance(error, FileNotFoundError) else "unreadable"
+        reason = excerpt(error.strerror or str(error))
+        problems.append(Problem(kind, printable(address), 0, "path", reason, "an address that can be listed"))
+        return
+    for name, path, outright in listed:
+        if not (outright or is_log(path)):
+            ignored.append(printable(name))
+        elif path.size is not None and path.size > limits.file_bytes:
+            problems.append(limits.refuse_file(printable(name)))
+        else:
+            sources.append(Source(printable(name), path, limits))
 
 
 def _leads_outside(file: Path, folder: Path) -> Problem | None:

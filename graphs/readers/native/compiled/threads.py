@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from graphs.errors import CreditError, Problem, expect
 from graphs.readers import native
+from graphs.readers.common.remote import file_size
 from graphs.readers.common.source import Source
 from graphs.readers.native.batches import BATCH_BYTES
 from graphs.traces.part import Part
@@ -51,7 +52,7 @@ def _size(source: Source) -> int:
     if source.path is None:
         return 0
     try:
-        return os.stat(source.path).st_size
+        return file_size(source.path)
     except OSError:  # the reader says that it cannot be read
         return 0
 

@@ -1,0 +1,131 @@
+"""Addresses of object storage: the logs of a folder there are those of a folder here."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import credit
+from credit.cli import cli
+from graphs.errors import CreditError, NothingReadError
+from graphs.readers.common.remote import FetchedPath, file_size, list_remote
+from graphs.readers.common.source import find_sources
+from graphs.traces.limits import Limits
+
+fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed here")
+
+
+def line(name: str, task: str, reward: float) -> str:
+    event = {"id": "e", "type": "message", "agent": "a"}
+    return json.dumps({"trace_id": name, "task_id": task, "events": [event], "rewards": {"team": reward}}) + "\n"
+
+
+LOGS = {
+    "runs/one.jsonl": (line("a", "q", 1.0) + line("b", "q", 0.0)).encode(),
+    "runs/deep/two.jsonl.gz": gzip.compress(line("c", "q", 0.5).encode()),
+    "runs/notes.md": b"no log",
+}
+
+
+@pytest.fixture
+def bucket() -> Iterator[str]:
+    """Logs in a file system in memory, under a name of their own."""
+    files, root = fsspec.filesystem("memory"), f"/{uuid.uuid4().hex}"
+    for name, content in LOGS.items():
+        files.pipe(f"{root}/{name}", content)
+    yield f"memory://{root}"
+    files.rm(root, recursive=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, content in LOGS.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def advantages(traces: Any) -> dict[str, float]:
+    result = credit.run(traces, "rloo")
+    return dict(zip(traces.traces["trace"].to_pylist(), np.asarray(result.advantage).tolist(), strict=False))
+
+
+def test_a_folder_there_is_a_folder_here(bucket: str, folder: Path) -> None:
+    there, here = credit.read(f"{bucket}/runs"), credit.read(folder / "runs")
+    assert advantages(there) == advantages(here) == {"a": 0.75, "b": -0.75, "c": 0.0}
+    assert there.problems == () and there.ignored == (f"{bucket}/runs/notes.md",)
+    assert set(there.events["file"].to_pylist()) == {f"{bucket}/runs/one.jsonl", f"{bucket}/runs/deep/two.jsonl.gz"}
+    by_address = credit.read(folder.joinpath("runs").as_uri())
+    assert advantages(by_address) == advantages(here)
+
+
+def test_chunks_and_single_files(bucket: str) -> None:
+    assert credit.read(f"{bucket}/runs/one.jsonl").traces.num_rows == 2
+    assert sum(chunk.sizes.traces for chunk in credit.read_chunks(f"{bucket}/runs", events=1)) == 3
+
+
+def test_commands_read_addresses(bucket: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    done = CliRunner().invoke(cli, ["assign", f"{bucket}/runs", "-m", "rloo", "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    rows = [json.loads(text) for text in out.read_text().splitlines()]
+    assert {row["trace"]: row["advantage"] for row in rows} == {"a": 0.75, "b": -0.75, "c": 0.0}
+    done = CliRunner().invoke(cli, ["validate", f"{bucket}/runs", "--json"])
+    assert done.exit_code == 0 and json.loads(done.output)["traces"] == 3
+
+
+def test_nothing_is_fetched_to_list_and_to_learn_sizes(bucket: str) -> None:
+    sources, _, _ = find_sources([f"{bucket}/runs/one.jsonl"])
+    path = sources[0].path
+    assert isinstance(path, FetchedPath) and file_size(path) == len(LOGS["runs/one.jsonl"])
+    assert sources[0].head(9) == LOGS["runs/one.jsonl"][:9]
+    assert not Path(str(path)).exists()
+    again = pickle.loads(pickle.dumps(path))
+    assert again.read_bytes() == LOGS["runs/one.jsonl"] and Path(str(path)).exists()
+
+
+def test_what_cannot_be_read_is_a_problem(bucket: str) -> None:
+    with pytest.raises(NothingReadError) as caught:
+        credit.read(f"{bucket}/absent")
+    assert [problem.kind for problem in caught.value.problems] == ["no-such-file"]
+    with pytest.raises(NothingReadError) as caught:
+        credit.read(f"{bucket}/runs/one.jsonl", limits=Limits(file_bytes=10))
+    assert caught.value.problems[0].file == f"{bucket}/runs/one.jsonl"
+    with pytest.raises(CreditError, match="expected a scheme that fsspec knows"):
+        credit.read("nosuchscheme://x/y")
+
+
+def test_a_key_that_leads_outside_stays_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys of object storage may hold any text, and this file system lists two such keys."""
+    files = fsspec.filesystem("memory")
+    keys = {"/x/../../escaped.jsonl": {"size": 3, "type": "file"}, "/x//y.jsonl": {"size": 3, "type": "file"}}
+    monkeypatch.setattr(type(files), "find", lambda self, root, detail: keys)
+    paths = [path for _, path, _ in list_remote("memory:///x")]
+    assert len({path.parent for path in paths}) == 1 and {path.suffix for path in paths} == {".jsonl"}
+    assert not any(".." in path.parts for path in paths) and len(set(paths)) == 2
+
+
+def test_a_new_content_is_fetched_again(bucket: str) -> None:
+    assert credit.read(f"{bucket}/runs/one.jsonl").traces.num_rows == 2
+    fsspec.filesystem("memory").pipe(bucket.removeprefix("memory://") + "/runs/one.jsonl", line("z", "q", 1.0).encode())
+    assert credit.read(f"{bucket}/runs/one.jsonl").traces["trace"].to_pylist() == ["z"]
+
+
+def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(CreditError, match=r'pip install "orchestration-credit\[s3\]"'):
+        credit.read("s3://bucket/runs")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(CreditError, match=r"fsspec is not installed.*orchestration-credit\[gcs\]"):
+        credit.read("gs://bucket/runs")
