@@ -35,6 +35,7 @@ KEYS: dict[str, frozenset[str]] = {
     "openhands": frozenset({"history", "instruction", "action", "observation", "git_patch"}),
     "swe-agent": frozenset({"trajectory", "history", "info", "response", "thought", "environment"}),
     "codex": frozenset({"timestamp", "payload", "type", "cli_version", "originator"}),
+    "codex before payloads": frozenset({"timestamp", "instructions", "record_type", "type", "role", "call_id"}),
     "harbor": frozenset({"task_name", "trial_name", "verifier_result", "agent_info"}),
     "autogen": frozenset({"messages", "source", "models_usage", "created_at", "stop_reason"}),
     "langgraph": frozenset({"step", "timestamp", "type", "payload", "triggers", "parent_config", "checkpoint_ns"}),

@@ -259,6 +259,24 @@ CODEX = [
     codex("event_msg", 5, type="token_count", info={"last_token_usage": {"input_tokens": 19, "output_tokens": 2}}),
 ]
 
+BARE_CODEX: list[Any] = [
+    {"id": "s-2", "timestamp": "2025-08-18T01:16:13.522Z", "instructions": None, "git": {"branch": "main"}},
+    {"record_type": "state"},
+    {
+        "type": "message",
+        "id": None,
+        "role": "user",
+        "content": [{"type": "input_text", "text": "<environment_context>"}],
+    },
+    {"type": "message", "id": None, "role": "user", "content": [{"type": "input_text", "text": "list"}]},
+    {"type": "reasoning", "id": "rs", "summary": []},
+    {"type": "function_call", "id": "fc", "name": "shell", "arguments": "{}", "call_id": "c"},
+    {"record_type": "state"},
+    {"type": "function_call_output", "call_id": "c", "output": "x"},
+    {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
+]
+"""A session of Codex CLI before September 2025, by its format as described; none was recorded."""
+
 LANGGRAPH = recorded("langgraph_team.jsonl")
 
 SAMPLES: dict[str, Sample] = {
@@ -281,6 +299,7 @@ SAMPLES: dict[str, Sample] = {
     "openhands stream": Sample("openhands", "trajectory.json", [EVENTS], lines=False),
     "swe-agent": Sample("swe-agent", "repo__repo-1.traj", [SWE_AGENT], lines=False),
     "codex": Sample("codex", "rollout-1.jsonl", CODEX),
+    "codex before payloads": Sample("codex", "rollout-2025.jsonl", BARE_CODEX),
     "autogen": Sample("autogen", "result.json", recorded("autogen_result.json"), lines=False),
     "langgraph": Sample("langgraph", "stream.jsonl", [event for path, event in LANGGRAPH if not path]),
     "langgraph with sub-graphs": Sample("langgraph", "stream.jsonl", LANGGRAPH),

@@ -125,7 +125,7 @@ def _numbers(value: Any) -> list[float]:
 @EACH
 def test_a_bad_line_leaves_the_others(tmp_path: Path, name: str) -> None:
     sample = SAMPLES[name]
-    if not sample.lines or name in ("codex", "autogen messages") or sample.format == "langgraph":
+    if not sample.lines or name == "autogen messages" or sample.format in ("codex", "langgraph"):
         pytest.skip("the file is one trace")
     path = sample.write(tmp_path)
     good = read(path).sizes.traces

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from graphs.errors import NothingReadError
 from graphs.event_types import EventType
 from graphs.readers import read
 from graphs.traces.batch import Traces
@@ -69,6 +72,29 @@ def test_swe_agent_is_joined_with_its_evaluation(tmp_path: Path) -> None:
     assert traces.traces["model"].to_pylist() == [None, None, "m", None]
     assert [kind for kind, _ in shape(traces)] == ["message", "tool_call", "tool_result"] * 2
     assert traces.events["tool"].to_pylist()[:6] == [None, "ls", "ls", None, "submit", "submit"]
+
+
+def test_codex_before_payloads_reads_as_the_session_does_today(tmp_path: Path) -> None:
+    """The same items with and without envelopes are the same events, edges and human texts."""
+    old, new = (read(SAMPLES[name].write(tmp_path / name)) for name in ("codex before payloads", "codex"))
+    assert old.problems == ()
+    assert old.traces.select(["trace", "group", "model", "system"]).to_pylist() == [
+        {"trace": "s-2", "group": "s-2", "model": None, "system": "codex"}
+    ]
+    for name in ("event_type", "action_mask", "agent_ids", "senders", "receivers", "edge_type"):
+        assert np.array_equal(getattr(old.graph, name), getattr(new.graph, name)), name
+    assert old.events["event"].to_pylist()[0] == "4"
+    assert not {"tokens", "input_tokens"} & old.evidence.keys()
+
+
+def test_a_codex_line_without_its_payload_refuses_the_session(tmp_path: Path) -> None:
+    """Such a line is no bare item: the first line says of which form a session is."""
+    values = copy.deepcopy(SAMPLES["codex"].values)
+    values[5] = values[5]["payload"] | {"timestamp": values[5]["timestamp"]}
+    path = SAMPLES["codex"]._replace(values=values).write(tmp_path)
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    assert [(p.kind, p.line) for p in caught.value.problems] == [("missing-field", 6)]
 
 
 def test_codex_usage_and_humans(tmp_path: Path) -> None:
