@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -62,3 +63,12 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "payments.csv",
         "methods.svg",
     }
+
+
+def test_every_help_has_examples() -> None:
+    def without(command: click.Command, name: str) -> list[str]:
+        if isinstance(command, click.Group):
+            return [n for part, inner in command.commands.items() for n in without(inner, f"{name} {part}")]
+        return [] if getattr(command, "examples", ()) else [name]
+
+    assert without(cli, "credit") == []
