@@ -1,4 +1,4 @@
-"""Exports of Langfuse: a trace with its observations, pages of the public API, and observations one a line.
+"""Exports of Langfuse: a trace with its observations, pages of the public API, observations one a line or as CSV.
 
     {trace: {id, name, scores: [{name, value, observationId}]}, observations: [...]}
     {id, timestamp, observations: [...], scores: [...]}                    one trace, as `GET /traces/ID` returns it
@@ -26,6 +26,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.span_tree import Kind, Span, write_spans
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode
+from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, scores_of_row
 from graphs.readers.tracing.langsmith import drop_what_is_no_agent
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
@@ -104,6 +105,8 @@ _METADATA = msgspec.json.Decoder(_Metadata)
 
 def sniff(head: bytes) -> bool:
     """Whether the content begins as an export of Langfuse, a page of its API, or an observation."""
+    if begins_as_csv(head):
+        return True
     shown = opening(head)
     keys = set(shown.keys)
     if b'"projectId"' in head and ({"trace", "observations"} <= keys or {"trace"} == keys):
@@ -136,7 +139,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """
     traces: dict[str, _Gathered] = {}
     for source in sources:
-        for document in documents(source):
+        try:
+            is_csv = begins_as_csv(source.head(1 << 16))
+        except OSError:
+            is_csv = False  # `documents` names the reason
+        for document in csv_observations(source) if is_csv else documents(source):
             if isinstance(document, Problem):
                 yield document
                 continue
@@ -168,6 +175,7 @@ def _take(document: Document, traces: dict[str, _Gathered]) -> list[bytes]:
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
         one = decode(_OBSERVATION, raw, trace=item.trace_id, **where)  # type: ignore[arg-type]
         gathered.spans.append(_span(one, place))
+        gathered.scores += [_Score(name, value, observation=one.id) for name, value in scores_of_row(raw)]
     elif item.trace_id is not None:
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
         gathered.scores.append(decode(_SCORE, raw, trace=item.trace_id, **where))  # type: ignore[arg-type]

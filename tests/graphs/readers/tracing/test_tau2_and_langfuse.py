@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,6 +83,59 @@ def test_langfuse_scores(tmp_path: Path) -> None:
     assert traces.evidence["event_reward"].array[:2].tolist()[0] == 0.25
     assert traces.evidence["tokens"].amounts.tolist() == [4, 3]
     assert traces.traces["model"].to_pylist() == ["m"]
+
+
+def exported() -> list[dict[str, Any]]:
+    """The rows of an export of the user interface: columns of the trace, and one for each score of the project."""
+    of_trace = {"traceName": "run", "traceTags": ["x"], "input": [1, 2], "comments": []}
+    scores: dict[str, dict[str, list[Any]]] = {"o2": {"step": [0.25]}, "o1": {"solved": [0.5], "mood": ["good"]}}
+    empty = {"step": None, "solved": None, "mood": None}
+    return [row | {"metadata": {"k": 1}} | of_trace | empty | scores.get(row["id"], {}) for row in OBSERVATIONS]
+
+
+def as_csv(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with (folder / "export.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        for row in rows:
+            cells = [row.get(name) for name in names]
+            writer.writerow(json.dumps(c) if isinstance(c, list | dict) else "" if c is None else c for c in cells)
+    return folder / "export.csv"
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_exports_of_langfuses_interface_have_scores_in_columns(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "export.jsonl"
+    if form == "csv":
+        path = as_csv(tmp_path, exported())
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in exported()))
+    traces, api = read(path), read(SAMPLES["langfuse"].write(tmp_path / "api"))
+    assert traces.problems == () and shape(traces) == TEAM
+    assert traces.traces["format"].to_pylist() == ["langfuse"]
+    assert float(traces.reward[0]) == 0.5 and {"rewards.mood", "rewards.input"}.isdisjoint(traces.evidence)
+    for name in ("event_reward", "tokens", "input_tokens"):
+        assert np.array_equal(traces.evidence[name].array, api.evidence[name].array, equal_nan=True)
+    for name in ("senders", "receivers", "edge_type"):
+        assert np.array_equal(getattr(traces.graph, name), getattr(api.graph, name))
+
+
+def test_faults_of_a_langfuse_table_are_named_by_their_line(tmp_path: Path) -> None:
+    rows = exported()
+    for change, kind, field in (
+        ({"startTime": "noon"}, "bad-type", "startTime"), ({"usageDetails": "many"}, "bad-type", "usageDetails"),
+        ({"id": None}, "missing-field", "id"),
+    ):  # fmt: skip
+        path = as_csv(tmp_path, [*rows[:1], rows[1] | change, *rows[2:]])
+        with pytest.raises(NothingReadError) as caught:
+            read(path)
+        assert [(p.kind, p.line, p.field) for p in caught.value.problems] == [(kind, 3, field)]
+    path = as_csv(tmp_path, rows)
+    path.write_text(path.read_text() + 'x,"y\n')
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    assert caught.value.problems[0].kind == "bad-csv"
 
 
 def test_a_langfuse_trace_may_be_spread_over_pages(tmp_path: Path) -> None:

@@ -1,0 +1,76 @@
+"""Observations as Langfuse's user interface exports them: CSV, or JSON with a column for each score.
+
+    id,type,name,startTime,endTime,traceId,parentObservationId,usageDetails,metadata,level,model,traceName,…,SCORE,…
+
+A row is an observation of the public API. Objects and lists of a CSV cell are JSON, and dates are ISO 8601. A score's
+column has its name, which any project chooses, and holds a list of numbers or of categories.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.csv_rows import csv_rows
+from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.places import Document, Place
+from graphs.readers.common.source import Source
+
+__all__ = ["begins_as_csv", "csv_observations", "scores_of_row"]
+
+_NEEDED = frozenset({"id", "traceId", "type", "startTime", "parentObservationId"})
+_OBJECTS = frozenset({"usageDetails", "metadata"})
+_CONTENT = frozenset({"input", "output", "metadata", "modelParameters"})  # any JSON, lists of numbers among it
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NUMBERS = msgspec.json.Decoder(list[float])
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+
+
+def begins_as_csv(head: bytes) -> bool:
+    """Whether the first line is the header of an export of observations."""
+    first = head.partition(b"\n")[0]
+    if first.lstrip()[:1] in (b"{", b"[", b"") or not all(name.encode() in first for name in _NEEDED):
+        return False
+    names = next(csv.reader([first.decode("utf-8", "replace").strip()]), [])
+    return set(names) >= _NEEDED
+
+
+def csv_observations(source: Source) -> Iterator[Document | Problem]:
+    """The rows of a CSV file as the JSON objects that an export as JSON lines has; faulty rows are problems."""
+    try:
+        for line, row, _ in csv_rows(source):
+            if isinstance(row, Problem):
+                yield row
+                continue
+            values = {name: _value(name, cell) for name, cell in row.items() if cell is not None}
+            yield Document(msgspec.json.encode(values), Place(source.name, line, -1))
+    except TraceError as error:
+        yield error.problem
+
+
+def _value(name: str, cell: str) -> str | msgspec.Raw:
+    """A cell: JSON where a column holds objects, or a list, which scores are; else text."""
+    if cell.startswith("[") or (name in _OBJECTS and cell.startswith("{")):
+        try:
+            return _RAW.decode(cell)
+        except JSON_ERRORS:  # a text that begins like JSON; where an object is needed, its decoding refuses the text
+            return cell
+    return cell
+
+
+def scores_of_row(raw: bytes) -> list[tuple[str, float]]:
+    """Name and number of each score in the columns of a row; none for an observation of the API."""
+    if b'"traceName"' not in raw:
+        return []
+    scores: list[tuple[str, float]] = []
+    for name, value in _OBJECT.decode(raw).items():
+        if name in _CONTENT or bytes(memoryview(value)[:1]) != b"[":
+            continue
+        try:
+            scores += [(name, number) for number in _NUMBERS.decode(value)]
+        except JSON_ERRORS:  # tags, comments, categories
+            continue
+    return scores
