@@ -101,17 +101,23 @@ SETTLED = {
     "puppeteer", "pass_at_k", "verl_grpo", "verl_rloo", "trl_grpo", "openrlhf_group_norm", "slime_grpo",
     "agent_lightning", "agent_lightning_rows", "dr_mas", "dr_mas_rloo", "reinforce_pp_baseline", "off_policy", "coma",
     "difference_reward", "turn_baseline", "mt_grpo", "mgrpo", "mrlx", "matpo", "wideseek_r1", "magrpo", "c3_magrpo",
-    "foldgrpo", "foldgrpo_fork", "marshal", "maporl", "shapley",
+    "foldgrpo", "foldgrpo_fork", "marshal", "maporl", "shapley", "spiral_rae", "gigpo", "reinforce_pp", "gae",
 }  # fmt: skip
 """Methods whose tests marked `every_method` run with the slow tests only; a new method is not listed, so runs them."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave tests that compile every method anew to the slow run, except for six methods and for new ones."""
+    """Leave to the slow run what compiles every settled method anew, and all but the first of a `sampled` test."""
+    begun = set()
     for item in items:
         if item.get_closest_marker("every_method") and item.callspec.params["name"] in SETTLED:
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("slow"):
+            test = item.path, item.originalname
+            if test in begun:
+                item.add_marker(pytest.mark.slow)
+            begun.add(test)
 
 
 @pytest.hookimpl(wrapper=True)

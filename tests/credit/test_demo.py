@@ -119,6 +119,7 @@ def test_a_format_that_changes_a_reward_is_found(tmp_path: Path, monkeypatch: py
         demo.run(tmp_path)
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_corpus(ran: Ran, tmp_path: Path) -> None:
     other = demo.run(tmp_path, seed=1)
     assert other.traces.sizes != ran[0].traces.sizes

@@ -100,6 +100,7 @@ def test_refusals() -> None:
         placed.events(np.zeros(3))
 
 
+@pytest.mark.slow
 def test_the_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "runs").mkdir()
     event = {"id": "e", "type": "message", "agent": "a"}

@@ -152,6 +152,7 @@ def test_convert_killed_at_random_moments(old: str, tmp_path: Path) -> None:
     killed(tmp_path, "x.jsonl", old, "convert")
 
 
+@pytest.mark.slow
 def test_convert_killed_at_a_few_moments(tmp_path: Path) -> None:
     killed(tmp_path, "x.jsonl", "old", "convert", moments=2)
 

@@ -30,6 +30,7 @@ def increments(after: np.ndarray, start: np.ndarray, traces: int) -> tuple[np.nd
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.sampled
 def test_the_decisive_decision_comes_first(seed: int) -> None:
     """480 traces; with the network's defaults of the time before, the decision came first in 19 % of fresh traces."""
     world = DecisiveWorld()
@@ -43,6 +44,7 @@ def test_the_decisive_decision_comes_first(seed: int) -> None:
     assert np.abs(amount - fresh.increments)[:, fresh.decisive].max() < 0.12
 
 
+@pytest.mark.slow
 def test_without_any_effect_no_sign_is_decided() -> None:
     world = DecisiveWorld(good=0.5, bad=0.5)
     critic = fit_additive(corpus_of(world.sample(0, 480)), np.arange(480))
@@ -65,6 +67,7 @@ def test_later_events_and_other_traces_change_no_earlier_value() -> None:
     assert ((value > 0) & (value < 1)).all()
 
 
+@pytest.mark.slow
 def test_values_of_any_reward_are_in_its_units_and_scale_with_it() -> None:
     corpus = corpus_of(DecisiveWorld().sample(3, 160))
     values = []

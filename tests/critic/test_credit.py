@@ -36,6 +36,7 @@ def values(episodes: QualityEpisodes) -> PrefixValues:
     return prefix_values(episodes.graph, after.astype(np.float32), np.full(3, episodes.start, np.float32))
 
 
+@pytest.mark.slow
 def test_increments_and_the_rest_make_up_the_reward(episodes: QualityEpisodes, values: PrefixValues) -> None:
     found = critic_credit(episodes.graph, episodes.reward, values)
     trace = episodes.graph.trace_ids
@@ -83,6 +84,7 @@ def test_no_standard_error_is_stated_and_the_spread_decides_signs(
     assert "no standard error is stated" in INTERVALS_WITHHELD
 
 
+@pytest.mark.slow
 def test_block_sums_have_the_spread_of_their_ends(values: PrefixValues) -> None:
     amount, error = block_sums(values, np.array([0, 5]), np.array([19, 12]))
     ends = np.asarray(values.after)[:, [19, 12]] - np.asarray(values.before)[:, [0, 5]]
@@ -176,6 +178,7 @@ def test_a_contrast_answers_with_overlap_and_refuses_without(episodes: QualityEp
         decision_contrast(y, np.arange(n), propensity=p, fitted_on=np.array([3, 9, 1000]), **given)
 
 
+@pytest.mark.slow
 def test_puppeteer_prices_a_chosen_stop_by_the_whole_trajectory() -> None:
     graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["t"] * 2, reward=[1.0, 1.0], tokens=[100, 0])
     last = [

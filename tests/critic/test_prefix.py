@@ -27,6 +27,7 @@ pytestmark = pytest.mark.optimised
 
 
 @pytest.mark.parametrize("t", [1, 3, 9, 19])
+@pytest.mark.sampled
 def test_later_events_leave_values_bit_identical(
     episodes: QualityEpisodes, fitted: Fitted, changed: Callable[..., Any], t: int
 ) -> None:
@@ -113,6 +114,7 @@ def test_prefix_sums_against_a_loop() -> None:
     assert not np.asarray(found[len(trace) :]).any()
 
 
+@pytest.mark.slow
 def test_sums_over_the_prefix_against_their_definition() -> None:
     """Each event over the root of its type's number; spawns beyond the number trained on by their mean."""
     rng = np.random.default_rng(0)

@@ -33,6 +33,7 @@ def same(one: Fitted, two: Fitted) -> bool:
     return one.history == two.history and all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in leaves)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss(fitted: Fitted) -> None:
     assert [epoch.number for epoch in fitted.history] == [1, 2, 3]
     assert fitted.history[-1].train < fitted.history[0].train
@@ -99,6 +100,7 @@ def test_td_targets_are_lambda_returns_of_the_slow_values(corpus: Corpus, split:
         np.testing.assert_allclose(found, total / 3, rtol=2e-5)
 
 
+@pytest.mark.slow
 def test_a_critic_before_training_says_the_mean_outcome(corpus: Corpus, fitted: Fitted) -> None:
     parameters = initial(fitted.sizes, 2, 0, 0.3)
     batch = pack(corpus, np.arange(2), room(corpus, 256))

@@ -112,6 +112,7 @@ def slow_grpo(batch: Batch, by_agent: bool, rows_count: bool, std: bool) -> np.n
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("by_agent", "rows_count"), [(True, True), (False, True), (True, False), (False, False)])
 @pytest.mark.parametrize("std", [True, False])
+@pytest.mark.sampled
 def test_dr_mas(seed: int, by_agent: bool, rows_count: bool, std: bool) -> None:
     batch = draw(seed)
     method = functools.partial(

@@ -63,6 +63,7 @@ def expected_score(rows: list[dict], i: int, horizon: str, share: str) -> float:
 
 @pytest.mark.parametrize("horizon", ["discounted_sum", "last", "current"])
 @pytest.mark.parametrize("share", ["all", "individual"])
+@pytest.mark.sampled
 def test_maporl_against_a_loop(share: str, horizon: str) -> None:
     for seed in range(3):
         rows = debate(seed)
@@ -126,6 +127,7 @@ def expected_bonus(rows: list[dict], i: int, alpha: list[float]) -> float:
     return bonus
 
 
+@pytest.mark.slow
 def test_maporl_bonus_against_a_loop() -> None:
     alpha, seen = [0.5, 0.25, 0.125, 1.0], set()
     for seed in range(4):

@@ -42,6 +42,7 @@ def test_step_returns(batch: Callable[..., tuple], oracle: Callable[[str], dict]
 @pytest.mark.parametrize("part", ["joint", "episode", "step"])
 @pytest.mark.parametrize(("mode", "scale"), [("mean_norm", "none"), ("mean_std_norm", "std")])
 @pytest.mark.parametrize("key", KEYS)
+@pytest.mark.sampled
 def test_gigpo(
     batch: Callable[..., tuple], oracle: Callable[[str], dict], key: str, mode: str, scale: str, part: str
 ) -> None:

@@ -53,6 +53,7 @@ KEYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("scale", ["std", "none"])
 @pytest.mark.parametrize("key", KEYS)
+@pytest.mark.sampled
 def test_drmas_grpo(build: Callable[..., tuple], key: str, scale: Any) -> None:
     case = ORACLES["drmas_grpo"]
     graph, reward, event_reward, row = drmas(build, case["inputs"])

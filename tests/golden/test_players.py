@@ -41,6 +41,7 @@ def play(batch: Batch, games: list[dict]) -> tuple:
     return credit.EventGraph(**{**vars(graph), "turn_ids": turn_ids}), reward, event_reward, row
 
 
+@pytest.mark.sampled
 def test_spiral_rae(batch: Batch, oracle: Oracle) -> None:
     case = oracle("spiral_rae")
     games, outputs = case["inputs"]["games"], case["outputs"]["games"]
@@ -126,6 +127,7 @@ def test_marshal_normalize_unique(oracle: Oracle) -> None:
 
 
 @pytest.mark.parametrize(("output", "scale"), [("mean", "none"), ("mean_std", "std")])
+@pytest.mark.sampled
 def test_marshal_score_normalize(batch: Batch, oracle: Oracle, output: str, scale: str) -> None:
     """With one turn a trace the method is the normalisation of scores."""
     case = oracle("marshal_score_normalize")

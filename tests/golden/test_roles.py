@@ -158,6 +158,7 @@ MODES = {"mean": "mean", "raw": "none", "max": "max", "rloo": "leave_one_out"}
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.sampled
 def test_comlrl_magrpo(batch: Batch, oracle: Oracle, mode: str) -> None:
     case = oracle("comlrl_magrpo")
     returns = case["inputs"]["returns"]

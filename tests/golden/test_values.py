@@ -27,6 +27,7 @@ def close(found: object, expected: object, atol: float = 2e-6) -> None:
 
 @pytest.mark.parametrize("horizon", ["discounted_sum", "last", "current"])
 @pytest.mark.parametrize("share", ["all", "individual"])
+@pytest.mark.sampled
 def test_maporl(batch: Batch, oracle: Oracle, share: str, horizon: str) -> None:
     case = oracle("maporl_score_rule")
     given = case["inputs"]
@@ -79,6 +80,7 @@ def test_marft_token_gae_as_tokens_of_one_row(oracle: Oracle) -> None:
     close(returns[0], np.ravel(case["outputs"]["ret"]))
 
 
+@pytest.mark.sampled
 def test_marft_token_gae_as_events(batch: Batch, oracle: Oracle) -> None:
     case = oracle("marft_token_gae")
     rewards, values, mask = marft_tokens(case["inputs"])

@@ -22,6 +22,7 @@ def load(name: str) -> Any:
 
 @pytest.mark.parametrize(("name", "library"), LOOPS)
 @pytest.mark.parametrize("method", ["rloo", "dr_mas"])
+@pytest.mark.sampled
 def test_the_team_learns(name: str, library: str, method: str) -> None:
     pytest.importorskip(library)
     rewards: list[float] = []

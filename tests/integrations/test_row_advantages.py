@@ -42,6 +42,7 @@ def test_agents_are_compared_with_their_like() -> None:
     )
 
 
+@pytest.mark.slow
 def test_rows_out_of_order_get_the_same_numbers() -> None:
     """The turn baseline reads the order of turns; `order` restores it."""
     columns = {

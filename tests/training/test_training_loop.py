@@ -20,6 +20,7 @@ SHORT = TrainingSettings(steps=60, groups=8, group_size=8, learning_rate=0.1)
 
 
 @pytest.mark.parametrize("name", ["bottleneck", "router", "stopping"])
+@pytest.mark.sampled
 def test_the_exact_return_is_the_sum_over_all_choices(name: str) -> None:
     task = learning_task(name)
     rng = np.random.default_rng(0)

@@ -21,6 +21,7 @@ TINY = TrainingSettings(steps=3, groups=2, group_size=2)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
+@pytest.mark.sampled
 def test_a_run_resumes_from_its_file(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / f"rows{suffix}"
     first = run_training(["zero"], ["pivotal"], 2, TINY, output=path)

@@ -60,6 +60,7 @@ def check(names: tuple[str, ...], worlds: tuple[str, ...] = ()) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.sampled
 def test_the_committed_table_is_what_the_code_gives(name: str) -> None:
     check((name,), QUICK[name])
 

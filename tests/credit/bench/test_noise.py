@@ -36,6 +36,7 @@ def composed(traces: credit.Traces, amounts: np.ndarray, **options: object) -> L
     return credit.compose(traces.graph, traces.reward, [credit.claim(traces.graph, amounts, **stated)])
 
 
+@pytest.mark.slow
 def test_explained_counts_what_was_known_before_the_outcome(world: tuple[credit.Traces, np.ndarray]) -> None:
     traces, truth = world
     true = composed(traces, truth)
@@ -48,6 +49,7 @@ def test_explained_counts_what_was_known_before_the_outcome(world: tuple[credit.
     )  # nothing of it was known before
 
 
+@pytest.mark.slow
 def test_a_chain_of_returns_accounts_for_everything_and_explains_what_its_values_do(
     world: tuple[credit.Traces, np.ndarray],
 ) -> None:

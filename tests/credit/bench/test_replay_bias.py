@@ -77,6 +77,7 @@ def ledger_control(graph: EventGraph, reward: np.ndarray) -> Credit:
 
 
 @pytest.mark.parametrize("method", [estimators.rloo, estimators.turn_baseline, ledger_control])
+@pytest.mark.sampled
 def test_siblings_of_one_prefix_are_no_baseline_for_each_other(method: Method) -> None:
     """The issue's reproduction: with three siblings and nobody else the gradient was (0, .15), not (.12, .15)."""
     found, reasons = gradient(method, fans=1)
@@ -119,6 +120,7 @@ def test_no_method_that_promises_no_bias_is_left_out() -> None:
         pytest.param("stop-rewards", 2, 1, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.sampled
 def test_what_promises_no_bias_has_none_with_replays(name: str, world: str, fans: int, at: int) -> None:
     in_order = credit.METHODS[name].scope == "sequence"  # too many batches for three siblings
     row = replay_bias(name, world, fans=fans, at=at, siblings=2 if in_order else 3)
@@ -127,6 +129,7 @@ def test_what_promises_no_bias_has_none_with_replays(name: str, world: str, fans
 
 
 @pytest.mark.parametrize("name", ["moving_average", "spiral_rae"])
+@pytest.mark.sampled
 def test_moving_averages_pass_over_replays_of_a_trace(name: str) -> None:
     row = replay_bias(name, "relay-and", fans=2, at=1, siblings=2)
     assert row.clustered < 1e-12 < row.unclustered
@@ -148,6 +151,7 @@ def test_what_promises_no_bias_has_none_at_any_step(name: str, world: str) -> No
 
 
 @pytest.mark.parametrize("world", ["relay-and", "stop-rewards"])
+@pytest.mark.sampled
 def test_control_with_claims_of_siblings_has_no_bias(world: str) -> None:
     draws = fan_outs(MICRO[world], 2, 1, 2)
     batch = stack(draws, {"context", "node"})
@@ -166,6 +170,7 @@ def test_control_with_claims_of_siblings_has_no_bias(world: str) -> None:
     np.testing.assert_allclose(draws.world.through_scores(pushed), draws.world.gradient(), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_stored_table_is_what_the_code_gives() -> None:
     file = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "replay_bias.json"
     rows = [

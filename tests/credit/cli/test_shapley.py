@@ -98,6 +98,7 @@ def test_a_plan_that_was_changed_is_refused(tmp_path: Path) -> None:
         read_game(path)
 
 
+@pytest.mark.slow
 def test_noisy_plans_repeat_their_endpoints_and_forests_bring_their_chains(tmp_path: Path) -> None:
     rows = plan(tmp_path / "plan.jsonl", "--budget", 400, "--noise", 0.5, "--parents", "-,boss,boss,solver")
     assert sum(row["team"] == [] for row in rows) > 1

@@ -20,6 +20,7 @@ def test_standard_input_and_standard_output(good: Path) -> None:
     assert b"\x1b" not in err and b"wrote 15 rows" in err
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     many = [trace(f"t{i}", f"q{i // 8}", float(i % 3)) for i in range(1000)]
     with start("assign", write(tmp_path / "x.jsonl", many), "-o", "-") as process:
@@ -35,6 +36,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     [("stdout", "--help"), ("stdout", "assign --help"), ("stdout", "--version"), ("stdout", "schema"),
      ("stdout", "methods"), ("stderr", "assign"), ("stderr", "validate missing")],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_every_command_leaves_in_silence_when_its_reader_left(stream: str, command: str) -> None:
     read, gone = os.pipe()
     os.close(read)
@@ -45,6 +47,7 @@ def test_every_command_leaves_in_silence_when_its_reader_left(stream: str, comma
     assert not process.stdout and not process.stderr
 
 
+@pytest.mark.slow
 def test_a_stream_that_the_shell_closed(good: Path) -> None:
     command = f'"$0" -m credit assign {good} -o - --method rloo >&-; echo $?; "$0" -m credit validate - <&-; echo $?'
     done = subprocess.run(["sh", "-c", command, sys.executable], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -84,6 +87,7 @@ for command in {commands}:
 """
 
 
+@pytest.mark.slow
 def test_a_console_without_a_character_shows_the_others(good: Path) -> None:
     """In one process, since loading JAX takes longer than the commands."""
     names = ("show", "audit", "compare", "validate", "methods", "choose")

@@ -75,6 +75,7 @@ def worlds() -> dict[str, Enumerated]:
     return {name: Enumerated(world) for name, world in MICRO.items()}
 
 
+@pytest.mark.slow
 def test_control_is_exact_for_wrong_but_centred_claims_on_every_world(worlds: dict[str, Enumerated]) -> None:
     """Whatever the claims, the baseline and the coefficients are."""
     for seed, (name, world) in enumerate(worlds.items()):

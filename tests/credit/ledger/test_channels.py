@@ -195,6 +195,7 @@ def test_wrong_sums_are_refused(traces: credit.Traces, ledgers: dict[str, Ledger
         credit.ledger.weighted_sum({"a": ledgers["team"], "b": other}, {"a": 1.0, "b": 1.0})
 
 
+@pytest.mark.slow
 def test_compose_by_channels_on_the_command_line(path: Path, tmp_path: Path) -> None:
     out = tmp_path / "x.parquet"
     call = ["compose", str(path), "--methods", "turn_baseline", "-o", str(out)]

@@ -143,6 +143,7 @@ def test_one_trace_outside_the_range_is_left_out_and_no_other(world) -> None:
     np.testing.assert_array_equal(np.asarray(ledger.increments)[kept], np.asarray(plain.increments)[kept])
 
 
+@pytest.mark.slow
 def test_rewards_that_hardware_flushes_to_zero_are_refused() -> None:
     """They gave entries that sum to 0 with `exact` True."""
     graph, reward, _ = credit.from_columns(group=[0, 0, 0], trace=[0, 1, 2], reward=[1.0, 0.0, 0.5])

@@ -68,6 +68,7 @@ def averaged(graph: credit.EventGraph, claims: list[credit.Credit]):
     return by_increments(graph, jnp.asarray(graph.trace_mask), claims, Increments())
 
 
+@pytest.mark.slow
 def test_a_thousand_events_that_nobody_claims_change_no_bit_of_the_others() -> None:
     rng = np.random.default_rng(1)
     values, second = rng.normal(size=240), np.where(rng.random(240) < 0.5, rng.normal(size=240), np.nan)
@@ -92,6 +93,7 @@ def test_a_thousand_events_that_nobody_claims_change_no_bit_of_the_others() -> N
             np.testing.assert_array_equal(before, after)
 
 
+@pytest.mark.slow
 def test_a_second_claim_of_one_source_adds_nothing_and_an_independent_copy_doubles_precision() -> None:
     graph, _ = batch()
     rng = np.random.default_rng(2)
@@ -214,6 +216,7 @@ def test_splitting_ones_work_does_not_raise_ones_part_of_the_prior() -> None:
     )  # agent 1 as agent 0's: one of two parts, not two of three
 
 
+@pytest.mark.slow
 def test_shares_split_from_the_top_and_scores_below_them() -> None:
     graph, _ = batch()
     rng = np.random.default_rng(4)
@@ -256,6 +259,7 @@ def test_an_estimand_must_be_named() -> None:
         credit.claim(graph, np.zeros(1280), estimand="value", source="a")
 
 
+@pytest.mark.slow
 def test_sources_that_disagree_or_agree_too_well_are_pointed_out() -> None:
     graph, _ = batch()
     rng = np.random.default_rng(6)
@@ -270,6 +274,7 @@ def test_sources_that_disagree_or_agree_too_well_are_pointed_out() -> None:
     assert "share rollouts" in warned(0.05)[0]
 
 
+@pytest.mark.slow
 def test_a_return_is_taken_apart_as_it_was_computed() -> None:
     graph, _ = batch()
     rng = np.random.default_rng(7)

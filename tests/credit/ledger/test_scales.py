@@ -103,6 +103,7 @@ def demo() -> credit.Traces:
 @pytest.mark.parametrize(
     "scale", ["agent_name", *(pytest.param(s, marks=pytest.mark.slow) for s in ("role_name", "dr_mas"))]
 )
+@pytest.mark.slow
 def test_no_advantage_of_the_demonstration_is_beyond_the_stated_multiple(demo: credit.Traces, scale: str) -> None:
     """`credit compose --methods rloo --advantage control --scale agent_name` wrote up to 571,428."""
     normaliser = credit.dr_mas(demo.graph, demo.reward)
@@ -162,6 +163,7 @@ COSINE = {
 
 @pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", COSINE)
+@pytest.mark.sampled
 def test_the_stack_under_stochastic_spawning(name: str, k: int) -> None:
     """Every batch of k traces of a world whose policy decides who acts: bias 0 before the scale; after it a cosine.
 

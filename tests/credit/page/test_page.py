@@ -186,6 +186,7 @@ def test_logs_without_outcomes_and_without_text(tmp_path: Path) -> None:
     assert all(view["text"] is None and view["receipt"] is None for view in views)
 
 
+@pytest.mark.slow
 def test_traces_that_do_not_fit_are_left_out_and_counted(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> None:
     small = len(page(findings)[0].encode()) - 600
     monkeypatch.setattr("credit.page.html.LARGEST", small)

@@ -128,6 +128,7 @@ def test_a_ledger_of_many_keeps_its_sums() -> None:
     assert len(rows_of(middle)) == 31 + 3  # agents without their events
 
 
+@pytest.mark.slow
 def test_luck_and_errors_are_drawn_where_the_ledger_states_them() -> None:
     traces = team(1, 1)
     rng = np.random.default_rng(3)
@@ -140,6 +141,7 @@ def test_luck_and_errors_are_drawn_where_the_ledger_states_them() -> None:
     assert not any("±" in text for text in texts(unknown))
 
 
+@pytest.mark.slow
 def test_the_command_line_draws_the_ledger_of_a_trace(tmp_path: Path) -> None:
     native.write(team(2, 1), tmp_path / "x.jsonl")
     call = ["compose", str(tmp_path / "x.jsonl"), "-m", "rloo", "-o", str(tmp_path / "ledger.csv")]

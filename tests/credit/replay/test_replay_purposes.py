@@ -103,6 +103,7 @@ def test_the_spread_of_a_group_is_shrunk_to_that_of_all(tmp_path: Path) -> None:
 # --- C3 and Shapley values through the command line -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_c3_from_a_log_through_the_command_line(home: Path) -> None:
     """Siblings of each logged decision; the mean credit of many logs' worth of runs is the true increment."""
     world = MICRO["spawn-and"]
@@ -140,6 +141,7 @@ def test_c3_from_a_log_through_the_command_line(home: Path) -> None:
     assert np.abs(error).mean() < 0.12
 
 
+@pytest.mark.slow
 def test_shapley_from_a_log_through_the_command_line(home: Path) -> None:
     world = MICRO["relay-and"]
     native.write(world.batch(), home / "log.jsonl")
@@ -162,6 +164,7 @@ def test_shapley_from_a_log_through_the_command_line(home: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_predicted_error_of_a_share_is_that_of_its_runs() -> None:
     """The allocation's prediction against the spread of 400 solved games with normal outcomes."""
     world = MICRO["relay-and"]

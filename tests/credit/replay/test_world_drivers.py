@@ -25,6 +25,7 @@ def scripted(kind: str) -> ScriptedReplayer:
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[] if kind in ("padding", "bernoulli") else pytest.mark.slow) for kind in KINDS]
 )
+@pytest.mark.sampled
 def test_runs_of_a_scripted_team_have_the_mean_of_its_truth(kind: str) -> None:
     """Values of the dynamic programme, replaced choices and forbidden agents."""
     driver = scripted(kind)

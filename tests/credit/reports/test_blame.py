@@ -92,6 +92,7 @@ def test_logs_without_labels_are_refused() -> None:
         blame_cases(batch(("g", "ab", 0, "a"), labelled=False))
 
 
+@pytest.mark.slow
 def test_the_command_says_that_comparing_outcomes_gives_nothing(shared_data: Path) -> None:
     result = CliRunner().invoke(
         cli, ["score", "blame", str(shared_data / "who_and_when"), "--method", "rloo", "--json"]

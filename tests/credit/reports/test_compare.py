@@ -160,6 +160,7 @@ def test_picture_shows_names_as_text(found: tuple[Comparison, np.ndarray]) -> No
     assert len(kinds.get_legend().get_texts()) == 4 and len(matrix.texts) == 9
 
 
+@pytest.mark.slow
 def test_command_writes_a_table_and_a_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = log(tmp_path / "x.jsonl")
@@ -199,6 +200,7 @@ def test_a_number_that_rounds_to_0_has_no_sign() -> None:
     assert [_number(x) for x in (-0.0, -0.001, -0.5)] == ["0.00", "0.00", "-0.50"]
 
 
+@pytest.mark.slow
 def test_real_logs(shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     call = ["compare", str(shared_data / "tau_bench_airline"), "--methods", "rloo,dr_mas,mt_grpo"]

@@ -43,6 +43,7 @@ def columns(rows: list[dict]) -> tuple:
 @pytest.mark.parametrize("over", ["batch", "group"])
 @pytest.mark.parametrize("scale", ["none", "std"])
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.sampled
 def test_marshal_against_a_loop(seed: int, scale: str, over: str) -> None:
     rows = games(seed)
     earned: dict[tuple, float] = defaultdict(float)
@@ -74,6 +75,7 @@ def test_marshal_against_a_loop(seed: int, scale: str, over: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.sampled
 def test_spiral_rae_against_a_loop(seed: int) -> None:
     rows = games(seed)
     rng = np.random.default_rng(seed)

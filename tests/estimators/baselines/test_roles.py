@@ -235,6 +235,7 @@ def test_foldgrpo_and_its_fork_against_loops(seed: int) -> None:
 
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out", "max", "none"])
 @pytest.mark.parametrize("fan_outs", [[3, 2, 2], [2, 4]])
+@pytest.mark.sampled
 def test_magrpo_against_a_recursion(fan_outs: list[int], baseline: str) -> None:
     rng = np.random.default_rng(len(fan_outs))
     depth = len(fan_outs)

@@ -74,6 +74,7 @@ def expected_gradient(method: object, traces: int, keep: object = None) -> np.nd
 
 
 @pytest.mark.parametrize("traces", [2, 3])
+@pytest.mark.sampled
 def test_the_turn_baseline_is_unbiased_where_the_policy_decides_how_many_turns_there_are(traces: int) -> None:
     np.testing.assert_allclose(expected_gradient(credit.turn_baseline, traces), true_gradient(), rtol=1e-12, atol=1e-14)
 
@@ -84,6 +85,7 @@ def test_leaving_out_turns_that_no_other_trace_has_is_biased() -> None:
 
 
 @pytest.mark.parametrize("traces", [2, 3])
+@pytest.mark.sampled
 def test_the_bias_of_the_published_form_is_its_closed_form(traces: int) -> None:
     found = expected_gradient(
         lambda g, r, event_reward: credit.mt_grpo(g, r, event_reward=event_reward, scale="none"), traces
@@ -162,6 +164,7 @@ def loop(rows: dict[str, list], method: str) -> list[float]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("method", ["turn_baseline", "none", "std"])
+@pytest.mark.sampled
 def test_against_a_loop(method: str, seed: int) -> None:
     rows = random_rows(seed)
     graph, reward, at = credit.from_columns(**rows, events=128, traces=32, agents=64)

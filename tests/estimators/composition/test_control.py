@@ -82,6 +82,7 @@ def float64():
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("beta", [1.0, -0.4])
+@pytest.mark.sampled
 def test_wrong_but_centred_claims_leave_the_gradient_exact(seed: int, beta: float) -> None:
     choices, probability = every_trace()
     graph, reward, rows = batch(choices)
@@ -96,6 +97,7 @@ def test_wrong_but_centred_claims_leave_the_gradient_exact(seed: int, beta: floa
     assert result.used == ("made up",)
 
 
+@pytest.mark.slow
 def test_true_increments_reduce_the_variance() -> None:
     choices, probability = every_trace()
     graph, reward, rows = batch(choices)
@@ -144,6 +146,7 @@ def test_without_claims_it_is_rloo() -> None:
     np.testing.assert_array_equal(result.credit.advantage, credit.rloo(graph, reward).advantage)
 
 
+@pytest.mark.slow
 def test_beta_is_fitted_on_other_groups_and_zero_on_few_traces() -> None:
     rng = np.random.default_rng(0)
     for groups, few in ((4, True), (40, False)):
@@ -191,6 +194,7 @@ def variance_over_rloo(size: float, seed: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("size", [4.0, pytest.param(10.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_large_tasks_with_noisy_claims_do_not_decide_for_small_ones(size: float) -> None:
     """With one coefficient for all, claims of exact tasks were used at 50 % (size 4) and 14 % (size 10), noise too."""
     ratio = {part: np.mean([variance_over_rloo(size, seed)[part] for seed in range(3)]) for part in ("exact", "noise")}
@@ -207,6 +211,7 @@ def test_claims_that_would_bias_are_left_out_by_name() -> None:
     assert "not centred" in result.refused["critic"]
 
 
+@pytest.mark.slow
 def test_conversions_are_exact_or_refused() -> None:
     rng = np.random.default_rng(0)
     trace = np.repeat(np.arange(6), 4)

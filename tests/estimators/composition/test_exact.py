@@ -121,6 +121,7 @@ def every(sizes: tuple[int, ...]) -> list[tuple[float, int, str]]:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.sampled
 def test_cells_sum_to_the_total_exactly_in_any_order(dtype: type) -> None:
     with jax.enable_x64(dtype is np.float64):
         assert check(dtype, every((1, 2, 7, 200)), 200, seed=0) == 432

@@ -139,6 +139,7 @@ def check_by_rationals(seeds: range) -> None:
     assert worst < 1e-12 and worst_spread < 1e-12, (worst, worst_spread)
 
 
+@pytest.mark.slow
 def test_it_is_rational_least_squares_over_nine_decades_of_errors() -> None:
     """Means to 1e-12 of the largest one; variances each to 1e-12 of itself."""
     check_by_rationals(range(6))
@@ -200,6 +201,7 @@ def check_by_dense_algebra(seeds: range) -> int:
     return used
 
 
+@pytest.mark.slow
 def test_it_is_dense_least_squares_on_larger_hierarchies() -> None:
     assert check_by_dense_algebra(range(4)) >= 3
 

@@ -60,6 +60,7 @@ def full_tree(fan_outs: list[int], rewards: np.ndarray) -> Log:
 @pytest.mark.parametrize("normalise", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("variant", ["reward_only", "value_only", "value_assisted"])
 @pytest.mark.parametrize("mix", [1.0, 0.5])
+@pytest.mark.sampled
 def test_c3_provider(baseline: str, normalise: bool, variant: str, mix: float) -> None:
     golden = provider()
     name = f"{variant}|{baseline}|alpha={mix}"

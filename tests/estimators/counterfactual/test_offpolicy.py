@@ -343,6 +343,7 @@ def coverage(world: SiblingWorld, seed: int, contexts: int, **options: Any) -> t
     return float(answered.mean()), float(covers[answered].mean()), float(width)
 
 
+@pytest.mark.slow
 def test_answers_with_overlap_and_none_without() -> None:
     answered, covered, width = coverage(overlapping_world(0), 0, 200)
     assert answered >= 0.95 and 0.90 <= covered <= 0.99 and width <= 1.3

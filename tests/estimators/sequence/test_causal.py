@@ -121,6 +121,7 @@ def test_a_trace_without_edges_is_refused_unless_it_is_one_event() -> None:
     assert REASONS[int(rows.gather(result.reason)[0])].startswith("the log lacks the evidence")
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_differences() -> None:
     batch = padded(branching(0), SIZES)
     value, reward = np.nan_to_num(batch.evidence["value"]), np.nan_to_num(batch.reward)

@@ -368,6 +368,7 @@ def measured(path: Path, way: str, **limits: int) -> tuple[list[str], list[str],
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
+@pytest.mark.sampled
 def test_a_bomb_fills_no_memory(suffix: str, tmp_path: Path) -> None:
     """Blanks behind a trace, up to a gibibyte: at most twice the limit on a file, and 32 MiB."""
     file = tmp_path / f"x.jsonl.{suffix}"
@@ -418,6 +419,7 @@ def test_a_string_beyond_its_limit_costs_three_times_the_file(tmp_path: Path, wa
     assert grown < 3 * 60 * MIB + 32 * MIB
 
 
+@pytest.mark.sampled
 def test_a_million_brackets_cost_little(tmp_path: Path, way: str) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(b"\n".join([text("before"), noted(b"[" * 10**6 + b"]" * 10**6), text("behind")]))
@@ -463,6 +465,7 @@ main()
 
 
 @pytest.mark.parametrize("command", ["assign", "convert"])
+@pytest.mark.sampled
 def test_a_full_disk_is_one_line_of_error_and_leaves_nothing(command: str, tmp_path: Path) -> None:
     """The disk is full after 2000 bytes."""
     log, out = tmp_path / "x.jsonl", tmp_path / "out"

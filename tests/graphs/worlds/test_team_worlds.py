@@ -135,6 +135,7 @@ def verify(world: TeamWorld, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled
 def test_increments_are_those_of_all_completions(kind: str) -> None:
     for seed in range(2):
         verify(small_world(kind, seed), seed)
@@ -148,6 +149,7 @@ def test_increments_are_those_of_all_completions_in_thirty_worlds(kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled
 def test_increments_are_those_of_running_again(kind: str) -> None:
     world, runs_each = small_world(kind, 2), 4000
     runs = world.sample(jax.random.key(1), 6)
@@ -189,6 +191,7 @@ def teams(form: str) -> list[TeamWorld]:
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.sampled
 def test_a_team_is_what_it_is_called(form: str) -> None:
     for world in teams(form):
         traces = world.traces(world.sample(jax.random.key(3), 6))
@@ -201,6 +204,7 @@ def test_a_team_is_what_it_is_called(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.sampled
 def test_the_bare_graph_is_that_of_the_log_written_and_read(form: str, tmp_path: Path) -> None:
     world = teams(form)[1]
     runs = world.sample(jax.random.key(4), 6)

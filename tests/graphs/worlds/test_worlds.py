@@ -158,6 +158,7 @@ def true_values(world: World, episodes: Episodes, row: int, record: TraceRecord)
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled
 def test_increments_are_those_of_full_enumeration(kind: str, x64: None) -> None:
     for seed in range(3):
         world = small_world(kind, seed)
@@ -212,6 +213,7 @@ def _is_call(world: World, slot: int, mask: np.ndarray, i: int) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled
 def test_reward_is_expected_plus_increments_plus_outcome(kind: str) -> None:
     world = small_world(kind, 3)
     episodes = world.sample(jax.random.key(3), 12)
@@ -220,6 +222,7 @@ def test_reward_is_expected_plus_increments_plus_outcome(kind: str) -> None:
     np.testing.assert_allclose(total, episodes.reward, atol=2e-6, rtol=0)
 
 
+@pytest.mark.sampled
 def test_effects_and_choices_without_alternative_have_exactly_no_increment(
     logged: tuple[World, Episodes, list[TraceRecord]],
 ) -> None:
