@@ -1,14 +1,16 @@
 """Hostile logs made from real ones: reading them ends in traces and named problems, soon, in bounded memory.
 
-    python benchmarks/hostile.py [--inputs 200] [--seed 0] [--logs FOLDER ...]
+    python benchmarks/hostile.py [--inputs 200] [--seed 0] [--logs FOLDER ...] [--tables]
 
-Seeds are the recordings of the tests and the files under `--logs` (by default the real logs beside the checkout, where
-they are). Each is changed by its structure: keys are dropped, renamed, doubled or moved; values change type; ids and
+Seeds are the recordings of the tests, the files under `--logs` (by default the real logs beside the checkout, where
+they are), and tables as CSV, JSON lines, Parquet and Arrow (`hostile_tables.py`; `--tables`: these alone). Each is
+changed by its structure: keys and columns are dropped, renamed, doubled or moved; values change type; ids and
 references are exchanged; lists, texts and depths grow; lines are cut. Each input is read in a process of its own.
 
 The run fails (exit code 1) where reading raises something else than the library's own errors, takes more than 5 seconds
 of processor time, takes more memory than 20 times the input and 300 MB, or gives a trace a reward that is no number or
-verdict in the file, nor the sum of channels that are.
+verdict in the file, nor the sum of channels that are. In a table the reward must stand in a row of that trace, by a
+slow reading that shares no code with the library.
 """
 
 from __future__ import annotations
@@ -35,10 +37,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hostile_tables import mutate_csv, mutate_table, numbers_in, rewards_beside
+from hostile_tables import seeds as table_seeds
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_PLACES = 20_000
-SUFFIXES, LARGEST = (".json", ".jsonl", ".eval", ".csv"), 1 << 22
+SUFFIXES, LARGEST = (".json", ".jsonl", ".eval", ".csv", ".traj", ".parquet"), 1 << 22
 HANGS = 120  # seconds of the wall clock
 SECONDS, TIMES, ROOM = 5.0, 20, 300 << 20
 AWKWARD = (
@@ -132,6 +136,12 @@ def _parsed(text: bytes) -> Any:
 
 def mutate(data: bytes, rng: random.Random) -> bytes:
     """A changed file; of an archive, one member is changed, or bytes where it is packed in a way of its own."""
+    if data.startswith(b"PAR1"):
+        return mutate_table(data, rng)
+    if data.startswith(b"trace,"):
+        return mutate_csv(data, rng)
+    if data.startswith(b"ARROW1"):
+        return data[: rng.randrange(1, len(data) + 1)]
     if not data.startswith(b"PK"):
         return mutate_text(data, rng)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -163,8 +173,11 @@ def seeds(folders: list[Path]) -> list[list[Path]]:
 def numbers_of(data: bytes) -> set[np.float32] | None:
     """Every number that a file writes anywhere, and the verdicts, in single precision.
 
-    None for an archive that Python cannot unpack (damaged, or Zstandard): its rewards count as not checked.
+    None for an archive that Python cannot unpack (damaged, or Zstandard) and for a damaged Parquet file: its rewards
+    count as not checked.
     """
+    if data.startswith(b"PAR1"):
+        return numbers_in(data)
     texts = [data]
     if data.startswith(b"PK"):
         try:
@@ -215,10 +228,16 @@ def _read(path: Path) -> dict[str, Any]:
     before, start = peak(), time.process_time()
     rewards: list[float] = []
     channels: list[list[float]] = []
+    names: list[str] = []
+    given: list[float] = []
+    rows: list[str] = []
     try:
         traces = read(path)
         channels = [e.amounts.tolist() for name, e in traces.evidence.items() if name.startswith("rewards.")]
-        rewards = [float(r) for r in traces.reward[: traces.sizes.traces] if not math.isnan(r)]
+        names = traces.traces["trace"].to_pylist()
+        given = traces.reward[: len(names)].tolist()
+        rewards = [reward for reward in given if not math.isnan(reward)]
+        rows = [f for f in traces.traces["format"].to_pylist() if f == "table"]
         kind = "read"
     except CreditError:
         kind = "refused"
@@ -235,6 +254,10 @@ def _read(path: Path) -> dict[str, Any]:
             return {**unchecked, "bytes": len(data), "fault": fault}
         stated |= {np.float32(sum(some)) for some in _sums(channels, stated)}
         invented = [r for r in rewards if np.float32(r) not in stated]
+        beside = rewards_beside(data) if rows else None
+        if beside is not None:
+            invented += [r for name, r in zip(names, given, strict=True)
+                         if not math.isnan(r) and np.float32(r) not in beside.get(name, ())]  # fmt: skip
         if invented:
             fault = f"gave the reward {invented[0]}, which the file does not state"
     return {"kind": kind, "seconds": seconds, "memory": memory, "bytes": len(data), "fault": fault}
@@ -247,16 +270,19 @@ def _sums(channels: list[list[float]], stated: set[np.float32]) -> Iterator[tupl
     yield from itertools.combinations(parts, 3)
 
 
-def run(inputs: int, seed: int, folders: list[Path]) -> Iterator[tuple[Path, bytes, dict[str, Any]]]:
+def run(
+    inputs: int, seed: int, folders: list[Path], tables: bool = False
+) -> Iterator[tuple[Path, bytes, dict[str, Any]]]:
     """Each input with its outcome."""
     from graphs.readers import FORMATS, read, reader_of
 
     for name in FORMATS:
         reader_of(name)
-    found = seeds(folders)
     assert callable(read)
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as temporary:
+        found = [] if tables else seeds(folders)
+        found += [[file] for file in table_seeds(Path(temporary) / "tables")]
         import graphs.padding
         import graphs.traces.batch  # noqa: F401 (loaded once, not by every child)
 
@@ -274,10 +300,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--logs", type=Path, nargs="*", default=[ROOT.parent / "shared" / "data"])
     parser.add_argument("--keep", type=Path, help="Folder for the inputs that fail.")
+    parser.add_argument("--tables", action="store_true", help="Change tables alone.")
     given = parser.parse_args()
     kinds: dict[str, int] = {}
     faults, slowest, largest = 0, 0.0, 0.0
-    for number, (source, data, outcome) in enumerate(run(given.inputs, given.seed, [ROOT / "tests", *given.logs])):
+    for number, (source, data, outcome) in enumerate(
+        run(given.inputs, given.seed, [ROOT / "tests", *given.logs], given.tables)
+    ):
         kinds[outcome.get("kind", "fault")] = kinds.get(outcome.get("kind", "fault"), 0) + 1
         slowest, largest = max(slowest, outcome.get("seconds", 0)), max(largest, outcome.get("memory", 0))
         if outcome["fault"]:

@@ -142,7 +142,7 @@ def _of_parquet(source: Source, head: bytes) -> str | None:
 
     try:
         columns = frozenset(pq.read_schema(source.path).names)
-    except (pa.ArrowException, OSError):  # its reader will say what is wrong with it
+    except (pa.ArrowException, OSError, UnicodeDecodeError):  # its reader will say what is wrong with it
         return None
     return next((name for name in PARQUET if columns >= PARQUET[name]), None)
 

@@ -75,7 +75,7 @@ def is_cache(path: str | Path) -> bool:
     try:
         with open(path, "rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC and KEY in (pq.read_schema(path).metadata or {})
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, UnicodeDecodeError):  # the last for the name of a column
         return False
 
 
@@ -262,7 +262,9 @@ def read_cache(path: str | Path, *, reward: str = "team", to: Sizes | None = Non
     except PackedError as error:
         expected = f"at most {counted(limits.file_bytes, 'byte')}"
         raise refuse("too-large", "file", str(error), expected) from error
-    except (pa.ArrowException, OSError, msgspec.DecodeError, InvariantError, _DamagedError) as error:
+    except (
+        pa.ArrowException, OSError, UnicodeDecodeError, msgspec.DecodeError, InvariantError, _DamagedError,
+    ) as error:  # fmt: skip
         raise refuse("bad-cache", "content", str(error), "a cache that `credit convert` wrote") from error
 
 

@@ -32,7 +32,7 @@ def is_result(source: Source, head: bytes) -> bool:
     if head.startswith(b"PAR1") and source.path is not None:
         try:
             metadata = pq.read_schema(source.path).metadata or {}
-        except (pa.ArrowException, OSError):  # damaged: its reader reports how
+        except (pa.ArrowException, OSError, UnicodeDecodeError):  # damaged: its reader reports how
             return False
         return STAMP.items() <= metadata.items()
     line = head.partition(b"\n")[0]

@@ -13,8 +13,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.slow
-def test_changed_logs_are_read_or_refused_soon_and_invent_no_reward() -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "hostile.py"), "--inputs", "60", "--seed", "7"]
+@pytest.mark.parametrize("seeds", [[], ["--tables"]], ids=["logs and tables", "tables"])
+def test_changed_logs_are_read_or_refused_soon_and_invent_no_reward(seeds: list[str]) -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "hostile.py"), "--inputs", "60", "--seed", "7", *seeds]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -173,6 +173,17 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         read(native_log(tmp_path), rewards=tmp_path / "rows.parquet")
 
 
+def test_names_of_columns_that_are_not_utf_8_are_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"trace": ["a"], "reward": [1.0], "zzzzzz": [1]}), tmp_path / "rows.parquet")
+    damaged = (tmp_path / "rows.parquet").read_bytes().replace(b"zzzzzz", b"zzz\x9bzz")
+    (tmp_path / "rows.parquet").write_bytes(damaged)
+    for path in (tmp_path, tmp_path / "rows.parquet"):
+        with pytest.raises(NothingReadError, match="bad-parquet"):
+            read(path)
+    with pytest.raises(TraceError, match="bad-parquet"):
+        read(native_log(tmp_path), rewards=tmp_path / "rows.parquet")
+
+
 def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused_before_it_is(tmp_path: Path) -> None:
     """A run of one value takes no room in the file: a dictionary and its length."""
     with pq.ParquetWriter(

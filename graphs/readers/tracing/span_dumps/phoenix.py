@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from graphs.errors import Problem
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.rows import open_parquet, to_values
 from graphs.readers.common.source import Source
 from graphs.readers.tracing.otlp.wire import Place
 from graphs.readers.tracing.span_dumps.spans import Dumped, DumpedSpan
-from graphs.text import counted, excerpt
+from graphs.text import excerpt
 
 __all__ = ["phoenix_spans"]
 
@@ -26,17 +26,14 @@ def phoenix_spans(source: Source) -> Iterator[Dumped | Problem]:
         yield Problem("unreadable", source.name, 0, "file", "standard input", "a Parquet file by its name")
         return
     try:
-        file = pq.ParquetFile(source.path)
-        size = sum(file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups))
-        if size > source.limits.file_bytes:
-            expected = f"at most {counted(source.limits.file_bytes, 'byte')}"
-            yield Problem("too-large", source.name, 0, "file", counted(size, "byte") + " unpacked", expected)
-            return
-        row = 0
+        file, row = open_parquet(source), 0
+        shared: dict[Any, Any] = {}
         for batch in file.iter_batches(batch_size=1024):
-            for values in batch.to_pylist():
+            for cells in zip(*(to_values(column, shared) for column in batch.columns), strict=True):
                 row += 1
-                yield _span(values, Place(source.name, row, -1))
+                yield _span(dict(zip(batch.schema.names, cells, strict=True)), Place(source.name, row, -1))
+    except TraceError as error:
+        yield error.problem
     except (pa.ArrowException, OSError, ValueError) as error:
         yield Problem("bad-row", source.name, 0, "content", excerpt(str(error)), "Parquet as Phoenix writes it")
 
