@@ -1,11 +1,16 @@
-"""Record a team with the SDK's console exporter, pretty-printed as it prints: `python record_span_dumps.py`.
+"""Record a team as the SDK's console exporter prints it, and as MLflow exports it.
 
-Recorded with opentelemetry-sdk 1.45.2. A lead calls a model, a tool, a worker with a
-model call of its own, and the model again.
+    python tests/recordings/record_span_dumps.py console|mlflow
+
+Recorded with opentelemetry-sdk 1.45.2 and mlflow-skinny 3.17.2. A lead calls a model, a tool, a worker with a model
+call of its own, and the model again; the run is worth 0.75.
 """
 
 from __future__ import annotations
 
+import json
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -43,5 +48,33 @@ def console() -> None:
         provider.shutdown()
 
 
+def mlflow() -> None:
+    """`Trace.to_json` of a trace with a feedback, without the keys that name the machine."""
+    import mlflow
+    from mlflow.entities import SpanType
+
+    with tempfile.TemporaryDirectory() as folder:
+        mlflow.set_tracking_uri(f"file:{folder}")
+        mlflow.set_experiment("team")
+
+        def call(tokens: int) -> None:
+            with mlflow.start_span("model", span_type=SpanType.CHAT_MODEL) as span:
+                usage = {"input_tokens": 10, "output_tokens": tokens, "total_tokens": 10 + tokens}
+                span.set_attribute("mlflow.chat.tokenUsage", usage)
+
+        with mlflow.start_span("lead", span_type=SpanType.AGENT) as root:
+            call(3)
+            with mlflow.start_span("search", span_type=SpanType.TOOL):
+                pass
+            with mlflow.start_span("worker", span_type=SpanType.AGENT):
+                call(5)
+            call(7)
+        mlflow.flush_trace_async_logging()
+        mlflow.log_feedback(trace_id=root.trace_id, name="reward", value=0.75)
+        document = json.loads(mlflow.get_trace(root.trace_id).to_json())
+    document["info"] |= {"trace_metadata": {}, "tags": {}}
+    (HERE / "spans_mlflow.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
 if __name__ == "__main__":
-    console()
+    {"console": console, "mlflow": mlflow}[sys.argv[1]]()

@@ -189,6 +189,14 @@ def test_a_folder_that_mixes_formats_reads_in_one_call(tmp_path: Path) -> None:
     assert sorted(rows) == sorted(alone)
 
 
+@pytest.mark.parametrize("name", sorted({sample.format for sample in SAMPLES.values()} | {"harbor"}))
+def test_no_file_of_a_reader_is_longer_than_300_lines(name: str) -> None:
+    start = Path(str(reader_of(name).__file__))
+    files = start.parent.glob("*.py") if start.name == "__init__.py" else [start]
+    lengths = {file.name: len(file.read_text().splitlines()) for file in files}
+    assert lengths and max(lengths.values()) <= 300, lengths
+
+
 def test_products_that_no_reader_reads_are_named(tmp_path: Path) -> None:
     for name, text, named, advice in (
         ("events.jsonl", json.dumps({"scope_category": "start", "atof_version": "0.1"}), "ATOF", "ATIF"),

@@ -172,13 +172,12 @@ def _identifier(value: _Id, digits: int, field: str, place: Place) -> str | None
         return f"{value:0{digits}x}" if value >= 0 else str(value)
     if value is None:
         return None
-    text = value.removeprefix("0x").removeprefix("0X").replace("-", "").removeprefix("tr")
-    if len(text) * 6 // 8 * 2 >= digits and text.endswith("="):
+    if value.endswith("="):  # before prefixes go: base64 may begin with any of them
         try:
-            return base64.b64decode(text, validate=True).hex()
+            return base64.b64decode(value, validate=True).hex()
         except (binascii.Error, ValueError):
-            return text
-    return text
+            return value
+    return value.removeprefix("0x").removeprefix("0X").replace("-", "").removeprefix("tr")
 
 
 def _time(value: _Time, field: str, place: Place, trace: str | None) -> int | str | None:

@@ -58,6 +58,25 @@ def test_the_console_exporter_prints_one_object_after_another() -> None:
     assert "bad-json" in [problem.kind for problem in read_text(broken).problems]
 
 
+def test_mlflow_exports_ids_in_base64_and_feedback_on_the_trace(tmp_path: Path) -> None:
+    """Recorded with MLflow; an id in base64 may begin like a prefix that other dumps put before theirs."""
+    path = RECORDINGS / "spans_mlflow.json"
+    assert detect(path.read_bytes()) == "spans"
+    text = path.read_text()
+    trace, span = (json.loads(text)["data"]["spans"][0][name] for name in ("trace_id", "span_id"))
+    for prefix in ("", "tr", "0x"):
+        log = tmp_path / f"{prefix}.json"
+        log.write_text(text.replace(trace, prefix + trace[len(prefix) :]).replace(span, prefix + span[len(prefix) :]))
+        traces = read(log)
+        assert traces.problems == ()
+        assert shape(traces) == [
+            ("orchestrator_decision", "lead"), ("tool_call", "lead"), ("tool_result", "lead"), ("spawn", "lead"),
+            ("message", "worker"), ("return", "worker"), ("orchestrator_decision", "lead"),
+        ]  # fmt: skip
+        assert float(traces.reward[0]) == 0.75
+        assert traces.evidence["tokens"].amounts.tolist() == [3, 5, 7]
+
+
 def read_text(text: str) -> Traces:
     import tempfile
 
