@@ -184,6 +184,7 @@ credit assigns the reward of a team of LLM agents to what each agent did.
 
   credit demo             generate logs with known credit and run everything on them
   credit validate runs/   check your logs and report which groups carry a training signal
+  credit view runs/       look at them in a browser: traces, outcomes, who earned what
   credit choose runs/     recommend a method for them, with the command to run
 
 `credit --help` lists all commands, `credit COMMAND --help` their options and examples."""

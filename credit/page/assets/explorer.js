@@ -7,6 +7,7 @@
   const held = traces.slice(0, data.explorer.held);
   const { labelled = false } = data.explorer; // a person gives outcomes: those of the log are not shown beside
   const known = new Map();
+  const MOST_LISTED = 1000; // traces in a list to choose from; more are searched by their ids
   const MOST_KNOWN = 20; // traces that a page keeps which asks a server for them
 
   async function load(row) {
@@ -76,7 +77,7 @@
       const button = (text, act, label) => make("button", { type: "button", onclick: () => this.view && act(), "aria-label": label ?? text }, text);
       this.lanes = make("div", { class: "lanes", tabindex: "0", role: "group", "aria-label": `${name}, events in lanes; arrow keys walk along them` }, this.chart.box);
       this.lanes.addEventListener("keydown", (event) => this.key(event));
-      this.picker = choice(name, held.map((row, i) => [String(i), labelled ? cut(row.trace, 40) : `${cut(row.trace, 40)} (${row.reward == null ? "no outcome" : number(row.reward)})`]), (row) => this.show(+row))[1];
+      this.picker = held.length > MOST_LISTED ? this.search() : choice(name, held.map((row, i) => [String(i), labelled ? cut(row.trace, 40) : `${cut(row.trace, 40)} (${row.reward == null ? "no outcome" : number(row.reward)})`]), (row) => this.show(+row))[1];
       this.element = make("div", { class: "pane" },
         make("div", { class: "controls" }, this.picker.parentElement,
           ...(methods.length ? [button("Most credited", () => this.jump(1)), button("Least credited", () => this.jump(-1))] : []),
@@ -93,7 +94,7 @@
       try { view = await load(row); } catch (error) { this.about.textContent = `Trace ${cut(held[row].trace, 80)} cannot be shown: ${error.message}`; return; }
       if (this.asked !== asked) return; // another trace was chosen meanwhile
       if (this.row !== row) { this.folded.clear(); this.span = null; this.selected = null; this.rank = {}; }
-      this.row = row; this.view = view; this.picker.value = String(row);
+      this.row = row; this.view = view; this.picker.value = held.length > MOST_LISTED ? held[row].trace : String(row);
       this.about.textContent = `${cut(view.id, 120)} · group ${cut(view.group, 80)}${labelled ? "" : ` · reward ${number(view.reward)}`} · ${number(view.event.length)} events · ${number(view.lanes.length)} agents`;
       if (this.span == null) this.span = this.first();
       const at = event == null ? -1 : view.event.indexOf(event);
@@ -103,6 +104,17 @@
       this.chart.draw();
       this.wire();
       if (this === main) page.shown?.(row);
+    }
+
+    search() {
+      const field = make("input", { type: "search", placeholder: "a part of its id", onchange: () => {
+        const text = field.value.trim().toLowerCase();
+        const exact = held.findIndex((row) => row.trace.toLowerCase() === text);
+        const row = exact >= 0 ? exact : held.findIndex((row) => row.trace.toLowerCase().includes(text));
+        if (row >= 0) this.show(row); else this.about.textContent = `No trace has ${cut(field.value, 60)} in its id.`;
+      } });
+      make("label", {}, `${this.name} (of ${number(held.length)})`, field);
+      return field;
     }
 
     wire() {

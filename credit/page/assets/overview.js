@@ -103,7 +103,7 @@
     make("details", { open: !success }, make("summary", {}, "All traces as a table"),
       table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ["reward", (r) => number(r.reward), "n"], ["events", (r) => number(r.events), "n"],
         ["actions", (r) => number(r.actions), "n"], ["agents", (r) => number(r.agents), "n"], ["tokens", (r) => number(r.tokens), "n"], ["errors", (r) => number(r.errors), "n"]],
-      traces, "Traces")));
+      traces, "All traces")));
 
   if (methods.length) {
     let method = page.first, by = "agent";

@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.page import Findings, Labels, PageServer
+from credit.page import Findings, Labels, PageServer, html
 from credit.page.html import page
 from graphs.errors import CreditError
 
@@ -364,27 +364,65 @@ def chromium() -> str | None:
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
-def test_a_browser_labels_traces_by_its_keyboard(findings: Findings, tmp_path: Path) -> None:
-    path = tmp_path / "labels.jsonl"
-    server = PageServer(findings, labels=Labels(path))
-    digest = base64.b64encode(hashlib.sha256(DRIVER.encode()).digest()).decode()
-    html = server._page.decode().replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
-    server._page = html.replace("</body>", f"<script>{DRIVER}</script></body>").encode()
+def driven(server: PageServer, driver: str, folder: Path) -> Any:
+    """What a script leaves on a served page."""
+    digest = base64.b64encode(hashlib.sha256(driver.encode()).digest()).decode()
+    text = server._page.decode().replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
+    server._page = text.replace("</body>", f"<script>{driver}</script></body>").encode()
     flags = [
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
         "--disable-dev-shm-usage",
-        f"--user-data-dir={tmp_path / 'p'}",
+        f"--user-data-dir={folder / 'p'}",
     ]
     command = [str(chromium()), *flags, "--virtual-time-budget=60000", "--dump-dom", server.url]
     for _ in served(server):
         dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     match = re.search(r'<output id="result">(.*?)</output>', dom, re.S)
     assert match is not None, dom[-2000:]
-    assert json.loads(match[1]) == {"errors": [], "images": 0, "rows": 3}
+    return json.loads(match[1])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
+def test_a_browser_labels_traces_by_its_keyboard(findings: Findings, tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    result = driven(PageServer(findings, labels=Labels(path)), DRIVER, tmp_path)
+    assert result == {"errors": [], "images": 0, "rows": 3}
     labels = Labels(path).by_trace
     assert {name: label.reward for name, label in labels.items()} == {"t0": 1.0, "t1": 0.25}
     assert labels["t1"].note == "<img src=x onerror=alert(1)>"
+
+
+SEARCH = """
+(async () => {
+  const about = () => document.querySelector("#explorer .about").textContent;
+  const until = async (test) => { while (!test()) await new Promise((done) => setTimeout(done, 20)); };
+  await until(about);
+  const field = document.querySelector("#explorer input[type=search]");
+  const found = [];
+  for (const text of ["3", "T1", "nothing"]) {
+    const before = about();
+    field.value = text; field.dispatchEvent(new Event("change"));
+    await until(() => about() !== before);
+    found.push(about().slice(0, 8));
+  }
+  const note = document.createElement("output");
+  note.id = "result"; note.textContent = JSON.stringify(found);
+  document.body.append(note);
+})();
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
+def test_many_traces_are_searched_by_their_ids(
+    findings: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def few(name: str) -> str:
+        return asset(name).replace("MOST_LISTED = 1000;", "MOST_LISTED = 3;")
+
+    asset = html._asset
+    monkeypatch.setattr(html, "_asset", few)
+    assert driven(PageServer(findings), SEARCH, tmp_path) == ["t3 · gro", "t1 · gro", "No trace"]
