@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from graphs.text import excerpt
 
@@ -39,6 +40,10 @@ class CreditError(ValueError):
       rloo: singleton is 'drop'; expected 'refuse' or 'raw' or 'zero'
     """
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by message and attributes, so that a worker's error reaches the process that asked for the work."""
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
@@ -70,6 +75,13 @@ class Problem:
         trace = f" trace {self.trace!r}:" if self.trace else ""
         more = f", and {self.count - 1} more like it" if self.count > 1 else ""
         return f"{where}:{trace} {self.field} is {self.value}; expected {self.expected} [{self.kind}]{more}"
+
+
+def _rebuilt(kind: type[CreditError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CreditError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class TraceError(CreditError):

@@ -61,7 +61,11 @@ class CreditRayPPOTrainer(RayPPOTrainer):
     """
 
     options: ClassVar[Mapping[str, Any]] = {}
-    _credit: RowAdvantages | None = None
+    _credit: Any = None
+
+    def make_advantages(self, name: str, options: dict[str, Any]) -> Any:
+        """A `RowAdvantages`; a subclass may return a `credit.ray.RemoteRowAdvantages`."""
+        return RowAdvantages(name, **options)
 
     def convert_to_training_input(self, generator_output: Any, uids: list[str]) -> Any:
         batch = super().convert_to_training_input(generator_output, uids)
@@ -88,7 +92,7 @@ class CreditRayPPOTrainer(RayPPOTrainer):
             if given is not None:
                 columns[column] = list(given) + [given[0]] * (len(last) - len(given))
         if self._credit is None:
-            self._credit = RowAdvantages(name.removeprefix(PREFIX), **self.options)
+            self._credit = self.make_advantages(name.removeprefix(PREFIX), dict(self.options))
         result = self._credit(
             group=data.metadata["uids"],
             trace=trace,

@@ -37,13 +37,16 @@ class _Credit:
 
     def _credit(self) -> Any:
         if self._advantages is None:
-            from credit.integrations.row_advantages import RowAdvantages
-
             algorithm = self.config.algorithm  # type: ignore[attr-defined]
-            self._advantages = RowAdvantages(
-                str(algorithm.adv_estimator).removeprefix(PREFIX), **dict(method_options(algorithm))
-            )
+            name = str(algorithm.adv_estimator).removeprefix(PREFIX)
+            self._advantages = self.make_advantages(name, dict(method_options(algorithm)))
         return self._advantages
+
+    def make_advantages(self, name: str, options: dict[str, Any]) -> Any:
+        """A `RowAdvantages`; a subclass may return a `credit.ray.RemoteRowAdvantages`."""
+        from credit.integrations.row_advantages import RowAdvantages
+
+        return RowAdvantages(name, **options)
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
         of_verl = super()._compute_advantage  # type: ignore[misc]

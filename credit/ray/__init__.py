@@ -11,5 +11,6 @@ unchanged logs computes the parts that are not there yet. Ray starts a task agai
 
 from credit.ray.calls import assign, compose
 from credit.ray.part_runs import Parts
+from credit.ray.row_actors import RemoteRowAdvantages, rows_advantage_task
 
-__all__ = ["Parts", "assign", "compose"]
+__all__ = ["Parts", "RemoteRowAdvantages", "assign", "compose", "rows_advantage_task"]

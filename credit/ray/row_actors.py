@@ -1,0 +1,153 @@
+"""Advantages of a trainer's rows, computed by an actor or a task of the trainer's own Ray cluster.
+
+Ids and rewards travel, a few numbers for each row. Token ids, masks and log-probabilities stay where they are: the
+answer is one number a row, and the caller copies it to the tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from credit.integrations.row_advantages import Advantages, RowAdvantages, rows_advantage
+from credit.integrations.row_columns import as_labels, as_numbers, give_back, spread
+from credit.ray.cluster import RETRIES, connected, results_of
+from graphs.errors import CreditError
+
+if TYPE_CHECKING:
+    from estimators.base import Credit
+
+__all__ = ["RemoteRowAdvantages", "rows_advantage_task"]
+
+NUMBERS = ("reward", "event_reward", "order")
+ON_CPU = {"env_vars": {"JAX_PLATFORMS": "cpu"}}  # the accelerator of the node is the trainer's
+
+
+class RemoteRowAdvantages:
+    """`credit.integrations.RowAdvantages` in an actor on the cluster, compiled once; called in the same way.
+
+    Give it to an integration in the place of a `RowAdvantages`. The actor takes one CPU and no accelerator. Ray starts
+    it again if its process dies, and asks it again.
+
+    Args:
+      method: a name in `credit.METHODS`, or a function `(graph, reward, *, event_reward=None, ...) -> Credit`.
+      name: the name of the actor. Processes that give one name share one actor, and its compiled method.
+      actor_options: options of Ray for the actor, such as `{"num_cpus": 2}`.
+      **options: keyword arguments of `RowAdvantages`: `rows`, `scaled`, `watch` and the method's.
+
+    Raises:
+      CreditError: as `RowAdvantages`.
+      MissingExtraError: Ray is not installed.
+    """
+
+    def __init__(
+        self,
+        method: str | Callable[..., Credit],
+        *,
+        name: str | None = None,
+        actor_options: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        described = RowAdvantages(method, **{key: value for key, value in options.items() if key != "watch"})
+        self.name, self.needs, self.accepts = described.name, described.needs, described.accepts
+        self._ray = connected()
+        settings: dict[str, Any] = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": RETRIES}
+        settings |= {"runtime_env": ON_CPU, **(actor_options or {})}
+        if name is not None:
+            settings |= {"name": name, "get_if_exists": True}
+        self._actor = self._ray.remote(RowActor).options(**settings).remote(method, options)
+
+    @property
+    def compilations(self) -> int:
+        """How often the actor compiled the method so far."""
+        return int(self._answer(self._actor.compilations.remote()))
+
+    def warmup(self, rows: int | None = None, *, evidence: Collection[str] = (), event_reward: bool = False) -> float:
+        """Compile before the first step; see `RowAdvantages.warmup`."""
+        return float(self._answer(self._actor.warmup.remote(rows, tuple(evidence), event_reward)))
+
+    def __call__(self, *, reward: Any, mask: Any = None, **columns: Any) -> Advantages:
+        """Advantages of one batch; arguments and answer as of `RowAdvantages.__call__`. `mask` is not sent."""
+        sent, n = _sent(reward, columns)
+        values, valid, metrics = self._answer(self._actor.compute.remote(sent))
+        return Advantages(_on_tokens(values, reward, mask, n), valid, metrics)
+
+    def _answer(self, pending: Any) -> Any:
+        return next(iter(results_of(self._ray, [pending])))
+
+
+class RowActor:
+    """What runs in the actor."""
+
+    def __init__(self, method: str | Callable[..., Credit], options: Mapping[str, Any]) -> None:
+        self._advantages = RowAdvantages(method, **options)
+
+    def compute(self, sent: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+        """One number for each row, which rows have an answer, and the metrics."""
+        result = self._advantages(**sent)
+        return np.asarray(result.advantages), result.valid, result.metrics
+
+    def warmup(self, rows: int | None, evidence: tuple[str, ...], event_reward: bool) -> float:
+        """Compile; the seconds that it took."""
+        return self._advantages.warmup(rows, evidence=evidence, event_reward=event_reward)
+
+    def compilations(self) -> int:
+        """How often it compiled."""
+        return self._advantages.compilations
+
+
+def rows_advantage_task(method: str, *, reward: Any, mask: Any = None, **columns: Any) -> tuple[Any, dict[str, float]]:
+    """Advantages of a trainer's rows and metrics, by a task on the cluster instead of an actor.
+
+    For single calls. A worker keeps its compiled methods, but each task may go to another worker.
+
+    Args:
+      method: a name in `credit.METHODS`.
+      reward, mask, **columns: as of `credit.integrations.RowAdvantages.__call__`. `mask` is not sent.
+
+    Returns:
+      The advantages, [N] or [N, L], and the metrics.
+
+    Raises:
+      CreditError: as `RowAdvantages`.
+      MissingExtraError: Ray is not installed.
+    """
+    ray = connected()
+    sent, n = _sent(reward, columns)
+    remote = ray.remote(compute_rows).options(max_retries=RETRIES, runtime_env=ON_CPU)
+    values, metrics = next(iter(results_of(ray, [remote.remote(method, sent)])))
+    return _on_tokens(values, reward, mask, n), metrics
+
+
+def compute_rows(method: str, sent: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, float]]:
+    """The task."""
+    values, metrics = rows_advantage(
+        method, sent["group"], sent.get("trace"), sent.get("agent"), sent.get("turn"), sent["reward"],
+        **{name: column for name, column in sent.items() if name not in ("group", "trace", "agent", "turn", "reward")},
+    )  # fmt: skip
+    return np.asarray(values), metrics
+
+
+def _sent(reward: Any, columns: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """The columns as NumPy arrays and lists, without tensors, devices and gradients; and the number of rows."""
+    n = len(reward)
+    sent: dict[str, Any] = {"reward": as_numbers("reward", reward, n)}
+    for name, column in columns.items():
+        if column is None:
+            continue
+        if name == "evidence":
+            sent[name] = {key: as_labels(values) for key, values in column.items()}
+        else:
+            sent[name] = as_numbers(name, column, n) if name in NUMBERS else as_labels(column)
+    return sent, n
+
+
+def _on_tokens(values: np.ndarray, reward: Any, mask: Any, n: int) -> Any:
+    result = give_back(values, reward)
+    if mask is None:
+        return result
+    if np.ndim(mask) != 2 or len(mask) != n:
+        raise CreditError(f"mask has shape {tuple(np.shape(mask))}; expected ({n}, L), the tokens of each row")
+    return spread(result, mask)
