@@ -1,12 +1,13 @@
-"""Evidence from re-runs against the truth of worlds, through the command line.
+"""Evidence from re-runs against the truth of worlds.
 
 Writes `results/replay.json` and prints two tables.
 
 python benchmarks/replay.py             # measure everything (some minutes), then print both
 python benchmarks/replay.py --table     # print the tables of the stored numbers
 
-Coverage: the share of numbers that lie within 1.96 stated standard errors of the truth. Allocation: the mean squared
-error of value estimates, with a first even plan and a second one planned from its spreads, over that of one even plan.
+Coverage, through the command line: the share of numbers that lie within 1.96 stated standard errors of the truth.
+Allocation: the mean squared error of value estimates, with a first even plan and a second one planned from its spreads,
+over that of one even plan; beside it the bound (Σ σ)² / (J Σ σ²), which the best plan reaches where each σ is known.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ import credit
 from credit.cli import cli
 from credit.replay.drivers.micro_driver import MicroReplayer
 from credit.replay.drivers.scripted_driver import ScriptedReplayer
-from credit.replay.replay_plan import Job, read_plan
-from credit.replay.replayer import Replayer
+from credit.replay.pooling import pooled
+from credit.replay.replay_plan import Job, ReplayPlan, read_plan
+from credit.replay.replayer import Replayer, SeededReplayer
+from credit.replay.run_planning import known_from, plan_replays
+from credit.replay.run_results import Results
 from graphs.worlds import KINDS, TeamWorld
 from graphs.worlds.micro.examples import MICRO
 from graphs.writers import native
@@ -39,7 +43,9 @@ PURPOSES = ("value", "difference", "spawn", "c3", "shapley")
 RUNS = 50  # of each decision or coalition
 TRACES = 10
 PILOT, LATER = 8, 16  # runs of each decision in the first plan, and on average in the second
-REPEATS = 8
+REPEATS = {"micro": 200, "swarm": 16}  # of the allocation
+SETS = {"micro": 6, "swarm": 2}  # of runs in the coverage; four times as many of coalitions
+BOUND_RUNS = 400  # of each decision, for its σ
 
 Truth = Callable[[Job], float]
 
@@ -155,43 +161,47 @@ def coverage(
     return [(numbers[key], errors[key], truth(job)) for key, job in place.items()]
 
 
-def allocation(kind: str, home: Path) -> dict[str, float]:
+def drawn(plan: ReplayPlan, driver: SeededReplayer, seed: int) -> Results:
+    """The runs of a plan, without files."""
+    rewards = []
+    for number, job in enumerate(plan.jobs):
+        start = (seed * 1000 + number) * 10_000
+        runs = driver.run_seeds(job.prefix, replace=job.replace, seeds=range(start, start + job.runs))
+        rewards.append({i: one.reward for i, one in enumerate(runs)})
+    none = tuple({} for _ in plan.jobs)
+    return Results(tuple(rewards), tuple(frozenset() for _ in plan.jobs), {}, (0,) * len(plan.jobs), none)
+
+
+def allocation(name: str) -> dict[str, float]:
     """Mean squared error of values by an even plan, and by a first and a second plan of the same cost."""
-    even, planned, predicted = [], [], []
-    for seed in range(REPEATS):
-        traces, driver, truth, _ = scripted(kind, seed)
-        log = home / "log.jsonl"
-        native.write(traces, log)
+    even, planned, bound = [], [], []
+    kind, repeats = name.removeprefix("swarm, "), REPEATS["micro" if name in MICRO else "swarm"]
+    for seed in range(repeats):
+        traces, driver, truth, _ = micro(name) if name in MICRO else scripted(kind, seed)
+        assert isinstance(driver, SeededReplayer)
         decisions = int(np.asarray(traces.graph.action_mask).sum())
-        team = offer(driver)
 
-        def made(name: str, runs: int, *options: object, out: tuple[object, ...] = (), log: Path = log,
-                 decisions: int = decisions, team: str = team) -> None:  # fmt: skip
-            plan, results = home / f"{name}.jsonl", home / f"{name}-results.jsonl"
-            results.unlink(missing_ok=True)
-            run("plan", log, "--for", "value", "--budget", runs * decisions, *options, "-o", plan)
-            run("replay", plan, "--driver", team, "--results", results, "--log", log, *out)
-
-        def loss(path: Path, plan: Path, truth: Truth = truth) -> float:
-            value = at_events(credit.read(path), "value")
-            jobs = read_plan(plan).jobs
-            return float(
-                np.mean([(value[job.prefix.trace, job.prefix.decision or ""] - truth(job)) ** 2 for job in jobs])
-            )
+        def loss(plan: ReplayPlan, results: Results, truth: Truth = truth) -> float:
+            mean, _, _ = results.mean_and_spread()
+            return float(np.mean((mean - [truth(job) for job in plan.jobs]) ** 2))
 
         total = PILOT + LATER
-        made("even", total, "--least", total, "--seed", 1000 + seed, out=("-o", home / "even-with.jsonl"))
-        even.append(loss(home / "even-with.jsonl", home / "even.jsonl"))
-        made("first", PILOT, "--least", PILOT, "--seed", 2 * seed, out=("-o", home / "first-with.jsonl"))
-        after = ("--after", home / "first.jsonl", home / "first-results.jsonl")
-        made("second", LATER, *after, out=(*after, "-o", home / "second-with.jsonl"))
-        planned.append(loss(home / "second-with.jsonl", home / "first.jsonl"))
-        predicted.append(np.mean([job.stderr**2 for job in read_plan(home / "second.jsonl").jobs]))
+        plan = plan_replays(traces, "value", total * decisions, least=total)
+        even.append(loss(plan, drawn(plan, driver, 4 * seed)))
+        first = plan_replays(traces, "value", PILOT * decisions, least=PILOT)
+        results = drawn(first, driver, 4 * seed + 1)
+        second = plan_replays(traces, "value", LATER * decisions, seed=1, known=known_from(first, results))
+        both = pooled([(first, results), (second, drawn(second, driver, 4 * seed + 2))])
+        planned.append(loss(*both))
+        if seed < 4:
+            many = plan_replays(traces, "value", BOUND_RUNS * decisions, least=BOUND_RUNS)
+            sigma = drawn(many, driver, 4 * seed + 3).mean_and_spread()[1]
+            bound.append(sigma.sum() ** 2 / (decisions * (sigma**2).sum()))
     ratio = np.array(planned).mean() / np.array(even).mean()
     rng = np.random.default_rng(0)
-    picks = rng.integers(0, REPEATS, (2000, REPEATS))
+    picks = rng.integers(0, repeats, (2000, repeats))
     spread = (np.array(planned)[picks].mean(1) / np.array(even)[picks].mean(1)).std()
-    return {"even": float(np.mean(even)), "planned": float(np.mean(planned)), "predicted": float(np.mean(predicted)),
+    return {"even": float(np.mean(even)), "planned": float(np.mean(planned)), "bound": float(np.mean(bound)),
             "ratio": float(ratio), "stderr": float(spread)}  # fmt: skip
 
 
@@ -199,21 +209,22 @@ def measured() -> dict[str, Any]:
     covered: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        for name, world in worlds().items():
+        for number, (name, world) in enumerate(worlds().items()):
             for purpose in PURPOSES:
-                repeats = 4 if purpose == "shapley" else 2
-                rows = [row for seed in range(repeats) for row in coverage(name, purpose, world, home, seed)]
+                sets = SETS["micro" if name in MICRO else "swarm"] * (4 if purpose == "shapley" else 1)
+                seeds = range(100 * number, 100 * number + sets)
+                rows = [row for seed in seeds for row in coverage(name, purpose, world, home, seed)]
                 if rows:
                     estimate, stated, true = np.array(rows).T
                     inside = np.abs(estimate - true) <= 1.96 * stated + 1e-6
-                    z = (estimate - true)[stated > 0] / stated[stated > 0]
+                    exact = int((stated < 1e-6).sum())  # all outcomes of the task are equal
                     covered.append({"world": name, "for": purpose, "numbers": len(rows), "inside": int(inside.sum()),
-                                    "z": float(np.sqrt(np.mean(z**2))) if len(z) else None})  # fmt: skip
+                                    "no_spread": exact})  # fmt: skip
             print(name, [(c["for"], c["inside"] / c["numbers"]) for c in covered if c["world"] == name], flush=True)
         ratios = {}
-        for kind in KINDS:
-            ratios[kind] = allocation(kind, home)
-            print(kind, ratios[kind], flush=True)
+        for name in [*(f"swarm, {kind}" for kind in KINDS), *MICRO]:
+            ratios[name] = allocation(name)
+            print(name, ratios[name], flush=True)
     return {"coverage": covered, "allocation": ratios}
 
 
@@ -230,9 +241,10 @@ def tables(stored: dict[str, Any]) -> str:
         inside, numbers = sum(c["inside"] for c in parts), sum(c["numbers"] for c in parts)
         total.append(f"{100 * inside / numbers:.1f} % of {numbers}")
     lines.append("| all | " + " | ".join(total) + " |")
-    lines += ["", "| outcome | even plan | two plans | ratio |", "|---|---:|---:|---:|"]
-    for kind, r in stored["allocation"].items():
-        lines.append(f"| {kind} | {r['even']:.3g} | {r['planned']:.3g} | {r['ratio']:.2f} ± {r['stderr']:.2f} |")
+    lines += ["", "| world | even plan | two plans | ratio | bound |", "|---|---:|---:|---:|---:|"]
+    for name, r in stored["allocation"].items():
+        ratio = f"{r['ratio']:.2f} ± {r['stderr']:.2f}"
+        lines.append(f"| {name} | {r['even']:.3g} | {r['planned']:.3g} | {ratio} | {r['bound']:.2f} |")
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from credit.replay.replay_plan import ReplayPlan
 from credit.replay.run_results import Results
 from credit.replay.sibling_traces import lines_with_siblings
+from credit.replay.stated_errors import stated_stderr
 from credit.replay.team_planning import shares_by_name
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
@@ -87,7 +88,7 @@ def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
 
     "value" plans give `value`, the expected return before the event; "difference" and "spawn" plans give
     `counterfactual_reward`. `replay_stderr` is the standard error of that mean and `replays` the number of runs. Events
-    without runs have none; other evidence of the log is kept.
+    without runs have none; other evidence of the log is kept. `credit.replay.stated_errors` has the formula.
 
     Args:
       traces: the log that the plan was made for.
@@ -106,7 +107,9 @@ def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
     at = {(names[trace_of[e]], ids[e]): e for e in range(n)}
     value, error = (np.full(length, np.nan, np.float32) for _ in range(2))
     count = np.full(length, -1, np.int32)
-    for job, mean, stderr, runs in zip(plan.jobs, *results.mean_and_stderr(), strict=True):
+    means, _, counts = results.mean_and_spread()
+    errors = stated_stderr(results.outcomes(), [job.prefix.group for job in plan.jobs])
+    for job, mean, stderr, runs in zip(plan.jobs, means, errors, counts, strict=True):
         event = at.get((job.prefix.trace, job.prefix.decision or ""))
         if event is None:
             where = f"event {job.prefix.decision!r} of trace {job.prefix.trace!r}"

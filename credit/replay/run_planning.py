@@ -44,7 +44,7 @@ def known_from(plan: ReplayPlan, results: Results) -> KnownRuns:
       plan: of earlier runs.
       results: what came of it.
     """
-    _, _, runs = results.mean_and_stderr()
+    _, _, runs = results.mean_and_spread()
     keys = [job.key for job in plan.jobs]
     tokens = np.array(results.job_tokens, np.float64) / np.maximum(runs, 1)
     paid = {key: float(cost) for key, cost in zip(keys, tokens, strict=True) if cost > 0}

@@ -51,16 +51,22 @@ class Results:
         )
         return dataclasses.replace(self, rewards=rewards, failed=tuple(frozenset() for _ in self.failed))
 
-    def mean_and_stderr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """By job: mean reward (NaN without runs), standard error (infinite below two runs) and number of runs.
+    def outcomes(self) -> list[np.ndarray]:
+        """By job, the rewards of its runs, float64 [n]; none where the prefix did not reproduce."""
+        return [
+            np.array(list(by_run.values()) if job not in self.strayed else [], np.float64)
+            for job, by_run in enumerate(self.rewards)
+        ]
 
-        A job whose prefix did not reproduce has no runs.
+    def mean_and_spread(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """By job: mean reward (NaN without runs), standard deviation (NaN below two runs) and number of runs.
+
+        A job whose prefix did not reproduce has no runs. `stated_stderr` has the standard errors of the means.
         """
         columns = []
-        for job, by_run in enumerate(self.rewards):
-            y = np.array(list(by_run.values()) if job not in self.strayed else [], np.float64)
-            stderr = float(y.std(ddof=1) / math.sqrt(len(y))) if len(y) > 1 else math.inf
-            columns.append((float(y.mean()) if len(y) else math.nan, stderr, len(y)))
+        for y in self.outcomes():
+            spread = float(y.std(ddof=1)) if len(y) > 1 else math.nan
+            columns.append((float(y.mean()) if len(y) else math.nan, spread, len(y)))
         table = np.array(columns, np.float64).reshape(-1, 3)
         return table[:, 0], table[:, 1], table[:, 2].astype(np.int64)
 
@@ -75,8 +81,8 @@ class Results:
         where τ² is what the s² vary beyond the 2 m² / (n − 1) of normal outcomes. Jobs that do not differ, as far as
         the runs show, get one spread. It is 1 where no job has two runs.
         """
-        _, stderr, runs = self.mean_and_stderr()
-        own = np.where(runs > 1, np.where(runs > 1, stderr, 0) ** 2 * runs, 0.0)
+        _, deviation, runs = self.mean_and_spread()
+        own = np.where(runs > 1, deviation**2, 0.0)
         weight = np.maximum(runs - 1, 0)
         if not weight.sum():
             return np.ones(len(runs))

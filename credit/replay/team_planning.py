@@ -131,7 +131,7 @@ def solve_coalitions(plan: ReplayPlan, results: Results) -> Shares:
     """
     if plan.game is None:
         raise CreditError(f"the plan is for {plan.purpose!r}; expected one for 'shapley'")
-    mean, _, runs = results.mean_and_stderr()
+    mean, _, runs = results.mean_and_spread()
     empty = np.flatnonzero(runs == 0)
     if len(empty):
         job = plan.jobs[int(empty[0])]

@@ -10,6 +10,7 @@ from credit.replay.drivers.micro_driver import MicroReplayer
 from credit.replay.drivers.scripted_driver import ScriptedReplayer
 from credit.replay.replayer import Prefix, SeededReplayer
 from credit.replay.run_planning import plan_replays
+from credit.replay.stated_errors import stated_stderr
 from graphs import CreditError
 from graphs.event_graph import EventType
 from graphs.worlds import KINDS, TeamWorld
@@ -72,3 +73,28 @@ def test_what_a_scripted_team_does_not_have_is_refused() -> None:
     ):
         with pytest.raises(CreditError, match=words):
             driver.run(prefix, n=1, seed=0, **options)
+
+
+def test_stated_errors_of_rare_outcomes_cover_the_truth() -> None:
+    """Means of 8 and 50 draws whose chances run from 0 to 1: plain errors cover as few as 71 % with 8."""
+    rng = np.random.default_rng(0)
+    chance = np.tile([0.0, 0.02, 0.1, 0.3, 0.5, 0.8, 0.95], 60)
+    for runs in (8, 50):
+        y = (rng.random((len(chance), runs)) < chance[:, None]).astype(float)
+        error = np.abs(y.mean(1) - chance)
+        stated = stated_stderr(list(y), ["q"] * len(chance))
+        assert 0.94 < (error <= 1.96 * stated).mean() < 0.99
+        if runs == 8:
+            assert (error <= 1.96 * y.std(1, ddof=1) / np.sqrt(runs)).mean() < 0.8
+
+
+def test_stated_errors_of_continuous_outcomes_are_those_of_each_job() -> None:
+    rng = np.random.default_rng(1)
+    y = [rng.normal(0, 0.1, 8), rng.normal(0, 4.0, 8), np.array([1.0])]
+    stated = stated_stderr(y, ["q"] * 3)
+    np.testing.assert_allclose(stated[:2], [one.std(ddof=1) / np.sqrt(8) for one in y[:2]])
+    assert np.isinf(stated[2])
+    scales = [np.array([0.0, 1.0, 0.0, 0.0]), np.array([0.0, 100.0, 0.0, 0.0])]
+    apart = stated_stderr(scales, ["small", "large"])
+    assert apart[1] == pytest.approx(100 * apart[0])  # tasks are not pooled
+    assert stated_stderr([np.ones(5), np.ones(5)], ["q", "q"]).tolist() == [0.0, 0.0]
