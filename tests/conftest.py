@@ -37,6 +37,13 @@ compilations = 0
 # Folders whose tests draw random numbers in JAX by way of library functions.
 DRAWING = ("shapley", "critic", "training", "worlds", "replay")
 
+# Folders whose tests, but for the slow ones, run under strict promotion of dtypes: JAX then refuses to add int32 to
+# float32, or float32 to float64, unless the conversion is written out.
+STRICT = {
+    "credit/bench", "credit/ledger", "credit/methods", "credit/replay", "credit/reports",
+    "critic", "estimators", "golden", "graphs/worlds", "laws", "training",
+}  # fmt: skip
+
 
 def count_compilation(event: str, _seconds: float, **_attributes: str | int) -> None:
     global compilations
@@ -48,11 +55,15 @@ jax.monitoring.register_event_duration_secs_listener(count_compilation)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse a random key that is used twice, in the test files that draw random numbers in JAX.
+    """Refuse dtypes that are converted silently, and a random key that is used twice, in the tests concerned.
 
-    The check takes every call of a compiled function out of JAX's fast path: operations cost eight times as much.
+    The check of keys takes every call of a compiled function out of JAX's fast path: operations cost eight times as
+    much, so it is made in the test files that draw random numbers in JAX.
     """
     jax.config.update("jax_debug_key_reuse", draws_keys(item.path))
+    folders = {folder.as_posix() for folder in item.path.relative_to(ROOT / "tests").parents}
+    strict = not folders.isdisjoint(STRICT) and item.get_closest_marker("slow") is None
+    jax.config.update("jax_numpy_dtype_promotion", "strict" if strict else "standard")
 
 
 @functools.cache

@@ -21,6 +21,7 @@ from estimators.base import Credit
 from estimators.shapley import batch_shapley, plan_exact
 from estimators.shapley.plan import Plan
 from graphs.event_graph import EventGraph
+from graphs.floats import at_least_float32
 from graphs.segment import segment_sum
 
 pytestmark = pytest.mark.slow
@@ -30,7 +31,7 @@ UNITS = 5  # agent instances of a trace, at most
 
 def game(graph: EventGraph, reward: Any, worth: Any, plan: Plan) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Values [T, C] of a plan's coalitions, the agent of each unit [T, N], and how many units a trace has [T]."""
-    reward, worth = (jnp.asarray(x, jnp.promote_types(x.dtype, jnp.float32)) for x in (reward, worth))
+    reward, worth = at_least_float32(reward), at_least_float32(worth)
     there = jnp.asarray(graph.agent_mask)
     trace = jnp.asarray(graph.agent_trace)
     before = there[None, :] & (trace[None, :] == trace[:, None]) & jnp.tri(len(trace), k=-1, dtype=bool)
