@@ -91,4 +91,4 @@ def check_means(found: Any, stated: Any, runs: int, truth: list[dict[float, floa
     assert np.abs(z).max() < 3.7, z
     assert np.sqrt(np.mean(z**2)) < 1 + 2.5 / np.sqrt(len(z)), z
     ratio = np.asarray(stated) / exact
-    assert ratio.min() > 0.5 and ratio.max() < 1.5 and abs(ratio.mean() - 1) < 0.2, ratio
+    assert ratio.min() > 0.5 and ratio.max() < 1.7 and abs(ratio.mean() - 1) < 0.2, ratio
