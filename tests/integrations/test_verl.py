@@ -36,6 +36,7 @@ from credit.integrations import RowAdvantages  # noqa: E402
 from credit.integrations import verl as verl_integration  # noqa: E402
 from credit.integrations.verl import METHOD_NAMES, compute_advantage  # noqa: E402
 from credit.integrations.verl_sessions import session_advantage, split_key  # noqa: E402
+from credit.ray import RemoteRowAdvantages  # noqa: E402
 from graphs.errors import CreditError  # noqa: E402
 
 TOLERANCE = 2e-6
@@ -116,6 +117,16 @@ def test_a_session_counts_once_however_many_rows_it_has(queue: None) -> None:
     assert result == pytest.approx({**dict.fromkeys(("q_0_0", "q_0_1", "q_0_2"), 1.0),
                                     **{f"q_{session}_0": -1 / 3 for session in (1, 2, 3)}}, abs=TOLERANCE)  # fmt: skip
     assert metrics["credit/groups_that_teach"] == 1 and metrics["credit/traces"] == 4
+
+
+def test_an_actor_of_the_cluster_computes_the_same(queue: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trainer's ids and rewards go to an actor, its tokens stay."""
+    outputs = {"q_0_0": (1.0, {}), "q_0_1": (1.0, {}), "q_1_0": (0.0, {}), "q_2_0": (0.5, {})}
+    made = trainer("credit_rloo")
+    monkeypatch.setattr(type(made), "make_advantages", lambda self, name, options: RemoteRowAdvantages(name, **options))
+    result, _ = advantages_of(made, put(shuffled(outputs)))
+    assert result == pytest.approx({"q_0_0": 0.75, "q_0_1": 0.75, "q_1_0": -0.75, "q_2_0": 0.0}, abs=TOLERANCE)
+    assert isinstance(made._advantages, RemoteRowAdvantages)
 
 
 def test_agents_of_a_team_are_compared_with_their_like(queue: None) -> None:
