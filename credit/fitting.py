@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from credit.fitted_critic import Critic, corpus_of, predict_by, require_extra
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import expect
 from graphs.event_graph import Array
 from graphs.traces.batch import Traces
@@ -35,6 +36,7 @@ __all__ = ["fit_critic", "load_critic"]
 MOST_ROLES = 32  # roles that get a column of their own; the rest share none
 
 
+@checked_kinds
 def fit_critic(
     traces: Traces,
     *,
@@ -99,6 +101,7 @@ def fit_critic(
     return critic
 
 
+@checked_kinds
 def load_critic(directory: str | Path) -> Critic:
     """Load the critic that `fit_critic` saved in a folder.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphs.errors import CreditError
+from graphs.text import excerpt
 
 if TYPE_CHECKING:
     from graphs.traces.batch import Traces
@@ -74,11 +75,16 @@ async def read_store_async(
       `Traces`. Its `problems` list the input that could not be read.
 
     Raises:
-      CreditError: the store has no such rollout.
+      CreditError: the store has no such rollout, or is no store.
     """
     from graphs.atomic import atomic_write
     from graphs.readers import read
 
+    if not all(hasattr(store, name) for name in ("query_rollouts", "get_latest_attempt", "query_spans")):
+        kind = type(store).__name__
+        raise CreditError(
+            f"store is {excerpt(store)}, of type {kind}; expected a LightningStore of Agent Lightning 0.3"
+        )
     lines: list[str] = []
     for rollout in await store.query_rollouts():
         if mode is not None and rollout.mode != mode:

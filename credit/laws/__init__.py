@@ -19,6 +19,7 @@ from credit.laws.subject import Subject
 from credit.laws.trial_batches import Needs
 from credit.methods.registry import Method, Scope
 from estimators.base import Credit
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -26,6 +27,7 @@ from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 __all__ = ["LAWS", "LawError", "LawReport", "LawResult", "Subject", "check"]
 
 
+@checked_kinds
 def check(
     fn: Callable[..., Credit] | Method,
     *,

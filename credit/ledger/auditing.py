@@ -20,6 +20,7 @@ from credit.ledger.composition import check_claim
 from credit.tables.advantages import event_columns
 from estimators.base import Credit
 from estimators.composition.increments import NotComposableError, as_increment
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.traces.batch import Traces
@@ -113,6 +114,7 @@ class Audit:
         }
 
 
+@checked_kinds
 def audit(graph: EventGraph, reward: Array, claims: Mapping[str, Credit], *, ledger: Ledger | None = None) -> Audit:
     """Compare the sum of claims with the ledger of the same claims, in units of reward.
 

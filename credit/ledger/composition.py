@@ -19,6 +19,7 @@ from estimators.composition.explained import explained
 from estimators.composition.increments import NotComposableError, as_increment
 from estimators.composition.nesting import unit_of_event
 from estimators.composition.votes import Errors
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.floats import at_least_float32
@@ -26,6 +27,7 @@ from graphs.floats import at_least_float32
 __all__ = ["Balance", "check_claim", "compose", "partitioned"]
 
 
+@checked_kinds
 def compose(
     graph: EventGraph,
     reward: Array,

@@ -13,6 +13,7 @@ from credit.ledger.auditing import part_of
 from credit.tables.advantages import TYPE_NAMES
 from estimators.base import REASONS, Credit
 from estimators.composition.increments import combine
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventGraph
 from graphs.traces.batch import Traces
@@ -94,6 +95,7 @@ class Receipt:
         return dataclasses.asdict(self)
 
 
+@checked_kinds
 def explain(
     traces: Traces,
     trace: int | str,

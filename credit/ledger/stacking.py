@@ -21,6 +21,7 @@ from credit.ledger.account import Ledger
 from credit.ledger.composition import compose
 from credit.ledger.signal import Signal
 from estimators.base import Credit, Reason
+from graphs.argument_kinds import checked_kinds
 from graphs.event_graph import KINDS, Array, EventGraph
 from graphs.levels import By
 
@@ -62,6 +63,7 @@ class Stack(NamedTuple):
     signal: Signal
 
 
+@checked_kinds
 def stack(
     graph: EventGraph,
     reward: Array,

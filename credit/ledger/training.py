@@ -25,6 +25,7 @@ from credit.ledger.scales import scaled
 from credit.ledger.signal import Condition, Kind, Signal
 from estimators.base import Credit, Reason, finish
 from estimators.composition.control import control_advantage
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.segment import segment_count
@@ -43,6 +44,7 @@ class _Kind(NamedTuple):
     beta: jax.Array
 
 
+@checked_kinds
 def advantage(
     ledger: Entries,
     kind: Kind,
@@ -82,6 +84,10 @@ def advantage(
     """
     if kind != "control" and (baseline is not None or beta is not None or decided_before):
         raise CreditError(f'baseline, beta and decided_before are of advantage "control"; kind is {kind!r}')
+    traces = ledger.graph.num_traces
+    if baseline is not None and jnp.shape(jnp.asarray(baseline)) != (traces,):
+        shape = jnp.shape(jnp.asarray(baseline))
+        raise CreditError(f"baseline has shape {shape}; expected ({traces},), one entry for each trace")
     known = dict.fromkeys([*(claim.source for claim in ledger.claims), *ledger.refused])
     for source in decided_before:
         if source not in known:

@@ -19,6 +19,7 @@ from credit.methods.availability import Availability, availability
 from credit.methods.registry import METHODS
 from credit.methods.survey_questions import Question, answer_questions
 from credit.reports.corpus import survey
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import expect
 from graphs.event_graph import KINDS
 from graphs.text import counted
@@ -112,6 +113,7 @@ class Advice:
         return dataclasses.asdict(self) | {"command": self.command, "report": self.report}
 
 
+@checked_kinds
 def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     """Recommend methods for some logs by the evidence that they hold; no method runs.
 

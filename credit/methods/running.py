@@ -12,7 +12,9 @@ import numpy as np
 from credit.methods.published import find_method
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
+from graphs.text import excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
@@ -35,6 +37,7 @@ EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
 """Every key of evidence that a log can hold, per event and per trace."""
 
 
+@checked_kinds
 def run(
     traces: Traces | Rows,
     method: str | Method | Callable[..., Credit],
@@ -153,7 +156,10 @@ class Request:
             return cls(_name(method.fn), method.fn, method.needs, keywords_of(method.fn))
         if not callable(method):
             raise CreditError(f"method is {method!r}; expected a name, a Method, or a function that returns Credit")
-        parameters = inspect.signature(method).parameters
+        try:
+            parameters = inspect.signature(method).parameters
+        except ValueError as error:  # such as `int`, which states no parameters
+            raise CreditError(f"method is {excerpt(method)}; expected a function that returns Credit") from error
         needs = tuple(name for name in keywords_of(method) if parameters[name].default is inspect.Parameter.empty)
         return cls(_name(method), checked_options(method), needs, keywords_of(method))
 

@@ -23,6 +23,7 @@ import numpy as np
 from credit.replay.json_lines import field, read_lines, write_lines
 from estimators.shapley import Choice, Plan, Shares, make_plan, solve
 from estimators.shapley.structured import ancestors_or_self
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
@@ -105,6 +106,7 @@ class Game:
         return shares
 
 
+@checked_kinds
 def shapley_plan(
     units: Sequence[str],
     budget: int,

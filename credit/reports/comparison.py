@@ -17,6 +17,7 @@ import pyarrow as pa
 from credit.reports.ranks import correlation, mean_ranks
 from credit.tables.advantages import event_columns
 from estimators.base import Credit, check_batch
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS
 from graphs.text import counted
@@ -92,6 +93,7 @@ class Comparison:
         }
 
 
+@checked_kinds
 def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -> Comparison:
     """Compare the results of several methods on one batch: rank correlations, parts of roles, disagreements.
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.base import REASONS, Credit, check_batch
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import expect
 from graphs.event_graph import EventType
 from graphs.traces.batch import Traces
@@ -21,6 +22,7 @@ __all__ = ["event_columns", "table", "turn_in_trace"]
 TYPE_NAMES = [member.name.lower() for member in sorted(EventType)]
 
 
+@checked_kinds
 def table(traces: Traces | Rows, credit: Credit, *, actions_only: bool = False) -> pa.Table:
     """Join a method's result to its events: Arrow, a row for each real event in the order of the batch.
 

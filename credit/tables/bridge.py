@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pyarrow as pa
 
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import MissingExtraError, expect
 from graphs.event_graph import Array
 
@@ -86,6 +87,7 @@ def from_torch(tensor: Any, *, copy: bool = True) -> jax.Array:
     return array
 
 
+@checked_kinds
 def to_pandas(table: pa.Table) -> Any:
     """A `pandas.DataFrame` of an Arrow table such as `credit.table` returns; repeated strings become categories.
 

@@ -20,6 +20,7 @@ from credit.tables.batch_rows import RowNames, Rows
 from credit.tables.column_edges import codes_of_types, row_edges
 from credit.tables.column_values import ColumnError, as_ids, begins, factorise, finite, numbers, renumber
 from credit.tables.row_segments import Segments
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 from graphs.event_types import ACTION_TYPES
@@ -33,6 +34,7 @@ from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 __all__ = ["ColumnError", "from_columns"]
 
 
+@checked_kinds
 def from_columns(
     *,
     group: Any,

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from graphs.argument_kinds import checked_kinds
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
 from graphs.readers.common.results import STAMP
@@ -25,6 +26,7 @@ BATCH = 1 << 14  # rows that become Python objects at once when JSON is written
 FORMULA = r"^[=+\-@＝＋－＠'\t\r\n]"
 
 
+@checked_kinds
 def write_table(table: pa.Table, path: str | Path) -> None:
     """Write a table to `path` in the format of its suffix: .parquet, .csv, .jsonl or .arrow.
 

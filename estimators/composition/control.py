@@ -27,6 +27,7 @@ from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
 from estimators.composition.coefficients import fitted_coefficients
 from estimators.sequence.chains import chains
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_sum
 
@@ -89,6 +90,11 @@ def control_advantage(
       [ 1.   0.5 -1.  -0.5]
     """
     kept, refused = _usable(claims)
+    if beta is not None and jnp.shape(jnp.asarray(beta)) not in ((), (1,), (len(kept),)):
+        shape = jnp.shape(jnp.asarray(beta))
+        raise CreditError(
+            f"beta has shape {shape}; expected a number, or ({len(kept)},), one for each claim that is used"
+        )
     shared = rloo(graph, reward)
     amount = jnp.stack([jnp.where(c.valid, c.credit - c.baseline, 0) for c in kept]) if kept else None
     own = tuple(claim.own_outcome for claim in kept)

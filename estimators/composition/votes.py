@@ -21,7 +21,8 @@ import numpy as np
 
 from estimators.base import Credit, Estimand, Reason, Recursion, finish
 from estimators.composition.nesting import COARSE_TO_FINE
-from graphs.errors import CreditError
+from graphs.argument_kinds import checked_kinds
+from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide
 from graphs.text import counted
@@ -78,6 +79,7 @@ class Votes(NamedTuple):
     claim_mask: jax.Array
 
 
+@checked_kinds
 def claim(
     graph: EventGraph,
     amount: Array,
@@ -109,7 +111,8 @@ def claim(
       `Credit` with baseline 0 and scale 1. It is valid where `where` is True, and 0 elsewhere.
 
     Raises:
-      CreditError: no such estimand or unit, a `recursion` of anything but a return, or a standard error below 0 or not
+      ArrayTypeError: `amount` is no array of a floating type; both a CreditError and a TypeError.
+      CreditError: an array that has not one entry for each event, no such estimand or unit, a `recursion` of anything but a return, or a standard error below 0 or not
         a number on an event of the claim; it names the first such event.
 
     Examples:
@@ -127,6 +130,11 @@ def claim(
     if recursion is not None and estimand != "return":
         raise CreditError(f"recursion is given for estimand {estimand!r}; expected it for 'return' only")
     amount = jnp.asarray(amount)
+    if not jnp.issubdtype(amount.dtype, jnp.floating):
+        raise ArrayTypeError(f"amount has dtype {amount.dtype}; expected a floating type (convert it, e.g. float32)")
+    _check_entries(graph, amount=amount, where=where)
+    if jnp.ndim(jnp.asarray(stderr)) > 0:
+        _check_entries(graph, stderr=stderr)
     here = jnp.isfinite(amount) if where is None else jnp.asarray(where) & jnp.isfinite(amount)
     error = jnp.broadcast_to(jnp.asarray(stderr, amount.dtype), amount.shape)
     wrong = np.flatnonzero(np.asarray(here & ~(error >= 0)))
@@ -147,6 +155,14 @@ def claim(
         own_outcome=own_outcome,
         recursion=recursion,
     )
+
+
+def _check_entries(graph: EventGraph, **arrays: Array | None) -> None:
+    """Refuse arrays that have not one entry for each event."""
+    for name, values in arrays.items():
+        if values is not None and jnp.shape(jnp.asarray(values)) != (graph.num_events,):
+            shape = jnp.shape(jnp.asarray(values))
+            raise CreditError(f"{name} has shape {shape}; expected ({graph.num_events},), one entry for each event")
 
 
 def floor_variance(successes: Array, replays: Array) -> jax.Array:

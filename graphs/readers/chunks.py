@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.problem_log import ProblemLog
 from graphs.readers.chunk_index import (
@@ -223,6 +224,7 @@ class Chunks:
         return piece
 
 
+@checked_kinds
 def read_chunks(
     *paths: str | Path,
     events: int,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem, expect
 from graphs.readers.common.joins import Join
 from graphs.readers.common.remote import is_remote
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do w
 __all__ = ["read", "read_records"]
 
 
+@checked_kinds
 def read(
     *paths: str | Path,
     format: str | None = None,
