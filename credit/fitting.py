@@ -36,7 +36,7 @@ __all__ = ["fit_critic", "load_critic"]
 MOST_ROLES = 32  # roles that get a column of their own; the rest share none
 
 
-@checked_kinds
+@checked_kinds()
 def fit_critic(
     traces: Traces,
     *,
@@ -101,7 +101,7 @@ def fit_critic(
     return critic
 
 
-@checked_kinds
+@checked_kinds()
 def load_critic(directory: str | Path) -> Critic:
     """Load the critic that `fit_critic` saved in a folder.
 

@@ -28,6 +28,7 @@ _WORDS = {
     "Any": "anything",
     "Array": "an array of numbers",
     "Callable": "a function",
+    "Controls": "Controls",
     "Credit": "what a method returns",
     "EventGraph": "an EventGraph, as of credit.read(...).graph or credit.from_columns",
     "Iterable": "strings in a list",
@@ -52,18 +53,21 @@ _WORDS = {
 """What is expected, by the name of a kind; a name that is not here admits everything."""
 
 
-def checked_kinds(function: Callable[P, R]) -> Callable[P, R]:
+def checked_kinds(*own: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function so that it refuses arguments of another kind than their annotations state.
 
     Checked are the annotations whose names are in a table of this module, also inside unions, lists and mappings.
     Values and shapes are the function's own to check. Signature, docstring and name stay the function's.
+
+    Args:
+      own: names of parameters that the function checks itself.
 
     Raises:
       ArrayTypeError: by the decorated function, where an argument is no array of numbers.
       CreditError: by the decorated function, where an argument is of another kind.
 
     Examples:
-      >>> @checked_kinds
+      >>> @checked_kinds()
       ... def head(names: "list[str]", count: "int" = 1) -> "list[str]":
       ...     return names[:count]
       >>> head(["a", "b"])
@@ -73,23 +77,27 @@ def checked_kinds(function: Callable[P, R]) -> Callable[P, R]:
           ...
       graphs.errors.CreditError: count is 'two', of type str; expected an integer
     """
-    parameters = inspect.signature(function).parameters.values()
-    ordered = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    hints = {
-        p.name: p.annotation
-        for p in parameters
-        if isinstance(p.annotation, str) and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    }
 
-    @functools.wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        for parameter, value in zip(ordered, args, strict=False):
-            _check(parameter.name, value, hints.get(parameter.name, "Any"), function)
-        for name, value in kwargs.items():
-            _check(name, value, hints.get(name, "Any"), function)
-        return function(*args, **kwargs)
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = inspect.signature(function).parameters.values()
+        ordered = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        hints = {
+            p.name: p.annotation
+            for p in parameters
+            if isinstance(p.annotation, str) and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in own
+        }
 
-    return checked
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            for parameter, value in zip(ordered, args, strict=False):
+                _check(parameter.name, value, hints.get(parameter.name, "Any"), function)
+            for name, value in kwargs.items():
+                _check(name, value, hints.get(name, "Any"), function)
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
 
 
 def _check(name: str, value: Any, hint: str, function: Callable[..., Any]) -> None:

@@ -27,7 +27,7 @@ from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 __all__ = ["LAWS", "LawError", "LawReport", "LawResult", "Subject", "check"]
 
 
-@checked_kinds
+@checked_kinds()
 def check(
     fn: Callable[..., Credit] | Method,
     *,
@@ -55,7 +55,7 @@ def check(
 
     Raises:
       LawError: names the first broken law and gives the counter-example.
-      CreditError: `scope`, `skip` or `needs` name nothing known.
+      CreditError: `scope`, `skip` or `needs` name nothing known, or `seed` is negative.
 
     Examples:
       >>> import credit
@@ -68,6 +68,8 @@ def check(
     method = fn
     if isinstance(method, Method):
         fn, needs, scope = method.fn, method.needs, method.scope
+    if seed < 0:
+        raise CreditError(f"seed is {seed}; expected 0 or more")
     if scope not in get_args(Scope):
         raise CreditError(f"scope is {scope!r}; expected one of {', '.join(get_args(Scope))}")
     for name in skip:

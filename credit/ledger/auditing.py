@@ -114,7 +114,7 @@ class Audit:
         }
 
 
-@checked_kinds
+@checked_kinds()
 def audit(graph: EventGraph, reward: Array, claims: Mapping[str, Credit], *, ledger: Ledger | None = None) -> Audit:
     """Compare the sum of claims with the ledger of the same claims, in units of reward.
 

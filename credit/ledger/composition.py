@@ -27,7 +27,7 @@ from graphs.floats import at_least_float32
 __all__ = ["Balance", "check_claim", "compose", "partitioned"]
 
 
-@checked_kinds
+@checked_kinds()
 def compose(
     graph: EventGraph,
     reward: Array,

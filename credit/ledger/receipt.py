@@ -95,7 +95,7 @@ class Receipt:
         return dataclasses.asdict(self)
 
 
-@checked_kinds
+@checked_kinds()
 def explain(
     traces: Traces,
     trace: int | str,

@@ -63,7 +63,7 @@ class Stack(NamedTuple):
     signal: Signal
 
 
-@checked_kinds
+@checked_kinds()
 def stack(
     graph: EventGraph,
     reward: Array,

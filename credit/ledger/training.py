@@ -44,7 +44,7 @@ class _Kind(NamedTuple):
     beta: jax.Array
 
 
-@checked_kinds
+@checked_kinds()
 def advantage(
     ledger: Entries,
     kind: Kind,

@@ -113,7 +113,7 @@ class Advice:
         return dataclasses.asdict(self) | {"command": self.command, "report": self.report}
 
 
-@checked_kinds
+@checked_kinds()
 def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     """Recommend methods for some logs by the evidence that they hold; no method runs.
 

@@ -37,7 +37,7 @@ EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
 """Every key of evidence that a log can hold, per event and per trace."""
 
 
-@checked_kinds
+@checked_kinds("method")
 def run(
     traces: Traces | Rows,
     method: str | Method | Callable[..., Credit],

@@ -106,7 +106,7 @@ class Game:
         return shares
 
 
-@checked_kinds
+@checked_kinds()
 def shapley_plan(
     units: Sequence[str],
     budget: int,

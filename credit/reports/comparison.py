@@ -93,7 +93,7 @@ class Comparison:
         }
 
 
-@checked_kinds
+@checked_kinds()
 def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -> Comparison:
     """Compare the results of several methods on one batch: rank correlations, parts of roles, disagreements.
 

@@ -22,7 +22,7 @@ __all__ = ["event_columns", "table", "turn_in_trace"]
 TYPE_NAMES = [member.name.lower() for member in sorted(EventType)]
 
 
-@checked_kinds
+@checked_kinds()
 def table(traces: Traces | Rows, credit: Credit, *, actions_only: bool = False) -> pa.Table:
     """Join a method's result to its events: Arrow, a row for each real event in the order of the batch.
 

@@ -87,7 +87,7 @@ def from_torch(tensor: Any, *, copy: bool = True) -> jax.Array:
     return array
 
 
-@checked_kinds
+@checked_kinds()
 def to_pandas(table: pa.Table) -> Any:
     """A `pandas.DataFrame` of an Arrow table such as `credit.table` returns; repeated strings become categories.
 

@@ -34,7 +34,7 @@ from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 __all__ = ["ColumnError", "from_columns"]
 
 
-@checked_kinds
+@checked_kinds("events", "traces", "agents")
 def from_columns(
     *,
     group: Any,

@@ -26,7 +26,7 @@ BATCH = 1 << 14  # rows that become Python objects at once when JSON is written
 FORMULA = r"^[=+\-@＝＋－＠'\t\r\n]"
 
 
-@checked_kinds
+@checked_kinds()
 def write_table(table: pa.Table, path: str | Path) -> None:
     """Write a table to `path` in the format of its suffix: .parquet, .csv, .jsonl or .arrow.
 

@@ -79,7 +79,7 @@ class Votes(NamedTuple):
     claim_mask: jax.Array
 
 
-@checked_kinds
+@checked_kinds()
 def claim(
     graph: EventGraph,
     amount: Array,
@@ -112,8 +112,9 @@ def claim(
 
     Raises:
       ArrayTypeError: `amount` is no array of a floating type; both a CreditError and a TypeError.
-      CreditError: an array that has not one entry for each event, no such estimand or unit, a `recursion` of anything but a return, or a standard error below 0 or not
-        a number on an event of the claim; it names the first such event.
+      CreditError: an array that has not one entry for each event, no such estimand or unit, a `recursion` of
+        anything but a return, or a standard error below 0 or not a number on an event of the claim; it names the first
+        such event.
 
     Examples:
       >>> import credit, numpy as np

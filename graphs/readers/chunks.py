@@ -224,7 +224,7 @@ class Chunks:
         return piece
 
 
-@checked_kinds
+@checked_kinds("rewards", "groups")
 def read_chunks(
     *paths: str | Path,
     events: int,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do w
 __all__ = ["read", "read_records"]
 
 
-@checked_kinds
+@checked_kinds("rewards", "groups")
 def read(
     *paths: str | Path,
     format: str | None = None,

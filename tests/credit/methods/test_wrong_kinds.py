@@ -125,7 +125,7 @@ def test_a_wrong_kind_is_named(name: str, at: int | str, value: Any, words: str,
 
 
 def test_kinds_inside_unions_lists_and_mappings() -> None:
-    @checked_kinds
+    @checked_kinds()
     def function(first: int | None, *, names: list[str] | dict[str, float] = [], **rest: float) -> int:  # noqa: B006
         return first or 0
 
