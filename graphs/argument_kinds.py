@@ -68,7 +68,7 @@ def checked_kinds(*own: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     Examples:
       >>> @checked_kinds()
-      ... def head(names: "list[str]", count: "int" = 1) -> "list[str]":
+      ... def head(names: list[str], count: int = 1) -> list[str]:
       ...     return names[:count]
       >>> head(["a", "b"])
       ['a']
