@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from credit.bench.training import training_runs
+from credit.bench.training.training_comparison import cells, mean_ranks
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
@@ -18,13 +19,14 @@ from graphs.errors import CreditError
 pytestmark = pytest.mark.usefixtures("optax_promotes")
 
 TINY = TrainingSettings(steps=3, groups=2, group_size=2)
+ONE = (0.1,)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
 @pytest.mark.sampled
 def test_a_run_resumes_from_its_file(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / f"rows{suffix}"
-    first = run_training(["zero"], ["pivotal"], 2, TINY, output=path)
+    first = run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, output=path)
     trained: list[int] = []
     plain = training_runs._row
 
@@ -33,21 +35,51 @@ def test_a_run_resumes_from_its_file(suffix: str, tmp_path: Path, monkeypatch: p
         return plain(*args)
 
     monkeypatch.setattr(training_runs, "_row", counted)
-    again = run_training(["zero"], ["pivotal"], 3, TINY, output=path)
+    again = run_training(["zero"], ["pivotal"], 3, TINY, learning_rates=ONE, output=path)
     assert again[:2] == first and trained == [2]
     with pytest.raises(CreditError, match="holds rows of settings"):
-        run_training(["zero"], ["pivotal"], 1, TrainingSettings(steps=4), output=path)
+        run_training(["zero"], ["pivotal"], 1, TrainingSettings(steps=4), learning_rates=ONE, output=path)
     path.write_bytes(b"{")
     with pytest.raises(CreditError, match="cannot be resumed"):
-        run_training(["zero"], ["pivotal"], 1, TINY, output=path)
+        run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
+
+
+def test_the_learning_rate_is_swept_on_other_seeds(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    rows = run_training(["exact_increments"], ["pivotal"], 2, TINY, learning_rates=(0.001, 0.4), output=path)
+    assert [row["learning_rate"] for row in rows] == [0.4, 0.4]
+    kept = json.loads(path.read_text())["rows"]
+    assert sum(row["sweep"] for row in kept) == 2 * 3 and not {0, 1} & {row["seed"] for row in kept if row["sweep"]}
+    with pytest.raises(CreditError, match="learning_rates is"):
+        run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=())
+
+
+def test_cells_are_paired_over_seeds_and_corrected() -> None:
+    def row(signal: str, seed: int, area: float) -> dict[str, Any]:
+        numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final": 1.0}
+        reached = None if seed == 0 else 10.0 * seed
+        return {"task": "t", "signal": signal, "seed": seed, "start": 0.0, "optimum": 1.0, "area": area,
+                "events_to_90": reached, **numbers}  # fmt: skip
+
+    base = [0.1, 0.5, 0.9, 0.3]
+    rows = [row("rloo", s, a) for s, a in enumerate(base)]
+    rows += [row("better", s, a + 0.05 + 0.001 * s) for s, a in enumerate(base)]
+    rows += [row("other", s, a) for s, a in enumerate(base[::-1])]
+    rloo, better, other = cells(rows)
+    assert rloo.p == 1 and rloo.difference == 0 and rloo.events_to_90 == 25  # of never, 10, 20 and 30
+    assert better.p < 1e-3 and better.difference == pytest.approx(0.0515)
+    assert better.half_width == pytest.approx(3.1824 * 0.00129099 / 2, rel=1e-3)  # t of 3 degrees of freedom
+    assert other.p > 0.5
+    assert mean_ranks([rloo, better, other]) == {"rloo": 2.5, "better": 1.0, "other": 2.5}
 
 
 def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
-    call = ["bench", "train", "-m", "zero", "--tasks", "pivotal", "--seeds", "2", "--steps", "2", "-o", str(path)]
+    call = ["bench", "train", "-m", "zero", "--tasks", "pivotal", "--seeds", "2", "--steps", "2",
+            "--learning-rates", "0.1", "-o", str(path)]  # fmt: skip
     found = CliRunner().invoke(cli, call)
     assert found.exit_code == 0, found.output
-    assert "pivotal" in found.output and "share of optimum" in found.output
+    assert "pivotal" in found.output and "events to 90" in found.output
     assert [row["seed"] for row in json.loads(path.read_text())["rows"]] == [0, 1]
     wrong = CliRunner().invoke(cli, ["bench", "train", "-m", "magic", "--tasks", "pivotal"])
     assert wrong.exit_code != 0 and "no signal 'magic'" in str(wrong.output) + str(wrong.exception)

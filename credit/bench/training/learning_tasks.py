@@ -11,10 +11,12 @@ Legend: n traces, K kinds, D decisions, C choices, R decisive decisions.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable
 
+import jax
 import numpy as np
 
 from graphs.errors import CreditError
@@ -22,9 +24,14 @@ from graphs.errors import CreditError
 __all__ = ["TASKS", "LearningTask", "learning_task"]
 
 
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["reward", "taken", "noise"],
+    meta_fields=["name", "agents", "choices", "decisive"],
+)
 @dataclasses.dataclass(frozen=True, eq=False)
 class LearningTask:
-    """A task; equal only to itself, so that it can be a static argument of a compiled function.
+    """A task: a JAX tree whose tables are leaves, so that tasks of one shape share a compiled function.
 
     Attributes:
       name: of the task.
@@ -32,7 +39,7 @@ class LearningTask:
       choices: C.
       decisive: the decisions that the expected reward depends on, in order.
       reward: float64 [K, C, ..., C] with R axes of choices, the expected reward.
-      taken: bool [C, ..., C, D], decisions that are reached.
+      taken: bool [C, ..., C, D], decisions that are reached; None if all of them always are.
       noise: standard deviation of the reward around its expectation; None for rewards of 0 or 1.
     """
 
@@ -41,15 +48,18 @@ class LearningTask:
     choices: int
     decisive: tuple[int, ...]
     reward: np.ndarray
-    taken: np.ndarray
+    taken: np.ndarray | None = None
     noise: float | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.reward, np.ndarray):  # JAX rebuilds the task around tracers
+            return
         shape = (self.choices,) * len(self.decisive)
-        if self.reward.shape[1:] != shape or self.taken.shape != (*shape, len(self.agents)):
+        if self.reward.shape[1:] != shape or (self.taken is not None and self.taken.shape != (*shape, self.decisions)):
+            taken = None if self.taken is None else self.taken.shape
             raise CreditError(
-                f"LearningTask {self.name!r}: reward has shape {self.reward.shape} and taken {self.taken.shape}; "
-                f"expected (K, {', '.join(map(str, shape))}) and {(*shape, len(self.agents))}"
+                f"LearningTask {self.name!r}: reward has shape {self.reward.shape} and taken {taken}; "
+                f"expected (K, {', '.join(map(str, shape))}) and {(*shape, self.decisions)} or None"
             )
         if self.noise is None and (self.reward.min() < 0 or self.reward.max() > 1):
             raise CreditError(f"LearningTask {self.name!r}: expected rewards leave [0, 1], and noise is None")
@@ -93,49 +103,51 @@ def learning_task(name: str) -> LearningTask:
     return TASKS[name]()
 
 
-def _scored(
-    name: str, decisions: int, score: Callable[[tuple[int, ...]], float], agents: int = 3, noise: float | None = None
-) -> LearningTask:
-    """Two choices at each decision, all of them decisive, agents in turn."""
+def _scored(name: str, score: Callable[[tuple[int, ...]], float], noise: float | None = None) -> LearningTask:
+    """Twelve decisions of two choices, all of them decisive, of four agents in turn."""
+    decisions = 12
     shape = (2,) * decisions
     reward = np.empty((1, *shape))
     for choice in itertools.product((0, 1), repeat=decisions):
         reward[(0, *choice)] = score(choice)
-    taken = np.ones((*shape, decisions), bool)
-    return LearningTask(
-        name, tuple(d % agents for d in range(decisions)), 2, tuple(range(decisions)), reward, taken, noise
-    )
+    taken = np.ones((*shape, decisions), bool)  # a table, as tasks with stops have, so that they share a compilation
+    team = tuple(d % 4 for d in range(decisions))
+    return LearningTask(name, team, 2, tuple(range(decisions)), reward, taken, noise)
 
 
 def _additive() -> LearningTask:
-    """Every good choice adds to the reward, some more than others."""
-    weights = (0.05, 0.1, 0.15, 0.2, 0.25, 0.25)
-    return _scored("additive", 6, lambda c: sum(w * x for w, x in zip(weights, c, strict=True)), noise=0.3)
+    """Every good choice adds to the reward, some more than others; much luck."""
+    return _scored("additive", lambda c: sum((d + 1) * x for d, x in enumerate(c)) / 78, noise=0.3)
 
 
 def _bernoulli() -> LearningTask:
     """Success with a logistic probability of the number of good choices."""
-    return _scored("bernoulli", 6, lambda c: 1 / (1 + math.exp(-1.2 * (sum(c) - 4))))
+    return _scored("bernoulli", lambda c: 1 / (1 + math.exp(8 - sum(c))))
 
 
 def _bottleneck() -> LearningTask:
-    """Three of six choices must all be good."""
-    return _scored("bottleneck", 6, lambda c: 0.95 if c[0] and c[2] and c[4] else 0.05)
+    """Three of twelve choices, of three agents, must all be good."""
+    return _scored("bottleneck", lambda c: 0.95 if c[0] and c[5] and c[10] else 0.05)
 
 
 def _pivotal() -> LearningTask:
-    """One of eight choices decides."""
-    return _scored("pivotal", 8, lambda c: 0.9 if c[3] else 0.1)
+    """One of twelve choices decides."""
+    return _scored("pivotal", lambda c: 0.9 if c[5] else 0.1)
 
 
 def _free_rider() -> LearningTask:
-    """One of three agents, with a third of the decisions, changes nothing."""
-    return _scored("free_rider", 6, lambda c: 0.1 + 0.2 * (c[0] + c[1] + c[3] + c[4]))
+    """One of four agents, with a quarter of the decisions, changes nothing."""
+    return _scored("free_rider", lambda c: 0.1 + 0.8 * sum(x for d, x in enumerate(c) if d % 4 != 3) / 9)
 
 
 def _padding() -> LearningTask:
-    """Two useful choices, and four that only cost: work that is not needed."""
-    return _scored("padding", 6, lambda c: 0.25 + 0.35 * (c[0] + c[1]) - 0.06 * sum(c[2:]))
+    """Two useful choices, and ten that only cost: work that is not needed."""
+    return _scored("padding", lambda c: 0.25 + 0.35 * (c[0] + c[1]) - 0.025 * sum(c[2:]))
+
+
+def _checklist() -> LearningTask:
+    """Twelve choices, each checked by a verifier without noise; the reward is the share of good ones."""
+    return _scored("checklist", lambda c: sum(c) / 12, noise=0.0)
 
 
 def _router() -> LearningTask:
@@ -144,27 +156,26 @@ def _router() -> LearningTask:
     for kind in range(4):
         reward[kind, kind, :] = 0.6
         reward[kind, kind, 1] = 0.95
-    taken = np.ones((4, 4, 4), bool)
-    return LearningTask("router", (0, 1, 2, 3), 4, (0, 1), reward, taken)
+    return LearningTask("router", (0, 1, 2, 3), 4, (0, 1), reward)
 
 
 def _planner() -> LearningTask:
     """The first choice, the plan, matters only together with the last one, 50 decisions later."""
     reward = np.array([[[0.1, 0.3], [0.2, 0.9]]])
-    return LearningTask("planner", tuple(d % 5 for d in range(52)), 2, (0, 51), reward, np.ones((2, 2, 52), bool))
+    return LearningTask("planner", tuple(d % 5 for d in range(52)), 2, (0, 51), reward)
 
 
 def _stopping() -> LearningTask:
-    """Go on (1) or stop (0): each further step helps less and costs the same."""
-    steps = 6
+    """Go on (1) or stop (0), asked of four agents in turn: each further step helps less and costs the same."""
+    steps = 12
     shape = (2,) * steps
     reward = np.empty((1, *shape))
     taken = np.zeros((*shape, steps), bool)
     for choice in itertools.product((0, 1), repeat=steps):
         went = next((i for i, x in enumerate(choice) if x == 0), steps)
-        reward[(0, *choice)] = 0.9 * (1 - 0.55**went) - 0.07 * went + 0.1
+        reward[(0, *choice)] = 0.9 * (1 - 0.55**went) - 0.04 * went + 0.1
         taken[choice] = np.arange(steps) <= went
-    return LearningTask("stopping", (0,) * steps, 2, tuple(range(steps)), reward, taken)
+    return LearningTask("stopping", tuple(d % 4 for d in range(steps)), 2, tuple(range(steps)), reward, taken)
 
 
 TASKS: dict[str, Callable[[], LearningTask]] = {
@@ -174,8 +185,9 @@ TASKS: dict[str, Callable[[], LearningTask]] = {
     "pivotal": _pivotal,
     "free_rider": _free_rider,
     "padding": _padding,
+    "checklist": _checklist,
     "router": _router,
     "planner": _planner,
     "stopping": _stopping,
 }
-"""Six kinds of outcome, and three tasks that need teamwork; each is made anew at each call."""
+"""Seven kinds of outcome, and three tasks that need teamwork; each is made anew at each call."""

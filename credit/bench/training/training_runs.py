@@ -1,11 +1,11 @@
-"""Train with many signals on many tasks, keep every row, and resume where a run was cut off."""
+"""Train with many signals on many tasks: the learning rate swept for each, every row kept, and runs resumed."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,18 @@ from credit.bench.training.training_signals import training_signal
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 
-__all__ = ["run_training", "summary_rows"]
+__all__ = ["LEARNING_RATES", "TUNING_SEEDS", "run_training"]
 
-POINTS = 50
-"""Points of a curve that are kept."""
+LEARNING_RATES = (0.1, 0.2, 0.4, 0.8)
+"""Learning rates that are tried for each signal and task."""
+
+TUNING_SEEDS = 3
+"""Seeds of each learning rate; they start at `FIRST_TUNING_SEED` and are in no result."""
+
+FIRST_TUNING_SEED = 1_000_000
+
+POINTS = 31
+"""Points of a curve that are kept, at even shares of the budget."""
 
 
 def run_training(
@@ -29,105 +37,103 @@ def run_training(
     seeds: int,
     settings: TrainingSettings,
     *,
+    learning_rates: Sequence[float] = LEARNING_RATES,
     output: Path | None = None,
     after_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Train every signal on every task with every seed.
+    """Train every signal on every task with every seed, at the learning rate that suits the two best.
+
+    The rate is the one with the largest mean area on `TUNING_SEEDS` other seeds, the smaller one at a tie. With one
+    rate there is no sweep.
 
     Args:
-      signals: names of oracles, or of methods in `credit.METHODS`.
+      signals: names that `training_signal` takes.
       tasks: keys of `TASKS`.
       seeds: trains with seeds 0 to `seeds` − 1.
       settings: the same for all.
+      learning_rates: of Adam, the ones to try.
       output: a .json or .parquet file, written after each task and signal; rows that it holds are not computed again.
-      after_row: called with each row, those of the file included.
+      after_row: called with each row of the result, those of the file included.
 
     Returns:
-      One row for each task, signal and seed: names, numbers (`final`, `area`, `events_to_90`, `cosine`, `entropy`,
-      `teaching`, `optimum`) and the curve of the exact expected return.
+      One row for each task, signal and seed: names, `learning_rate`, numbers (`final`, `area`, `events_to_90`,
+      `cosine`, `entropy`, `teaching`, `updates`, `optimum`, `start`) and `curve`, the exact expected return at even
+      shares of the budget. `events_to_90` counts the events before the first policy that has 90 % of the way from
+      `start` to `optimum`; None if there is none. The file also holds the rows of the sweep, with `sweep` true.
 
     Raises:
-      CreditError: a name is unknown, `seeds` is below 1, or the file holds rows of other settings.
+      CreditError: a name is unknown, `seeds` is below 1, there is no learning rate, or the file holds rows of other
+        settings.
     """
     if seeds < 1:
         raise CreditError(f"seeds is {seeds}; expected 1 or more")
+    if not learning_rates or min(learning_rates) <= 0:
+        raise CreditError(f"learning_rates is {tuple(learning_rates)}; expected positive numbers")
+    about = {**dataclasses.asdict(settings), "learning_rates": list(learning_rates)}
     pairs = [(learning_task(task), signal) for task in tasks for signal in signals]
     for _, signal in pairs:
         training_signal(signal)
-    kept = [] if output is None else _kept(output, settings)
+    kept = {_key(row): row for row in ([] if output is None else _kept(output, about))}
     rows: list[dict[str, Any]] = []
     for task, signal in pairs:
-        known = {row["seed"]: row for row in kept if (row["task"], row["signal"]) == (task.name, signal)}
-        fresh = False
+        before = len(kept)
+
+        def row(seed: int, rate: float, sweep: bool, task: LearningTask = task, signal: str = signal) -> dict[str, Any]:
+            key = (task.name, signal, seed, rate, sweep)
+            if key not in kept:
+                kept[key] = _row(task, signal, seed, rate, sweep, settings)
+            return kept[key]
+
+        rate = learning_rates[0]
+        if len(learning_rates) > 1:
+            tuning = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + TUNING_SEEDS)
+            area = {r: np.mean([row(seed, r, True)["area"] for seed in tuning]) for r in sorted(learning_rates)}
+            rate = max(area, key=lambda r: float(area[r]))
         for seed in range(seeds):
-            if seed not in known:
-                known[seed] = _row(task, signal, seed, settings)
-                fresh = True
-            rows.append(known[seed])
+            rows.append(row(seed, rate, False))
             if after_row is not None:
-                after_row(known[seed])
-        if fresh and output is not None:
-            done = {(row["task"], row["signal"], row["seed"]) for row in rows}
-            others = [row for row in kept if (row["task"], row["signal"], row["seed"]) not in done]
-            _write(output, rows + others, settings)
+                after_row(rows[-1])
+        if len(kept) > before and output is not None:
+            _write(output, list(kept.values()), about)
     return rows
 
 
-def summary_rows(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str, int, float, float, float]]:
-    """For each task and signal: seeds, mean final share of the optimum, its standard error, and mean area.
-
-    The share is (J − J₀) / (J* − J₀), with J₀ that of the first policy and J* the optimum. One seed has an infinite
-    error.
-
-    Examples:
-      >>> row = {"task": "a", "signal": "b", "curve": [0.5, 0.9], "optimum": 0.9, "final": 0.9, "area": 0.7}
-      >>> list(summary_rows([row]))
-      [('a', 'b', 1, 1.0, inf, 0.50)]
-
-    Args:
-      rows: results of `run_training`, one for each task, signal and seed.
-    """
-    for task, signal in dict.fromkeys((row["task"], row["signal"]) for row in rows):
-        own = [row for row in rows if (row["task"], row["signal"]) == (task, signal)]
-        first = np.array([row["curve"][0] for row in own])
-        room = np.array([row["optimum"] for row in own]) - first
-        final = (np.array([row["final"] for row in own]) - first) / room
-        area = (np.array([row["area"] for row in own]) - first) / room
-        error = float(final.std(ddof=1) / np.sqrt(len(own))) if len(own) > 1 else float("inf")
-        yield task, signal, len(own), float(final.mean()), error, float(area.mean())
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["task"], row["signal"], row["seed"], row["learning_rate"], row["sweep"]
 
 
-def _row(task: LearningTask, signal: str, seed: int, settings: TrainingSettings) -> dict[str, Any]:
-    curves: Curves = train(task, training_signal(signal), settings, seed)
-    expected = np.asarray(curves.expected, np.float64)
-    at = np.unique(np.linspace(0, len(expected) - 1, POINTS).astype(int))
-    goal = expected[0] + 0.9 * (task.optimum - expected[0])
-    reached = np.flatnonzero(expected >= goal)
-    events = np.cumsum(np.asarray(curves.events, np.float64))
+def _row(
+    task: LearningTask, signal: str, seed: int, rate: float, sweep: bool, settings: TrainingSettings
+) -> dict[str, Any]:
+    curves: Curves = train(task, training_signal(signal), settings, seed, rate)
+    expected, spent, budget = curves.expected, curves.spent, settings.budget(task)
+    reached = np.flatnonzero(expected >= expected[0] + 0.9 * (task.optimum - expected[0]))
+    at = np.searchsorted(spent, np.linspace(0, budget, POINTS), side="right") - 1
     return {
         "task": task.name,
         "signal": signal,
         "seed": seed,
+        "learning_rate": float(rate),
+        "sweep": sweep,
         "optimum": task.optimum,
+        "start": float(expected[0]),
         "final": float(expected[-1]),
-        "area": float(expected.mean()),
-        "events_to_90": float(events[reached[0]]) if len(reached) else None,
-        "cosine": float(np.mean(np.asarray(curves.cosine))),
-        "entropy": float(np.asarray(curves.entropy)[-1]),
-        "teaching": float(np.mean(np.asarray(curves.teaching))),
-        "events": float(events[-1]),
-        "steps": at.tolist(),
-        "curve": expected[at].tolist(),
+        "area": float(np.sum(expected * np.diff(np.append(spent, budget))) / budget),
+        "events_to_90": float(spent[reached[0]]) if len(reached) else None,
+        "cosine": float(curves.cosine[:-1].mean()),
+        "entropy": float(curves.entropy[-1]),
+        "teaching": float(curves.teaching[:-1].mean()),
+        "updates": len(spent) - 1,
+        "curve": [] if sweep else np.round(expected[at], 5).tolist(),
     }
 
 
-def _kept(path: Path, settings: TrainingSettings) -> list[dict[str, Any]]:
+def _kept(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of a file of an earlier run, if it is there."""
     if path.suffix not in (".json", ".parquet"):
         raise CreditError(f"{path}: expected a file that ends in .json or .parquet")
     if not path.is_file():
         return []
-    wanted = json.loads(json.dumps(dataclasses.asdict(settings)))
     try:
         if path.suffix == ".json":
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -137,6 +143,8 @@ def _kept(path: Path, settings: TrainingSettings) -> list[dict[str, Any]]:
 
             table = pq.read_table(path)
             stated, rows = json.loads(table.schema.metadata[b"settings"]), table.to_pylist()
+        for row in rows:
+            _key(row)
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise CreditError(f"{path} cannot be resumed: {error}; expected what `credit bench train` wrote") from error
     if stated != wanted:
@@ -144,8 +152,7 @@ def _kept(path: Path, settings: TrainingSettings) -> list[dict[str, Any]]:
     return list(rows)
 
 
-def _write(path: Path, rows: list[dict[str, Any]], settings: TrainingSettings) -> None:
-    about = dataclasses.asdict(settings)
+def _write(path: Path, rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
     if path.suffix == ".json":
         content = json.dumps({"settings": about, "rows": rows}, indent=1).encode()
     else:

@@ -1,27 +1,52 @@
-"""Signals that teams are trained with: methods of `credit.METHODS`, and a few that know the exact values."""
+"""Signals that teams are trained with: methods of `credit.METHODS`, compositions, and a few that know the exact values.
+
+Values come from the critic of `online_critic`, which learns from rewards that were paid for anyway. Siblings, replaced
+decisions, coalitions and greedy runs are made anew for each step and paid from the budget (`reruns`). The oracles pay
+nothing for exact evidence: they are bounds.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from credit.bench.training.training_loop import Rollout, Signal
-from credit.methods.registry import METHODS
+from credit.bench.training.learning_tasks import LearningTask
+from credit.bench.training.online_coefficients import (
+    CoefficientSums,
+    fresh_coefficients,
+    learn_coefficients,
+    solved_coefficients,
+)
+from credit.bench.training.online_critic import CriticSums, critic_evidence, fresh_critic, learn
+from credit.bench.training.reruns import coalition_shares, greedy_rewards, replaced_rewards, siblings
+from credit.bench.training.rollouts import Rollout
+from credit.bench.training.training_loop import Answer, Signal
+from credit.methods.own_functions import own_method
+from credit.methods.registry import METHODS, Method
 from estimators.base import Credit, Reason, finish
+from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage
+from estimators.composition.scaling import agent_scale
+from estimators.critic.central import centred_increments
 from graphs.errors import CreditError
 
-__all__ = ["ORACLES", "training_signal"]
+__all__ = ["COMPOSITIONS", "ORACLES", "training_signal"]
+
+BONUS = 0.15
+"""What `activity_bonus` adds to the reward for each choice 1."""
+
+CRITIC = frozenset({"value", "q_value", "target_value"})
 
 
 @functools.cache
 def training_signal(name: str) -> Signal:
-    """The signal of this name: one of `ORACLES`, or a method that needs no evidence but values.
+    """The signal of this name: a method of `credit.METHODS`, one of `COMPOSITIONS` or `ORACLES`, or "module:function".
 
-    A method's `value` is the exact expected reward before each event, so its curve is an upper bound for a learned one.
     Events without a valid advantage get 0.
 
     Examples:
@@ -29,29 +54,166 @@ def training_signal(name: str) -> Signal:
       True
 
     Args:
-      name: a key of `ORACLES` or of `credit.METHODS`.
+      name: as above.
 
     Raises:
-      CreditError: there is no such signal, or the method needs evidence that these tasks have not.
+      CreditError: there is no such signal, or the method needs evidence that these tasks do not have.
     """
     if name in ORACLES:
-        return ORACLES[name]
-    if name not in METHODS:
-        raise CreditError(f"no signal {name!r}; expected a method of credit.METHODS or one of {', '.join(ORACLES)}")
-    method = METHODS[name]
-    missing = sorted(set(method.needs) - {"value"})
+        return _plain(ORACLES[name])
+    if name in COMPOSITIONS:
+        return COMPOSITIONS[name]
+    if name in METHODS:
+        method = METHODS[name]
+    elif ":" in name:
+        method = own_method(name)
+    else:
+        known = ", ".join((*COMPOSITIONS, *ORACLES))
+        raise CreditError(
+            f"no signal {name!r}; expected a method of credit.METHODS, module:function, or one of {known}"
+        )
+    if name in _WITH_RUNS:
+        return _WITH_RUNS[name]
+    missing = sorted(set(method.needs) - CRITIC)
     if missing:
         raise CreditError(f"method {name!r} needs {', '.join(missing)}, which the tasks do not have")
-
-    def signal(rollout: Rollout) -> jax.Array:
-        given = {"value": rollout.value} if "value" in method.needs else {}
-        return _advantage(method.fn(rollout.graph, rollout.reward, **given))
-
-    return signal
+    return (
+        _from_critic(method)
+        if method.needs
+        else _plain(lambda rollout: _advantage(method(rollout.graph, rollout.reward)))
+    )
 
 
 def _advantage(credit: Credit) -> jax.Array:
     return jnp.where(credit.valid, credit.advantage, 0)
+
+
+def _weights(rollout: Rollout, advantage: jax.Array) -> jax.Array:
+    """Advantages of events [E] at the choices that were made: [n, D, C]."""
+    return _at(rollout, rollout.of_decisions(advantage), rollout.choice)
+
+
+def _at(rollout: Rollout, table: jax.Array, choice: jax.Array) -> jax.Array:
+    chosen_mask = choice[..., None] == jnp.arange(rollout.task.choices)[None, None]
+    return jnp.where(chosen_mask & rollout.taken[..., None], table[..., None], 0)
+
+
+def _stateless(task: LearningTask) -> None:
+    del task
+
+
+def _plain(advantage: Callable[[Rollout], jax.Array]) -> Signal:
+    """A signal without evidence of its own, from advantages of events."""
+
+    def weigh(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+        del key
+        return Answer(_weights(rollout, advantage(rollout)), 0.0, state)
+
+    return Signal(_stateless, weigh)
+
+
+def _from_critic(method: Method) -> Signal:
+    """A method that needs values, with those of the critic."""
+
+    def weigh(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+        del key
+        critic = critic_evidence(state, rollout)
+        own = jnp.take_along_axis(critic.q, critic.chosen[:, None], axis=1)[:, 0]
+        evidence = {"value": critic.value, "q_value": own, "target_value": critic.value}
+        result = method(rollout.graph, rollout.reward, **{need: evidence[need] for need in method.needs})
+        return Answer(_weights(rollout, _advantage(result)), 0.0, learn(state, rollout))
+
+    return Signal(fresh_critic, weigh)
+
+
+def _remax(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+    groups = int(np.asarray(rollout.graph.group_ids).max()) + 1
+    greedy, cost = greedy_rewards(rollout, groups, key)
+    return Answer(
+        _weights(rollout, _advantage(METHODS["remax"](rollout.graph, rollout.reward, greedy_reward=greedy))),
+        cost,
+        state,
+    )
+
+
+def _difference(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+    without, cost = replaced_rewards(rollout, key)
+    given = {"counterfactual_reward": rollout.of_events(without)}
+    return Answer(
+        _weights(rollout, _advantage(METHODS["difference_reward"](rollout.graph, rollout.reward, **given))), cost, state
+    )
+
+
+def _shapley(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+    share, cost = coalition_shares(rollout, key)
+    of_decisions = share[:, np.asarray(rollout.task.agents)]
+    result = METHODS["shapley"](rollout.graph, rollout.reward, share=rollout.of_events(of_decisions))
+    return Answer(_weights(rollout, _advantage(result)), cost, state)
+
+
+def _c3(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+    """Both alternatives of each decision are trained on, as C3 does."""
+    runs = siblings(rollout, key)
+    weights = _at(rollout, runs.own, rollout.choice) + _at(rollout, runs.other, runs.choice)
+    return Answer(weights, runs.cost, state)
+
+
+def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: float | None = None) -> Signal:
+    """The advantage "control" with these claims; `scaled` as `stack`: siblings of messages, critic of decisions."""
+
+    def start(task: LearningTask) -> tuple[CriticSums | None, CoefficientSums]:
+        return fresh_critic(task) if critic_too else None, fresh_coefficients(siblings_too + critic_too)
+
+    def weigh(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+        sums, fits = state
+        claims, cost = [], jnp.zeros(())
+        leads = np.asarray(rollout.task.agents) == 0
+        if siblings_too:
+            runs = siblings(rollout, key, ~leads if scaled else None)
+            claims.append(_claim(rollout, rollout.of_events(runs.own), "c3", rollout.of_events(runs.where), own=True))
+            cost = runs.cost
+        if critic_too:
+            critic = critic_evidence(sums, rollout)
+            claim = centred_increments(
+                rollout.graph, rollout.reward, q=critic.q, policy=critic.policy, chosen=critic.chosen
+            )
+            amount = jnp.where(claim.valid, claim.credit - claim.baseline, 0)
+            has_claim = jnp.broadcast_to(jnp.asarray(leads | (not scaled))[None], rollout.taken.shape)
+            claims.append(_claim(rollout, amount, "critic", rollout.of_events(has_claim), own=False))
+            sums = learn(sums, rollout)
+        coefficients = solved_coefficients(fits) if beta is None else beta
+        result = control_advantage(rollout.graph, rollout.reward, claims, beta=coefficients).credit
+        fits = learn_coefficients(fits, rollout, claims)
+        advantage = _advantage(result)
+        if scaled:
+            advantage = advantage / agent_scale(rollout.graph, advantage, result.valid).scale
+        return Answer(_weights(rollout, advantage), cost, (sums, fits))
+
+    return Signal(start, weigh)
+
+
+def _claim(rollout: Rollout, amount: jax.Array, source: str, where: jax.Array, *, own: bool) -> Credit:
+    """Centred increments [E] at the events `where`."""
+    amount = jnp.where(where, amount, 0)
+    return finish(
+        rollout.graph,
+        credit=amount,
+        baseline=jnp.zeros_like(amount),
+        scale=jnp.ones_like(amount),
+        stderr=jnp.zeros_like(amount),
+        reason=jnp.where(where, Reason.VALID, Reason.NO_EVIDENCE),
+        unit="event",
+        estimand="increment",
+        source=source,
+        centred=True,
+        own_outcome=own,
+    )
+
+
+def _activity_bonus(rollout: Rollout) -> jax.Array:
+    """RLOO of a naively shaped reward: a bonus for every choice 1, whether it helps or not."""
+    active = jnp.sum(rollout.taken & (rollout.choice == 1), axis=1)
+    return _advantage(rloo(rollout.graph, rollout.reward + BONUS * active))
 
 
 def _zero(rollout: Rollout) -> jax.Array:
@@ -64,29 +226,39 @@ def _increments(rollout: Rollout) -> jax.Array:
 
 def _control_exact(rollout: Rollout) -> jax.Array:
     """The control-variate advantage with the exact increments as claims."""
-    return _advantage(control_advantage(rollout.graph, rollout.reward, [_exact_claim(rollout)], beta=1.0).credit)
+    claim = _claim(rollout, rollout.increments, "exact", jnp.ones(rollout.increments.shape, bool), own=False)
+    return _advantage(control_advantage(rollout.graph, rollout.reward, [claim], beta=1.0).credit)
 
 
-def _exact_claim(rollout: Rollout) -> Credit:
-    amount = rollout.increments
-    return finish(
-        rollout.graph,
-        credit=amount,
-        baseline=jnp.zeros_like(amount),
-        scale=jnp.ones_like(amount),
-        stderr=jnp.zeros_like(amount),
-        reason=jnp.full(amount.shape, Reason.VALID),
-        unit="event",
-        estimand="increment",
-        source="exact",
-        centred=True,
-        own_outcome=False,
-    )
+def _gae_exact(rollout: Rollout) -> jax.Array:
+    return _advantage(METHODS["gae"](rollout.graph, rollout.reward, value=rollout.value))
 
+
+_WITH_RUNS = {
+    "remax": Signal(_stateless, _remax),
+    "difference_reward": Signal(_stateless, _difference),
+    "shapley": Signal(_stateless, _shapley),
+    "c3": Signal(_stateless, _c3),
+}
+
+COMPOSITIONS: dict[str, Signal] = {
+    "control_c3": _control(True, False),
+    "control_critic": _control(False, True),
+    "control_critic_whole": _control(False, True, beta=1.0),
+    "control_both": _control(True, True),
+    "stack": _control(True, True, scaled=True),
+    "activity_bonus": _plain(_activity_bonus),
+}
+"""The advantage "control" with claims of siblings, of the critic, of both; `stack`; and a naively shaped reward.
+
+Coefficients are fitted on earlier steps (`online_coefficients`), except that `control_critic_whole` takes claims with
+coefficient 1.
+"""
 
 ORACLES: dict[str, Callable[[Rollout], jax.Array]] = {
     "zero": _zero,
     "exact_increments": _increments,
     "control_exact": _control_exact,
+    "gae_exact": _gae_exact,
 }
-"""Nothing; the true advantage of each choice; and the advantage "control" with it as the claim."""
+"""Nothing; the true advantage of each choice; `control` with it as the claim; `gae` with the true values. Free."""

@@ -1,0 +1,97 @@
+"""The stored comparison of docs/training.md: 24 signals, 8 tasks, 20 seeds.
+
+    python benchmarks/training.py            (about 4 CPU-minutes; resumes from results/training.parquet)
+    python benchmarks/training.py speed      (updates a second of a team of 50 events and 8 agents, printed)
+
+Rows go to benchmarks/results/training.parquet, cells with paired tests to training.json there, the tables to
+docs/training.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from credit.bench.training.learning_tasks import LearningTask
+from credit.bench.training.training_comparison import Cell, cells, mean_ranks
+from credit.bench.training.training_loop import TrainingSettings, train
+from credit.bench.training.training_runs import run_training
+from credit.bench.training.training_signals import training_signal
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = Path(__file__).parent / "results"
+PAGE = ROOT / "docs" / "training.md"
+MARK = "<!-- table -->"
+BASE = "rloo"
+SIGNALS = (
+    *("rloo", "grpo", "verl_grpo", "trl_grpo", "reinforce_pp", "turn_baseline", "dr_mas", "mgrpo", "gae", "critic"),
+    *("coma", "remax", "shapley", "difference_reward", "c3", "control_c3", "control_critic", "control_critic_whole"),
+    *("control_both", "stack", "activity_bonus", "control_exact", "exact_increments", "zero"),
+)
+TASKS = ("additive", "bernoulli", "bottleneck", "pivotal", "free_rider", "padding", "stopping", "checklist")
+SEEDS = 20
+
+
+def tables(compared: list[Cell]) -> str:
+    """Area of each signal on each task with a mark where it differs from RLOO, and events to 90 % over RLOO's."""
+    ranks = mean_ranks(compared)
+    order = sorted(ranks, key=lambda signal: ranks[signal])
+    cell = {(c.task, c.signal): c for c in compared}
+    head = "| signal | rank | " + " | ".join(TASKS) + " |\n| --- | ---: |" + " ---: |" * len(TASKS)
+    area = [head]
+    for signal in order:
+        numbers = []
+        for task in TASKS:
+            c = cell[task, signal]
+            mark = "" if c.p >= 0.05 else " **+**" if c.difference > 0 else " **−**"
+            numbers.append(f"{c.area:.2f} ± {c.stderr:.2f}{mark}")
+        area.append(f"| `{signal}` | {ranks[signal]:.1f} | " + " | ".join(numbers) + " |")
+    events = ["| signal | " + " | ".join(TASKS) + " |\n| --- |" + " ---: |" * len(TASKS)]
+    for signal in order:
+        if signal == "zero":
+            continue
+        events.append(f"| `{signal}` | " + " | ".join(_events(cell[task, signal]) for task in TASKS) + " |")
+    return "\n".join(area) + "\n\n## Events to 90 % of the way\n\n" + "\n".join(events) + "\n"
+
+
+def _events(c: Cell) -> str:
+    return f"{c.events_to_90:,.0f}" if math.isfinite(c.events_to_90) else "–"
+
+
+def speed() -> None:
+    """Updates a second at 256 traces of 50 events by 8 agents, with an MLP, without and with a method."""
+    reward = np.array([[[0.1, 0.3], [0.2, 0.9]]])
+    task = LearningTask("long", tuple(d % 8 for d in range(50)), 2, (0, 49), reward)
+    settings = TrainingSettings(steps=200, groups=32, group_size=8, policy="mlp")
+    for name in ("zero", "rloo", "grpo", "gae", "control_critic"):
+        signal = training_signal(name)
+        train(task, signal, settings, 0, 0.05)
+        start, busy = time.perf_counter(), time.process_time()
+        curves = train(task, signal, settings, 1, 0.05)
+        updates = math.ceil(len(curves.spent) / 20) * 20  # whole calls are computed
+        wall, busy = time.perf_counter() - start, time.process_time() - busy
+        print(f"{name:20} {updates / wall:7.0f} updates/s, {1e3 * busy / updates:.2f} CPU ms an update", flush=True)
+
+
+def main() -> None:
+    """Run what is missing, and write the results."""
+    settings = TrainingSettings()
+    rows = []
+    for signal in SIGNALS:
+        rows += run_training([signal], TASKS, SEEDS, settings, output=RESULTS / "training.parquet")
+        print(signal, flush=True)
+    compared = cells(rows, BASE)
+    plain = [{k: None if v == math.inf else v for k, v in c._asdict().items()} for c in compared]
+    (RESULTS / "training.json").write_text(json.dumps({"against": BASE, "cells": plain}, indent=1) + "\n")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARK)
+    after = rest.partition(MARK)[2]
+    PAGE.write_text(f"{before}{MARK}\n\n{tables(compared)}\n{MARK}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    speed() if sys.argv[1:] == ["speed"] else main()

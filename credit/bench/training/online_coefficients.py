@@ -1,0 +1,83 @@
+"""Coefficients of control variates, fitted by least squares on the steps before: β = argmin Σ (R − b − Σ β others)².
+
+`estimators.control_advantage` fits them on other groups of the batch, which takes 64 traces; the batches here are
+smaller. A coefficient of earlier steps does not depend on the traces that it is used for, so that the policy gradient
+stays unbiased.
+
+Legend: S sources of claims, n traces, D decisions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from credit.bench.training.rollouts import Rollout
+from estimators.base import Credit
+from estimators.baselines.shared import rloo
+
+__all__ = ["CoefficientSums", "fresh_coefficients", "learn_coefficients", "solved_coefficients"]
+
+MEMORY = 0.95
+"""What is left of earlier sums after a step."""
+
+
+class CoefficientSums(NamedTuple):
+    """Sums over actions of products of the other actions' claims, [S, S], and of these with R − b, [S]."""
+
+    gram: jax.Array
+    moment: jax.Array
+
+
+def fresh_coefficients(sources: int) -> CoefficientSums:
+    """The sums before the first step.
+
+    Examples:
+      >>> fresh_coefficients(2).gram.shape
+      (2, 2)
+
+    Args:
+      sources: S.
+    """
+    return CoefficientSums(jnp.zeros((sources, sources)), jnp.zeros(sources))
+
+
+def solved_coefficients(sums: CoefficientSums) -> jax.Array:
+    """β of each source, float [S], between 0 and 1; 0 before the first step.
+
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> solved_coefficients(CoefficientSums(jnp.eye(1), jnp.full(1, 0.5)))
+      Array([0.5], dtype=float32)
+
+    Args:
+      sums: of earlier steps.
+    """
+    size = jnp.diagonal(sums.gram) * 1e-3
+    ridge = jnp.diag(jnp.where(size > 0, size, 1))
+    return jnp.clip(jnp.linalg.solve(sums.gram + ridge, sums.moment[:, None])[:, 0], 0, 1)
+
+
+def learn_coefficients(sums: CoefficientSums, rollout: Rollout, claims: list[Credit]) -> CoefficientSums:
+    """The sums after a step.
+
+    Args:
+      sums: before it.
+      rollout: the traces of the step.
+      claims: one of each source; those that hold their own outcome count for earlier actions only.
+    """
+    target = rloo(rollout.graph, rollout.reward)
+    left = rollout.of_decisions(jnp.where(target.valid, target.credit - target.baseline, 0))
+    others = []
+    for claim in claims:
+        amount = rollout.of_decisions(jnp.where(claim.valid, claim.credit - claim.baseline, 0))
+        total = amount.sum(axis=1, keepdims=True)
+        before = jnp.cumsum(amount, axis=1) - amount if claim.own_outcome else 0
+        others.append(jnp.where(rollout.taken, total - before - amount, 0))
+    table = jnp.stack(others)
+    return CoefficientSums(
+        MEMORY * sums.gram + jnp.einsum("snd,tnd->st", table, table),
+        MEMORY * sums.moment + jnp.einsum("snd,nd->s", table, left),
+    )

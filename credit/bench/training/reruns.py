@@ -1,0 +1,166 @@
+"""Evidence that costs runs: siblings of a decision, replaced decisions, coalitions of agents, greedy runs.
+
+Each function answers with numbers and the events that its runs took. A run that goes on from decision d pays for the
+events from d on.
+
+Legend: n traces, K kinds, D decisions, C choices, A agents, N = 2 n D single choices.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credit.bench.training.rollouts import Rollout, draw_rewards
+from estimators.base import Credit
+from estimators.counterfactual.messages import c3
+from graphs.event_graph import EventGraph, EventType
+
+__all__ = ["AT_MOST", "Siblings", "coalition_shares", "greedy_rewards", "replaced_rewards", "siblings"]
+
+AT_MOST = 6
+"""Decisions of a trace that are re-run, drawn at random where there are more."""
+
+
+class Siblings(NamedTuple):
+    """C3 of every decision, from one alternative drawn by the policy and continued to the end.
+
+    Attributes:
+      own: float32 [n, D], the advantage of the choice that was made; 0 where none was.
+      other: float32 [n, D], that of the alternative.
+      choice: int32 [n, D], the alternative; it may be the same choice again.
+      where: bool [n, D], decisions that were re-run; whether a decision is among them does not depend on its choice.
+      cost: float32 [], events of the runs.
+    """
+
+    own: jax.Array
+    other: jax.Array
+    choice: jax.Array
+    where: jax.Array
+    cost: jax.Array
+
+
+def siblings(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) -> Siblings:
+    """One alternative of each decision, drawn from the policy, against the choice that was made, by `estimators.c3`.
+
+    Args:
+      rollout: the traces.
+      key: of choices and luck.
+      where: bool [D], decisions that may be re-run; default all.
+    """
+    subset, runs = jax.random.split(key)
+    drawn = _some(rollout, subset, where)
+    reward, choice, cost = _continued(rollout, runs, drawn, None)
+    outcome = jnp.stack([jnp.broadcast_to(rollout.reward[:, None], drawn.shape), reward], axis=2)
+    result = _c3(rollout, jnp.where(drawn[:, :, None], outcome, jnp.nan))
+    advantage = jnp.where(result.valid, result.advantage, 0).reshape(*drawn.shape, 2)
+    return Siblings(advantage[..., 0], advantage[..., 1], choice, drawn, cost)
+
+
+def replaced_rewards(rollout: Rollout, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The reward with a decision replaced by choice 0 and all later ones drawn again: [n, D], and the events.
+
+    NaN at decisions that were not re-run.
+
+    Args:
+      rollout: the traces.
+      key: of choices and luck.
+    """
+    subset, runs = jax.random.split(key)
+    drawn = _some(rollout, subset, None)
+    reward, _, cost = _continued(rollout, runs, drawn, 0)
+    return jnp.where(drawn, reward, jnp.nan), cost
+
+
+def greedy_rewards(rollout: Rollout, groups: int, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The reward of one greedy run for each group: [n], the same for its traces, and the events.
+
+    Args:
+      rollout: the traces, groups of equal size one after another.
+      groups: how many.
+      key: of the luck.
+    """
+    size = len(rollout.kind) // groups
+    kind = rollout.kind[::size]
+    reward, taken = draw_rewards(rollout.task, kind, jnp.argmax(rollout.logits, axis=2)[kind], key)
+    return jnp.repeat(reward, size), taken.sum().astype(jnp.float32)
+
+
+def coalition_shares(rollout: Rollout, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Monte-Carlo Shapley shares from one order of the agents for each trace: [n, A], and the events.
+
+    v(S) is the reward of a run in which the agents of S keep their choices and the others take choice 0. An agent's
+    share is what v gains when it joins those before it in the order. v of all agents is the trace's own reward.
+
+    Args:
+      rollout: the traces.
+      key: of orders and luck.
+    """
+    n, agents = len(rollout.kind), np.asarray(rollout.task.agents)
+    team = int(agents.max()) + 1
+    shuffle, luck = jax.random.split(key)
+    place = jnp.argsort(jax.random.uniform(shuffle, (n, team)), axis=1)  # of each agent in the trace's order
+    kept = place[:, None, agents] < jnp.arange(team)[None, :, None]  # [n, size of S, D]
+    choice = jnp.where(kept, rollout.choice[:, None, :], 0)
+    kind = jnp.broadcast_to(rollout.kind[:, None], (n, team))
+    worth, taken = draw_rewards(rollout.task, kind, choice, luck)
+    worth = jnp.concatenate([worth, rollout.reward[:, None]], axis=1)
+    gain = worth[:, 1:] - worth[:, :-1]
+    return jnp.take_along_axis(gain, place, axis=1), taken.sum().astype(jnp.float32)
+
+
+def _some(rollout: Rollout, key: jax.Array, where: np.ndarray | None) -> jax.Array:
+    """`AT_MOST` decisions of each trace among `where`, bool [n, D]; those that were not reached are left out."""
+    among = np.ones(rollout.task.decisions, bool) if where is None else where
+    if among.sum() <= AT_MOST:
+        return rollout.taken & jnp.asarray(among)[None]
+    rank = jnp.where(jnp.asarray(among)[None], jax.random.uniform(key, rollout.taken.shape), 2.0)
+    return rollout.taken & (jnp.argsort(jnp.argsort(rank, axis=1), axis=1) < AT_MOST)
+
+
+def _continued(
+    rollout: Rollout, key: jax.Array, where: jax.Array, replacement: int | None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Runs that share a trace's choices before d, for each d: reward [n, D], the choice at d [n, D], events."""
+    n, size = rollout.taken.shape
+    draw, luck = jax.random.split(key)
+    fresh = jax.random.categorical(draw, rollout.logits[rollout.kind][:, None], shape=(n, size, size))
+    at, later = np.arange(size)[None, :, None], np.arange(size)[None, None, :]
+    choice = jnp.where(later < at, rollout.choice[:, None, :], fresh)
+    if replacement is not None:
+        choice = jnp.where(later == at, replacement, choice)
+    kind = jnp.broadcast_to(rollout.kind[:, None], (n, size))
+    reward, taken = draw_rewards(rollout.task, kind, choice, luck)
+    events = jnp.sum(where[:, :, None] & taken & (later >= at))
+    return reward, jnp.diagonal(choice, axis1=1, axis2=2), events.astype(jnp.float32)
+
+
+def _c3(rollout: Rollout, outcome: jax.Array) -> Credit:
+    """C3 of choices with one sibling each, float [n, D, 2]: every choice is a trace of one event, as C3 logs it."""
+    count = outcome.size
+    number, none = np.arange(count, dtype=np.int32), np.zeros(0, np.int32)
+    graph = EventGraph(
+        event_type=np.full(count, int(EventType.MESSAGE), np.int32),
+        action_mask=np.ones(count, bool),
+        event_mask=np.ones(count, bool),
+        time=np.full(count, np.nan, np.float32),
+        trace_ids=number,
+        agent_ids=number,
+        turn_ids=number,
+        senders=none,
+        receivers=none,
+        edge_type=none,
+        edge_mask=np.zeros(0, bool),
+        agent_name_ids=np.zeros(count, np.int32),
+        agent_role_ids=np.zeros(count, np.int32),
+        agent_parent=number,
+        agent_trace=number,
+        agent_mask=np.ones(count, bool),
+        group_ids=jnp.repeat(rollout.kind, count // len(rollout.kind)),
+        trace_mask=np.ones(count, bool),
+    )
+    result: Credit = c3(graph, outcome.ravel(), context=number // 2, node=number)
+    return result

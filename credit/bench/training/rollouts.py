@@ -1,0 +1,172 @@
+"""Traces of a team under its policy, as the event graph that methods read, with the exact values beside them.
+
+Legend: n traces, K kinds, D decisions, C choices, R decisive decisions, E = n D events.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credit.bench.training.learning_tasks import LearningTask
+from graphs.event_graph import EventGraph, EventType
+
+__all__ = ["BERNOULLI", "Rollout", "draw_rewards", "draw_rollout", "exact_return", "prefix_values"]
+
+BERNOULLI = -1.0
+"""A `noise` that stands for rewards of 0 or 1, so that both kinds of rewards share a compiled function."""
+
+
+class Rollout(NamedTuple):
+    """Traces of one step, and what is true of them.
+
+    Attributes:
+      task: the task that they belong to.
+      graph: the batch, E events of which those taken come first. Agent 0 decides, the others send messages.
+      reward: float32 [n].
+      order: int32 [E], the (trace, decision) of each event, numbered trace D + decision.
+      kind: int32 [n].
+      choice: int32 [n, D], also at decisions that were not reached.
+      taken: bool [n, D], decisions that were reached.
+      logits: float32 [K, D, C], of the policy that acted.
+      value: float32 [E], the exact expected reward before each event.
+      increments: float32 [E], what each event's choice changed in it, exactly; centred under the policy.
+    """
+
+    task: LearningTask
+    graph: EventGraph
+    reward: jax.Array
+    order: jax.Array
+    kind: jax.Array
+    choice: jax.Array
+    taken: jax.Array
+    logits: jax.Array
+    value: jax.Array
+    increments: jax.Array
+
+    def of_events(self, table: jax.Array) -> jax.Array:
+        """Numbers of (trace, decision), [n, D, ...], as numbers of events, [E, ...]."""
+        return table.reshape(-1, *table.shape[2:])[self.order]
+
+    def of_decisions(self, events: jax.Array) -> jax.Array:
+        """Numbers of events, [E], as numbers of (trace, decision), [n, D]; 0 where a decision was not reached."""
+        table = jnp.zeros(self.taken.size, events.dtype).at[self.order].set(events).reshape(self.taken.shape)
+        return jnp.where(self.taken, table, 0)
+
+
+def exact_return(task: LearningTask, logits: jax.Array) -> jax.Array:
+    """J, the expected return of a policy, by summing over all choices; differentiable.
+
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> from credit.bench.training.learning_tasks import learning_task
+      >>> float(exact_return(learning_task("pivotal"), jnp.zeros((1, 12, 2))))
+      0.50
+
+    Args:
+      task: K kinds, equally likely.
+      logits: float [K, D, C].
+
+    Returns:
+      float [].
+    """
+    return prefix_values(task, logits)[0].mean()
+
+
+def prefix_values(task: LearningTask, logits: jax.Array) -> list[jax.Array]:
+    """Expected reward given the kind and the first r decisive choices, for r from 0 to R: [K], [K, C], [K, C, C] …
+
+    Args:
+      task: K kinds.
+      logits: float [K, D, C].
+    """
+    policy = jax.nn.softmax(logits)
+    values = [jnp.asarray(task.reward, jnp.float32)]
+    for r in reversed(range(len(task.decisive))):
+        own = policy[:, task.decisive[r]]
+        own = own.reshape(task.kinds, *(1,) * r, task.choices)
+        values.append(jnp.sum(values[-1] * own, axis=-1))
+    return values[::-1]
+
+
+def draw_rewards(task: LearningTask, kind: jax.Array, choice: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Run the team with these choices: rewards [...] and the decisions that are reached [..., D].
+
+    Args:
+      task: K kinds.
+      kind: int [...].
+      choice: int [..., D].
+      key: of the luck that the reward holds.
+    """
+    decisive = tuple(choice[..., d] for d in task.decisive)
+    expected = jnp.asarray(task.reward, jnp.float32)[(kind, *decisive)]
+    taken = jnp.ones(choice.shape, bool) if task.taken is None else jnp.asarray(task.taken)[decisive]
+    noise = BERNOULLI if task.noise is None else task.noise
+    success, normal = jax.random.split(key)
+    binary = (jax.random.uniform(success, kind.shape) < expected).astype(jnp.float32)
+    spread = expected + noise * jax.random.normal(normal, kind.shape)
+    return jnp.where(jnp.less(noise, 0), binary, spread), taken
+
+
+def draw_rollout(task: LearningTask, logits: jax.Array, groups: int, group_size: int, key: jax.Array) -> Rollout:
+    """Draw the traces of one step; the kind of group g is g modulo K.
+
+    Args:
+      task: K kinds.
+      logits: float32 [K, D, C].
+      groups: of the step.
+      group_size: traces of a group.
+      key: of the choices and the luck.
+    """
+    choose, luck = jax.random.split(key)
+    kind = jnp.repeat(jnp.arange(groups, dtype=jnp.int32) % task.kinds, group_size)
+    choice = jax.random.categorical(choose, logits[kind])
+    reward, taken = draw_rewards(task, kind, choice, luck)
+    decisive = tuple(choice[:, d] for d in task.decisive)
+    values = prefix_values(task, logits)
+    along = jnp.stack([v[(kind, *decisive[:r])] for r, v in enumerate(values)], axis=1)  # [n, R + 1]
+    before = np.searchsorted(task.decisive, np.arange(task.decisions))  # decisive decisions before each
+    changes = np.isin(np.arange(task.decisions), task.decisive).astype(np.int64)
+    order = jnp.arange(taken.size) if task.taken is None else jnp.argsort(~taken.ravel(), stable=True)
+    value = along[:, before]
+    graph = _graph(task, groups, group_size, taken.ravel()[order], order)
+    increments = (along[:, before + changes] - value).ravel()[order]
+    return Rollout(task, graph, reward, order, kind, choice, taken, logits, value.ravel()[order], increments)
+
+
+def _graph(task: LearningTask, groups: int, group_size: int, real: jax.Array, order: jax.Array) -> EventGraph:
+    """The batch whose events are the decisions taken, in order; no edges."""
+    n, size, team = groups * group_size, task.decisions, max(task.agents) + 1
+    trace, decision = order // size, order % size
+    agent = trace * team + jnp.asarray(task.agents)[decision]
+    number = np.arange(n * team, dtype=np.int32)
+    none = np.zeros(0, np.int32)
+    leads = np.asarray(task.agents) == 0
+    kinds_of_event = jnp.asarray(np.where(leads, int(EventType.ORCHESTRATOR_DECISION), int(EventType.MESSAGE)))
+
+    def fit(values: jax.Array) -> jax.Array:
+        return jnp.where(real, values, 0).astype(jnp.int32)
+
+    return EventGraph(
+        event_type=fit(kinds_of_event[decision]),
+        action_mask=real,
+        event_mask=real,
+        time=jnp.full(real.shape, jnp.nan, jnp.float32),
+        trace_ids=fit(trace),
+        agent_ids=fit(agent),
+        turn_ids=fit(jnp.arange(len(real))),
+        senders=none,
+        receivers=none,
+        edge_type=none,
+        edge_mask=np.zeros(0, bool),
+        agent_name_ids=number % team,
+        agent_role_ids=number % team,
+        agent_parent=number - number % team,
+        agent_trace=number // team,
+        agent_mask=np.ones(n * team, bool),
+        group_ids=np.repeat(np.arange(groups, dtype=np.int32), group_size),
+        trace_mask=np.ones(n, bool),
+    )

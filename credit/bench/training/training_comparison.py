@@ -1,0 +1,168 @@
+"""Compare signals by paired tests over seeds, and state differences only where all tests together support them.
+
+Every number is a share of the way from the first policy to the best one: (J − J₀) / (J* − J₀).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from graphs.errors import CreditError
+
+__all__ = ["Cell", "cells", "holm", "mean_ranks"]
+
+
+class Cell(NamedTuple):
+    """A signal on a task, against another one on the same seeds.
+
+    Attributes:
+      task, signal: names.
+      seeds: how many.
+      learning_rate: the one that the sweep chose.
+      area: mean share along the budget.
+      stderr: of `area`, over seeds; infinite with one seed.
+      final: mean share of the last policy.
+      events_to_90: median over seeds of the events before the first policy with a share of 0.9; infinite where half of
+        the seeds do not come there.
+      cosine, entropy, teaching: means over seeds.
+      difference: mean area minus that of the other signal.
+      half_width: of its 95 % interval, by Student's t over paired seeds.
+      p: of the two-sided paired test, corrected by Holm over all cells; 1 for the other signal itself.
+    """
+
+    task: str
+    signal: str
+    seeds: int
+    learning_rate: float
+    area: float
+    stderr: float
+    final: float
+    events_to_90: float
+    cosine: float
+    entropy: float
+    teaching: float
+    difference: float
+    half_width: float
+    p: float
+
+
+def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Cell]:
+    """One `Cell` for each task and signal, in the order of the rows.
+
+    Examples:
+      >>> row = {"task": "t", "signal": "s", "seed": 0, "learning_rate": 0.1, "start": 0.5, "optimum": 0.9,
+      ...        "area": 0.7, "final": 0.9, "events_to_90": 40.0, "cosine": 0.5, "entropy": 0.1, "teaching": 1.0}
+      >>> [(round(c.area, 3), c.final, c.p) for c in cells([row])]
+      [(0.5, 1.0, 1.0)]
+
+    Args:
+      rows: results of `run_training`.
+      against: the signal that others are compared with; default the first.
+
+    Raises:
+      CreditError: a task has no row of the signal `against`.
+    """
+    other = against if against is not None else rows[0]["signal"]
+    pairs = dict.fromkeys((row["task"], row["signal"]) for row in rows)
+    by_seed = {pair: {r["seed"]: r for r in rows if (r["task"], r["signal"]) == pair} for pair in pairs}
+    tests, raw = {}, []
+    for task, signal in pairs:
+        if (task, other) not in by_seed:
+            raise CreditError(f"task {task!r} has no rows of {other!r}; expected those to compare with")
+        tests[task, signal] = _paired(by_seed[task, signal], by_seed[task, other])
+        if signal != other:
+            raw.append((task, signal))
+    corrected = dict(zip(raw, holm([tests[pair][2] for pair in raw]), strict=True))
+    return [
+        _cell(pair, list(by_seed[pair].values()), tests[pair][0], tests[pair][1], corrected.get(pair, 1.0))
+        for pair in pairs
+    ]
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p values after Holm's correction for testing all of them.
+
+    Examples:
+      >>> holm([0.01, 0.04, 0.03])
+      [0.03, 0.06, 0.06]
+
+    Args:
+      p: uncorrected.
+
+    Reference: Holm 1979.
+    """
+    order = np.argsort(p, kind="stable")
+    out, largest = [1.0] * len(p), 0.0
+    for rank, index in enumerate(order):
+        largest = max(largest, min(1.0, (len(p) - rank) * float(p[index])))
+        out[index] = largest
+    return out
+
+
+def mean_ranks(table: Iterable[Cell]) -> dict[str, float]:
+    """The mean over tasks of each signal's rank by area, 1 the best; ties share their ranks.
+
+    Examples:
+      >>> mean_ranks([])
+      {}
+
+    Args:
+      table: of `cells`; signals that lack a task are ranked on the others.
+    """
+    listed = list(table)
+    ranks: dict[str, list[float]] = {}
+    for task in dict.fromkeys(cell.task for cell in listed):
+        own = [cell for cell in listed if cell.task == task]
+        area = np.array([round(cell.area, 9) for cell in own])
+        for cell, value in zip(own, area, strict=True):
+            ranks.setdefault(cell.signal, []).append(1 + float(np.sum(area > value) + (np.sum(area == value) - 1) / 2))
+    return {signal: float(np.mean(values)) for signal, values in ranks.items()}
+
+
+def _share(row: dict[str, Any], field: str) -> float:
+    return float((row[field] - row["start"]) / (row["optimum"] - row["start"]))
+
+
+def _paired(own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> tuple[float, float, float]:
+    """Mean difference of areas, half the width of its 95 % interval, and the p value."""
+    from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
+
+    seeds = sorted(own.keys() & other.keys())
+    gap = np.array([_share(own[s], "area") - _share(other[s], "area") for s in seeds])
+    if len(gap) < 2:
+        return float(gap.mean()) if len(gap) else 0.0, float("inf"), 1.0
+    error = float(gap.std(ddof=1)) / len(gap) ** 0.5
+    if error < 1e-12:
+        return float(gap.mean()), 0.0, 1.0 if abs(gap.mean()) < 1e-12 else 0.0
+    freedom = len(gap) - 1
+    p = 2 * float(stdtr(freedom, -abs(float(gap.mean())) / error))
+    return float(gap.mean()), float(stdtrit(freedom, 0.975)) * error, p
+
+
+def _cell(pair: tuple[str, str], rows: list[dict[str, Any]], difference: float, half_width: float, p: float) -> Cell:
+    area = np.array([_share(row, "area") for row in rows])
+    reached = sorted(float("inf") if row["events_to_90"] is None else row["events_to_90"] for row in rows)
+    middle = [reached[(len(reached) - 1) // 2], reached[len(reached) // 2]]
+
+    def mean(field: str) -> float:
+        return float(np.mean([row[field] for row in rows]))
+
+    return Cell(
+        task=pair[0],
+        signal=pair[1],
+        seeds=len(rows),
+        learning_rate=rows[0]["learning_rate"],
+        area=float(area.mean()),
+        stderr=float(area.std(ddof=1)) / len(area) ** 0.5 if len(area) > 1 else float("inf"),
+        final=float(np.mean([_share(row, "final") for row in rows])),
+        events_to_90=sum(middle) / 2,
+        cosine=mean("cosine"),
+        entropy=mean("entropy"),
+        teaching=mean("teaching"),
+        difference=difference,
+        half_width=half_width,
+        p=p,
+    )
