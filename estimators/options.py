@@ -185,7 +185,7 @@ class _Kind:
 
 @functools.cache
 def _kinds(method: Callable[..., Any]) -> dict[str, _Kind]:
-    """What each parameter admits; none of those whose annotation says nothing that can be checked."""
+    """What each parameter admits; none of those whose annotation states nothing that can be checked."""
     kinds = {}
     for name, parameter in inspect.signature(method).parameters.items():
         hint = _hints(method).get(name, Any)

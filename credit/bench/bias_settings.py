@@ -152,7 +152,7 @@ _VARIANTS: dict[str, Setting] = {
 UNSCORED: dict[str, str] = {
     "shapley": "a share of the worth of the team, the same whatever the agent chose: no advantage of its actions"
 }
-"""Registered methods for which bias and advantage error say nothing, and why."""
+"""Registered methods for which bias and advantage error are not defined, and why."""
 
 
 def family(name: str) -> list[str]:

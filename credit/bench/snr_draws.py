@@ -88,7 +88,7 @@ def broadcast(
       slope: β at T, of an outcome that is a success or a failure.
       together: whether a batch is one part, since its traces are compared with each other; else a group is.
       thin: whether thin logs will do.
-      rare: whether traces must grow with T, since the outcome says ever less about a decision.
+      rare: whether traces must grow with T, since the outcome depends ever less on a decision.
     """
 
     def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:

@@ -38,7 +38,7 @@ QUICK = {"xla_backend_optimization_level": 0}  # for what runs once: compiling i
 
 
 class NotApplicable(Exception):
-    """Raised by a law that says nothing about methods of this kind."""
+    """Raised by a law that does not apply to methods of this kind."""
 
 
 class Subject:

@@ -267,5 +267,5 @@ def _policy(context: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> 
 
 
 def _absent(values: np.ndarray) -> float:
-    """How evidence says that it is missing: NaN, or -1 in counts and ids."""
+    """The value of missing evidence: NaN, or -1 in counts and ids."""
     return np.nan if np.issubdtype(values.dtype, np.floating) else -1

@@ -34,7 +34,7 @@ MULTIPLE = 10.0
 
 @dataclasses.dataclass(frozen=True)
 class Signal:
-    """Advantages to train on, and what is needed to believe them; `str` says it in words.
+    """Advantages to train on, and the conditions under which they hold; `str` states them in words.
 
     Attributes:
       graph: the batch.

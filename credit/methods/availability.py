@@ -18,7 +18,7 @@ __all__ = ["Availability", "availability"]
 
 @dataclasses.dataclass(frozen=True)
 class Availability:
-    """Whether a method says anything about some logs, and if not, why."""
+    """Whether a method applies to some logs, and if not, why."""
 
     state: Literal["computable", "degenerate", "missing", "not computable", "not fitted"]
     why: str = ""

@@ -6,7 +6,7 @@
     draw_snr_report     the same from a report of `credit.bench.snr.run`
     draw_comparison     methods on the same logs: how far they agree, and whom each of them moves
     draw_methods        methods side by side: their exact bias, variance and order
-    draw_calibration    whether predictions come true as often as they say
+    draw_calibration    whether predictions come true as often as they state
     refine              the size, title and type of any of them
 
 Every function returns a `matplotlib.figure.Figure`; its `savefig("name.svg")` writes a file. Nothing is shown or saved

@@ -37,7 +37,7 @@ def draw_calibration(
 ) -> Figure:
     """Draw mean outcomes against mean predictions, in bins of equally many predictions; below, how predictions spread.
 
-    On the diagonal a prediction is worth what it says. Bars are 95 % intervals of the mean outcome: Wilson's where all
+    On the diagonal predictions equal outcomes. Bars are 95 % intervals of the mean outcome: Wilson's where all
     outcomes are 0 or 1, else the mean ± 1.96 standard errors; both take outcomes for independent, so several
     predictions of one trace make them too short. The legend gives the expected calibration error, the mean over
     predictions of the distance of their bin from the diagonal.

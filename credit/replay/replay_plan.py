@@ -1,6 +1,6 @@
 """Plans of runs to make: for which trace, from which event, with what replaced or forbidden, and how many.
 
-A plan is a file of JSON lines. The first line says what it is for; each further line is a job:
+A plan is a file of JSON lines. The first line states its purpose; each further line is a job:
 
     {"plan": "replay", "version": 2, "for": "value", "seed": 0, "jobs": 2}
     {"job": 0, "trace": "t-1", "group": "q", "before": ["e0"], "event": "e1", "replace": null, "forbid": [], "runs": 8,

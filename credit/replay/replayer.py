@@ -46,7 +46,7 @@ class Continuation:
 
     Attributes:
       reward: the return of the whole trace, event rewards included, in units of reward.
-      alternative: what was chosen at the decision, as an id; "" where the driver does not say.
+      alternative: what was chosen at the decision, as an id; "" where the driver does not report it.
       tokens: tokens spent on this run, 0 where unknown.
     """
 

@@ -22,7 +22,7 @@ __all__ = ["KnownRuns", "RunCosts", "allocated", "known_from", "outcome_spread",
 
 @dataclasses.dataclass(frozen=True)
 class KnownRuns:
-    """What earlier runs say about each job, by `Job.key`.
+    """Results of earlier runs of each job, by `Job.key`.
 
     Attributes:
       spread: standard deviation of the outcomes.
@@ -145,7 +145,7 @@ def plan_replays(
       replace: the replacement, in the words of the driver; "difference" and "spawn" only.
       least: smallest number of runs of a decision; 2 give a standard error.
       seed: of the runs; a plan that adds to earlier runs needs another one.
-      known: what earlier runs say.
+      known: results of earlier runs.
 
     Raises:
       CreditError: an unknown purpose or unit, no such decision in the log, too small a budget, or a budget in tokens
@@ -183,7 +183,7 @@ def allocated(
     """The jobs with their numbers of runs, predicted errors and costs; without those that get none.
 
     Args:
-      guess: float [J], spread where no earlier run says more; NaN where unknown.
+      guess: float [J], spread where there are no earlier runs; NaN where unknown.
       price: float [J], tokens of a run; NaN where unknown.
       weight: float [J], what a unit of standard error of each job costs. Default: 1.
     """

@@ -20,7 +20,7 @@ class Results:
       failed: by job, numbers of runs that failed at every attempt.
       strayed: jobs whose prefix did not reproduce, with the reason; their outcomes are no evidence.
       job_tokens: by job, tokens spent, as far as the driver said.
-      alternatives: by job, what was chosen at the decision by run number; "" where the driver did not say.
+      alternatives: by job, what was chosen at the decision by run number; "" where the driver did not report it.
     """
 
     rewards: tuple[dict[int, float], ...]

@@ -47,7 +47,7 @@ def plan_coalitions(
       units: names of the agents that are players; the others always act. Default: all agents of the log.
       least: smallest number of runs of a coalition on a task.
       seed: of the coalitions and of the runs.
-      known: what earlier runs say.
+      known: results of earlier runs.
       game: the coalitions of an earlier plan, to which this one adds runs; `units` is then that plan's.
 
     Returns:

@@ -2,7 +2,7 @@
 
 In each labelled trace the candidates are the actions, and the instances that act; the lower the advantage, the more to
 blame, and an agent's number is the sum over its actions. A hit is the chance that the blamed one is named first when
-ties are broken at random, so that a method which says nothing scores like chance. A rank is from 0 (named first) to 1
+ties are broken at random, so that a method without information scores like chance. A rank is from 0 (named first) to 1
 (named last), ties in the middle.
 
 The yardsticks know nothing of any reward: chance; the agent with most actions; "always action k" and "the agent of

@@ -31,7 +31,7 @@ JUDGE = "judgement"
 
 @dataclasses.dataclass(frozen=True)
 class Judgements:
-    """What a judgement file says.
+    """The content of a judgement file.
 
     Attributes:
       claims: for each judge a `Credit` of estimand "score" on the batch; actions without a verdict are invalid.

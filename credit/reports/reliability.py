@@ -1,4 +1,4 @@
-"""Split-half agreement: does a method say the same about an action when it sees other runs of the team?
+"""Split-half agreement: does a method give an action the same credit when it sees other runs of the team?
 
 Real logs have no known true credit. The agreement of two independent halves can be measured: whether they give the same
 answer. Both halves are split by chance, the method sees each half alone, and the mean advantage of every *kind of
@@ -138,7 +138,7 @@ def _kinds(traces: Traces, by: By) -> tuple[np.ndarray, int]:
 
 
 def _second_half(rng: np.random.Generator, group: np.ndarray, halves: Halves) -> np.ndarray:
-    """0 or 1 for each trace; where there is an odd one out, chance says which half gets it."""
+    """0 or 1 for each trace; where there is an odd one out, chance decides its half."""
     if halves == "groups":
         order = rng.permutation(group.max() + 1)
         half: np.ndarray = (np.argsort(order) % 2)[group]

@@ -39,7 +39,7 @@ class EventRow:
       action: whether a policy of the team chose it.
       tool: name of the tool; None where the log has none.
       status: its status in the log; None where absent.
-      tokens: tokens that it generated; None where the log does not say.
+      tokens: tokens that it generated; None where the log does not state it.
       causes: positions and types of the events that led to it.
       line: line of its record, 0 where the format has no lines.
       text: an excerpt of what it said or did, without control characters; "" where the log's record holds none.

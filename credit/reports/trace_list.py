@@ -14,7 +14,7 @@ from graphs.traces.batch import Traces
 __all__ = ["counted_tokens", "error_mask", "list_traces"]
 
 ERRORS = ("error", "err", "failed", "failure", "exception", "timeout", "denied", "rejected", "cancelled")
-"""Words of a status, in lower case, that say that an event went wrong."""
+"""Words of a status, in lower case, of an event that went wrong."""
 
 
 def error_mask(traces: Traces) -> np.ndarray:

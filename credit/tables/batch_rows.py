@@ -27,7 +27,7 @@ FORMAT = "columns"
 
 @dataclasses.dataclass(frozen=True)
 class RowNames:
-    """What a table of the batch says of its rows, agents and traces: the ids of the caller's columns.
+    """Rows, agents and traces of a table of the batch: the ids of the caller's columns.
 
     Attributes:
       graph: the padded graph.

@@ -69,7 +69,7 @@ def magrpo(
     Returns:
       `Credit` at level "event", estimand "score"; `stderr` infinite. A context with one joint turn, or an agent with
       one completion, is refused; so is, with "cross", an agent whose completions stand in different numbers of joint
-      turns, because combinations are missing and sums of unlike numbers of returns say nothing.
+      turns, because combinations are missing and sums of unlike numbers of returns cannot be compared.
 
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.

@@ -1,7 +1,7 @@
 """Main agents and the sub-agents they spawn: who is normalised with whom, and how a trace's loss is shared among them.
 
 An agent instance that no other spawned is a main agent, every other a sub-agent (`agent_parent`). Tables of rows that
-do not say who spawned whom make every instance a main agent.
+do not record who spawned whom make every instance a main agent.
 """
 
 from __future__ import annotations

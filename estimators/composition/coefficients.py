@@ -92,7 +92,7 @@ def fitted_coefficients(graph: EventGraph, outcome: Array, rows: Array, target: 
     products, donors = jax.lax.map(one, (group, left_count, left_variance), batch_size=min(ROWS, num))
     products = products.reshape(num, sources, sources + 1)
     gram, moment = products[..., :sources], products[..., sources:]
-    # A little of each source's own size on the diagonal: sources that say the same share the coefficient.
+    # A little of each source's own size on the diagonal: equal sources share the coefficient.
     size = jnp.diagonal(gram, axis1=1, axis2=2) * 1e-6
     least = jnp.where(size > 0, size, 1)
     eye = jnp.eye(sources, dtype=gram.dtype)[None]

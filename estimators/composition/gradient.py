@@ -1,4 +1,4 @@
-"""The policy gradient that advantages give, with its standard error: what a batch says about the direction to step in.
+"""The policy gradient that advantages give, with its standard error: a batch's estimate of the direction to step in.
 
     ĝ = (1 / T) Σ_t Σ_{e in t} A_e ∇ log π(e)
 

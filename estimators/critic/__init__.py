@@ -1,6 +1,6 @@
 """A learned critic for orchestrator decisions: a value for every prefix of a trace, and credit as its increments.
 
-`features` says what the critic sees, `network` how it judges a prefix, `data` and `train` how it is fitted,
+`features` holds what the critic sees, `network` its value of a prefix, `data` and `train` the fitting,
 `calibration` how accurate it is, `credit` its increments of events, `contrasts` what spawning or stopping was
 worth. `credit.fitting` fits, keeps and applies one to traces that were read.
 

@@ -98,7 +98,7 @@ class Corpus(NamedTuple):
 class Scaler(NamedTuple):
     """Means, spreads and ranges of columns over the events trained on; one that never varies there becomes 0.
 
-    What lies outside of the range is brought to its end: a network says nothing sensible of inputs that it never saw,
+    What lies outside of the range is brought to its end: a network has no sensible value at inputs that it never saw,
     such as the count of 300 agents after teams of 10, and "as many as there ever were" is what it knows of them.
     """
 

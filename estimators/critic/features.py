@@ -79,7 +79,7 @@ def _is_clock(name: str) -> bool:
 
 
 CLOCKS = tuple(i for i, name in enumerate(feature_names()) if _is_clock(name))
-"""Columns that say how far a trace and its agents have come; the others say what the event itself is."""
+"""Columns of the progress of a trace and its agents; the others describe the event itself."""
 
 
 def event_features(

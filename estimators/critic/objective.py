@@ -22,7 +22,7 @@ __all__ = ["ensemble_loss", "initial", "member_loss", "predict"]
 
 
 def initial(sizes: Architecture, members: int, seed: int, mean: float) -> Any:
-    """Parameters of each member, drawn independently, stacked; each says `mean` of every prefix."""
+    """Parameters of each member, drawn independently, stacked; each gives every prefix the value `mean`."""
     keys = jax.random.split(jax.random.key(seed), members)
     drawn = jax.vmap(lambda key: nnx.split(PrefixCritic(sizes, nnx.Rngs(key)))[1])(keys)
     p = min(max(mean, 1e-3), 1 - 1e-3)

@@ -50,7 +50,7 @@ def stderr_factor(members: int) -> float:
     """What the spread over M members is multiplied by, so that ± 1.96 standard errors is a 95 % interval.
 
     The 97.5 % point of Student's t with M − 1 degrees of freedom over that of the normal distribution; infinite for one
-    member, whose spread says nothing.
+    member, whose spread is uninformative.
 
     Args:
       members: M, 1 or more.

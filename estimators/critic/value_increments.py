@@ -1,4 +1,4 @@
-"""What a critic says of each event: increments of V with their error, and what they leave of the reward.
+"""Increments of a critic's V at each event, with their error, and the part of the reward that they leave.
 
 An ensemble gives V̂ of every prefix from each member; increments and their sums are formed member by member, so that
 the spread of a sum is right although the errors of neighbouring increments cancel. Pure functions of arrays: values
@@ -194,7 +194,7 @@ def critic_credit(
     """Increments of an ensemble, and what is left of the reward.
 
     `credit` is the mean over members of V̂(G≤e) − V̂(G<e). Its `stderr` is infinite: no standard error is stated, since
-    the error of a learned critic cannot be measured on a log (`INTERVALS_WITHHELD`). `spread` says how far the members
+    the error of a learned critic cannot be measured on a log (`INTERVALS_WITHHELD`). `spread` is how far the members
     disagree.
 
     Args:

@@ -2,7 +2,7 @@
 
 In a log of agents that work side by side, the next action may be another agent's and independent of this one.
 Along the graph, a walk goes from an event to one of those that it has an edge to, each as likely as the others, until
-an event that led to nothing; the outcome is there. What a recursion says of an action is the mean over its walks. Where
+an event that led to nothing; the outcome is there. A recursion gives an action the mean over its walks. Where
 each event has one successor, that is the recursion along the trace.
 """
 

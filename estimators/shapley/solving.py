@@ -77,7 +77,7 @@ def solve(
         share, variance = _walks(plan, v)
     else:
         share, variance, pair_noise = solve_pairs(plan, v, high - low, above=above, degrees=degrees)
-        # A single noisy endpoint says nothing about its noise; take that of the other values.
+        # The noise of a single noisy endpoint is unknown; take that of the other values.
         low_var = jnp.where(jnp.isnan(low_var), pair_noise, low_var)
         high_var = jnp.where(jnp.isnan(high_var), pair_noise, high_var)
         variance = variance + (low_var + high_var) / jnp.maximum(units, 1).astype(v.dtype) ** 2

@@ -78,7 +78,7 @@ def spread(
 ) -> Credit:
     """Give each event its unit's share: `Credit` constant within a unit.
 
-    The number is the unit's whole share and is *not* divided among its events: dividing would say that an agent with
+    The number is the unit's whole share and is *not* divided among its events: dividing would mean that an agent with
     more turns earned less in each. So the total of a trace is the sum over units, each counted once (for example
     `credit[segment_first(level_ids(graph, level), E, graph.action_mask)]`), never the sum over events.
 

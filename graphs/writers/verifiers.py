@@ -80,7 +80,7 @@ def _by_node(traces: Traces, advantage: np.ndarray, valid: np.ndarray) -> dict[s
     kept = np.asarray(valid[:count], bool) & np.asarray(traces.graph.action_mask)[:count]
     if "trainable" in traces.evidence:
         trainable = traces.evidence["trainable"]
-        kept &= trainable.array[:count] != 0  # NaN where the log does not say
+        kept &= trainable.array[:count] != 0  # NaN where the log has no value
     rows = np.flatnonzero(kept)
     events = traces.events["event"].take(rows).to_pylist()
     for row, event in zip(rows.tolist(), events, strict=True):

@@ -35,7 +35,7 @@ class CriticSums(NamedTuple):
 
 
 class CriticEvidence(NamedTuple):
-    """What the critic says of the events of a rollout.
+    """Values of the critic at the events of a rollout.
 
     Attributes:
       value: float32 [E], V̂ before each event: later decisions count with their mean under the policy.

@@ -53,7 +53,7 @@ def steps(console: Console, items: Iterable[str], verb: str = "computing") -> It
 
 @contextlib.contextmanager
 def working(console: Console, description: str) -> Iterator[Any]:
-    """A spinner with the time so far, for a step whose length nothing says beforehand."""
+    """A spinner with the time so far, for a step whose length is not known beforehand."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     look = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())

@@ -80,7 +80,7 @@ def sniff(head: bytes) -> bool:
 
 
 class _Evaluation:
-    """What the other files of the runs say of instances."""
+    """Instances as the other files of the runs describe them."""
 
     def __init__(self) -> None:
         self.resolved: dict[tuple[str, str], bool] = {}  # (folder, instance)
@@ -118,7 +118,7 @@ class _Evaluation:
             self.models[folder, one.instance_id or name] = one.model_name_or_path
 
     def of(self, table: dict[tuple[str, str], Any], file: str, instance: str) -> Any:
-        """What the nearest folder at or above a file says of an instance."""
+        """An instance as the nearest folder at or above a file describes it."""
         folder = os.path.dirname(file)
         while True:
             if (folder, instance) in table:

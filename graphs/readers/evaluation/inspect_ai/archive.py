@@ -82,7 +82,7 @@ class Archive:
         return unpacked
 
     def _unpack(self, member: zipfile.ZipInfo) -> bytes:
-        """At most one byte more than the directory says."""
+        """At most one byte more than the directory states."""
         if member.compress_type != _ZSTANDARD:
             with self.zip.open(member) as stream:
                 return stream.read(member.file_size + 1)

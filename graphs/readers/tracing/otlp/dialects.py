@@ -40,7 +40,7 @@ class BadAttribute(ValueError):
 
 
 class Meaning(NamedTuple):
-    """What a span says about itself, in no dialect.
+    """The parts of a span that belong to no dialect.
 
     `name` is the agent's or the tool's; `named` is True if an agent's came from an attribute. `call_id` is the tool
     call that a tool span answers, `emitted` those that a model call asked for. `known` is False for a span of neither

@@ -1,4 +1,4 @@
-"""Evaluations: what a log says that a trace, or a span of it, is worth.
+"""Evaluations: the worth of a trace, or of a span of it, as a log states it.
 
 Two carriers. OpenTelemetry: `gen_ai.evaluation.result`, an event of a span or a log record that points at one.
 OpenInference: the attributes `evaluations.N.evaluation.*` and `annotations.N.annotation.*` of a span, and

@@ -185,7 +185,7 @@ def _value(value: _Value) -> Any:
 
 
 class _Decimal(str):
-    """A number that the encoding wrote as text: an int64, or a double that JSON cannot say ("NaN", "Infinity")."""
+    """A number that the encoding wrote as text: an int64, or a double that JSON cannot express ("NaN", "Infinity")."""
 
     __slots__ = ()
 
