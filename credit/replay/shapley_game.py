@@ -1,6 +1,6 @@
 """A Shapley game in files: the coalitions to evaluate, the values that came back, and the shares that follow.
 
-A plan is a file of JSON lines. Its first line states how the plan was made, so that the plan can be rebuilt; each further
+A plan is a file of JSON lines. Its first line states how the plan was made, so that it can be rebuilt; each further
 line is a coalition to evaluate:
 
     {"plan": "shapley", "version": 1, "units": ["planner", "coder"], "budget": 40, "noise": 0.5, "seed": 0, ...}

@@ -32,7 +32,7 @@ def signal_to_noise(result: Credit) -> float | None:
     """How much amounts vary beyond their own standard errors: sqrt(max(V − N, 0) / N), None without errors.
 
     V is the variance of credit − baseline over the rows with an answer and a finite error, N the mean of the squared
-    errors. 0 means that the differences are no larger than the errors explain. Where all errors are 0 there is no ratio.
+    errors. 0 means that the differences are no larger than the errors explain. If all errors are 0 there is no ratio.
     """
     error = np.asarray(result.stderr, np.float64)
     use = np.asarray(result.valid) & np.isfinite(error)

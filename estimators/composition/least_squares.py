@@ -1,6 +1,6 @@
 """Claims on sums of increments at nested levels, made to agree: least squares on a tree, in one pass up and one down.
 
-A claim states c = Σ_{e in u} x_e + noise of variance s² about the increments x of one unit u: an event, a turn, an agent,
+A claim states c = Σ_{e in u} x_e + noise of variance s² about the increments x of a unit u: an event, a turn, an agent,
 everything an agent spawned. The reward is such a claim on the whole trace, with the unexplained as its noise:
 
     R − expected − outcome = Σ_e x_e + u,  u ~ N(0, τ²)      x_e flat where claimed, N(0, p_e) elsewhere, p_e mostly 0

@@ -1,8 +1,8 @@
 """A sample's events as spans: what is a model call, a tool, an agent, a judge.
 
-Newer logs name by `span_id` the span that contains an event, and begin spans of type "agent", "tool", "scorer"; a tool's
-event stands in the tool's own span, but names the span around it. Older logs mark steps, which nest by position, and
-put what happened inside a tool or a subtask into its own list `events`.
+Newer logs name by `span_id` the span that contains an event, and begin spans of type "agent", "tool", "scorer"; a
+tool's event stands in the tool's own span, but names the span around it. Older logs mark steps, which nest by
+position and put what happened inside a tool or a subtask into its own list `events`.
 """
 
 from __future__ import annotations
