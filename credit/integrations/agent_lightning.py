@@ -45,6 +45,10 @@ def read_store(store: Any, *, path: str | Path | None = None, mode: str | None =
       >>> class EmptyStore:
       ...     async def query_rollouts(self):
       ...         return []
+      ...     async def get_latest_attempt(self, rollout_id):
+      ...         return None
+      ...     async def query_spans(self, rollout_id, attempt_id):
+      ...         return []
       >>> credit.read_store(EmptyStore())
       Traceback (most recent call last):
           ...

@@ -32,7 +32,7 @@ def assign(
     reward: str = "team",
     rewards: str | Path | Mapping[str, float] | None = None,
     groups: str | Path | Mapping[str, str] | None = None,
-    group_by: Iterable[str] = GROUP_KEYS,
+    group_by: str | Iterable[str] = GROUP_KEYS,
     limits: Limits = DEFAULT,
     progress: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> Parts:
@@ -77,7 +77,7 @@ def compose(
     reward: str = "team",
     rewards: str | Path | Mapping[str, float] | None = None,
     groups: str | Path | Mapping[str, str] | None = None,
-    group_by: Iterable[str] = GROUP_KEYS,
+    group_by: str | Iterable[str] = GROUP_KEYS,
     limits: Limits = DEFAULT,
     progress: Callable[[Iterable[int]], Iterable[int]] = iter,
 ) -> Parts:

@@ -39,7 +39,7 @@ def chunks_on_cluster(
     reward: str,
     rewards: str | Path | Mapping[str, float] | None,
     groups: str | Path | Mapping[str, str] | None,
-    group_by: Iterable[str],
+    group_by: str | Iterable[str],
     limits: Limits,
 ) -> Chunks:
     """The parts; the first pass runs on the cluster, on lists of files with about as many bytes each."""

@@ -231,7 +231,7 @@ def read_chunks(
     reward: str = "team",
     rewards: str | Path | Mapping[str, float] | None = None,
     groups: str | Path | Mapping[str, str] | None = None,
-    group_by: Iterable[str] = GROUP_KEYS,
+    group_by: str | Iterable[str] = GROUP_KEYS,
     limits: Limits = DEFAULT,
     compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,

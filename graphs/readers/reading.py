@@ -34,7 +34,7 @@ def read(
     rewards: str | Path | Mapping[str, float] | None = None,
     groups: str | Path | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
-    group_by: Iterable[str] = GROUP_KEYS,
+    group_by: str | Iterable[str] = GROUP_KEYS,
     to: Sizes | None = None,
     limits: Limits = DEFAULT,
     compiled: bool | None = None,

@@ -139,7 +139,7 @@ def assemble(
     items: Iterable[TraceRecord | Part | Problem],
     *,
     reward: str = "team",
-    group_by: Iterable[str] = GROUP_KEYS,
+    group_by: str | Iterable[str] = GROUP_KEYS,
     to: Sizes | None = None,
     ignored: Iterable[str] = (),
     limits: Limits = DEFAULT,

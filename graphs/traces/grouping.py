@@ -18,7 +18,7 @@ GROUP_KEYS = ("task", "model", "system")
 """Names allowed in `group_by`; all of them are the default."""
 
 
-def check_group_by(group_by: Iterable[str]) -> tuple[str, ...]:
+def check_group_by(group_by: str | Iterable[str]) -> tuple[str, ...]:
     """The key of groups, in the order of `GROUP_KEYS`.
 
     Raises:
@@ -32,7 +32,7 @@ def check_group_by(group_by: Iterable[str]) -> tuple[str, ...]:
 
 
 def group_names(
-    tasks: Sequence[str], models: Sequence[str], systems: Sequence[str], group_by: Iterable[str] = GROUP_KEYS
+    tasks: Sequence[str], models: Sequence[str], systems: Sequence[str], group_by: str | Iterable[str] = GROUP_KEYS
 ) -> list[str]:
     """The name of each trace's group. Traces with equal names are in one group.
 
