@@ -55,6 +55,7 @@ def test_spiral_rae(batch: Batch, oracle: Oracle) -> None:
         close(state[:2], outputs[games_seen - 1]["ema_after"])
 
 
+@pytest.mark.sampled
 def test_spiral_rae_goes_on_where_the_batch_before_ended(batch: Batch, oracle: Oracle) -> None:
     case = oracle("spiral_rae")
     games, outputs = case["inputs"]["games"], case["outputs"]["games"]
@@ -102,6 +103,7 @@ def test_all_configurations_are_tried(oracle: Oracle) -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.sampled
 def test_marshal_tokens(oracle: Oracle, name: str) -> None:
     case = oracle("marshal_turn_level")
     given = case["inputs"]
@@ -159,6 +161,7 @@ def test_marshal_score_normalize_under_a_mask(batch: Batch, oracle: Oracle) -> N
     close(credit.marshal(graph, reward, scale="std").advantage[row], expected)
 
 
+@pytest.mark.slow
 def test_marshal_masks(oracle: Oracle) -> None:
     case = oracle("marshal_masks")
     given, outputs = case["inputs"], case["outputs"]

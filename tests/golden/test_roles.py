@@ -133,6 +133,7 @@ def wideseek_rows(batch: Batch, given: dict) -> tuple:
 
 
 @pytest.mark.parametrize(("output", "population"), [("trajectory", "trace"), ("turn", "row")])
+@pytest.mark.sampled
 def test_wideseek_r1(batch: Batch, oracle: Oracle, output: str, population: str) -> None:
     case = oracle("rlinf_wideseek")
     graph, reward, event_reward, _, row = wideseek_rows(batch, case["inputs"])
@@ -202,6 +203,7 @@ def test_comlrl_magrpo_returns(batch: Batch, oracle: Oracle) -> None:
 @pytest.mark.parametrize(
     ("output", "baseline", "singleton"), [("group_mean", "mean", "zero"), ("rloo", "leave_one_out", "raw")]
 )
+@pytest.mark.sampled
 def test_c3_magrpo(batch: Batch, oracle: Oracle, output: str, baseline: str, singleton: str, normalise: bool) -> None:
     case = oracle("c3_magrpo")
     given, mask = case["inputs"], np.array(case["inputs"]["action_mask"]) > 0

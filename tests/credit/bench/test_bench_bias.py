@@ -207,6 +207,7 @@ def differentiated(world: Micro) -> Callable[[np.ndarray, np.ndarray], jax.Array
 
 
 @pytest.mark.parametrize("world", ["stop-rewards", "spawn-and"])
+@pytest.mark.slow
 def test_normalising_by_turn_index_is_wrong_by_the_group_means_that_a_policy_can_avoid(world: str) -> None:
     for k in (2, 3):
         found = mean_gradient("mt_grpo, no division", world, k) - MICRO[world].gradient()

@@ -228,6 +228,7 @@ def test_three_removal_claims_under_the_whole_total_turn_a_gradient_round() -> N
     np.testing.assert_allclose(by_decision(world, control.credit.advantage), [0.0625] * 3, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_scale_is_applied_last_and_said_to_bias(worlds: dict[str, Enumerated]) -> None:
     world = worlds["hire-additive"]
     ledger = world.compose([credit.dr_mas(world.graph, world.reward)])

@@ -125,6 +125,7 @@ def test_errors_of_zero_are_constraints_floored_or_refused() -> None:
     np.testing.assert_allclose(np.asarray(floored.cells).sum(axis=1)[real], wanted)
 
 
+@pytest.mark.slow
 def test_exact_claims_that_exclude_each_other_are_an_error_that_names_both() -> None:
     graph, _ = batch()
     events = increments(graph, np.full(1280, 0.5), stderr=0.0)

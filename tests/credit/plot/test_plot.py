@@ -182,6 +182,7 @@ def test_names_are_text_not_mathematics(name: str) -> None:
     assert "$" in shown or "$" not in name
 
 
+@pytest.mark.slow
 def test_labels_lie_within_the_figure_and_apart() -> None:
     figure = draw_trace(crowd(40, 300))
     png(figure)
@@ -206,6 +207,7 @@ def test_the_largest_teams_are_thinned_out() -> None:
     assert png(figure).startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_global_state_is_untouched() -> None:
     script = (
         "import sys; sys.path.insert(0, '.'); import credit; credit.plot.draw_trace\n"

@@ -103,6 +103,7 @@ def test_spiral_rae_against_a_loop(seed: int) -> None:
 
 @pytest.mark.parametrize("normalise", ["none", "mean", "mean_std"])
 @pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.sampled
 def test_marshal_tokens_against_a_loop(whiten: bool, normalise: str) -> None:
     rng = np.random.default_rng(3)
     n, width = 7, 11

@@ -190,6 +190,7 @@ def test_wideseek_r1_weights_against_a_loop(with_tokens: bool) -> None:
 @pytest.mark.parametrize("by", [None, "agent_name"])
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.sampled
 def test_c3_magrpo_against_a_loop(seed: int, baseline: str, by: str | None) -> None:
     log = Log(seed)
     if by is None:
@@ -332,6 +333,7 @@ def crossed_magrpo(rows: dict[str, list], **options: str) -> tuple[np.ndarray, n
 
 
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
+@pytest.mark.sampled
 def test_crossed_magrpo_sums_the_joint_turns_of_a_completion(baseline: str) -> None:
     rows, value, second = crossed_tree()
 

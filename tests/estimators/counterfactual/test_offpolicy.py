@@ -76,6 +76,7 @@ def slowly(y: list, w: list, p: list, a: list, model: list | None, expected: lis
 
 
 @pytest.mark.parametrize("critic", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["siblings", "critic"])
+@pytest.mark.slow
 def test_estimates_are_those_of_a_loop_over_draws(critic: bool) -> None:
     log = small_log()
     graph, reward, given = log

@@ -352,6 +352,7 @@ def test_marginals_along_orders_equal_walks() -> None:
     np.testing.assert_allclose(np.asarray(got.stderr) ** 2, variance, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_single_precision_is_enough_for_training() -> None:
     game = game_of("logistic", 24)
     plan = plan_pairs(jax.random.key(0), 24, 720, noisy=False)

@@ -146,6 +146,7 @@ def test_leave_one_out_is_no_share_of_the_total() -> None:
     np.testing.assert_allclose(solve(plan_exact(3), values.astype(np.float32)).share, np.full(3, 1 / 3), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_shares_become_credit_from_which_unit_totals_are_recovered() -> None:
     graph = graph_of([[0, 1, 2], [0, 1]], [0, 0])
     share = np.array([1.5, 2.0, 3.5, np.nan, 1.0], np.float32)
@@ -223,6 +224,7 @@ def test_structured_values_in_a_world_whose_teams_grow_equal_their_definitions()
     assert len(sizes) > 1
 
 
+@pytest.mark.slow
 def test_a_world_log_answers_for_the_teams_that_occurred_and_refuses_the_others() -> None:
     """Workers come in order: {lead, worker 2} never occurs, so no Shapley value; each step of the order has one."""
     world = World(difficulties=(0.0,), group_size=400, max_workers=2, size_probabilities=(0.5, 0.5))
@@ -249,6 +251,7 @@ def test_units_of_the_plan_are_those_of_the_log() -> None:
         logged_coalitions(graph_of([[0, 1]], [0]), np.ones(1), 0, by=None)
 
 
+@pytest.mark.slow
 def test_one_compiled_function_serves_a_batch_of_traces_of_different_size() -> None:
     teams = [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3]]
     graph = graph_of(teams, [0, 1])

@@ -386,6 +386,7 @@ def test_a_bomb_fills_no_memory(suffix: str, tmp_path: Path) -> None:
     assert grown < (2 * 64 + 32) * MIB
 
 
+@pytest.mark.slow
 def test_a_file_that_is_too_long_is_not_loaded(tmp_path: Path) -> None:
     """Eight gibibytes that take no room on the disk: at most twice the limit."""
     file = tmp_path / "x.jsonl"

@@ -109,6 +109,7 @@ def test_reading_gives_what_the_native_format_gives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.sampled
 def test_random_traces_come_back_bit_for_bit(
     tmp_path: Path, random_records: Callable[..., list[TraceRecord]], seed: int
 ) -> None:
@@ -119,6 +120,7 @@ def test_random_traces_come_back_bit_for_bit(
     expect_the_same(read_back, read(tmp_path / "native.jsonl"))
 
 
+@pytest.mark.slow
 def test_real_logs_come_back_bit_for_bit(tmp_path: Path, shared_data: Path) -> None:
     for name in ("tau_bench_airline", "claude_code_subagent_files"):
         traces = dataclasses.replace(read(shared_data / name), problems=())

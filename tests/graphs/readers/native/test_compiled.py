@@ -105,6 +105,7 @@ KEYS = (*EVENT_FIELDS, "note", "")
 
 
 @pytest.mark.parametrize("key", KEYS)
+@pytest.mark.sampled
 def test_every_key_holds_what_it_holds_otherwise(key: str, tmp_path: Path) -> None:
     """Each value alone at the first, the second or both events, between neighbours that are read in any case."""
     rows = []
@@ -127,6 +128,7 @@ SCRAPS = st.sampled_from([*'{}[]",:\\-0e. \n\t', "null", "true", "events", "edge
 
 
 @pytest.mark.parametrize("examples", [150, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_damage_is_read_or_named_in_the_same_way(tmp_path: Path, examples: int) -> None:
     @settings(max_examples=examples, deadline=None)
     @given(st.sampled_from(TEXTS), st.data())

@@ -139,6 +139,7 @@ def everything(traces: Traces) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.sampled
 def test_many_traces_at_once_are_read_as_one_by_one(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(b"\n".join(lines(seed)))
@@ -148,6 +149,7 @@ def test_many_traces_at_once_are_read_as_one_by_one(seed: int, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
+@pytest.mark.sampled
 def test_a_fault_takes_no_neighbour_with_it(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     good = [random_trace(rng, f"good{i}") | {"agents": []} for i in range(6)]
