@@ -11,13 +11,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from graphs.event_graph import EventGraph, EventType
+from graphs.event_graph import Array, EventGraph, EventType
 
 __all__ = [
     "SHIFTS",
     "Shift",
     "SiblingWorld",
     "hidden_favourite_world",
+    "lone_messages",
     "overlapping_world",
     "shifted_world",
     "unanswerable_world",
@@ -87,28 +88,40 @@ class SiblingWorld:
         if critic:
             evidence["q_value"] = self.model[choice].astype(np.float32)
             evidence["target_value"] = np.full(n, self.target @ self.model, np.float32)
-        place, none = np.arange(n, dtype=np.int32), np.zeros(0, np.int32)
-        graph = EventGraph(
-            event_type=np.full(n, int(EventType.MESSAGE), np.int32),
-            action_mask=np.ones(n, bool),
-            event_mask=np.ones(n, bool),
-            time=np.full(n, np.nan, np.float32),
-            trace_ids=place,
-            agent_ids=place,
-            turn_ids=place,
-            senders=none,
-            receivers=none,
-            edge_type=none,
-            edge_mask=np.zeros(0, bool),
-            agent_name_ids=np.zeros(n, np.int32),
-            agent_role_ids=np.zeros(n, np.int32),
-            agent_parent=place,
-            agent_trace=place,
-            agent_mask=np.ones(n, bool),
-            group_ids=context,
-            trace_mask=np.ones(n, bool),
-        )
-        return graph, reward.astype(np.float32), evidence
+        return lone_messages(context), reward.astype(np.float32), evidence
+
+
+def lone_messages(group_ids: Array) -> EventGraph:
+    """Traces of one message each, by an agent of its own: the form in which siblings of a decision are logged.
+
+    Args:
+      group_ids: int32 [T], the group of each trace; traced by JAX or not.
+
+    Returns:
+      The graph of T traces, T events and no edge.
+    """
+    n = len(group_ids)
+    place, none = np.arange(n, dtype=np.int32), np.zeros(0, np.int32)
+    return EventGraph(
+        event_type=np.full(n, int(EventType.MESSAGE), np.int32),
+        action_mask=np.ones(n, bool),
+        event_mask=np.ones(n, bool),
+        time=np.full(n, np.nan, np.float32),
+        trace_ids=place,
+        agent_ids=place,
+        turn_ids=place,
+        senders=none,
+        receivers=none,
+        edge_type=none,
+        edge_mask=np.zeros(0, bool),
+        agent_name_ids=np.zeros(n, np.int32),
+        agent_role_ids=np.zeros(n, np.int32),
+        agent_parent=place,
+        agent_trace=place,
+        agent_mask=np.ones(n, bool),
+        group_ids=group_ids,
+        trace_mask=np.ones(n, bool),
+    )
 
 
 def overlapping_world(seed: int) -> SiblingWorld:

@@ -17,7 +17,7 @@ import numpy as np
 from credit.bench.training.rollouts import Rollout, draw_rewards
 from estimators.base import Credit
 from estimators.counterfactual.messages import c3
-from graphs.event_graph import EventGraph, EventType
+from graphs.worlds.siblings import lone_messages
 
 __all__ = ["AT_MOST", "Siblings", "coalition_shares", "greedy_rewards", "replaced_rewards", "siblings"]
 
@@ -141,26 +141,7 @@ def _continued(
 def _c3(rollout: Rollout, outcome: jax.Array) -> Credit:
     """C3 of choices with one sibling each, float [n, D, 2]: every choice is a trace of one event, as C3 logs it."""
     count = outcome.size
-    number, none = np.arange(count, dtype=np.int32), np.zeros(0, np.int32)
-    graph = EventGraph(
-        event_type=np.full(count, int(EventType.MESSAGE), np.int32),
-        action_mask=np.ones(count, bool),
-        event_mask=np.ones(count, bool),
-        time=np.full(count, np.nan, np.float32),
-        trace_ids=number,
-        agent_ids=number,
-        turn_ids=number,
-        senders=none,
-        receivers=none,
-        edge_type=none,
-        edge_mask=np.zeros(0, bool),
-        agent_name_ids=np.zeros(count, np.int32),
-        agent_role_ids=np.zeros(count, np.int32),
-        agent_parent=number,
-        agent_trace=number,
-        agent_mask=np.ones(count, bool),
-        group_ids=jnp.repeat(rollout.kind, count // len(rollout.kind)),
-        trace_mask=np.ones(count, bool),
-    )
+    number = np.arange(count, dtype=np.int32)
+    graph = lone_messages(jnp.repeat(rollout.kind, count // len(rollout.kind)))
     result: Credit = c3(graph, outcome.ravel(), context=number // 2, node=number)
     return result
