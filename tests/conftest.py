@@ -37,8 +37,9 @@ compilations = 0
 # Folders whose tests draw random numbers in JAX by way of library functions.
 DRAWING = ("shapley", "critic", "training", "worlds", "replay")
 
-# Folders whose tests, but for the slow ones, run under strict promotion of dtypes: JAX then refuses to add int32 to
-# float32, or float32 to float64, unless the conversion is written out.
+# Folders whose tests run under strict promotion of dtypes in the default run: JAX then refuses to add int32 to float32,
+# or float32 to float64, unless the conversion is written out. Slow tests were not tried with it, and a run keeps to one
+# setting: a compiled function is traced again under another one, and a law counts how often it is traced.
 STRICT = {
     "credit/bench", "credit/ledger", "credit/methods", "credit/replay", "credit/reports",
     "critic", "estimators", "golden", "graphs/worlds", "laws", "training",
@@ -62,7 +63,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """
     jax.config.update("jax_debug_key_reuse", draws_keys(item.path))
     folders = {folder.as_posix() for folder in item.path.relative_to(ROOT / "tests").parents}
-    strict = not folders.isdisjoint(STRICT) and item.get_closest_marker("slow") is None
+    strict = not folders.isdisjoint(STRICT) and item.config.getoption("markexpr") == "not slow"
     jax.config.update("jax_numpy_dtype_promotion", "strict" if strict else "standard")
 
 
