@@ -16,7 +16,9 @@ from typing import Any
 import jax
 import pytest
 
+# One setting for the whole run: a compiled function is traced again under another one, and a law counts the traces.
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_TEST = 1200
@@ -37,14 +39,6 @@ compilations = 0
 # Folders whose tests draw random numbers in JAX by way of library functions.
 DRAWING = ("shapley", "critic", "training", "worlds", "replay")
 
-# Folders whose tests run under strict promotion of dtypes in the default run: JAX then refuses to add int32 to float32,
-# or float32 to float64, unless the conversion is written out. Slow tests were not tried with it, and a run keeps to one
-# setting: a compiled function is traced again under another one, and a law counts how often it is traced.
-STRICT = {
-    "credit/bench", "credit/ledger", "credit/methods", "credit/replay", "credit/reports",
-    "critic", "estimators", "golden", "graphs/worlds", "laws", "training",
-}  # fmt: skip
-
 
 def count_compilation(event: str, _seconds: float, **_attributes: str | int) -> None:
     global compilations
@@ -56,15 +50,12 @@ jax.monitoring.register_event_duration_secs_listener(count_compilation)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse dtypes that are converted silently, and a random key that is used twice, in the tests concerned.
+    """Refuse a random key that is used twice, in the tests concerned.
 
     The check of keys takes every call of a compiled function out of JAX's fast path: operations cost eight times as
     much, so it is made in the test files that draw random numbers in JAX.
     """
     jax.config.update("jax_debug_key_reuse", draws_keys(item.path))
-    folders = {folder.as_posix() for folder in item.path.relative_to(ROOT / "tests").parents}
-    strict = not folders.isdisjoint(STRICT) and item.config.getoption("markexpr") == "not slow"
-    jax.config.update("jax_numpy_dtype_promotion", "strict" if strict else "standard")
 
 
 @functools.cache
@@ -169,13 +160,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return f"{file}::{by_method[1]}" if by_method else file
 
     return ByFile(config, log)
-
-
-@pytest.fixture
-def optax_promotes() -> Iterator[None]:
-    """Standard promotion of dtypes, which Adam of optax needs: it raises a float to an integer count of steps."""
-    with jax.numpy_dtype_promotion("standard"):
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -224,7 +224,8 @@ def _compiled(
         own: Any, past: Any, memory: Any, batch: Batch, weight: Array, rate: Array
     ) -> tuple[Any, Any, Any, jax.Array]:
         loss, slope = jax.value_and_grad(lambda p: member_loss(sizes, p, past, batch, weight, lambda_))(own)
-        change, memory = optimiser.update(slope, memory, own)
+        with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
+            change, memory = optimiser.update(slope, memory, own)
         own = optax.apply_updates(own, jax.tree.map(lambda x: rate * x, change))
         return own, optax.incremental_update(own, past, 1 - slow), memory, loss
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -46,8 +45,7 @@ def settings() -> Settings:
 
 @pytest.fixture(scope="session")
 def fitted(corpus: Corpus, split: Split, settings: Settings) -> Fitted:
-    with jax.numpy_dtype_promotion("standard"):  # optax raises a float to an integer count of steps
-        return fit(corpus, split, settings)
+    return fit(corpus, split, settings)
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("optax_promotes")
 def test_fit_assign_and_load_again(runs: Path, tmp_path: Path) -> None:
     runner = CliRunner()
     told = runner.invoke(cli, ["fit", "critic", str(runs), "-o", str(tmp_path / "critic"), *SHORT])

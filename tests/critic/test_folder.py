@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -60,8 +59,7 @@ def additive(traces: Traces) -> tuple[Critic, Path]:
 def network(traces: Traces) -> tuple[Critic, Path]:
     folder = _FOLDER[0] / "network"
     settings = Settings(model="network", members=2, hidden=2, sums=1, epochs=1, patience=1, batch_events=64)
-    with jax.numpy_dtype_promotion("standard"):  # optax raises a float to an integer count of steps
-        return credit.fit_critic(traces, settings=settings, directory=folder), folder
+    return credit.fit_critic(traces, settings=settings, directory=folder), folder
 
 
 def test_an_additive_critic_reads_back(additive: tuple[Critic, Path], traces: Traces) -> None:

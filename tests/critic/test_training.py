@@ -21,8 +21,6 @@ from estimators.critic.train import Epoch, Fitted, Settings, fit
 from graphs.errors import CreditError
 from graphs.worlds.quality import QualityEpisodes
 
-pytestmark = pytest.mark.usefixtures("optax_promotes")
-
 
 class Killed(Exception):
     """Stands for a signal that ends the process after a checkpoint."""

@@ -17,8 +17,6 @@ from credit.bench.training.training_loop import Signal, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
 from graphs.errors import CreditError
 
-pytestmark = pytest.mark.usefixtures("optax_promotes")
-
 SHORT = TrainingSettings(steps=40, groups=4, group_size=4)
 
 

@@ -16,8 +16,6 @@ from credit.bench.training.training_runs import run_training
 from credit.cli import cli
 from graphs.errors import CreditError
 
-pytestmark = pytest.mark.usefixtures("optax_promotes")
-
 TINY = TrainingSettings(steps=3, groups=2, group_size=2)
 ONE = (0.1,)
 

@@ -177,10 +177,12 @@ def _compiled(signal: Signal, settings: TrainingSettings) -> tuple[Callable[...,
 
             slope = jax.grad(loss)(parameters)
             expected, exact = jax.value_and_grad(lambda p: exact_return(task, _logits(task, settings, p)))(parameters)
-            change, memory = adam.update(slope, memory, parameters)
+            with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
+                change, memory = adam.update(slope, memory, parameters)
             by_group = rollout.reward.reshape(settings.groups, settings.group_size)
             unequal = jnp.mean(by_group.max(axis=1) > by_group.min(axis=1))
-            row = (expected, -_cosine(slope, exact), _entropy(logits), unequal, rollout.taken.sum() + cost)
+            events = rollout.taken.sum().astype(jnp.float32) + cost
+            row = (expected, -_cosine(slope, exact), _entropy(logits), unequal, events)
             return (jax.tree.map(lambda p, c: p - learning_rate * c, parameters, change), memory, state), row
 
         return jax.lax.scan(step, carry, jax.random.split(key, CHUNK))
