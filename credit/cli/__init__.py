@@ -21,6 +21,7 @@ from typing import Any, TextIO
 
 import click
 
+from credit import __version__
 from credit.cli.advantages.assign import assign
 from credit.cli.advantages.fit import fit
 from credit.cli.benchmarks.bench_group import bench
@@ -205,7 +206,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="orchestration-credit", prog_name="credit")
+@click.version_option(__version__, prog_name="credit")
 @click.pass_context
 def cli(ctx: click.Context, /) -> None:
     """Who earned the reward? Read logs of LLM agent teams and assign credit to what each agent did."""

@@ -36,7 +36,7 @@ class Method:
       status: "released", checked against the authors' or the trainer's code; "reconstructed", from that code's or a
         paper's text without executing it; "formula", a textbook formula under its own name.
       reference: paper or code.
-      cost: work, in legend letters.
+      cost: work of one call on E events, T traces and A agents.
 
     Examples:
       >>> import credit

@@ -66,7 +66,7 @@ def test_the_committed_table_is_what_the_code_gives(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", dict.fromkeys(row.method for row in committed()))
 def test_the_whole_committed_table_is_what_the_code_gives(name: str) -> None:
     check((name,))
 
@@ -101,9 +101,8 @@ def test_what_promises_no_bias_has_none() -> None:
     for name in promised - {row.method for row in rows} - set(UNSCORED):  # a new method: measured here
         world, k = "relay-and", next(k for _, _, k in cells((name,), ("relay-and",)))
         assert measure(name, world, k).bias < 1e-6, name
-    assert promised & {row.method for row in rows} <= set(UNBIASED)
     for row in rows:
-        if row.method in UNBIASED:
+        if row.method in promised.union(UNBIASED):
             assert row.bias < 1e-6 and row.cosine == pytest.approx(1, abs=1e-9), row
     assert {row.method for row in rows} >= set(UNBIASED)
 
