@@ -13,7 +13,7 @@ from credit.ledger.composition import compose
 from credit.ledger.rules import Increments, Reconcile, Rule, Shares
 from credit.ledger.sums import weighted_sum
 from credit.methods.published import find_method
-from credit.reports.corpus import returns
+from credit.reports.trace_returns import returns
 from estimators.composition.votes import Errors
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces

@@ -10,7 +10,7 @@ import numpy as np
 from credit.methods.published import PUBLISHED, Published
 from credit.methods.registry import METHODS, Method
 from credit.methods.running import missing_evidence
-from credit.reports.corpus import distinguishable, returns
+from credit.reports.trace_returns import distinguishable, returns
 from graphs.traces.batch import Traces
 
 __all__ = ["Availability", "availability"]

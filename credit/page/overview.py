@@ -13,8 +13,9 @@ from credit.ledger_summary import ledger_summary
 from credit.page.encoding import harmless
 from credit.page.findings import Findings
 from credit.reports.comparison import compare
-from credit.reports.corpus import distinguishable, returns, survey
+from credit.reports.corpus import survey
 from credit.reports.trace_list import list_traces
+from credit.reports.trace_returns import distinguishable, returns
 from credit.reports.triage import triage
 from credit.reports.who_matters import KINDS_OF_UNIT, who_matters
 from graphs.levels import Level

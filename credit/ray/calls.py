@@ -8,17 +8,14 @@ from typing import Any
 
 from credit.ledger.from_methods import RuleName
 from credit.methods.chunked import ChunkedMethod
-from credit.ray.cluster import chunks_on_cluster
+from credit.ray.cluster import EVENTS, chunks_on_cluster
 from credit.ray.jobs import Advantages, Ledgers
 from credit.ray.part_runs import Parts, run_parts
 from graphs.errors import CreditError
 from graphs.traces.grouping import GROUP_KEYS
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["EVENTS", "assign", "compose"]
-
-EVENTS = 200_000
-"""Events of a part, unless asked otherwise: about 200 MB of memory in a worker."""
+__all__ = ["assign", "compose"]
 
 
 def assign(

@@ -13,7 +13,10 @@ from graphs.readers.common.remote import file_size
 from graphs.readers.common.source import Source
 from graphs.traces.limits import Limits
 
-__all__ = ["RETRIES", "chunks_on_cluster", "connected", "results_of"]
+__all__ = ["EVENTS", "RETRIES", "chunks_on_cluster", "connected", "results_of"]
+
+EVENTS = 200_000
+"""Events of a part, unless asked otherwise: about 200 MB of memory in a worker."""
 
 RETRIES = 3  # of a task whose worker died
 

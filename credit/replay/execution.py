@@ -29,7 +29,7 @@ from credit.replay.run_results import Results
 from graphs.errors import CreditError
 from graphs.text import counted
 
-__all__ = ["Limits", "execute", "read_results"]
+__all__ = ["HangingError", "Limits", "execute", "read_results"]
 
 _AT_ONCE = 512
 """Runs of one job that a `SeededReplayer` makes in one call."""
@@ -146,8 +146,8 @@ def execute(
     return read_results(plan, path)
 
 
-class _Hanging(Exception):
-    """A run took longer than it may."""
+class HangingError(CreditError):
+    """A run took longer than it may; it is not tried again in this sitting."""
 
 
 class _Sitting:
@@ -204,8 +204,8 @@ class _Sitting:
                 outcomes = self._within_time(lambda: self._run(planned, [seed_of(self.plan, job, r) for r in runs]))
             except PrefixError as strayed:
                 return [{"job": job, "run": runs[0], "error": str(strayed)[:1000], "prefix": True}]
-            except _Hanging:
-                error = f"no end after {self.limits.seconds:g} s"
+            except HangingError as late:
+                error = str(late)
                 break
             except Exception as failure:  # noqa: BLE001 - a driver may raise anything; it is tried again, then logged
                 error = f"{type(failure).__name__}: {failure}"[:1000]
@@ -234,7 +234,7 @@ class _Sitting:
         """What the call returns or raises, in a thread of its own that is left to itself after the limit.
 
         Raises:
-          _Hanging: it took too long.
+          HangingError: it took too long.
         """
         if math.isinf(self.limits.seconds):
             return call()
@@ -253,7 +253,7 @@ class _Sitting:
         except queue.Empty:
             with self.lock:
                 self.background.append(thread)
-            raise _Hanging from None
+            raise HangingError(f"no end after {self.limits.seconds:g} s") from None
         if error is not None:
             raise error
         return outcomes

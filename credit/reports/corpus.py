@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import bisect
 import collections
 import dataclasses
-from typing import Any
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from credit.reports.trace_list import counted_tokens
+from credit.reports.trace_returns import distinguishable, returns
 from graphs.errors import Problem
 from graphs.traces.batch import Traces
 
-__all__ = ["Spread", "Survey", "distinguishable", "divided_tasks", "returns", "survey"]
+__all__ = ["Spread", "Survey", "Tally", "divided_tasks", "groups_of_task", "survey"]
+
+Counts = collections.Counter[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,9 +31,12 @@ class Spread:
     total: int
 
     @classmethod
-    def of(cls, counts: np.ndarray) -> Spread:
-        """The spread of at least one count."""
-        return cls(int(counts.min()), float(np.median(counts)), int(counts.max()), int(counts.sum()))
+    def of(cls, units: Mapping[int, int]) -> Spread:
+        """The spread, from how many units have each count; at least one has one."""
+        values = sorted(units)
+        below = list(itertools.accumulate(units[value] for value in values))
+        low, high = (values[bisect.bisect_right(below, rank)] for rank in ((below[-1] - 1) // 2, below[-1] // 2))
+        return cls(values[0], (low + high) / 2, values[-1], sum(value * units[value] for value in values))
 
     def __str__(self) -> str:
         """In words."""
@@ -105,32 +114,6 @@ def count_kinds(problems: tuple[Problem, ...]) -> dict[str, int]:
     return dict(kinds.most_common())
 
 
-def returns(traces: Traces) -> np.ndarray:
-    """The return of each real trace, outcome plus its rewards at events; NaN where there is no outcome: float64."""
-    n = traces.sizes
-    total = np.asarray(traces.reward[: n.traces], np.float64).copy()
-    step = traces.evidence.get("event_reward")
-    if step is not None:
-        trace = np.asarray(traces.graph.trace_ids[: n.events])
-        total += np.bincount(trace, np.where(step.mask, step.array, 0)[: n.events], n.traces)
-    return total
-
-
-def distinguishable(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.ndarray, np.ndarray]:
-    """The greatest number of each key, and whether methods, which compute in single precision, see any difference.
-
-    XLA takes numbers below the least normal one for 0, differences included.
-    """
-    smallest = np.finfo(np.float32).tiny
-    with np.errstate(over="ignore", invalid="ignore"):  # returns beyond single precision are alike: no method takes any
-        single = values.astype(np.float32)
-        single[np.abs(single) < smallest] = 0
-        most, least = np.full(keys, -np.inf, np.float32), np.full(keys, np.inf, np.float32)
-        np.maximum.at(most, key, single)
-        np.minimum.at(least, key, single)
-        return most, most - least >= smallest
-
-
 def survey(traces: Traces) -> Survey:
     """Count what was read, and sort groups into those with and without a training signal.
 
@@ -140,73 +123,180 @@ def survey(traces: Traces) -> Survey:
       >>> survey(rows.traces).teaching, survey(rows.traces).singletons
       (1, ('1',))
     """
-    graph, n = traces.graph, traces.sizes
-    trace = np.asarray(graph.trace_ids[: n.events])
-    agent = np.asarray(graph.agent_ids[: n.events])
-    group = np.asarray(graph.group_ids[: n.traces])
-    action = np.asarray(graph.action_mask[: n.events])
-    earned = returns(traces)
-    scored = np.isfinite(earned)
-    size = np.bincount(group)
-    with_outcome = np.bincount(group, scored, len(size))
-    most, apart = distinguishable(earned[scored], group[scored], len(size))
+    return Tally.of(traces).survey(traces.problems, traces.ignored)
 
-    names = np.empty(len(size), object)
-    names[group] = traces.traces["group"].to_pylist()
-    comparable = (size > 1) & (with_outcome > 1)
-    equal = comparable & ~apart
-    sizes, counts = np.unique(size, return_counts=True)
-    trace_names = traces.traces["trace"]
-    return Survey(
-        traces=n.traces,
-        groups=len(size),
-        events=n.events,
-        actions=int(action.sum()),
-        agents=n.agents,
-        formats=dict(collections.Counter(traces.traces["format"].to_pylist())),
-        group_sizes={int(k): int(v) for k, v in zip(sizes, counts, strict=True)},
-        teaching=int(np.sum(comparable & ~equal)),
-        equal={str(names[i]): float(most[i]) for i in np.flatnonzero(equal)},
-        singletons=tuple(map(str, names[size == 1])),
-        mixed=_mixed(traces),
-        divided=divided_tasks(traces),
-        unscored_groups=tuple(map(str, names[(size > 1) & ~comparable])),
-        unscored=tuple(trace_names.take(np.flatnonzero(~scored)).to_pylist()),
-        reward_channels={
+
+class Group(NamedTuple):
+    """What a tally keeps of a group."""
+
+    name: str
+    place: tuple[str, int]
+    """File and line of its first trace."""
+    traces: int
+    scored: int
+    greatest: float
+    apart: bool
+    """Whether methods see a difference of returns."""
+    policies: tuple[str, ...]
+    """The models and systems, where they are several."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tally:
+    """Counts that add up over batches of whole groups, from which a survey is made.
+
+    Attributes:
+      counts: numbers of traces, events, actions, agents, and actions with tokens.
+      formats, channels, evidence: how many traces or events have each.
+      spreads: for each spread of a survey, how many units have each count.
+      groups: the groups.
+      unscored: ids of traces without an outcome, with their places.
+      groups_of_task: names of the groups of each task.
+    """
+
+    counts: Counts
+    formats: Counts
+    channels: Counts
+    evidence: Counts
+    spreads: dict[str, collections.Counter[int]]
+    groups: list[Group]
+    unscored: list[tuple[str, tuple[str, int]]]
+    groups_of_task: dict[str, set[str]]
+
+    @classmethod
+    def of(cls, traces: Traces) -> Tally:
+        """The counts of one batch."""
+        graph, n = traces.graph, traces.sizes
+        trace = np.asarray(graph.trace_ids[: n.events])
+        agent = np.asarray(graph.agent_ids[: n.events])
+        action = np.asarray(graph.action_mask[: n.events])
+        places = list(zip(traces.traces["file"].to_pylist(), traces.traces["line"].to_pylist(), strict=True))
+        names = traces.traces["trace"].to_pylist()
+        earned = returns(traces)
+        numbers = {"traces": n.traces, "events": n.events, "agents": n.agents, "actions": int(action.sum())}
+        numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
+        spreads = {
+            "agents_per_trace": np.bincount(graph.agent_trace[: n.agents], minlength=n.traces),
+            "actions_per_trace": np.bincount(trace[action], minlength=n.traces),
+            "events_per_agent": np.bincount(agent, minlength=n.agents),
+            "tokens_per_trace": _tokens(traces, trace),
+        }
+        channels = {
             name.removeprefix("rewards."): len(e.rows)
             for name, e in traces.evidence.items()
             if name.startswith("rewards.")
-        },
-        agents_per_trace=Spread.of(np.bincount(graph.agent_trace[: n.agents], minlength=n.traces)),
-        actions_per_trace=Spread.of(np.bincount(trace[action], minlength=n.traces)),
-        events_per_agent=Spread.of(np.bincount(agent, minlength=n.agents)),
-        tokens_per_trace=_tokens(traces, trace),
-        actions_with_tokens=int(np.sum(action & counted_tokens(traces))),
-        evidence={name: len(e.rows) for name, e in traces.evidence.items() if "." not in name},
-        problems=traces.problems,
-        ignored=traces.ignored,
-    )
+        }
+        return cls(
+            counts=collections.Counter(numbers),
+            formats=collections.Counter(traces.traces["format"].to_pylist()),
+            channels=collections.Counter(channels),
+            evidence=collections.Counter({name: len(e.rows) for name, e in traces.evidence.items() if "." not in name}),
+            spreads={name: collections.Counter(counts.tolist()) for name, counts in spreads.items()},
+            groups=_groups(traces, earned, places),
+            unscored=[(names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned)).tolist()],
+            groups_of_task=groups_of_task(traces),
+        )
+
+    def add(self, other: Tally) -> None:
+        """Add the counts of another batch, whose groups are not among these."""
+        for mine, others in (
+            (self.counts, other.counts),
+            (self.formats, other.formats),
+            (self.channels, other.channels),
+            (self.evidence, other.evidence),
+        ):
+            mine.update(others)
+        for name, counts in other.spreads.items():
+            self.spreads[name].update(counts)
+        self.groups.extend(other.groups)
+        self.unscored.extend(other.unscored)
+        for task, groups in other.groups_of_task.items():
+            self.groups_of_task.setdefault(task, set()).update(groups)
+
+    def in_order(self, files: Sequence[str]) -> Tally:
+        """The same counts, with groups and traces in the order of the files and their lines."""
+        rank = {file: number for number, file in enumerate(files)}
+        groups = sorted(self.groups, key=lambda group: (rank[group.place[0]], group.place[1]))
+        unscored = sorted(self.unscored, key=lambda trace: (rank[trace[1][0]], trace[1][1]))
+        return dataclasses.replace(self, groups=groups, unscored=unscored)
+
+    def survey(self, problems: Iterable[Problem], ignored: Iterable[str]) -> Survey:
+        """The corpus in numbers."""
+        comparable = [group for group in self.groups if group.traces > 1 and group.scored > 1]
+        equal = {group.name: group.greatest for group in comparable if not group.apart}
+        sizes = collections.Counter(group.traces for group in self.groups)
+        spreads = {name: Spread.of(counts) for name, counts in self.spreads.items() if counts}
+        return Survey(
+            traces=self.counts["traces"],
+            groups=len(self.groups),
+            events=self.counts["events"],
+            actions=self.counts["actions"],
+            agents=self.counts["agents"],
+            formats=dict(self.formats),
+            group_sizes=dict(sorted(sizes.items())),
+            teaching=sum(group.apart for group in comparable),
+            equal=equal,
+            singletons=tuple(group.name for group in self.groups if group.traces == 1),
+            mixed={group.name: group.policies for group in self.groups if len(group.policies) > 1},
+            divided=sum(len(groups) > 1 for groups in self.groups_of_task.values()),
+            unscored_groups=tuple(group.name for group in self.groups if group.traces > 1 and group.scored < 2),
+            unscored=tuple(name for name, _ in self.unscored),
+            reward_channels=dict(self.channels),
+            agents_per_trace=spreads["agents_per_trace"],
+            actions_per_trace=spreads["actions_per_trace"],
+            events_per_agent=spreads["events_per_agent"],
+            tokens_per_trace=spreads.get("tokens_per_trace"),
+            actions_with_tokens=self.counts["actions with tokens"],
+            evidence=dict(self.evidence),
+            problems=tuple(problems),
+            ignored=tuple(ignored),
+        )
 
 
-def _mixed(traces: Traces) -> dict[str, tuple[str, ...]]:
-    """Groups whose traces are of several models or systems, with those."""
+def _groups(traces: Traces, earned: np.ndarray, places: list[tuple[str, int]]) -> list[Group]:
+    """The groups in the order of their ids."""
+    group = np.asarray(traces.graph.group_ids[: traces.sizes.traces])
+    scored = np.isfinite(earned)
+    size = np.bincount(group)
+    with_outcome = np.bincount(group, scored, len(size))
+    greatest, apart = distinguishable(earned[scored], group[scored], len(size))
+    first = np.unique(group, return_index=True)[1].tolist()
+    policies = _policies(traces)
+    names = traces.traces["group"].to_pylist()
+    return [
+        Group(str(names[row]), places[row], int(a), int(b), float(c), bool(d), policies[names[row]])
+        for row, a, b, c, d in zip(first, size, with_outcome, greatest, apart, strict=True)
+    ]
+
+
+def _policies(traces: Traces) -> dict[str, tuple[str, ...]]:
+    """The models and systems of each group."""
     mixtures: dict[str, dict[str, None]] = {}
     table = traces.traces.select(["group", "model", "system"]).to_pydict()
     for group, model, system in zip(table["group"], table["model"], table["system"], strict=True):
         mixtures.setdefault(group, {})[", ".join(filter(None, (model, system))) or "unknown"] = None
-    return {group: tuple(policies) for group, policies in mixtures.items() if len(policies) > 1}
+    return {group: tuple(policies) for group, policies in mixtures.items()}
 
 
 def divided_tasks(traces: Traces) -> int:
     """How many tasks have several groups, because models or systems differ."""
-    pairs = set(zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True))
-    return sum(count > 1 for count in collections.Counter(task for task, _ in pairs).values())
+    return sum(len(groups) > 1 for groups in groups_of_task(traces).values())
 
 
-def _tokens(traces: Traces, trace: np.ndarray) -> Spread | None:
+def groups_of_task(traces: Traces) -> dict[str, set[str]]:
+    """Names of the groups of each task."""
+    groups: dict[str, set[str]] = {}
+    for task, group in zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True):
+        groups.setdefault(task, set()).add(group)
+    return groups
+
+
+def _tokens(traces: Traces, trace: np.ndarray) -> np.ndarray:
+    """Tokens of each trace that logs them, int64."""
     tokens = traces.evidence.get("tokens")
     if tokens is None or not tokens.mask.any():
-        return None
+        return np.zeros(0, np.int64)
     stated = tokens.mask[: len(trace)]
     total = np.bincount(trace[stated], tokens.array[: len(trace)][stated])
-    return Spread.of(total[np.unique(trace[stated])])
+    sums: np.ndarray = total[np.unique(trace[stated])].astype(np.int64)
+    return sums

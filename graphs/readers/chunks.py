@@ -87,6 +87,11 @@ class Chunks:
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def files(self) -> list[str]:
+        """Names of the files, in the order in which they are read."""
+        return [source.name for source in self._sources]
+
     def __iter__(self) -> Iterator[Traces]:
         """Batches of whole groups, traces in the order of the files.
 

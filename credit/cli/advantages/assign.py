@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
+from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder, stay_outside
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs, stderr, words
@@ -82,8 +83,7 @@ evidence_option = click.option(
               help="Numbers of each event, .npy, with which the critic was fitted.")  # fmt: skip
 @click.option("--chunk-events", type=click.IntRange(1), metavar="N",
               help="Read whole groups, about N events at a time: for native logs larger than memory.")  # fmt: skip
-@click.option("--engine", type=click.Choice(["ray"]),
-              help="Compute parts of native logs side by side, here or on a cluster. Needs the extra ray.")  # fmt: skip
+@engine_option("Compute parts of native logs side by side, here or on a cluster.")
 @click.option("--actions-only", is_flag=True, help="Leave out events that no policy chose.")
 @allow_bad
 @json_option

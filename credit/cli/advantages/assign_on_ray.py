@@ -8,13 +8,11 @@ import click
 
 import credit.ray
 from credit.cli.shared.answers import print_json
+from credit.cli.shared.engines import options_of_parts
 from credit.cli.shared.progress import steps
 from credit.cli.shared.reading import REFUSED, list_problems, stderr, words
-from credit.ray.calls import EVENTS
-from graphs.errors import CreditError
+from credit.ray.cluster import EVENTS
 from graphs.text import counted
-from graphs.traces.grouping import GROUP_KEYS
-from graphs.traces.limits import Limits
 
 __all__ = ["assign_on_ray"]
 
@@ -34,8 +32,6 @@ def assign_on_ray(
     method, options, also = asked
     if output == "-":
         raise click.BadParameter("--engine writes a file for each part; expected a folder", param_hint="--output")
-    if reading["columns"] is not None or reading["format_"] not in (None, "native"):
-        raise CreditError("--engine reads native logs; `credit convert` writes any format as native")
     console = stderr()
     written = credit.ray.assign(
         *paths,
@@ -45,11 +41,7 @@ def assign_on_ray(
         evidence=also,
         actions_only=actions_only,
         events=EVENTS if events is None else events,
-        reward=reading["reward_channel"],
-        rewards=reading["rewards"],
-        groups=reading["groups"],
-        group_by=GROUP_KEYS if reading["group_by"] is None else reading["group_by"],
-        limits=Limits.parse(reading["limits"]),
+        **options_of_parts(reading),
         progress=lambda numbers: map(int, steps(console, map(str, numbers), "computing part")),
     )
     for line in written.summary.lines(method):

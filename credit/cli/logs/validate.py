@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.commands import Command
+from credit.cli.shared.engines import engine_option
 from credit.cli.shared.reading import SHOWN, allow_bad, exit_code, list_problems, read_traces, reads_logs, stdout, words
 
 if TYPE_CHECKING:
@@ -26,15 +27,27 @@ __all__ = ["validate"]
     credit validate runs/
     credit validate runs/ --rewards outcomes.csv --all
     credit validate runs/ --json
+    credit validate s3://bucket/runs --engine ray
     """,
 )
 @reads_logs()
+@engine_option("Count parts of native logs side by side, here or on a cluster.")
+@click.option("--chunk-events", type=click.IntRange(1), metavar="N",
+              help="With --engine: about N events a part, in whole groups.")  # fmt: skip
 @allow_bad
 @click.option("--all", "all_", is_flag=True, help="List every problem instead of the first twenty.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def validate(
-    ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, all_: bool, as_json: bool, **reading: Any
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    engine: str | None,
+    chunk_events: int | None,
+    allow_bad: bool,
+    all_: bool,
+    as_json: bool,
+    **reading: Any,
 ) -> None:
     """Check logs: what was read, what was refused and why, and which groups carry a training signal.
 
@@ -42,8 +55,14 @@ def validate(
     """
     from credit.reports.corpus import survey
 
-    traces = read_traces(paths, **reading)
-    corpus = survey(traces)
+    if engine is not None:
+        from credit.cli.logs.validate_on_ray import survey_on_ray
+
+        corpus = survey_on_ray(paths, chunk_events, reading)
+    elif chunk_events is not None:
+        raise click.UsageError("--chunk-events is the size of the parts of --engine; expected both")
+    else:
+        corpus = survey(read_traces(paths, **reading))
     if as_json:
         import msgspec
 
@@ -61,7 +80,7 @@ def validate(
         _list_names(console, "Groups with fewer than two outcomes", corpus.unscored_groups)
         _list_names(console, "Traces without outcome", corpus.unscored if len(corpus.unscored) < corpus.traces else ())
         list_problems(corpus.problems, console, all_=all_)
-    ctx.exit(exit_code(traces, allow_bad))
+    ctx.exit(exit_code(corpus, allow_bad))
 
 
 def _table(corpus: Survey, channel: str) -> Table:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from credit.cli.shared.answers import json_option, print_json
 from credit.cli.shared.commands import Command
+from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import stderr, words
 from graphs.text import counted
+
+if TYPE_CHECKING:
+    from credit.replay.replay_plan import ReplayPlan
+    from credit.replay.run_results import Results
 
 __all__ = ["replay"]
 
@@ -25,6 +33,7 @@ _SHOWN = 10  # prefixes that did not reproduce, by name
     short_help="Make the runs of a plan.",
     examples="""
     credit replay plan.jsonl --driver my_team:rerun --results results.jsonl
+    credit replay plan.jsonl --driver my_team:rerun --results results.jsonl --engine ray --concurrency 64
     credit replay plan.jsonl --results results.jsonl --log runs.jsonl -o with_evidence.jsonl
     """,
 )
@@ -55,6 +64,7 @@ _SHOWN = 10  # prefixes that did not reproduce, by name
     metavar="PLAN RESULTS",
     help="Earlier runs, which become evidence together with these. May be repeated.",
 )
+@engine_option("Make each run in a process of its own, here or on a cluster.")
 @click.option("--log", type=_FILE, metavar="LOG", help="The log of the plan; needs --output.")
 @click.option("--output", "-o", type=_NEW, metavar="OUT", help="A copy of the log with the evidence, a .jsonl file.")
 @json_option
@@ -71,6 +81,7 @@ def replay(
     max_tokens: int | None,
     score_failed: float | None,
     after: tuple[tuple[Path, Path], ...],
+    engine: str | None,
     log: Path | None,
     output: Path | None,
     as_json: bool,
@@ -90,6 +101,8 @@ def replay(
 
     if (log is None) != (output is None):
         raise click.UsageError("--log and --output come together", ctx)
+    if engine is not None and driver is None:
+        raise click.UsageError("--engine makes runs; expected --driver with it", ctx)
     for path, option in ((results, "--results"), (output, "--output")):
         if path is not None:
             check_folder(path, option)
@@ -99,11 +112,13 @@ def replay(
     outcomes = read_results(planned, results)
     console = stderr()
     if driver is not None:
-        replayer = load_replayer(driver)
+        limits = Limits(concurrency, attempts, pause, seconds, max_tokens or math.inf)
+        make = (
+            functools.partial(execute, planned, load_replayer(driver)) if engine is None else _on_ray(planned, driver)
+        )
         with progress_bar(console) as bar:
             task = bar.add_task("runs", total=planned.runs, completed=outcomes.done)
-            limits = Limits(concurrency, attempts, pause, seconds, max_tokens or math.inf)
-            outcomes = execute(planned, replayer, results, limits=limits, advance=lambda n: bar.advance(task, n))
+            outcomes = make(results, limits=limits, advance=lambda n: bar.advance(task, n))
     failed = sum(map(len, outcomes.failed))
     tokens = f", {outcomes.tokens} tokens" if outcomes.tokens else ""
     console.print(words(f"{outcomes.done} of {counted(planned.runs, 'run')} done{tokens}"), soft_wrap=True)
@@ -136,3 +151,9 @@ def replay(
         print_json(counts | {"strayed": len(outcomes.strayed)} | files)
     if failed or outcomes.strayed:
         ctx.exit(3)
+
+
+def _on_ray(planned: ReplayPlan, driver: str) -> Callable[..., Results]:
+    import credit.ray
+
+    return functools.partial(credit.ray.replay, planned, driver)

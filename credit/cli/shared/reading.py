@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from credit.reports.corpus import Survey
     from graphs.errors import Problem
     from graphs.readers.common.source import Source
     from graphs.traces.batch import Traces
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REFUSED",
     "SHOWN",
+    "check_channel",
     "exit_code",
     "given_inputs",
     "keep_logs",
@@ -279,10 +281,16 @@ def read_traces(
             limits=bounds,
             progress=opened,
         )
-    if reward_channel != CHANNEL and f"rewards.{reward_channel}" not in traces.evidence:
-        logged = [name.removeprefix("rewards.") for name in traces.evidence if name.startswith("rewards.")]
-        raise CreditError(f"no trace has a reward {reward_channel!r}; the logs have: {', '.join(logged) or 'none'}")
+    prefix = "rewards."
+    check_channel(reward_channel, [name.removeprefix(prefix) for name in traces.evidence if name.startswith(prefix)])
     return traces
+
+
+def check_channel(channel: str, logged: Iterable[str]) -> None:
+    """Refuse a reward that was asked for by name and that no trace has."""
+    names = list(logged)
+    if channel != CHANNEL and channel not in names:
+        raise CreditError(f"no trace has a reward {channel!r}; the logs have: {', '.join(names) or 'none'}")
 
 
 def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool) -> None:
@@ -300,7 +308,7 @@ def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool
         console.print(f"  … and {len(problems) - len(shown)} more; `credit validate --all` lists them", soft_wrap=True)
 
 
-def exit_code(traces: Traces, allow_bad: bool) -> int:
+def exit_code(traces: Traces | Survey, allow_bad: bool) -> int:
     """3 where something was refused, unless that is allowed."""
     failed = any(problem.is_failure for problem in traces.problems)
     return REFUSED if failed and not allow_bad else 0

@@ -11,7 +11,8 @@ import pytest
 import credit
 from credit.assign_summary import Summary
 from credit.methods.availability import availability
-from credit.reports.corpus import Spread, returns, survey
+from credit.reports.corpus import Spread, survey
+from credit.reports.trace_returns import returns
 from graphs.errors import Problem
 from graphs.event_graph import EventType
 from graphs.traces.batch import Traces, assemble

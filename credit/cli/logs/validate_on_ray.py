@@ -1,0 +1,31 @@
+"""`credit validate --engine ray`: parts of native logs side by side, whose counts are added up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import credit.ray
+from credit.cli.shared.engines import options_of_parts
+from credit.cli.shared.progress import steps
+from credit.cli.shared.reading import check_channel, stderr
+from credit.ray.cluster import EVENTS
+from credit.reports.corpus import Survey
+
+__all__ = ["survey_on_ray"]
+
+
+def survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str, Any]) -> Survey:
+    """What `credit.ray.validate` counts, with a progress bar.
+
+    Raises:
+      CreditError: as `credit.ray.validate`; or no trace has the reward that was asked for by name.
+    """
+    console = stderr()
+    corpus = credit.ray.validate(
+        *paths,
+        **options_of_parts(reading),
+        events=EVENTS if events is None else events,
+        progress=lambda numbers: map(int, steps(console, map(str, numbers), "counting part")),
+    )
+    check_channel(reading["reward_channel"], corpus.reward_channels)
+    return corpus

@@ -1,0 +1,37 @@
+"""What commands with `--engine ray` share: the option, and the options of reading as `credit.ray` takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from graphs.errors import CreditError
+
+__all__ = ["engine_option", "options_of_parts"]
+
+
+def engine_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--engine ray` (`engine`), with a text that says what it does."""
+    return click.option("--engine", type=click.Choice(["ray"]), help=f"{text} Needs the extra ray.")
+
+
+def options_of_parts(reading: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of `credit.ray.assign` and `credit.ray.validate`, from those of `read_traces`.
+
+    Raises:
+      CreditError: a format other than the native one.
+    """
+    from graphs.traces.grouping import GROUP_KEYS
+    from graphs.traces.limits import Limits
+
+    if reading["columns"] is not None or reading["format_"] not in (None, "native"):
+        raise CreditError("--engine reads native logs; `credit convert` writes any format as native")
+    return {
+        "reward": reading["reward_channel"],
+        "rewards": reading["rewards"],
+        "groups": reading["groups"],
+        "group_by": GROUP_KEYS if reading["group_by"] is None else reading["group_by"],
+        "limits": Limits.parse(reading["limits"]),
+    }

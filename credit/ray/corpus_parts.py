@@ -1,0 +1,71 @@
+"""The survey of `credit validate` on a Ray cluster: counts of each part of whole groups, added up by the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from credit.ray.cluster import EVENTS, RETRIES, chunks_on_cluster, connected, results_of
+from credit.reports.corpus import Survey, Tally
+from graphs.errors import NothingReadError, Problem
+from graphs.problem_log import ProblemLog
+from graphs.readers.chunks import Chunks
+from graphs.traces.grouping import GROUP_KEYS
+from graphs.traces.limits import DEFAULT, Limits
+
+__all__ = ["validate"]
+
+
+def validate(
+    *paths: str | Path,
+    events: int = EVENTS,
+    reward: str = "team",
+    rewards: str | Path | Mapping[str, float] | None = None,
+    groups: str | Path | Mapping[str, str] | None = None,
+    group_by: str | Iterable[str] = GROUP_KEYS,
+    limits: Limits = DEFAULT,
+    progress: Callable[[Iterable[int]], Iterable[int]] = iter,
+) -> Survey:
+    """Count what native logs hold on a Ray cluster, and sort groups into those with and without a training signal.
+
+    The survey is that of `credit.reports.corpus.survey` on all traces at once. Its problems are the same, in another
+    order. Nothing is written, so a run that was killed begins anew.
+
+    Args:
+      *paths: native logs, or folders of them.
+      events: about how many events a part has; it has at least one group.
+      reward, rewards, groups, group_by, limits, progress: as in `assign`.
+
+    Raises:
+      NothingReadError: no trace could be read.
+      CreditError: as `credit.read_chunks`.
+      MissingExtraError: Ray is not installed.
+    """
+    chunks = chunks_on_cluster(paths, events, reward, rewards, groups, group_by, limits)
+    ray = connected()
+    shared = ray.put(chunks)
+    remote = ray.remote(tally_part).options(max_retries=RETRIES)
+    pending = [remote.remote(shared, number) for number in range(len(chunks))]
+    total: Tally | None = None
+    found: list[Problem] = []
+    unread: list[np.ndarray] = []
+    for _, (tally, problems, missed) in zip(progress(range(len(chunks))), results_of(ray, pending), strict=True):
+        found += problems
+        unread.append(missed)
+        if total is None:
+            total = tally
+        elif tally is not None:
+            total.add(tally)
+    every = ProblemLog([*chunks.problems_without(np.concatenate(unread)), *found])
+    if total is None:
+        raise NothingReadError("no trace could be read", tuple(every))
+    return total.in_order(chunks.files).survey(every, chunks.ignored)
+
+
+def tally_part(chunks: Chunks, number: int) -> tuple[Tally | None, list[Problem], np.ndarray]:
+    """The task of a part: its counts, what was refused in it, and hashes of the traces that it did not meet."""
+    traces, problems = chunks.part(number)
+    tally = None if traces is None else Tally.of(traces)
+    return tally, list(problems), chunks.unread(number)
