@@ -111,8 +111,8 @@ ray.shutdown()
 STAGES = (
     COMMON
     + """
-import functools, pickle
-import cloudpickle
+import pickle
+from ray import cloudpickle
 import numpy as np
 from credit.methods.chunked import ChunkedMethod
 from credit.ray.jobs import Advantages
@@ -252,6 +252,7 @@ def main() -> None:
     given = parser.parse_args()
     load, begin = os.getloadavg(), time.perf_counter()
     os.environ |= {"JAX_PLATFORMS": "cpu", "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    os.environ["RAY_worker_niceness"] = "0"  # as the one process; Ray gives its workers 15
     runs: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(dir=given.folder) as temporary:
         base, logs, sample = (Path(temporary) / name for name in ("base", "logs", "sample"))

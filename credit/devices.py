@@ -4,8 +4,8 @@ Traces of a group are compared with each other and with no others. A method whos
 needs nothing from another device, and its compiled form has no communication. Methods of scope "batch" or "sequence"
 run on arrays that are spread over the devices, and XLA adds the sums that they need.
 
-With several hosts, call `jax.distributed.initialize` first and give each host its own groups: `place` takes the devices
-of one process.
+With several hosts, every process calls `jax.distributed.initialize`, reads the same logs and passes
+`devices=jax.devices()`, those of all hosts. Each computes its share, and all of them get the whole result.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 
+from credit.device_arrays import AXIS, expect_one_batch, laid, on_host
 from credit.methods.chunked import DIVISIBLE
 from credit.methods.published import find_method
 from credit.methods.registry import Method, Scope
@@ -34,8 +35,6 @@ from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE
 
 __all__ = ["Placed", "compute", "over_groups", "place", "run"]
-
-AXIS = "groups"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,12 +61,12 @@ class Placed:
         Raises:
           CreditError: `values` has not one row for each event.
         """
-        placed: jax.Array = jax.device_put(self.cut.split_events(values, ids=ids), _by_group(self.mesh))
+        placed: jax.Array = laid(self.cut.split_events(values, ids=ids), self.mesh)
         return placed
 
     def traces(self, values: Array, *, ids: bool = False) -> jax.Array:
         """An array over the traces of the batch, [T, ...], laid on the devices: [D, T', ...]; see `events`."""
-        placed: jax.Array = jax.device_put(self.cut.split_traces(values, ids=ids), _by_group(self.mesh))
+        placed: jax.Array = laid(self.cut.split_traces(values, ids=ids), self.mesh)
         return placed
 
 
@@ -90,7 +89,7 @@ def place(graph: EventGraph, devices: Sequence[jax.Device] | None = None) -> Pla
     """
     mesh = _mesh(devices)
     cut = cut_groups(graph, mesh.size)
-    return Placed(jax.device_put(cut.graph, _by_group(mesh)), cut, mesh)
+    return Placed(laid(cut.graph, mesh), cut, mesh)
 
 
 def over_groups(fn: Callable[..., Any], placed: Placed | Mesh) -> Callable[..., Any]:
@@ -123,8 +122,8 @@ def over_groups(fn: Callable[..., Any], placed: Placed | Mesh) -> Callable[..., 
         result = fn(*jax.tree.map(lambda leaf: leaf[0], parts))
         return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], result)
 
-    spec = _spec()
-    return jax.jit(jax.shard_map(on_one, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False))
+    part = PartitionSpec(AXIS)  # type: ignore[no-untyped-call]
+    return jax.jit(jax.shard_map(on_one, mesh=mesh, in_specs=part, out_specs=part, check_vma=False))
 
 
 def run(
@@ -146,7 +145,7 @@ def run(
     Args:
       traces: what `credit.read` returns, or the `Rows` of `credit.from_columns`.
       method: a name, an entry of `credit.METHODS`, or your own function; see `credit.run`.
-      devices: by default all devices of this process.
+      devices: by default all devices of this process; `jax.devices()` are those of all processes.
       evidence: names of further evidence to take from the log, which the method can do without.
       **arguments: options of the method, and arrays that replace evidence of the log.
 
@@ -196,21 +195,23 @@ def compute(
     Returns:
       The method's `Credit`, arrays over the events of `graph`, [E].
     """
-    spread = _of_groups if scope in DIVISIBLE else _of_batch
-    return spread(graph, reward, fn, arrays, _mesh(devices))
+    spread, mesh = _of_groups if scope in DIVISIBLE else _of_batch, _mesh(devices)
+    expect_one_batch(graph, reward, mesh)
+    return spread(graph, reward, fn, arrays, mesh)
 
 
 def _of_groups(
     graph: EventGraph, reward: Array, fn: Callable[..., Credit], arrays: Mapping[str, Array], mesh: Mesh
 ) -> Credit:
     cut = cut_groups(graph, mesh.size)
-    placed = Placed(jax.device_put(cut.graph, _by_group(mesh)), cut, mesh)
+    placed = Placed(laid(cut.graph, mesh), cut, mesh)
     parts = {}
     for name, values in arrays.items():
         ids = EVIDENCE[name].kind == "id"
         parts[name] = (placed.events if name in EVENT_EVIDENCE else placed.traces)(values, ids=ids)
     compiled = over_groups(lambda part, outcome, given: fn(part, outcome, **given), placed)
-    return _joined(graph, placed.cut, compiled(placed.graph, placed.traces(reward), parts))
+    result = compiled(placed.graph, placed.traces(reward), parts)
+    return _joined(graph, placed.cut, jax.tree.map(on_host, result))
 
 
 def _joined(graph: EventGraph, cut: WholeGroups, result: Credit) -> Credit:
@@ -248,11 +249,11 @@ def _of_batch(
         fill = np.nan if np.issubdtype(array.dtype, np.inexact) else -1
         spread[name] = pad_array(array, room.events if name in EVENT_EVIDENCE else room.traces, fill)
     outcome = pad_array(np.asarray(reward), room.traces, np.nan)
-    host, outcome, spread = jax.device_put((host, outcome, spread), _by_group(mesh))
+    host, outcome, spread = laid((host, outcome, spread), mesh)
     result: Credit = jax.jit(lambda g, r, given: fn(g, r, **given))(host, outcome, spread)
 
     def cut(values: Array) -> np.ndarray:
-        array = np.asarray(values)
+        array = on_host(values)
         return array[: graph.num_events] if array.shape[:1] == (room.events,) else array
 
     whole: Credit = jax.tree.map(cut, result)
@@ -274,11 +275,3 @@ def _mesh(devices: Sequence[jax.Device] | None) -> Mesh:
     if not chosen:
         raise CreditError("devices is empty; expected one or more of jax.local_devices()")
     return Mesh(np.array(chosen), (AXIS,))
-
-
-def _by_group(mesh: Mesh) -> NamedSharding:
-    return NamedSharding(mesh, _spec())
-
-
-def _spec() -> PartitionSpec:
-    return PartitionSpec(AXIS)  # type: ignore[no-untyped-call]

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import credit
@@ -74,6 +76,47 @@ def test_compiled_methods_and_the_partition_do_not_communicate() -> None:
     assert COLLECTIVES.search(compiled.pop("shared"))  # the search finds a collective where there is one
     assert {name for name, text in compiled.items() if COLLECTIVES.search(text)} == set()
     assert set(compiled) == {"rloo", "dr_mas", "c3", "ledger"}
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_table_of_one(tmp_path: Path) -> None:
+    """Methods of scope "group" bit for bit, those of scope "batch" by sums over both; different batches are refused."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for number in range(24):
+        count = int(rng.integers(1, 6))
+        events = [{"id": f"e{k}", "type": "message", "agent": f"a{k % 2}"} for k in range(count)]
+        trace = {"trace_id": f"t{number}", "task_id": f"q{number % 5}", "events": events}
+        lines.append(json.dumps(trace | {"rewards": {"team": float(rng.random())}}) + "\n")
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(lines))
+    exact, near = ("rloo", "dr_mas"), ("reinforce_batch",)
+    with socket.create_server(("localhost", 0)) as free:
+        port = free.getsockname()[1]
+    trial = str(Path(__file__).with_name("processes_trial.py"))
+    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    started = [
+        subprocess.Popen(
+            [sys.executable, trial, str(port), "2", str(number), str(log), str(tmp_path), *exact, *near],
+            env=env, stderr=subprocess.PIPE, text=True,
+        )
+        for number in range(2)
+    ]  # fmt: skip
+    try:
+        said = [process.communicate(timeout=600)[1] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0, 0], said
+    traces = credit.read(log)
+    for method in (*exact, *near):
+        expected = credit.table(traces, credit.run(traces, method))
+        for number in range(2):
+            found = pq.read_table(tmp_path / f"{method}-{number}.parquet")
+            if method in exact:
+                assert found.to_pylist() == expected.to_pylist()
+            else:
+                np.testing.assert_allclose(found["advantage"], expected["advantage"], rtol=1e-5, atol=1e-6)
 
 
 def test_one_device_gives_what_run_gives() -> None:
