@@ -33,6 +33,12 @@ from graphs.atomic import atomic_write
 METHOD = "dr_mas"
 WORKERS = (1, 2, 4)
 FURTHER = (8, 16, 32, 64, 128, 256, 512, 1024)  # workers of the model alone
+ENVIRONMENT = {
+    "JAX_PLATFORMS": "cpu",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_worker_niceness": "0",  # the priority of the one process; Ray gives its workers a lower one
+}
 TARGET = 1.5  # two workers over one process
 LIBRARIES = ("ray", "jax", "numba", "pyarrow", "msgspec", "numpy")
 
@@ -251,8 +257,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "clusters.json")
     given = parser.parse_args()
     load, begin = os.getloadavg(), time.perf_counter()
-    os.environ |= {"JAX_PLATFORMS": "cpu", "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
-    os.environ["RAY_worker_niceness"] = "0"  # as the one process; Ray gives its workers 15
+    os.environ |= ENVIRONMENT
     runs: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory(dir=given.folder) as temporary:
         base, logs, sample = (Path(temporary) / name for name in ("base", "logs", "sample"))
