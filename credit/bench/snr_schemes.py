@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -234,8 +235,11 @@ def scheme_of(name: str) -> Scheme:
     same = [scheme.name for scheme in SCHEMES.values() if scheme.method == name]
     if same:
         return SCHEMES[same[0]]
-    raise CreditError(f"no scheme or method is called {name!r}; expected one of {', '.join(SCHEMES)}, a registered "
-                      "method, or module:function")  # fmt: skip
+    near = difflib.get_close_matches(name, [*METHODS, *SCHEMES], n=3)
+    hint = f"did you mean {' or '.join(map(repr, near))}? Expected" if near else "expected"
+    schemes = ", ".join(map(repr, SCHEMES))  # a name has commas in it
+    raise CreditError(f"no scheme or method is called {name!r}; {hint} a registered method, module:function, or one of "
+                      f"the schemes {schemes}")  # fmt: skip
 
 
 def _from_function(name: str, fn: Callable[..., Credit], summary: str, *, together: bool) -> Scheme:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from credit.methods.option_texts import parse_options
-from credit.methods.running import run
+from credit.methods.running import expect_outcomes, run
+from credit.methods.usual import default_methods
 from graphs.errors import CreditError
 from graphs.text import counted
 
@@ -38,12 +39,14 @@ class ClaimRequest:
     def check(self, *, least: int = 1) -> None:
         """Check the names and the options; no log is needed. A judgement file counts as a method.
 
+        No name at all is right: `settled` takes the usual ones.
+
         Raises:
           CreditError: no method of a name, a method named twice, an option or evidence of none of them, a wrong value;
             fewer methods than `least`.
         """
         least = max(least - (1 if self.files else 0), 0)
-        if len(self.names) < least:
+        if 0 < len(self.names) < least:
             raise CreditError(
                 f"--methods names {counted(len(self.names), 'method')}; expected {least} or more, separated by commas"
             )
@@ -54,9 +57,31 @@ class ClaimRequest:
             for text in texts:
                 if not any(text.startswith(f"{name}.") for name in self.names):
                     form = "METHOD.KEY=VALUE" if flag == "--option" else "METHOD.NAME"
-                    raise CreditError(f"{flag} {text!r}; expected {form} with a METHOD of {', '.join(self.names)}")
+                    known = f"a METHOD of {', '.join(self.names)}" if self.names else "METHOD among --methods"
+                    raise CreditError(f"{flag} {text!r}; expected {form} with {known}")
         for name in self.names:
             parse_options(name, self.options(name))
+
+    def settled(self, traces: Traces, *, least: int = 1) -> ClaimRequest:
+        """The request with the usual methods that the log allows, where neither methods nor judgements are named.
+
+        Args:
+          traces: what was read.
+          least: how many methods are needed; 0 for a caller that can do without outcomes.
+
+        Raises:
+          CreditError: no trace has an outcome, and one method or more is needed; the log allows fewer than `least`.
+        """
+        if self.names or (self.files and least < 2):
+            return self
+        if least:
+            expect_outcomes(traces)
+        names = default_methods(traces)
+        if len(names) + len(self.files) < least:
+            raise CreditError(
+                f"the log allows {', '.join(names)} of the usual methods; expected --methods with {least} or more names"
+            )
+        return dataclasses.replace(self, names=names)
 
     def options(self, name: str) -> list[str]:
         """The options of one method, KEY=VALUE."""

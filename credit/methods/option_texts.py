@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 import types
 import typing
@@ -102,7 +103,9 @@ def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
             raise CreditError(f"--option {text!r}; expected KEY=VALUE")
         if key not in known:
             takes = ", ".join(known) or "none"
-            raise CreditError(f"method {name!r} has no option {key!r}; its options are: {takes}")
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise CreditError(f"method {name!r} has no option {key!r}; its options are: {takes}{hint}")
         if known[key].path in options:
             raise CreditError(f"--option {key} is given twice")
         options[known[key].path] = _convert(name, key, value, known[key].hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -173,7 +174,9 @@ class Request:
             if name not in self.takes:
                 options = [option for option in self.takes if option not in EVIDENCE and option not in self.needs]
                 takes = ", ".join(options) or "none"
-                raise CreditError(f"method {self.name!r} has no option {name!r}; its options are: {takes}")
+                near = difflib.get_close_matches(name, options, n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise CreditError(f"method {self.name!r} has no option {name!r}; its options are: {takes}{hint}")
 
     def arrays(self, traces: Traces, also: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
         """The evidence of a call: what the method needs, `also`, and event rewards; `given` arrays replace the log's.

@@ -11,8 +11,6 @@ import numpy as np
 
 from credit.ledger.from_methods import compose_claims
 from credit.ledger.receipt import Receipts
-from credit.methods.availability import availability
-from credit.methods.running import has_outcomes
 from estimators.base import Credit
 from graphs.errors import expect
 from graphs.traces.batch import Traces
@@ -20,26 +18,7 @@ from graphs.traces.batch import Traces
 if TYPE_CHECKING:
     from credit.ledger.account import Ledger
 
-__all__ = ["Findings", "default_methods", "noise_mask"]
-
-USUAL = ("rloo", "turn_baseline", "gae", "critic", "c3")
-"""Methods that a page shows where nobody asks for others, as far as the log has their evidence."""
-MOST = 3
-
-
-def default_methods(traces: Traces) -> tuple[str, ...]:
-    """Names of up to three methods that the logs allow; none where no trace has an outcome.
-
-    Examples:
-      >>> import credit
-      >>> _, _, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
-      >>> default_methods(rows.traces)
-      ('rloo', 'turn_baseline')
-    """
-    if not has_outcomes(traces):
-        return ()
-    states = availability(traces)
-    return tuple(name for name in USUAL if states[name].state == "computable")[:MOST] or ("rloo",)
+__all__ = ["Findings", "noise_mask"]
 
 
 def noise_mask(claim: Credit) -> np.ndarray:

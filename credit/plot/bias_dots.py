@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["draw_methods"]
 
 PANELS: tuple[tuple[str, str], ...] = (
-    ("bias", "bias of the mean gradient\n[share of |∇J|]"),
-    ("variance", "variance of the gradient\n[|∇J|², for equally many runs]"),
+    ("bias", "bias of gradient\n[share of |∇J|]"),
+    ("variance", "variance for equal runs\n[|∇J|²]"),
     ("rank", "order of advantages\n[Kendall's tau-b]"),
 )
 EXACT = 1e-9  # what rounding leaves of an exact zero

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 from credit.plot.canvas import TEXT
+from credit.plot.narrow import make_room
 from graphs.errors import CreditError
 from graphs.text import printable
 
@@ -24,7 +25,8 @@ def refine(
 ) -> Figure:
     """Change the size, the title and the type of a picture of this package.
 
-    Text keeps its size in points when the figure shrinks, so a picture stays legible at the width of a column.
+    Text keeps its size in points when the figure shrinks, so a picture stays legible at the width of a column. Legends
+    that are too wide then stand below, and labels take several lines.
 
     Args:
       figure: of a function of `credit.plot`; it is changed.
@@ -57,6 +59,8 @@ def refine(
         _serif(figure)
     if style == "talk":
         _enlarge(figure)
+    if size is not None or style == "talk":
+        make_room(figure)
     return figure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from graphs.readers.common.joins import Join
 from graphs.readers.common.remote import is_remote
 from graphs.readers.common.source import Source, check_paths, find_sources
 from graphs.readers.formats import FORMATS, reader_of, sort_sources
-from graphs.text import counted, excerpt
+from graphs.text import counted, excerpt, near_names
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
@@ -116,11 +117,14 @@ def read_records(
 ) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
     """The records of all logs under `paths`, lazily, and the names of the skipped files."""
     if format is not None and format not in FORMATS:
-        raise CreditError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
+        hint = f"{near_names(format, FORMATS)} " if difflib.get_close_matches(format, FORMATS, cutoff=0.5) else ""
+        raise CreditError(f"format is {format!r}. {hint}Expected one of {', '.join(FORMATS)}")
     sources, ignored, problems = find_sources(paths, limits)
     if not sources and not problems:
-        ignored_count = counted(len(ignored), "file")
-        raise NothingReadError(f"no log among {ignored_count}; logs end in .json, .jsonl, .csv, .parquet, …")
+        place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
+        raise NothingReadError(
+            f"no log among {counted(len(ignored), 'file')} of {place}; logs end in .json, .jsonl, .csv, .parquet, …"
+        )
 
     named = {str(path if is_remote(path) else Path(path)) for path in paths}
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["snr"]
 
 NOTES = (
+    "SNR: |E[A | s, a]| / sd(A | s, a) of one decision's advantage A; runs: the method or function of the scheme",
     "cost is in rollouts a trace; what a critic's training took is not in it",
     "thin logs: one action stands for all decisions of an agent, which a broadcast treats alike",
 )
@@ -56,7 +57,7 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, given: str | None
 @click.option("--lengths", callback=_whole_numbers, metavar="T,T,...", help="Decisions of a trace, multiples of 10.")
 @click.option(
     "--group-size",
-    "groups",
+    "sizes",
     callback=_whole_numbers,
     default="8",
     show_default=True,
@@ -78,7 +79,7 @@ def snr(
     names: tuple[str, ...],
     all_: bool,
     lengths: tuple[int, ...] | None,
-    groups: tuple[int, ...],
+    sizes: tuple[int, ...],
     quick: bool,
     output: Path | None,
     seed: int,
@@ -97,7 +98,7 @@ def snr(
     report = run(
         schemes,
         lengths=lengths or (QUICK_LENGTHS if quick else LENGTHS),
-        groups=groups,
+        groups=sizes,
         effort=QUICK if quick else FULL,
         seed=seed,
         folder=None if output is None else output / "points",
@@ -110,7 +111,7 @@ def snr(
 
         click.echo(msgspec.json.format(msgspec.json.encode(report.json())))
         return
-    for group in groups:
+    for group in sizes:
         stdout().print(_table(report, group))
     for line in NOTES:
         stdout().print(line, soft_wrap=True)
@@ -161,11 +162,14 @@ def _table(report: Report, group: int) -> Table:
     from rich import box
     from rich.table import Table
 
+    from credit.bench.snr_schemes import SCHEMES
+
     points = [p for p in report.points if p.group == group]
     lengths = sorted({p.length for p in points})
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"SNR, groups of {group}", title_justify="left")
-    for column in ("scheme", *(f"T = {length:,}" for length in lengths), "slope", "closed form", "cost at the last T"):
-        table.add_column(column, justify="left" if column == "scheme" else "right")
+    numbers = (*(f"T = {length:,}" for length in lengths), "slope", "closed form", "cost at the last T")
+    for column in ("scheme", "runs", *numbers):
+        table.add_column(column, justify="right" if column in numbers else "left")
     for name in dict.fromkeys(p.scheme for p in points):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
@@ -175,10 +179,12 @@ def _table(report: Report, group: int) -> Table:
         slope = "" if line is None else f"{line.slope:+z.3f} ± {line.half_width:.3f}"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
         last = of_scheme[max(of_scheme)]
-        table.add_row(words(name), *cells, slope, form, f"{last.cost:,.0f}")
+        runs = SCHEMES[name].method if name in SCHEMES else name
+        table.add_row(words(name), words(runs), *cells, slope, form, f"{last.cost:,.0f}")
     fitted = min(max(lengths), 10_000)
-    table.caption = (
-        f"* the closed form lies outside the 99 % band; slopes are of log SNR on log T, up to T = {fitted:,}"
+    outside = any(p.agrees is False for p in points)
+    table.caption = ("* the closed form lies outside the 99 % band\n" if outside else "") + (
+        f"slope: of log SNR on log T, up to T = {fitted:,}, with a 99 % interval; closed form: the slope of the formula"
     )
     table.caption_justify = "left"
     return table

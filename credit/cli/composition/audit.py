@@ -80,7 +80,7 @@ def audit(
     from credit.ledger.from_methods import compose_claims, total_of
 
     traces = read_traces(paths, **reading)
-    traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
+    traces, claims = asked.settled(traces).run(traces, progress=functools.partial(steps, stderr()))
     ledger = compose_claims(traces, claims, **making)
     report = add_up(traces.graph, total_of(traces), claims, ledger=ledger)
     if as_json:

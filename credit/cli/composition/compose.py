@@ -113,6 +113,7 @@ def compose(
 
     weights = parse_channels(channels, step)
     traces = read_traces(paths, **reading)
+    asked = asked.settled(traces)
     shown = None if drawn is None else traces.index(drawn)
     claims: dict[str, Credit] = {}
     if weights:

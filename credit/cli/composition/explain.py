@@ -60,7 +60,7 @@ def explain(
     *logs, trace, event = paths
     traces = read_traces(tuple(logs), **reading)
     event_index(traces, trace, event)  # before methods run
-    traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
+    traces, claims = asked.settled(traces).run(traces, progress=functools.partial(steps, stderr()))
     ledger = compose_claims(traces, claims, **making)
     receipt = write_receipt(traces, trace, event, claims, ledger=ledger)
     if as_json:

@@ -61,16 +61,20 @@ def convert(
     """
     to = to or ("cache" if output.endswith(".parquet") else "native")
     if to == "cache" and not output.endswith(".parquet"):
-        raise click.BadParameter(f"{output!r}; expected a name ending in .parquet", ctx=ctx)
+        raise click.BadParameter(f"{output!r}; expected a name ending in .parquet", ctx=ctx, param_hint="--output")
     if to == "native" and not output.endswith(NATIVE_SUFFIXES):
-        raise click.BadParameter(f"{output!r}; expected a name ending in {', '.join(NATIVE_SUFFIXES)}", ctx=ctx)
+        raise click.BadParameter(
+            f"{output!r}; expected a name ending in {', '.join(NATIVE_SUFFIXES)}, or .parquet for a cache",
+            ctx=ctx,
+            param_hint="--output",
+        )
     if to == "otlp":
         for name in OTLP_FILES:
             keep_logs(ctx, Path(output, name), "--output")
     elif to == "survey":
         folder = Path(output)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise click.BadParameter(f"{output!r} is not empty; expected a new folder", ctx=ctx)
+            raise click.BadParameter(f"{output!r} is not empty; expected a new folder", ctx=ctx, param_hint="--output")
     else:
         check_folder(Path(output), "--output")
     stay_outside(ctx, Path(output))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,12 +67,9 @@ def report(
     """
     asked.check(least=0)
     from credit.page import Findings, write_page
-    from credit.page.findings import default_methods
 
     traces = read_traces(paths, **reading)
-    if not asked.names and not asked.files:
-        asked = dataclasses.replace(asked, names=default_methods(traces))
-    traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
+    traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     with working(stderr(), "composing and writing"):
         findings = Findings.of(traces, claims, **making)
         held = write_page(findings, output, title=title, text=not no_text)

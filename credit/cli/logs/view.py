@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
@@ -57,13 +56,10 @@ def view(
     """
     asked.check(least=0)
     from credit.page import Findings, PageServer
-    from credit.page.findings import default_methods
 
     traces = read_traces(paths, **reading)
     list_problems(traces.problems, stderr(), all_=False)
-    if not asked.names and not asked.files:
-        asked = dataclasses.replace(asked, names=default_methods(traces))
-    traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
+    traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     with working(stderr(), "composing"):
         server = PageServer(Findings.of(traces, claims, **making), title=title, text=not no_text, port=port)
     serve(server, no_browser=no_browser)

@@ -24,7 +24,7 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
             callback=_split,
             shell_complete=_complete,
             metavar="NAME,...",
-            help="Methods, separated by commas; `credit methods` lists all.",
+            help="Methods, separated by commas; `credit methods` lists all. Default: up to three that the logs allow.",
         ),
         click.option(
             "--option", "given", multiple=True, metavar="METHOD.KEY=VALUE", help="Option of a method. May be repeated."

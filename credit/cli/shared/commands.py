@@ -21,6 +21,10 @@ SECTIONS: dict[str, str] = {
 }
 """The section of an option by its name; all others are the command's own and come first."""
 
+FIRST = ("names", "method", "output", "target")
+LAST = ("--json", "--help")
+"""Of a command's own options, behind those that a call must name: methods and outputs, which most calls name."""
+
 
 class Command(click.Command):
     """A command with examples.
@@ -45,7 +49,7 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, then those that it shares with others."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": [], LEDGER: [], PICTURE: [], READING: []}
-        for parameter in self.get_params(ctx):
+        for parameter in sorted(self.get_params(ctx), key=_rank):
             record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(ctx)
             if record is not None:
                 sections[SECTIONS.get(parameter.name or "", "Options")].append(record)
@@ -53,3 +57,11 @@ class Command(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+def _rank(parameter: click.Parameter) -> tuple[bool, int]:
+    """Where an option stands: required ones, then `FIRST`, then the others as the command has them, then `LAST`."""
+    if parameter.name in FIRST:
+        return not parameter.required, FIRST.index(parameter.name)
+    last = [i for i, flag in enumerate(LAST) if flag in parameter.opts]
+    return not parameter.required, len(FIRST) + (1 + last[0] if last else 0)

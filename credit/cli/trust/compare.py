@@ -68,7 +68,7 @@ def compare(
 
     asked.check(least=2)
     traces = read_traces(paths, **reading)
-    traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
+    traces, claims = asked.settled(traces, least=2).run(traces, progress=functools.partial(steps, stderr()))
     comparison = side_by_side(traces, claims, worst=worst)
     if as_json:
         print_json(comparison.as_json())

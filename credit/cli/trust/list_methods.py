@@ -51,6 +51,8 @@ def methods(
     if len(paths) == 1 and paths[0] != "-" and not Path(paths[0]).exists():
         from credit.methods.method_page import method_page
 
+        if paths[0] != paths[0].rstrip("/") or Path(paths[0]).suffix:
+            raise click.BadParameter(f"{paths[0]!r} does not exist; expected logs or a method", param_hint="PATH")
         page = method_page(paths[0])
         print_json(page.as_json()) if as_json else _print_page(page)
         return

@@ -124,3 +124,35 @@ def test_every_command_has_examples_that_name_it() -> None:
             continue
         assert isinstance(command, Command) and command.examples, name
         assert any(line.startswith(name) for line in command.examples), name
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["validate", "{good}", "--format", "tau"], "format is 'tau'. Did you mean tau-bench or tau2-bench?"),
+        (["assign", "{good}", "-o", "x.csv", "-m", "gae", "--option", "lambda=1"], "; did you mean lambda_?"),
+        (["methods", "no_such_folder/"], "'no_such_folder/' does not exist; expected logs or a method"),
+        (["methods", "runs.jsonl"], "'runs.jsonl' does not exist; expected logs or a method"),
+        (["methods", "rlo"], "no method is called 'rlo'; did you mean rloo?"),
+        (
+            ["convert", "{good}", "-o", "x.foo"],
+            "Invalid value for --output: 'x.foo'; expected a name ending in .jsonl, ",
+        ),
+        (["bench", "snr", "-m", "rlo"], "did you mean 'rloo'"),
+        (["bench", "snr", "-m", "zzzz"], "or one of the schemes 'shared, group mean', 'shared, leave one out', "),
+    ],
+)
+def test_errors_name_what_was_meant(
+    good: Path, args: list[str], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*(a.format(good=good) for a in args))
+    assert result.exit_code == 1 and message in result.stderr, result.stderr
+
+
+def test_a_folder_without_logs_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.txt").write_text("hi")
+    result = run("validate", folder)
+    assert result.exit_code == 2 and f"no log among 1 file of {folder}; logs end in .json" in result.stderr

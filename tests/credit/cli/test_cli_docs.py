@@ -72,3 +72,21 @@ def test_every_help_has_examples() -> None:
         return [] if getattr(command, "examples", ()) else [name]
 
     assert without(cli, "credit") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [("compose", ["--output", "--methods", "--advantages-to"]), ("assign", ["--output", "--method"]),
+     ("compare", ["--methods", "--output"]), ("show", ["--method"]), ("convert", ["--output"])],
+)  # fmt: skip
+def test_help_begins_with_what_most_calls_name(name: str, first: list[str]) -> None:
+    text = CliRunner().invoke(cli, [name, "--help"]).stdout.partition("\nOptions:\n")[2]
+    own, _, rest = text.partition("\n\n")
+    options = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", own, re.MULTILINE)
+    assert options[: len(first)] == first and options[-1] == "--help", options
+    assert "--reward-channel" in rest
+
+
+def test_a_benchmark_has_no_section_on_logs() -> None:
+    text = CliRunner().invoke(cli, ["bench", "snr", "--help"]).stdout
+    assert "--group-size" in text and "Reading logs" not in text

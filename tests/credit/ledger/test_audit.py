@@ -300,6 +300,25 @@ def test_audit_prints_and_writes(tmp_path: Path) -> None:
     assert plain["overcount"] == pytest.approx(sum(claim["paid"] for claim in plain["claims"].values()))
 
 
+@pytest.mark.slow
+def test_commands_of_several_methods_take_what_the_log_allows(tmp_path: Path) -> None:
+    path = log(tmp_path / "x.jsonl")
+    composed = json.loads(run("compose", path, "-o", tmp_path / "x.csv", "--json").stdout)
+    assert composed["took_part"] == ["turn_baseline", "gae"]
+    named = json.loads(run("audit", path, "--json").stdout)["claims"]
+    assert list(named) == ["rloo", "turn_baseline", "gae"]
+    explained = run("explain", path, "t111", "c0")
+    assert explained.exit_code == 0 and all(name in explained.stdout for name in named), explained.output
+
+
+def test_without_outcomes_there_is_nothing_to_compose(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("trace,group\na,q\n")
+    for call in (["compose", path, "-o", tmp_path / "y.csv"], ["compare", path], ["audit", path]):
+        result = run(*call, "--columns", "trace=trace,group=group")
+        assert result.exit_code == 1 and "error: no trace has an outcome" in result.stderr, result.output
+
+
 CONTROL = ["compose", "LOG", "--methods", "gae", "-o", "x.csv", "--advantages-to", "y.csv", "--advantage", "control"]
 
 
@@ -307,7 +326,7 @@ CONTROL = ["compose", "LOG", "--methods", "gae", "-o", "x.csv", "--advantages-to
     ("call", "message"),
     [
         (["compose", "LOG", "--methods", "rloo"], "Missing option '--output'"),
-        (["compose", "LOG", "-o", "x.csv"], "--methods names 0 methods; expected 1 or more"),
+        (["compose", "LOG", "-o", "x.csv", "--option", "gae.x=1"], "expected METHOD.KEY=VALUE with METHOD among --met"),
         (["compose", "LOG", "--methods", "rloo", "-o", "nowhere/x.csv"], "folder 'nowhere' does not exist"),
         (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--advantage", "entry"], "need each other"),
         (["compose", "LOG", "--methods", "rloo", "-o", "x.csv", "--scale", "dr_mas"], "expected --advantage with them"),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.plot import draw_methods
+from credit.plot.snr_curves import Curve, draw_snr
 from graphs.errors import CreditError
 
 pytest.importorskip("matplotlib")
@@ -49,3 +54,48 @@ def test_the_command_writes_pictures_as_asked(tmp_path: Path) -> None:
     for wrong in ("4", "0x2", "axb"):
         result = CliRunner().invoke(cli, [*call, "--size", wrong])
         assert result.exit_code == 1 and "expected WIDTHxHEIGHT in inches" in result.stderr
+
+
+def inside(figure: Any) -> list[str]:
+    """Texts that reach beyond the picture, and labels of panels that lie on each other."""
+    figure.draw_without_rendering()
+    whole, shown = figure.bbox, [text for axes in figure.axes for text in (axes.xaxis.label, axes.yaxis.label)]
+    boxes = [(text.get_text(), text.get_window_extent()) for text in shown if text.get_text()]
+    beyond = [name for name, box in boxes if box.x0 < -3 or box.x1 > whole.x1 + 3 or box.y0 < -3 or box.y1 > whole.y1]
+    return beyond + [a for i, (a, one) in enumerate(boxes) for _, other in boxes[:i] if one.overlaps(other)]
+
+
+def test_curves_keep_their_panel_at_the_width_of_a_column() -> None:
+    length = np.array([10, 100])
+    names = ("shared, leave one out", "critic, fixed error", "mine:of_my_own")
+    figure = draw_snr([Curve(name, length, 1 / length, theory=1 / length, slope=-1.0) for name in names])
+    credit.plot.refine(figure, size=(3.4, 2.5), style="serif")
+    assert inside(figure) == []
+    panel, (legend,) = figure.axes[0].get_window_extent(), figure.legends
+    assert panel.width > 0.6 * figure.bbox.width  # the legend took all of it
+    assert legend.get_window_extent().y1 < panel.y0
+    assert len(legend.get_texts()) == 4 and legend.get_texts()[0].get_fontfamily() == ["serif"]
+
+
+def test_dots_keep_their_labels_apart_at_the_width_of_a_column() -> None:
+    rows: list[Any] = [
+        SimpleNamespace(method=method, world=world, k=3, bias=bias, variance=1 + 9 * bias, rank=0.5)
+        for method, bias in (("rloo", 0.0), ("gae, lambda 1, wrong values", 0.2), ("grpo", 0.4))
+        for world in ("stop-rewards", "relay-and")
+    ]
+    figure = credit.plot.refine(draw_methods(rows), size=(3.4, 2.5), title="")
+    assert inside(figure) == []
+    for axes in figure.axes:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        assert not any(one.x1 > other.x0 for one, other in itertools.pairwise(boxes))
+
+
+def test_panels_without_room_side_by_side_stand_below_each_other() -> None:
+    graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+    names = ["rloo", "grpo", "dr_grpo", "mine:a_method_of_my_own"]
+    compared = credit.compare(rows.traces, {name: credit.rloo(graph, reward) for name in names})
+    figure = credit.plot.refine(credit.plot.draw_comparison(compared), size=(3.0, 7))
+    matrix, roles, kinds = (axes.get_window_extent() for axes in figure.axes)
+    assert matrix.y0 > roles.y1 > roles.y0 > kinds.y1
+    with pytest.raises(CreditError, match=r"size is 0.5x0.5 inches, which leaves no room; expected a larger size"):
+        credit.plot.refine(credit.plot.draw_comparison(compared), size=(0.5, 0.5))

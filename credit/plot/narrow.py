@@ -1,0 +1,190 @@
+"""`make_room`: legends, labels and ticks of a picture whose width was chosen, so that none lies on another."""
+
+from __future__ import annotations
+
+import textwrap
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from credit.plot.canvas import key
+from graphs.errors import CreditError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+__all__ = ["make_room"]
+
+BESIDE = 0.35  # of the width: a legend that takes more stands below
+SMALLEST = 5.5  # points: what cannot be read smaller is left out
+NAMES = 0.3  # of the width: names along an axis that take more are set smaller, to 6 points
+
+
+def make_room(figure: Figure) -> None:
+    """Arrange a picture for its width: legends below, labels over several lines, fewer and smaller ticks.
+
+    Text stays as it is where there is room for it. Panels that have no room side by side stand below each
+    other in a picture that is higher than wide.
+
+    Raises:
+      CreditError: the size leaves no room for the panels.
+
+    Examples:
+      >>> from credit.plot.canvas import new_figure
+      >>> figure = new_figure(1.5, 2)
+      >>> label = figure.add_subplot().set_xlabel("signal to noise of one decision's advantage")
+      >>> make_room(figure)
+      >>> label.get_text().count("\\n") > 0
+      True
+    """
+    width, height = figure.get_size_inches()
+    lines = {text: text.get_text() for axes in figure.axes for text in (axes.xaxis.label, axes.yaxis.label, axes.title)}
+    fits = _fits(figure)
+    if not fits and height > width:
+        _stack(figure)
+        fits = _fits(figure)
+    if not fits:  # lines that were broken may be what takes the room
+        for text, before in lines.items():
+            text.set_text(before)
+        if not _fits(figure, wrap=False):
+            raise CreditError(f"size is {width:g}x{height:g} inches, which leaves no room; expected a larger size")
+    for axes in figure.axes:
+        _thin_ticks(axes.xaxis)
+        _fit_cells(axes)
+
+
+def _fits(figure: Figure, *, wrap: bool = True) -> bool:
+    """Move and wrap what takes too much room, and say whether the panels have any left."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        _place_legends(figure)
+        figure.draw_without_rendering()
+        for axes in figure.axes:
+            _shrink_names(axes)
+        for _ in range(2 if wrap else 0):  # a wrapped label leaves other axes another room
+            figure.draw_without_rendering()
+            for axes in figure.axes:
+                _wrap_labels(axes)
+        caught.clear()
+        figure.draw_without_rendering()
+        return not any("collapsed" in str(warning.message) for warning in caught)
+
+
+def _stack(figure: Figure) -> None:
+    """Set panels that stand side by side below each other."""
+    from matplotlib.gridspec import GridSpec
+
+    panels = [axes for axes in figure.axes if axes.get_subplotspec() is not None]
+    rows = GridSpec(len(panels), 1, figure=figure)
+    for row, axes in enumerate(panels):
+        axes.set_subplotspec(rows[row])
+        axes.tick_params(labelleft=True)
+
+
+def _place_legends(figure: Figure) -> None:
+    """Set legends of the figure that are too wide below its panels, in as many columns as fit."""
+    figure.draw_without_rendering()
+    whole = figure.bbox.width
+    for legend in list(figure.legends):
+        width = legend.get_window_extent().width
+        if width <= BESIDE * whole:
+            continue
+        handles, labels = list(legend.legend_handles), [text.get_text() for text in legend.get_texts()]
+        size = legend.get_texts()[0].get_fontsize()
+        family = legend.get_texts()[0].get_fontfamily()
+        legend.remove()
+        for columns in range(min(4, len(labels)), 0, -1):
+            below = key(figure, handles, labels, loc="outside lower center", ncols=columns, fontsize=size)
+            for text in below.get_texts():
+                text.set_fontfamily(family)
+            if columns == 1 or below.get_window_extent().width <= whole:
+                break
+            below.remove()
+
+
+def _shrink_names(axes: Axes) -> None:
+    """Set long names along the y axis smaller."""
+    labels = [label for label in axes.get_yticklabels() if label.get_visible() and label.get_text()]
+    if not labels or axes.figure is None:
+        return
+    widest, most = max(label.get_window_extent().width for label in labels), NAMES * axes.figure.bbox.width
+    if widest > most:
+        size = float(labels[0].get_fontsize())
+        axes.tick_params(axis="y", which="major", labelsize=max(6.0, size * most / widest))
+
+
+def _wrap_labels(axes: Axes) -> None:
+    """Break the labels of the axes, and the title, into lines that are no longer than there is room."""
+    room = axes.get_window_extent()
+    gap = 0.08 * room.width
+    for text, length, along in (
+        (axes.xaxis.label, room.width + gap, "width"),
+        (axes.yaxis.label, room.height, "height"),
+        (axes.title, max(room.width + gap, _slot(axes)), "width"),
+    ):
+        _wrap(text, length, along)
+
+
+def _slot(axes: Axes) -> float:
+    """The width that a title over the panel may take: that of the panel with its names, up to the picture's edges."""
+    spec = axes.get_subplotspec()
+    columns = 1 if spec is None else spec.get_gridspec().ncols
+    if axes.figure is None:
+        return 0.0
+    whole, room = axes.figure.bbox.width, axes.get_window_extent()
+    middle = (room.x0 + room.x1) / 2
+    return float(min(0.95 * whole / columns, 1.96 * middle, 1.96 * (whole - middle)))
+
+
+def _wrap(text: Text, length: float, along: str) -> None:
+    lines = text.get_text().split("\n")
+    taken = getattr(text.get_window_extent(), along)
+    if not text.get_text() or taken <= length:
+        return
+    width = max(int(max(map(len, lines)) * length / taken), 6)
+    broken = [part for line in lines for part in textwrap.wrap(line, width, break_long_words=False)]
+    text.set_text("\n".join(broken))
+    taken = getattr(text.get_window_extent(), along)
+    if taken > length:  # a long word
+        text.set_fontsize(max(6.0, float(text.get_fontsize()) * length / taken))
+
+
+def _thin_ticks(axis: Axis) -> None:
+    """Leave out the numbers along an axis that would lie on the one before."""
+    ticks = [tick for tick in axis.get_major_ticks() if tick.label1.get_visible() and tick.label1.get_text()]
+    if not ticks or any(tick.label1.get_rotation() for tick in ticks):
+        return
+    low, high = sorted(axis.get_view_interval())
+    inside = [tick for tick in ticks if low <= tick.get_loc() <= high]
+    boxes = [tick.label1.get_window_extent() for tick in inside]
+    kept, end = [], -np.inf
+    for tick, box in zip(inside, boxes, strict=True):
+        if box.x0 > end:
+            kept.append((float(tick.get_loc()), tick.label1.get_text()))
+            end = box.x1 + 0.3 * box.height
+    if len(kept) < len(inside):
+        axis.set_ticks([place for place, _ in kept], [label for _, label in kept])
+
+
+def _cells(axes: Axes) -> Iterator[Text]:
+    yield from axes.texts if axes.images else ()
+
+
+def _fit_cells(axes: Axes) -> None:
+    """Set the numbers in the cells of a matrix as large as a cell allows; leave them out where that is too small."""
+    cells = [text for text in _cells(axes) if text.get_text()]
+    if not cells:
+        return
+    left, right = axes.get_xlim()
+    room = 0.9 * axes.get_window_extent().width / abs(right - left)
+    widest = max(text.get_window_extent().width for text in cells)
+    if widest > room:
+        size = float(cells[0].get_fontsize()) * room / widest
+        for text in cells:
+            text.set_fontsize(size)
+            text.set_visible(size >= SMALLEST)
