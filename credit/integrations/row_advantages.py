@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from credit.integrations.row_columns import as_labels, as_numbers, give_back, spread
+from credit.integrations.row_columns import as_labels, as_numbers, give_back, spread, taken
 from credit.integrations.row_metrics import Batch, Facts, batch_metrics, no_metrics
 from credit.tables.column_values import ColumnError
 from graphs.errors import CreditError
@@ -232,7 +232,9 @@ class RowAdvantages:
         """The method on the rows `take`, in that order."""
         from credit.tables.columns import from_columns
 
-        given = {name: _taken(column, take) for name, column in {**labels, **amounts, "reward": score}.items()}
+        given = {**labels, **amounts, "reward": score}
+        if take is not None:
+            given = {name: taken(name, column, take) for name, column in given.items()}
         columns = {name: column for name, column in given.items() if name in _FROM_COLUMNS}
         evidence = {name: column for name, column in given.items() if name not in _FROM_COLUMNS}
         count = len(columns["reward"])
@@ -371,13 +373,3 @@ def _rows_in_order(
     place = as_numbers("order", order, n)
     take = np.argsort(place, kind="stable")
     return use, take[use[take]]
-
-
-def _taken(column: Any, take: np.ndarray | None) -> Any:
-    if take is None:
-        return column
-    if isinstance(column, np.ndarray):
-        return column[take]
-    if hasattr(column, "take"):  # Arrow arrays, pandas series
-        return column.take(take)
-    return [column[int(row)] for row in take]

@@ -6,16 +6,19 @@ import uuid
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from credit.tables.column_values import ColumnError, numbers
+from credit.tables.column_values import ColumnError, as_arrow, numbers
 
-__all__ = ["as_labels", "as_numbers", "give_back", "spread"]
+__all__ = ["as_labels", "as_numbers", "give_back", "spread", "taken"]
 
 
 def as_labels(column: Any) -> Any:
     """Ids as `credit.from_columns` takes them: tensors become NumPy, UUID objects their text."""
     if hasattr(column, "detach"):
         return column.detach().cpu().numpy()
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
     if hasattr(column, "tolist") and not isinstance(column, np.ndarray):
         column = column.tolist()
     if isinstance(column, tuple):
@@ -38,7 +41,18 @@ def as_numbers(name: str, column: Any, n: int) -> np.ndarray:
         column = np.asarray(column)
     if np.ndim(column) != 1 or len(column) != n:
         raise ColumnError(name, [], f"has shape {np.shape(column)}; expected ({n},), one number for each row")
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
+        return column.astype(np.float64)
     return numbers(name, column, n) if n else np.zeros(0)
+
+
+def taken(name: str, column: Any, rows: np.ndarray) -> Any:
+    """Some rows of a column of ids or numbers, in their order."""
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    if isinstance(column, list):
+        column = as_arrow(name, column, len(column))
+    return column.take(rows)
 
 
 def give_back(values: np.ndarray, like: Any) -> Any:

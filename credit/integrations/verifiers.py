@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from credit.integrations.row_advantages import RowAdvantages
 from graphs.errors import CreditError
@@ -42,24 +43,38 @@ def assign_advantages(
         group has no key of its task.
     """
     advantages = credit if isinstance(credit, RowAdvantages) else RowAdvantages(credit, **(options or {}))
+    groups: list[str] = []
+    outcomes: list[float] = []
     nodes: list[Any] = []
-    columns: dict[str, Any] = {name: [] for name in ("group", "trace", "agent", "turn", "reward", "where")}
+    spans: list[tuple[int, str, bool, int]] = []  # of each trace: its episode, agent, training and sampled messages
     for number, episode in enumerate(episodes):
-        group, outcome = _group(episode), _outcome(episode) if reward is None else float(reward(episode))
-        for part, trace in enumerate(episode.traces):
-            for place, node in enumerate(trace.nodes):
-                if not node.sampled:
-                    continue
-                nodes.append(node)
-                row = (group, number, trace.agent.name, f"{part}.{place}", outcome, trace.agent.trainable)
-                for name, value in zip(columns, row, strict=True):
-                    columns[name].append(value)
-    score = np.array(columns.pop("reward"), np.float64)
-    result = advantages(reward=score, **columns)
-    for node, value, trained in zip(nodes, result.advantages, columns["where"], strict=True):
-        if trained:
-            node.advantages = [float(value)] * sum(node.mask)
+        groups.append(_group(episode))
+        outcomes.append(_outcome(episode) if reward is None else float(reward(episode)))
+        for trace in episode.traces:
+            before = len(nodes)
+            nodes += [node for node in trace.nodes if node.sampled]
+            spans.append((number, trace.agent.name, trace.agent.trainable, len(nodes) - before))
+    sampled = np.array([count for *_, count in spans], np.int64)
+    of_episode = np.repeat(np.array([number for number, *_ in spans], np.int64), sampled)
+    trained = np.repeat(np.array([trainable for _, _, trainable, _ in spans], bool), sampled)
+    place = np.arange(len(nodes)) - np.searchsorted(of_episode, of_episode)  # of a message among those of its episode
+    result = advantages(
+        group=_repeated(groups, of_episode),
+        trace=of_episode,
+        agent=_repeated([name for _, name, *_ in spans], np.repeat(np.arange(len(spans)), sampled)),
+        turn=place,
+        reward=np.array(outcomes, np.float64)[of_episode],
+        where=trained,
+    )
+    for node, value, written in zip(nodes, result.advantages.tolist(), trained.tolist(), strict=True):
+        if written:
+            node.advantages = [value] * node.mask.count(True)
     return result.metrics
+
+
+def _repeated(names: list[str], rows: np.ndarray) -> pa.Array:
+    """Names by their number, one a row: words are read once, not once a row."""
+    return pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), pa.array(names, pa.string()))
 
 
 def _group(episode: Any) -> str:
@@ -73,7 +88,12 @@ def _group(episode: Any) -> str:
 
 def _outcome(episode: Any) -> float:
     """The one number that the traces of an episode earned; NaN where none was scored."""
-    earned = {trace.reward for trace in episode.traces if any(part is not None for part in trace.rewards.values())}
+    earned = set()
+    for trace in episode.traces:
+        for part in trace.rewards.values():
+            if part is not None:
+                earned.add(trace.reward)
+                break
     if len(earned) > 1:
         raise CreditError(
             f"traces of episode {episode.id!r} earned different rewards, {sorted(earned)}; pass reward=, the outcome "

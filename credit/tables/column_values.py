@@ -133,7 +133,7 @@ def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
         else:
             if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
                 values = np.asarray(values)  # tensors and JAX arrays
-            if getattr(values, "dtype", None) is not None and str(values.dtype) == "bfloat16":
+            if getattr(getattr(values, "dtype", None), "kind", "") == "V" and str(values.dtype) == "bfloat16":
                 values = values.astype(np.float32)  # exact; Arrow has no such type
             array = pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -115,6 +116,7 @@ def test_overhead_beside_a_plain_loop() -> None:
     kept.warmup()
     draw = np.random.default_rng(4)
 
+    @functools.cache  # both overwrite what they write, and episodes take longer to make than to fill
     def episodes(rows: int) -> list[Any]:
         return [episode(trace_of("a", float(draw.normal()), 2), group=f"g{i // 4}") for i in range(rows // 2)]
 
