@@ -1,10 +1,10 @@
 """A critic fitted on 480 traces at default settings, against the true increments of worlds.
 
-    python benchmarks/critic_few.py [additive|auto] ...        (default: both)
+    python benchmarks/critic_few.py [additive|auto] ... [WORLD] ...    (default: both, in all worlds)
 
-"additive" fits the additive model alone, five seeds in each of 14 worlds; "auto" fits both models and keeps one, as
-`credit fit critic` does, three seeds in three worlds. Results go to benchmarks/results/critic_few.json. Everything is
-computed from seeds.
+"additive" fits the additive model alone, five seeds in each of 15 worlds; "auto" fits both models and keeps one, as
+`credit fit critic` does, three seeds in three worlds. Rows of worlds that are not named stay as they are. Results go to
+benchmarks/results/critic_few.json. Everything is computed from seeds.
 
 Worlds show the quality of their choices as a column of the user's (`dense`), but for those called "hidden". Truth is
 E[R given everything drawn so far], so in a hidden world most of it cannot be known from the log.
@@ -171,13 +171,20 @@ def keep(name: str, rows: list[dict[str, Any]]) -> None:
 
 
 def main(wanted: list[str]) -> None:
-    for section in wanted or ["additive", "auto"]:
-        rows = []
+    worlds = [name for name in wanted if name in WORLDS]
+    for section in [name for name in wanted if name not in WORLDS] or ["additive", "auto"]:
+        kept = json.loads(RESULTS.read_text())[section]["rows"] if worlds else []
+        rows = {(found["world"], found["seed"]): found for found in kept}
         for name in WORLDS if section == "additive" else AUTO:
+            if worlds and name not in worlds:
+                continue
             for seed in range(5 if section == "additive" else 3):
-                rows.append(row(name, seed, Settings(model=section)))
-                print(rows[-1], flush=True)
-                keep(section, rows)
+                rows[name, seed] = row(name, seed, Settings(model=section))
+                print(rows[name, seed], flush=True)
+                keep(
+                    section,
+                    sorted(rows.values(), key=lambda found: (list(WORLDS).index(found["world"]), found["seed"])),
+                )
 
 
 if __name__ == "__main__":

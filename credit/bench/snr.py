@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from credit import __version__
 from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out
 from credit.bench.snr_theory import Setting
@@ -123,7 +124,8 @@ class Report:
         """Everything, with versions."""
         import platform
 
-        versions = {name: importlib.metadata.version(name) for name in ("orchestration-credit", "jax", "numpy")}
+        versions = {"orchestration-credit": __version__}
+        versions |= {name: importlib.metadata.version(name) for name in ("jax", "numpy")}
         return {
             "about": {"python": platform.python_version(), "machine": platform.machine(), **versions},
             "points": [dataclasses.asdict(point) for point in self.points],
@@ -254,7 +256,7 @@ def _point(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, f
     if folder is None or ":" in scheme.name:
         return measure(scheme, length, w, effort, seed)
     folder.mkdir(parents=True, exist_ok=True)
-    job = json.dumps([scheme.name, length, w, effort, seed, importlib.metadata.version("orchestration-credit")])
+    job = json.dumps([scheme.name, length, w, effort, seed, __version__])
     file = folder / f"{hashlib.sha256(job.encode()).hexdigest()[:16]}.json"
     if file.exists():
         return Point(**json.loads(file.read_text(encoding="utf-8")))

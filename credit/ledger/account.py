@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from credit.ledger.entries import Entries
 from credit.ledger.entry_rows import ledger_table
-from credit.ledger.signal import Kind, Signal
+from credit.ledger.signal import LIMIT, Kind, Signal
 from credit.ledger.training import advantage
 from credit.tables.bridge import to_torch
 from credit.tables.files import write_table
@@ -106,6 +106,9 @@ class Ledger(Entries):
         beta: float | Array | None = None,
         scale: str | Credit | None = None,
         decided_before: tuple[str, ...] = (),
+        limit: float = LIMIT,
     ) -> Signal:
         """Advantages to train on; see `credit.ledger.training.advantage`, which states when they are unbiased."""
-        return advantage(self, kind, baseline=baseline, beta=beta, scale=scale, decided_before=decided_before)
+        return advantage(
+            self, kind, baseline=baseline, beta=beta, scale=scale, decided_before=decided_before, limit=limit
+        )

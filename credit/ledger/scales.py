@@ -1,9 +1,16 @@
-"""What divides advantages last: a spread of their own by agent or role name, or a method's scale, both with a floor."""
+"""What divides advantages last, and how large they are before: in spreads of the rewards of their group.
+
+The spread of a group is the range of its rewards. Where they are all equal it is the range of rewards and expected
+rewards; where these are equal, too, the mean spread of the groups that have one.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credit.ledger.entries import Entries
 from estimators.base import Credit, Reason, finish
@@ -11,7 +18,7 @@ from estimators.composition.scaling import LARGEST, PRIOR_TRACES, agent_scale, g
 from graphs.errors import CreditError
 from graphs.levels import By
 
-__all__ = ["scaled"]
+__all__ = ["Largest", "largest_advantage", "scaled"]
 
 
 def scaled(ledger: Entries, result: Credit, scale: str | Credit) -> tuple[Credit, str]:
@@ -60,3 +67,50 @@ def _divided(ledger: Entries, result: Credit, divisor: jax.Array, reason: jax.Ar
         centred=False,
         own_outcome=result.own_outcome,
     )
+
+
+class Largest(NamedTuple):
+    """The largest advantage in spreads of its group's rewards: 0 without any, infinite where no group has a spread.
+
+    Attributes:
+      multiple: |A| / spread.
+      event: its event, or -1.
+      spread: of its group, or 0.
+    """
+
+    multiple: float
+    event: int
+    spread: float
+
+
+def largest_advantage(ledger: Entries, result: Credit) -> Largest:
+    """Where an advantage of `result` is largest, in spreads of the rewards of its group."""
+    graph = ledger.graph
+    reward, expected = (np.asarray(x, np.float64) for x in (ledger.reward, ledger.expected))
+    group, scored = np.asarray(graph.group_ids), np.asarray(ledger.scored)
+    spread = _ranges([reward], group, scored)
+    spread = np.where(spread > 0, spread, _ranges([reward, expected], group, scored))
+    known = spread[group][scored & (spread[group] > 0)]
+    spread = np.where(spread > 0, spread, known.mean() if known.size else 0)[group][np.asarray(graph.trace_ids)]
+    size = np.where(np.asarray(result.valid), np.abs(np.asarray(result.advantage, np.float64)), 0)
+    if not (size > _rounding(reward[scored]).max(initial=0)).any():
+        return Largest(0.0, -1, 0.0)
+    multiple = np.divide(size, spread, out=np.where(size > 0, np.inf, 0), where=spread > 0)
+    event = int(np.argmax(multiple))
+    return Largest(float(multiple[event]), event, float(spread[event]))
+
+
+def _ranges(values: list[np.ndarray], group: np.ndarray, scored: np.ndarray) -> np.ndarray:
+    """Greatest minus least value of the traces of each group, [T]; 0 where the difference is rounding."""
+    high, low = np.full(len(group), -np.inf), np.full(len(group), np.inf)
+    for value in values:
+        np.maximum.at(high, group[scored], value[scored])
+        np.minimum.at(low, group[scored], value[scored])
+    ranges: np.ndarray = np.subtract(high, low, out=np.zeros(len(group)), where=high - low > _rounding(high, low))
+    return ranges
+
+
+def _rounding(*values: np.ndarray) -> np.ndarray:
+    """What a difference of such float32 numbers may be off by."""
+    size: np.ndarray = 16 * np.finfo(np.float32).eps * np.max(np.abs(values), axis=0)
+    return size

@@ -12,7 +12,7 @@ from estimators.base import Credit
 from estimators.composition.gradient import Gradient, policy_gradient
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["Condition", "Kind", "Signal"]
+__all__ = ["LIMIT", "Condition", "Kind", "Signal"]
 
 Kind = Literal["control", "entry", "even"]
 
@@ -28,8 +28,8 @@ class Condition(NamedTuple):
         return f"{self.name}: {({True: 'holds', False: 'BROKEN', None: 'not checked'})[self.holds]}: {self.why}"
 
 
-MULTIPLE = 10.0
-"""Of the range of a group's rewards, above which an advantage is pointed out."""
+LIMIT = 10.0
+"""The largest advantage that is given without a scale, in spreads of the rewards of its group."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,9 +47,7 @@ class Signal:
       coverage: of the ledger: 1 − Var(unexplained) / Var(R − expected).
       claimed: the share of actions that carry a claim.
       scale: what divided the advantages last, in words; empty if nothing did.
-      largest: the largest advantage before any scale, in multiples of the range of its group's rewards; 0 where no
-        group has a range. Claims that are large against the rewards make it large: `control` takes β c out of R − b,
-        and no bound on β c that depends on the trace's own choices would leave the mean right.
+      largest: the largest advantage before any scale, in spreads of its group's rewards (`credit.ledger.scales`).
     """
 
     graph: EventGraph
@@ -83,7 +81,7 @@ class Signal:
         lines = [f"advantage {self.kind!r}: {verdict[self.unbiased]}"]
         lines += [f"  {condition}" for condition in self.conditions]
         lines += [f"  left out {source}: {why}" for source, why in self.refused.items()]
-        if self.largest > MULTIPLE and not self.scale:
-            lines.append(f"  look: the largest advantage is {self.largest:.4g} times the range of its group's rewards")
+        if self.largest > LIMIT and not self.scale:
+            lines.append(f"  look: the largest advantage is {self.largest:.4g} times the spread of its group's rewards")
         lines.append(f"  coverage {self.coverage:.3f}, {self.claimed:.1%} of actions claimed")
         return "\n".join(lines)

@@ -19,7 +19,7 @@ import numpy as np
 
 from credit.ledger.account import Ledger
 from credit.ledger.composition import compose
-from credit.ledger.signal import Signal
+from credit.ledger.signal import LIMIT, Signal
 from estimators.base import Credit, Reason
 from graphs.argument_kinds import checked_kinds
 from graphs.event_graph import KINDS, Array, EventGraph
@@ -37,6 +37,7 @@ class Controls:
         traces of its group.
       beta: coefficients, a number or [2]; by default fitted on other groups whose rewards spread alike.
       decided_before: sources whose presence on an event was fixed before the event chose; not checked.
+      limit: how many spreads of the rewards of its group an advantage before the scale may be.
 
     Examples:
       >>> from credit.ledger import Controls
@@ -47,6 +48,7 @@ class Controls:
     baseline: Array | None = None
     beta: float | Array | None = None
     decided_before: tuple[str, ...] = ()
+    limit: float = LIMIT
 
 
 class Stack(NamedTuple):
@@ -94,7 +96,7 @@ def stack(
 
     Raises:
       CreditError: an argument of another type or shape; a claim of another batch; a name in `controls.decided_before`
-        is no claim; `by` is neither of its choices.
+        is no claim; `by` is neither of its choices; an advantage before the scale is beyond `controls.limit`.
 
     Source: no publication has this combination; the parts are those of C3, of orchestrator critics and of Dr. MAS.
 
@@ -118,6 +120,7 @@ def stack(
         baseline=controls.baseline,
         beta=controls.beta,
         decided_before=controls.decided_before,
+        limit=controls.limit,
     )
     return Stack(ledger, control(), control(scale=by))
 

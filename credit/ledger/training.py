@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from credit.ledger.entries import Entries
-from credit.ledger.scales import scaled
-from credit.ledger.signal import Condition, Kind, Signal
+from credit.ledger.scales import Largest, largest_advantage, scaled
+from credit.ledger.signal import LIMIT, Condition, Kind, Signal
 from estimators.base import Credit, Reason, finish
 from estimators.composition.control import control_advantage
 from graphs.argument_kinds import checked_kinds
@@ -53,6 +53,7 @@ def advantage(
     beta: float | Array | None = None,
     scale: str | Credit | None = None,
     decided_before: tuple[str, ...] = (),
+    limit: float = LIMIT,
 ) -> Signal:
     """Advantages of a ledger's batch, with the conditions under which their policy gradient has the right mean.
 
@@ -67,13 +68,17 @@ def advantage(
         source among `ledger.scales`, divides by its `scale`. No scaled advantage exceeds 10.
       decided_before: for "control", sources whose presence on an event was fixed before the event chose. The caller
         asserts it; it is not checked.
+      limit: without `scale`, how many spreads of the rewards of its group an advantage may be
+        (`credit.ledger.scales`); a batch with a larger one is refused as a whole. To leave out the trace or the claim
+        would depend on what the trace chose, which biases.
 
     Returns:
       `Signal`.
 
     Raises:
       CreditError: no such kind or scale; "even" for a ledger that is not an even split; `baseline`, `beta` or
-        `decided_before` for another kind than "control"; a source that is not of the ledger.
+        `decided_before` for another kind than "control"; a source that is not of the ledger; an advantage beyond
+        `limit`.
 
     Examples:
       >>> import credit
@@ -84,6 +89,8 @@ def advantage(
     """
     if kind != "control" and (baseline is not None or beta is not None or decided_before):
         raise CreditError(f'baseline, beta and decided_before are of advantage "control"; kind is {kind!r}')
+    if not limit > 0:
+        raise CreditError(f"limit is {limit!r}; expected a positive number of spreads of the rewards of a group")
     traces = ledger.graph.num_traces
     if baseline is not None and jnp.shape(jnp.asarray(baseline)) != (traces,):
         shape = jnp.shape(jnp.asarray(baseline))
@@ -100,8 +107,10 @@ def advantage(
         chosen = _even(ledger)
     else:
         raise CreditError(f"kind is {kind!r}; expected 'control', 'entry' or 'even'")
-    result, words, largest = chosen.credit, "", _largest(ledger, chosen.credit)
-    if scale is not None:
+    result, words, largest = chosen.credit, "", largest_advantage(ledger, chosen.credit)
+    if scale is None:
+        _check_size(ledger, chosen, largest, limit)
+    else:
         result, words = scaled(ledger, result, scale)
         chosen.conditions.append(
             Condition("no scale", False, f"divided by {words}, which re-weights decisions after the fact")
@@ -118,20 +127,37 @@ def advantage(
         coverage=ledger.coverage,
         claimed=float(np.asarray(ledger.claimed)[actions].mean()) if actions.any() else float("nan"),
         scale=words,
-        largest=largest,
+        largest=largest.multiple,
     )
 
 
-def _largest(ledger: Entries, result: Credit) -> float:
-    """The largest advantage in multiples of the range of its group's rewards; 0 where no group has a range."""
-    graph, reward = ledger.graph, np.asarray(ledger.reward_or_nan, np.float64)
-    group, scored = np.asarray(graph.group_ids), np.isfinite(reward)
-    high, low = np.full(graph.num_traces, -np.inf), np.full(graph.num_traces, np.inf)
-    np.maximum.at(high, group[scored], reward[scored])
-    np.minimum.at(low, group[scored], reward[scored])
-    spread = np.where(high > low, high - low, np.inf)[group][np.asarray(graph.trace_ids)]
-    size = np.abs(np.asarray(result.advantage, np.float64)) / spread
-    return float(np.where(np.asarray(result.valid), size, 0).max(initial=0))
+def _check_size(ledger: Entries, chosen: _Kind, largest: Largest, limit: float) -> None:
+    """Refuse advantages beyond the limit, with the numbers that they were made of.
+
+    Raises:
+      CreditError: the largest is more than `limit` spreads of its group's rewards.
+    """
+    if largest.multiple <= limit:
+        return
+    made = chosen.credit
+    trace = int(np.asarray(ledger.graph.trace_ids)[largest.event])
+    here = np.asarray(ledger.graph.trace_ids) == trace
+    sizes = {
+        claim.source: float(np.abs(np.where(claim.valid, claim.credit - claim.baseline, 0))[here].max())
+        for claim in ledger.claims
+        if claim.source in chosen.used
+    }
+    parts = [f"its reward is {float(ledger.reward[trace]):.6g}"]
+    if np.asarray(made.baseline)[largest.event]:
+        parts.append(f"its baseline is {float(np.asarray(made.baseline)[largest.event]):.6g}")
+    parts += [f"the largest claim of {source!r} is {size:.6g}" for source, size in sizes.items()]
+    raise CreditError(
+        f"the advantage of event {largest.event}, in trace {trace} of the batch, is "
+        f"{float(np.asarray(made.advantage)[largest.event]):.6g}, {largest.multiple:.4g} times the spread of the "
+        f"rewards of its group ({largest.spread:.6g}); expected {limit:g} times or less; in that trace "
+        f"{', '.join(parts)}; claims must be in units of the reward; a scale bounds advantages, and a larger limit "
+        "admits these"
+    )
 
 
 def _actions(ledger: Entries) -> np.ndarray:
@@ -232,7 +258,7 @@ def _entries(ledger: Entries, factor: float | jax.Array, source: str) -> Credit:
         credit=amount,
         baseline=jnp.zeros_like(amount),
         scale=jnp.ones_like(amount),
-        stderr=ledger.stderr,
+        stderr=jnp.asarray(ledger.stderr, amount.dtype),
         reason=jnp.where(scored, Reason.VALID, Reason.NO_REWARD),
         unit="event",
         estimand="increment" if source == "entry" else "total",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,7 @@ def ledger_numbers(ledger: Ledger, roles: Sequence[str] | None, events: np.ndarr
         increments, labels = np.asarray(ledger.increments)[events], np.array([str(role) for role in roles])
         for role in sorted(set(labels)):
             numbers[f"role/{role}"] = float(increments[labels == role].sum()) / int(scored.sum())
-    holds = [condition.holds for condition in ledger.advantage("control").conditions]
+    holds = [condition.holds for condition in ledger.advantage("control", limit=math.inf).conditions]
     for name, state in (("hold", True), ("broken", False), ("unchecked", None)):
         numbers[f"conditions_{name}"] = float(sum(one is state for one in holds))
     return {f"credit/ledger/{name}": value for name, value in numbers.items() if np.isfinite(value)}

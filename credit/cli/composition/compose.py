@@ -62,6 +62,12 @@ __all__ = ["compose"]
 )
 @click.option("--scale", metavar="NAME", help="Divide the advantages by a scale: agent_name, role_name, or a method.")
 @click.option(
+    "--max-advantage",
+    metavar="N",
+    type=click.FloatRange(0, min_open=True),
+    help="Largest advantage without --scale, in spreads of the rewards of its group. Default: 10.",
+)
+@click.option(
     "--decided-before",
     "before",
     multiple=True,
@@ -86,6 +92,7 @@ def compose(
     channels: tuple[str, ...],
     step: int,
     scale: str | None,
+    max_advantage: float | None,
     before: tuple[str, ...],
     plot: Path | None,
     drawn: str | None,
@@ -97,7 +104,7 @@ def compose(
 
     The entries of a trace sum to its reward exactly. Claims on one event are averaged, never added.
     """
-    _check_advantage(advantage, target, scale, before)
+    _check_advantage(advantage, target, scale, max_advantage, before)
     if step and not channels:
         raise click.UsageError("--step anneals the weights of channels; expected --channel with it")
     if drawn is not None and plot is None:
@@ -126,7 +133,8 @@ def compose(
     signal = None
     if advantage is not None:
         asserted = [source for name in before for source in _sources(name, claims, ledger, weights)]
-        signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=tuple(asserted))
+        limit = {} if max_advantage is None else {"limit": max_advantage}
+        signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=tuple(asserted), **limit)
     save_table(ledger.table(traces, level), output)
     if plot is not None:
         from credit.plot import draw_ledger
@@ -151,14 +159,20 @@ def compose(
     leave(ctx, traces, allow_bad)
 
 
-def _check_advantage(advantage: str | None, target: Path | None, scale: str | None, before: tuple[str, ...]) -> None:
+def _check_advantage(
+    advantage: str | None, target: Path | None, scale: str | None, most: float | None, before: tuple[str, ...]
+) -> None:
     """Refuse options of advantages without advantages, before anything is read."""
     if (advantage is None) != (target is None):
         raise click.UsageError(
             "--advantage and --advantages-to need each other: the kind of advantages, and the file to write"
         )
-    if (scale is not None or before) and advantage is None:
-        raise click.UsageError("--scale and --decided-before apply to advantages; expected --advantage with them")
+    if (scale is not None or most is not None or before) and advantage is None:
+        raise click.UsageError(
+            "--scale, --max-advantage and --decided-before apply to advantages; expected --advantage with them"
+        )
+    if scale is not None and most is not None:
+        raise click.UsageError("--scale bounds the advantages itself; expected --scale or --max-advantage")
     if before and advantage != "control":
         raise click.UsageError(f"--decided-before applies to --advantage control; --advantage is {advantage}")
 

@@ -112,7 +112,7 @@ def test_presence_or_coefficients_chosen_by_the_events_own_action_bias(worlds: d
     world = worlds["hire-additive"]
     rng = np.random.default_rng(0)
     values, chose = world.wrong_but_centred(rng), world.path[:, 1]
-    options = {"baseline": np.zeros(world.graph.num_traces), "beta": 1.0}
+    options = {"baseline": np.zeros(world.graph.num_traces), "beta": 1.0, "limit": np.inf}
     for broken in (np.where(chose == 1, values, np.nan), np.where(chose == 1, 2.0, 0.5) * values):
         signal = world.compose([world.claim(broken)]).advantage("control", **options)
         assert world.bias(signal) > 0.05
@@ -272,16 +272,56 @@ def test_the_stack_is_unbiased_before_its_scale_and_says_so_after_it(worlds: dic
     assert np.asarray(made.ledger.claimed)[: world.n].all()
 
 
-def test_claims_that_are_large_against_the_rewards_are_pointed_out() -> None:
-    """Claims of 1,000 beside rewards of 0 and 1. Bounding them would bias the mean, so the signal states the size."""
-    graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0])
+def large_claims(reward: list[float]) -> tuple[Ledger, credit.Credit]:
+    """Claims of 1,000 in each of two traces, and a scale."""
+    graph, outcome, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=np.repeat(reward, 2))
     amount = np.zeros(graph.num_events)
     amount[rows.event] = [1000.0, 0.0, -1000.0, 0.0]
     claim = credit.claim(graph, amount, estimand="increment", source="critic", centred=True, own_outcome=False)
-    signal = credit.compose(graph, reward, [claim]).advantage("control", beta=1.0)
+    return credit.compose(graph, outcome, [claim]), credit.dr_mas(graph, outcome)
+
+
+def test_claims_that_are_large_against_the_rewards_are_refused() -> None:
+    """Claims of 1,000 beside rewards of 0 and 1 gave advantages of 999."""
+    ledger, scale = large_claims([1.0, 0.0])
+    wanted = (
+        r"event 1, in trace 0 of the batch, is -999, 999 times the spread of the rewards of its group \(1\); expected "
+        r"10 times or less; in that trace its reward is 1, the largest claim of 'critic' is 1000"
+    )
+    with pytest.raises(credit.CreditError, match=wanted):
+        ledger.advantage("control", beta=1.0)
+    with pytest.raises(credit.CreditError, match="the largest claim of 'critic' is 1000"):
+        ledger.advantage("entry")
+    with pytest.raises(credit.CreditError, match="its baseline is -50"):
+        ledger.advantage("control", beta=0.0, baseline=np.full(ledger.graph.num_traces, -50.0, np.float32))
+    signal = ledger.advantage("control", beta=1.0, limit=1000)
     assert signal.largest == pytest.approx(999)
-    assert "look: the largest advantage is 999 times the range of its group's rewards" in str(signal)
-    scaled = credit.compose(graph, reward, [claim]).advantage("control", beta=1.0, scale=credit.dr_mas(graph, reward))
+    assert "look: the largest advantage is 999 times the spread of its group's rewards" in str(signal)
+    scaled = ledger.advantage("control", beta=1.0, scale=scale)
     assert "look" not in str(scaled) and np.abs(np.asarray(scaled.credit.advantage)).max() <= 10
-    plain = credit.compose(graph, reward, []).advantage("control")
-    assert plain.largest == pytest.approx(1) and "look" not in str(plain)
+    fitted = ledger.advantage("control")  # β is 0: there are not 64 other traces
+    assert fitted.largest == pytest.approx(1) and "look" not in str(fitted)
+    with pytest.raises(credit.CreditError, match="limit is 0; expected a positive number"):
+        ledger.advantage("control", limit=0)
+
+
+def test_rewards_that_are_all_equal_take_their_spread_from_what_was_expected() -> None:
+    """Claims of 1,000 where every reward is 1: advantages of 1,000, and no range of rewards to measure them by."""
+    ledger, _ = large_claims([1.0, 1.0])
+    with pytest.raises(credit.CreditError, match=r"inf times the spread of the rewards of its group \(0\)"):
+        ledger.advantage("control", beta=1.0)
+    with pytest.raises(credit.CreditError, match="times the spread"):
+        ledger.advantage("entry")
+    assert ledger.advantage("control").largest == 0
+    claim = ledger.claims[0]
+    expected = np.full(ledger.graph.num_traces, 501.0)  # a critic of which 500 is a usual error
+    usual = credit.compose(ledger.graph, ledger.reward_or_nan, [claim], expected=expected).advantage("entry")
+    assert usual.largest == pytest.approx(2)
+
+
+def test_a_group_of_equal_rewards_is_measured_by_the_others() -> None:
+    graph, reward, rows = credit.from_columns(group=[0, 0, 1, 1], trace=[0, 1, 2, 3], reward=[1.0, 1.0, 4.0, 0.0])
+    amount = np.zeros(graph.num_events)
+    amount[rows.event] = [20.0, 0.0, 0.0, 0.0]
+    claim = credit.claim(graph, amount, estimand="increment", source="critic")
+    assert credit.compose(graph, reward, [claim]).advantage("entry").largest == pytest.approx(5)  # 20 over 4
