@@ -11,6 +11,7 @@ slows both alike; the medians of the rounds are compared.
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import json
 import platform
@@ -90,26 +91,32 @@ def verl_rows(traces: int, rng: np.random.Generator) -> list[Any]:
     ]  # fmt: skip
 
 
-def span_rows(traces: int, rng: np.random.Generator) -> list[Any]:
-    """Spans of a lead with two workers; each agent has two calls and a tool."""
+def span_rows(traces: int, rng: np.random.Generator, *, nested: bool = True) -> list[Any]:
+    """Spans of a lead with two workers; each agent has two calls and a tool.
+
+    Spans within another one lie in its time, as those of one process do. Those of several machines may not (`nested`
+    False: every span ends early).
+    """
     out: list[Any] = []
     for i in range(traces):
         trace, number = f"{i + 1:032x}", iter(range(1, 99))
 
-        def span(name: str, parent: str | None, at: int, trace: str = trace, number: Any = number, **more: Any) -> str:
+        def span(
+            name: str, parent: str | None, at: int, last: int = 500, trace: str = trace, number: Any = number, **more: Any
+        ) -> str:
             own = f"{next(number):016x}"
             start = 1_786_569_488_000_000_000 + at
             out.append(
                 {
                     "trace_id": trace, "span_id": own, "parent_span_id": parent, "name": name, "start_time": start,
-                    "end_time": start + 500, "status": {"code": "OK"}, "span_events": [],
+                    "end_time": start + (last if nested else 500), "status": {"code": "OK"}, "span_events": [],
                     "attributes": {f"gen_ai.{key.replace('__', '.')}": value for key, value in more.items()},
                 }
             )  # fmt: skip
             return own
 
-        lead = span("invoke_agent lead", None, 0, operation__name="invoke_agent", agent__name="lead")
-        for agent in (lead, *(span("invoke_agent worker", lead, 1000 * k, operation__name="invoke_agent",
+        lead = span("invoke_agent lead", None, 0, 9900, operation__name="invoke_agent", agent__name="lead")
+        for agent in (lead, *(span("invoke_agent worker", lead, 1000 * k, 7000, operation__name="invoke_agent",
                                    agent__name=f"worker {k}") for k in (1, 2))):  # fmt: skip
             for call in (1, 2):
                 span("chat m", agent, 5000 + call, operation__name="chat", request__model="m",
@@ -122,6 +129,7 @@ CASES: dict[str, tuple[Callable[[int, np.random.Generator], list[Any]], msgspec.
     "verifiers": (verifiers_episodes, episodes._EPISODE),
     "verl": (verl_rows, rows.ROW),
     "spans": (span_rows, spans._SPAN),
+    "spans of several clocks": (functools.partial(span_rows, nested=False), spans._SPAN),
 }
 
 

@@ -17,7 +17,7 @@ import msgspec
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.tracing.otlp.wire import Attributes, is_text, number, plain
 
-__all__ = ["BadAttribute", "Kind", "Meaning", "emitted_ids", "meaning"]
+__all__ = ["EMITTED", "BadAttribute", "Kind", "Meaning", "emitted_ids", "meaning"]
 
 
 class Kind(enum.Enum):
@@ -78,7 +78,7 @@ _INFERENCE = {
 }
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
-_EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
+EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
 
 
 def meaning(span_name: str, given: Attributes) -> Meaning:
@@ -128,7 +128,7 @@ def _openinference(inference_kind: str, span_name: str, given: Attributes) -> Me
         role = _text(given, "graph.node.name", "graph.node.id")
         return Meaning(kind, name=name or span_name or "agent", named=bool(name), role=role)
     if kind is Kind.CALL:
-        keys = sorted(filter(_EMITTED.fullmatch, given))
+        keys = sorted(filter(EMITTED.fullmatch, given))
         return Meaning(
             kind,
             tokens=_count(given, "llm.token_count.completion"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -14,13 +15,31 @@ from graphs.readers.tracing.otlp.evaluations import RESULT, Evaluation
 from graphs.readers.tracing.otlp.spans import Span, log_evaluation, make_span, trace_id_of
 from graphs.readers.tracing.otlp.wire import Attributes, Item, Place, TraceIdOnly, WireLog, WireSpan, attributes
 from graphs.text import counted
+from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Gathering"]
+__all__ = ["Gathering", "Without"]
 
 _SPAN = msgspec.json.Decoder(WireSpan)
 _LOG = msgspec.json.Decoder(WireLog)
 _TRACE_ID = msgspec.json.Decoder(TraceIdOnly)
+
+
+@dataclasses.dataclass
+class Without:
+    """How many traces of each file have no span of a dialect, and no event."""
+
+    meaning: Counter[str] = dataclasses.field(default_factory=Counter)
+    events: Counter[str] = dataclasses.field(default_factory=Counter)
+
+    def problems(self) -> Iterator[Problem]:
+        """One problem for each file and lack."""
+        for file, count in self.meaning.items():
+            expected = "spans with gen_ai.operation.name or openinference.span.kind"
+            yield Problem("no-agent-spans", file, 0, "attributes", f"those of {count} other traces", expected)
+        for file, count in self.events.items():
+            expected = "a trace with a model call, a tool or an agent started by another"
+            yield Problem("no-events", file, 0, "spans", counted(count, "trace") + " of structure only", expected)
 
 
 class Gathering:
@@ -87,36 +106,34 @@ class Gathering:
         self.spans.setdefault(problem.trace, [])
         return None
 
-    def results(self) -> Iterator[TraceRecord | Problem]:
+    def results(self) -> Iterator[TraceRecord | Part | Problem]:
         """Records and problems, trace by trace; each is forgotten once it has been handed out."""
         yield from self._place_loose()
-        foreign: dict[str, int] = {}
-        eventless: dict[str, int] = {}
+        without = Without()
         for trace in list(self.spans):
-            spans = self.spans.pop(trace)
-            evaluations = self.evaluations.pop(trace, [])
-            if trace in self.spoiled:
-                yield self.spoiled[trace]
-            elif not any(span.meaning.known for span in spans):
-                foreign[spans[0].place.file] = foreign.get(spans[0].place.file, 0) + 1
-            else:
-                try:
-                    record = build(trace, spans, evaluations, self.format)
-                except TraceError as error:
-                    yield error.problem
-                    continue
-                if record.ids:
-                    yield record
-                else:
-                    eventless[record.file] = eventless.get(record.file, 0) + 1
-        for file, count in foreign.items():
-            expected = "spans with gen_ai.operation.name or openinference.span.kind"
-            yield Problem("no-agent-spans", file, 0, "attributes", f"those of {count} other traces", expected)
-        for file, count in eventless.items():
-            expected = "a trace with a model call, a tool or an agent started by another"
-            yield Problem("no-events", file, 0, "spans", counted(count, "trace") + " of structure only", expected)
+            yield from self.result(trace, self.spans.pop(trace), without)
+        yield from without.problems()
         for trace, evaluations in self.evaluations.items():
             yield unplaced(evaluations[0], trace)
+
+    def result(self, trace: str, spans: list[Span], without: Without) -> Iterator[TraceRecord | Problem]:
+        """The record of a trace, its problem, or neither where it has nothing to tell."""
+        evaluations = self.evaluations.pop(trace, [])
+        if trace in self.spoiled:
+            yield self.spoiled[trace]
+            return
+        if not any(span.meaning.known for span in spans):
+            without.meaning[spans[0].place.file] += 1
+            return
+        try:
+            record = build(trace, spans, evaluations, self.format)
+        except TraceError as error:
+            yield error.problem
+            return
+        if record.ids:
+            yield record
+        else:
+            without.events[record.file] += 1
 
     def _place_loose(self) -> Iterator[Problem]:
         """Give evaluations that name only a response to the trace with that response."""

@@ -24,12 +24,27 @@ from graphs.readers.tracing.otlp.wire import (
 )
 from graphs.text import excerpt
 
-__all__ = ["NOTE", "Link", "Marks", "Note", "Span", "log_evaluation", "make_span", "span_id_of", "trace_id_of"]
+__all__ = [
+    "GROUP",
+    "NOTE",
+    "Link",
+    "Marks",
+    "Note",
+    "Span",
+    "log_evaluation",
+    "make_span",
+    "nanoseconds_of",
+    "service_of",
+    "span_id_of",
+    "trace_id_of",
+]
 
 NOTE = PREFIX + "event"
 """Name of a span event that is an event of the graph by itself."""
 
-_GROUP = PREFIX + "group"
+GROUP = PREFIX + "group"
+"""Attribute of a resource whose traces are of this group."""
+
 _HEX = re.compile("[0-9a-fA-F]+").fullmatch
 
 Marks = dict[str, Any]  # checked marks by name without the prefix
@@ -130,26 +145,31 @@ def make_span(wire: WireSpan, resource: Attributes, place: Place, index: int, tr
     notes = _notes(wire.events, place, trace) if wire.events else ()
     marks = _marks_of(given, place, trace) if PREFIX in keys else {}
     group = marks.get("group", "")
-    if not group and _GROUP in resource:
-        group = _marks_of({_GROUP: resource[_GROUP]}, place, trace)["group"]
-    service = resource.get("service.name")
+    if not group and GROUP in resource:
+        group = _marks_of({GROUP: resource[GROUP]}, place, trace)["group"]
     code = wire.status.code if wire.status else None
     return Span(
         id=span_id,
         parent=parent,
         index=index,
         place=place,
-        start=_nanoseconds(wire.start_time_unix_nano, "startTimeUnixNano", place, trace),
-        end=_nanoseconds(wire.end_time_unix_nano, "endTimeUnixNano", place, trace),
+        start=nanoseconds_of(wire.start_time_unix_nano, "startTimeUnixNano", place, trace),
+        end=nanoseconds_of(wire.end_time_unix_nano, "endTimeUnixNano", place, trace),
         failed=code in (2, "STATUS_CODE_ERROR"),
         meaning=what,
-        service=str(service) if is_text(service) and not str(service).startswith("unknown_service") else "",
+        service=service_of(resource),
         marks=marks,
         evaluations=evaluations,
         notes=notes,
         links=_links(wire.links, place, trace) if wire.links else (),
         group=group,
     )
+
+
+def service_of(resource: Attributes) -> str:
+    """The name of a resource's service; "" without one, or for the one that SDKs make up."""
+    service = resource.get("service.name")
+    return str(service) if is_text(service) and not str(service).startswith("unknown_service") else ""
 
 
 def log_evaluation(wire: WireLog, place: Place, trace: str) -> Evaluation | None:
@@ -198,7 +218,7 @@ def _marks_of(given: Attributes, place: Place, trace: str) -> Marks:
 
 def _notes(events: list[WireEvent], place: Place, trace: str) -> tuple[Note, ...]:
     return tuple(
-        Note(_nanoseconds(e.time_unix_nano, "events.timeUnixNano", place, trace), _marks(e.attributes, place, trace))
+        Note(nanoseconds_of(e.time_unix_nano, "events.timeUnixNano", place, trace), _marks(e.attributes, place, trace))
         for e in events
         if e.name == NOTE
     )
@@ -209,7 +229,7 @@ def _links(links: list[WireLink], place: Place, trace: str) -> tuple[Link, ...]:
     return tuple(Link(marks) for marks in link_marks if any(name.startswith("edge.") for name in marks))
 
 
-def _nanoseconds(value: int | str | None, field: str, place: Place, trace: str) -> int | None:
+def nanoseconds_of(value: int | str | None, field: str, place: Place, trace: str) -> int | None:
     """A time stamp; None for one that is absent or 0, which the protocol means by unknown."""
     if value is None or value == "":
         return None

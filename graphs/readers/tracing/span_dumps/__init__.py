@@ -5,6 +5,7 @@ are only the envelopes: where the spans of a file stand, and what each of them c
 `docs/formats/spans.md` has the whole mapping.
 
 `envelopes` finds spans in files, `spans` brings one into OTLP's shape, `mlflow` and `phoenix` what theirs need more.
+`blocks` and `attribute_shapes` do for many spans at once what `spans` does for one; `span_columns` makes the graphs.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from collections.abc import Iterable, Iterator
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.source import Source, unreadable
-from graphs.readers.tracing.otlp.gathering import Gathering
+from graphs.readers.tracing.span_columns.bulk import Bulk
+from graphs.readers.tracing.span_dumps.blocks import Blocks
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans
 from graphs.readers.tracing.span_dumps.phoenix import phoenix_spans
-from graphs.readers.tracing.span_dumps.spans import plain_span
+from graphs.readers.tracing.span_dumps.spans import Dumped, plain_span
+from graphs.traces.limits import DEFAULT
+from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -25,6 +29,7 @@ __all__ = ["read", "sniff"]
 _KEYS = (b'"span_id"', b'"trace_id"', b'"attributes"')
 _ID = re.compile(rb'"(?:span_id|trace_id)"\s*:\s*(?:"|[0-9])')
 _PARQUET = b"PAR1"
+_BLOCK = 2048  # spans
 
 
 def sniff(head: bytes) -> bool:
@@ -35,28 +40,53 @@ def sniff(head: bytes) -> bool:
     return all(key in start for key in _KEYS) and _ID.search(start) is not None
 
 
-def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Problem]:
+def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Part | Problem]:
     """The traces of all sources; spans of one trace may be spread over files.
 
     Problem kinds: those of `graphs.readers.tracing.otlp`, and "bad-row" for a Parquet file that is none.
     """
-    gathering = Gathering("spans")
+    bulk, problems, limits = Bulk("spans"), list[Problem](), DEFAULT
+
+    def one(dumped: Dumped, index: int) -> None:
+        try:
+            wire, resource = plain_span(dumped)
+            bulk.add_one(wire, resource, dumped.place, index)
+        except TraceError as error:
+            problem = bulk.spoil(error.problem)
+            if problem is not None:
+                problems.append(problem)
+
+    blocks = Blocks(bulk.plain, bulk.meet, one)
     for source in sources:
+        limits = source.limits
         try:
             is_table = source.head(4) == _PARQUET
-            for item in phoenix_spans(source) if is_table else dumped_spans(source):
-                if isinstance(item, Problem):
-                    yield item
+            for block in _in_blocks(phoenix_spans(source) if is_table else dumped_spans(source)):
+                if isinstance(block, Problem):
+                    yield block
                     continue
-                try:
-                    wire, resource = plain_span(item)
-                    gathering.add_span(wire, resource, item.place)
-                except TraceError as error:
-                    problem = gathering.spoil(error.problem)
-                    if problem is not None:
-                        yield problem
+                blocks.add(block, bulk.count)
+                bulk.count += len(block)
+                yield from problems
+                problems.clear()
         except OSError as error:
             yield unreadable(source, error)
         finally:
             source.release()
-    yield from gathering.results()
+    yield from bulk.gathered(limits)
+
+
+def _in_blocks(items: Iterable[Dumped | Problem]) -> Iterator[list[Dumped] | Problem]:
+    """Spans together, up to a number; problems between them."""
+    block: list[Dumped] = []
+    for item in items:
+        if isinstance(item, Problem) or len(block) == _BLOCK:
+            if block:
+                yield block
+            block = []
+        if isinstance(item, Problem):
+            yield item
+        else:
+            block.append(item)
+    if block:
+        yield block

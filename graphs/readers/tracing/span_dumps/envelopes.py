@@ -40,12 +40,11 @@ def dumped_spans(source: Source) -> Iterator[Dumped | Problem]:
         yield from [problem] if problem is not None else _unwrapped(whole, Place(source.name, 1, 0), {}, data)
         return
     for line, start, text in _pieces(source, data):
-        place = Place(source.name, line, start)
         span = bare_span(text)
         if span is not None:
-            yield Dumped(span, place, {})
+            yield Dumped(span, source.name, line, start)
         else:
-            yield from _unwrapped(text, place, {}, text)
+            yield from _unwrapped(text, Place(source.name, line, start), {}, text)
 
 
 def _is_one_value(data: bytes) -> bool:
@@ -103,4 +102,4 @@ def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> I
         else:
             line += within.count(b"\n", counted, start)
             cursor, counted = start + len(value), start
-        yield Dumped(value, Place(place.file, line, place.offset + start), given)
+        yield Dumped(value, place.file, line, place.offset + start, given)

@@ -62,7 +62,7 @@ def _span(values: dict[str, Any], place: Place) -> Dumped | Problem:
         end_time=_moment(values.get("end_time")),
         attributes=attributes,
     )
-    return Dumped(span, place, {})
+    return Dumped(span, *place)
 
 
 def _moment(value: Any) -> str | int | None:

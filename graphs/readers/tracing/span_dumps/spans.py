@@ -6,7 +6,7 @@ import base64
 import binascii
 import datetime
 import re
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -16,7 +16,7 @@ from graphs.readers.tracing.otlp.wire import Attributes, Place, WireEvent, WireL
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow
 from graphs.text import excerpt
 
-__all__ = ["WRAPPERS", "Dumped", "DumpedSpan", "bare_span", "plain_span"]
+__all__ = ["WRAPPERS", "Dumped", "DumpedSpan", "bare_span", "failed", "identifier", "nanoseconds", "plain_span"]
 
 WRAPPERS = ("spans", "data", "trace", "traces")
 """Keys under which dumps hold lists of spans."""
@@ -29,31 +29,31 @@ _HEX = re.compile("[0-9a-fA-F]+").fullmatch
 _FLATTENED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
 
 
-class _Context(msgspec.Struct):
+class _Context(msgspec.Struct, gc=False):
     trace_id: _Id = None
     span_id: _Id = None
 
 
-class _Status(msgspec.Struct):
+class _Status(msgspec.Struct, gc=False):
     code: int | str | None = None
     status_code: int | str | None = None
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, gc=False):
     name: str | None = None
     attributes: dict[str, Any] | None = None
 
 
-class _Link(msgspec.Struct):
+class _Link(msgspec.Struct, gc=False):
     context: _Context | None = None
     attributes: dict[str, Any] | None = None
 
 
-class _Resource(msgspec.Struct):
+class _Resource(msgspec.Struct, gc=False):
     attributes: dict[str, Any] | None = None
 
 
-class DumpedSpan(msgspec.Struct):
+class DumpedSpan(msgspec.Struct, gc=False):
     """A span as any of the dumps writes it; each sets some of the fields."""
 
     name: str | None = None
@@ -77,7 +77,7 @@ class DumpedSpan(msgspec.Struct):
     resource: _Resource | None = None
 
 
-class _Bare(DumpedSpan):
+class _Bare(DumpedSpan, gc=False):
     """A span and what would make it a wrapper of spans."""
 
     spans: msgspec.Raw = msgspec.Raw()
@@ -86,12 +86,22 @@ class _Bare(DumpedSpan):
     traces: msgspec.Raw = msgspec.Raw()
 
 
-class Dumped(NamedTuple):
-    """A span's JSON and where it stands, or a span already decoded; `extra` are attributes that its envelope gives."""
+class Dumped(msgspec.Struct, gc=False):
+    """A span's JSON, or the span already decoded, and where it stands; `extra` are attributes that its envelope gives.
+
+    None of these structures takes part in a circle, so the collector of circles need not follow them.
+    """
 
     span: bytes | DumpedSpan
-    place: Place
-    extra: Attributes
+    file: str
+    line: int
+    offset: int
+    extra: Attributes | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where the span stands."""
+        return Place(self.file, self.line, self.offset)
 
 
 _SPAN = msgspec.json.Decoder(DumpedSpan)
@@ -114,15 +124,15 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
     Raises:
       TraceError: kinds of `graphs.readers.common.json_problems`, "bad-id", "bad-time".
     """
-    span = dumped.span
+    span, place = dumped.span, dumped.place
     if not isinstance(span, DumpedSpan):
         raw = span
         try:
             span = _SPAN.decode(raw)
         except JSON_ERRORS as error:
-            raise TraceError(json_problem(error, raw, dumped.place.file, dumped.place.line)) from error
+            raise TraceError(json_problem(error, raw, place.file, place.line)) from error
     context = span.context or _NOWHERE
-    trace = _identifier(context.trace_id if span.trace_id is None else span.trace_id, 32, "trace_id", dumped.place)
+    trace = identifier(context.trace_id if span.trace_id is None else span.trace_id, 32, "trace_id", place)
     parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
     given = _flat(span.attributes or {})
     if span.span_kind and "openinference.span.kind" not in given and not span.span_kind.startswith("SpanKind"):
@@ -135,17 +145,17 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
     links = span.links
     wire = WireSpan(
         trace_id=trace,
-        span_id=_identifier(context.span_id if span.span_id is None else span.span_id, 16, "span_id", dumped.place),
-        parent_span_id=_identifier(parent, 16, "parent_id", dumped.place) if parent else None,
+        span_id=identifier(context.span_id if span.span_id is None else span.span_id, 16, "span_id", place),
+        parent_span_id=identifier(parent, 16, "parent_id", place) if parent else None,
         name=span.name,
-        start_time_unix_nano=_time(
-            _first(span.start_time_unix_nano, span.start_time), "start_time", dumped.place, trace
+        start_time_unix_nano=nanoseconds(
+            _first(span.start_time_unix_nano, span.start_time), "start_time", place, trace
         ),
-        end_time_unix_nano=_time(_first(span.end_time_unix_nano, span.end_time), "end_time", dumped.place, trace),
+        end_time_unix_nano=nanoseconds(_first(span.end_time_unix_nano, span.end_time), "end_time", place, trace),
         attributes=cast(Any, given),  # by key, which OTLP itself never has
         events=[WireEvent(event.name, None, cast(Any, _flat(event.attributes or {}))) for event in events or ()],
         links=[WireLink(attributes=cast(Any, _flat(link.attributes or {}))) for link in links or ()],
-        status=_FAILED if _failed(span) else None,
+        status=_FAILED if failed(span) else None,
     )
     return wire, (span.resource.attributes or {}) if span.resource else {}
 
@@ -154,7 +164,8 @@ def _first(one: _Time, other: _Time) -> _Time:
     return other if one is None else one
 
 
-def _failed(span: DumpedSpan) -> bool:
+def failed(span: DumpedSpan) -> bool:
+    """Whether the status is that of an error."""
     status = span.status
     codes = (status.code, status.status_code) if isinstance(status, _Status) else (status,)
     if codes == _FINE and not span.status_code:
@@ -162,7 +173,7 @@ def _failed(span: DumpedSpan) -> bool:
     return any(str(code).upper().endswith("ERROR") or code == 2 for code in (*codes, span.status_code) if code)
 
 
-def _identifier(value: _Id, digits: int, field: str, place: Place) -> str | None:
+def identifier(value: _Id, digits: int, field: str, place: Place) -> str | None:
     """Hexadecimal digits: of a number, without `0x` in front, or out of base64, as MLflow writes ids."""
     if isinstance(value, str) and len(value) == digits and _HEX(value):
         return value
@@ -180,7 +191,7 @@ def _identifier(value: _Id, digits: int, field: str, place: Place) -> str | None
     return value.removeprefix("0x").removeprefix("0X").replace("-", "").removeprefix("tr")
 
 
-def _time(value: _Time, field: str, place: Place, trace: str | None) -> int | str | None:
+def nanoseconds(value: _Time, field: str, place: Place, trace: str | None) -> int | str | None:
     """Nanoseconds: a whole number or its digits as they are, seconds with a fraction, or a date of ISO 8601."""
     if value is None or isinstance(value, int):
         return value

@@ -1,0 +1,83 @@
+"""Spans brought together as columns where they are plain, and as objects where they are not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from graphs.errors import Problem
+from graphs.readers.tracing.otlp.gathering import Gathering, Without
+from graphs.readers.tracing.otlp.spans import make_span, trace_id_of
+from graphs.readers.tracing.otlp.wire import Attributes, Place, WireSpan
+from graphs.readers.tracing.span_columns.plain_spans import PlainSpans, storable
+from graphs.readers.tracing.span_columns.team_parts import teams_of
+from graphs.traces.limits import Limits
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
+
+__all__ = ["Bulk"]
+
+
+class Bulk(Gathering):
+    """A `Gathering` whose plain spans are `plain`; `spans` has the others, and every trace in its order."""
+
+    def __init__(self, format: str) -> None:
+        super().__init__(format)
+        self.plain = PlainSpans()
+
+    def meet(self, trace: str) -> None:
+        """Note a trace, in the order of the log."""
+        self.spans.setdefault(trace, [])
+
+    def add_one(self, wire: WireSpan, resource: Attributes, place: Place, index: int) -> None:
+        """Take a decoded span in, as a row if it can be one.
+
+        Raises:
+          TraceError: as `make_span`.
+        """
+        trace = trace_id_of(wire, place)
+        span = make_span(wire, resource, place, index, trace)
+        self.meet(trace)
+        if storable(span):
+            self.plain.append(span, trace)
+        else:
+            self.spans[trace].append(span)
+
+    def gathered(self, limits: Limits) -> Iterator[TraceRecord | Part | Problem]:
+        """Parts, records and problems, in the order of the traces."""
+        names = list(self.spans)
+        rank = {trace: number for number, trace in enumerate(names)}
+        allowed = np.array([not self.spans[trace] and trace not in self.spoiled for trace in names], bool)
+        ranks = np.array([rank[trace] for trace in self.plain.traces], np.int64)
+        part, made = teams_of(self.plain, ranks, allowed, self.format, limits)
+        in_part = np.zeros(len(names), bool)
+        in_part[made] = True
+        rows = _rows(self.plain, ranks, ~in_part)
+        without = Without()
+        at = 0
+        for whole, run in itertools.groupby(range(len(names)), in_part.__getitem__):
+            members = list(run)
+            if whole and part is not None:
+                yield part.slice(at, at + len(members))
+                at += len(members)
+                continue
+            for number in members:
+                trace = names[number]
+                spans = self.spans.pop(trace)
+                if number in rows and trace not in self.spoiled:
+                    spans = sorted([*spans, *self.plain.spans(rows[number])], key=lambda span: span.index)
+                yield from self.result(trace, spans, without)
+        yield from without.problems()
+
+
+def _rows(plain: PlainSpans, ranks: np.ndarray, wanted: np.ndarray) -> dict[int, np.ndarray]:
+    """Rows of the traces that are wanted, by rank."""
+    rank = ranks[plain.columns()["trace"]]
+    rows = np.flatnonzero(wanted[rank])
+    if not len(rows):
+        return {}
+    rows = rows[np.argsort(rank[rows], kind="stable")]
+    found, starts = np.unique(rank[rows], return_index=True)
+    return dict(zip(found.tolist(), np.split(rows, starts[1:]), strict=True))

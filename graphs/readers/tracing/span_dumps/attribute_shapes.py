@@ -1,0 +1,105 @@
+"""What spans mean, looked up once for all spans of one shape that say the same.
+
+A shape is the keys of a span's attributes with the types of their values. It settles where counts of tokens and ids
+are to be found; of the texts that decide what a span is, few combinations occur, and `otlp.dialects.meaning` is asked
+once for each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
+
+from graphs.readers.tracing.otlp.dialects import EMITTED, Meaning, meaning
+from graphs.readers.tracing.otlp.marks import PREFIX
+from graphs.readers.tracing.otlp.wire import Attributes
+
+__all__ = ["Shape", "plan"]
+
+_GENAI = (
+    "gen_ai.operation.name", "gen_ai.request.model", "gen_ai.response.model", "gen_ai.agent.name", "gen_ai.agent.id",
+    "gen_ai.tool.name", "gen_ai.conversation.id", "session.id", "gen_ai.session.id",
+)  # fmt: skip
+_INFERENCE = (
+    "openinference.span.kind", "agent.name", "graph.node.name", "graph.node.id", "llm.model_name", "tool.name",
+)  # fmt: skip
+_PARTICULAR: dict[bool, dict[str, tuple[str, ...]]] = {
+    False: {
+        "tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+        "input_tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        "call_id": ("gen_ai.tool.call.id",),
+        "response": ("gen_ai.response.id",),
+    },
+    True: {
+        "tokens": ("llm.token_count.completion",),
+        "input_tokens": ("llm.token_count.prompt",),
+        "call_id": ("tool.id", "tool_call.id"),
+    },
+}
+_MESSAGES = "gen_ai.output.messages"
+_MOST = 1 << 16  # remembered combinations of one shape
+
+
+@dataclasses.dataclass(slots=True)
+class Shape:
+    """Where spans of one shape have what counts: keys of a span's own values, None where the shape has none."""
+
+    stated: tuple[str, ...]
+    tokens: str | None = None
+    input_tokens: str | None = None
+    call_id: str | None = None
+    response: str | None = None
+    messages: str | None = None
+    emitted: tuple[str, ...] = ()
+    pick: Callable[[Any], Any] = dict
+    known: dict[Any, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def particular(self) -> bool:
+        """Whether spans of the shape may have values of their own."""
+        return any((self.tokens, self.input_tokens, self.call_id, self.response, self.messages, self.emitted))
+
+    def meaning(self, name: str | None, given: Attributes) -> Meaning:
+        """What a span of this name and these attributes means, without what is its own.
+
+        Raises:
+          BadAttribute: as `otlp.dialects.meaning`.
+        """
+        if len(self.known) >= _MOST:
+            self.known.clear()
+        return meaning(name or "", {key: given[key] for key in self.stated})
+
+
+def plan(keys: tuple[str, ...], types: tuple[type, ...]) -> Shape | None:
+    """The shape of attributes with these keys and types of values; None where each span needs a look of its own."""
+    type_of = {key: type_ for key, type_ in zip(keys, types, strict=True) if type_ is not type(None)}
+    together = "\n".join(keys)
+    if dict in types or list in types or any(sign in together for sign in (PREFIX, "evaluations.", "annotations.")):
+        return None
+    inference = "openinference.span.kind" in type_of
+    if "mlflow.spanType" in keys or (inference and any(key in type_of for key in _GENAI[:2])):
+        return None
+    stated = tuple(key for key in (_INFERENCE if inference else _GENAI) if key in type_of)
+    emitted = tuple(sorted(filter(EMITTED.fullmatch, keys))) if inference else ()
+    messages = None if inference else _MESSAGES
+    if any(type_of.get(key) is not str for key in (*stated, *emitted)):
+        return None
+    shape = Shape(stated, messages=messages if messages in type_of else None, emitted=emitted)
+    if shape.messages and type_of[_MESSAGES] is not str:
+        return None
+    for field, candidates in _PARTICULAR[inference].items():
+        present = [key for key in candidates if key in type_of]
+        wanted = int if field.endswith("tokens") else str
+        if present and type_of[present[0]] is not wanted:
+            return None
+        if field == "call_id" and len(present) > 1:  # the first may be empty
+            return None
+        setattr(shape, field, present[0] if present else None)
+    shape.pick = itemgetter(*stated) if stated else _nothing
+    return shape
+
+
+def _nothing(_: object) -> None:
+    return None
