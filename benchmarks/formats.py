@@ -102,7 +102,13 @@ def span_rows(traces: int, rng: np.random.Generator, *, nested: bool = True) -> 
         trace, number = f"{i + 1:032x}", iter(range(1, 99))
 
         def span(
-            name: str, parent: str | None, at: int, last: int = 500, trace: str = trace, number: Any = number, **more: Any
+            name: str,
+            parent: str | None,
+            at: int,
+            last: int = 500,
+            trace: str = trace,
+            number: Any = number,
+            **more: Any,
         ) -> str:
             own = f"{next(number):016x}"
             start = 1_786_569_488_000_000_000 + at

@@ -108,13 +108,13 @@ class Source:
         """Like `lines`, for a reader that checks the limits of records itself."""
         data, start, number = self.data, 0, 0
         while start < len(data):
-            number += 1
-            end = data.find(b"\n", start)
-            end = len(data) if end < 0 else end
-            line = data[start:end].strip()
-            if line:
-                yield number, start, line
-            start = end + 1
+            end = data.find(b"\n", start + _CHUNK)
+            for line in data[start : len(data) if end < 0 else end].split(b"\n"):
+                number += 1
+                text = line.strip()
+                if text:
+                    yield number, start, text
+                start += len(line) + 1
 
 
 def unreadable(source: Source, error: OSError) -> Problem:

@@ -15,7 +15,6 @@ from graphs.readers.tracing.otlp.evaluations import RESULT, Evaluation
 from graphs.readers.tracing.otlp.spans import Span, log_evaluation, make_span, trace_id_of
 from graphs.readers.tracing.otlp.wire import Attributes, Item, Place, TraceIdOnly, WireLog, WireSpan, attributes
 from graphs.text import counted
-from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
 __all__ = ["Gathering", "Without"]
@@ -106,7 +105,7 @@ class Gathering:
         self.spans.setdefault(problem.trace, [])
         return None
 
-    def results(self) -> Iterator[TraceRecord | Part | Problem]:
+    def results(self) -> Iterator[TraceRecord | Problem]:
         """Records and problems, trace by trace; each is forgotten once it has been handed out."""
         yield from self._place_loose()
         without = Without()

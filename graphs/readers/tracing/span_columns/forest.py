@@ -8,6 +8,7 @@ itself an agent, no agent that holds nothing but one other.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 
@@ -108,7 +109,7 @@ def _levels(parent: np.ndarray, trace: np.ndarray, plain: np.ndarray) -> list[np
     plain[trace[rows]] = False
     order = np.argsort(depth, kind="stable")
     ends = np.cumsum(np.bincount(depth))
-    return [order[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True) if start < end]
+    return [order[start:end] for start, end in itertools.pairwise(ends) if start < end]
 
 
 def _refuse_ruled(

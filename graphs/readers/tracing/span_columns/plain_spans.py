@@ -70,7 +70,9 @@ class PlainSpans:
     chunks: list[dict[str, np.ndarray]] = dataclasses.field(default_factory=list)
     single: dict[str, list[Any]] = dataclasses.field(default_factory=lambda: {name: [] for name in COLUMNS})
 
-    def extend(self, columns: Mapping[str, Any], own: Mapping[str, Mapping[int, Any]], leaving: Collection[int]) -> None:
+    def extend(
+        self, columns: Mapping[str, Any], own: Mapping[str, Mapping[int, Any]], leaving: Collection[int]
+    ) -> None:
         """Append rows, all columns given.
 
         Args:
@@ -95,19 +97,22 @@ class PlainSpans:
         """Append one span; `storable` says which may be."""
         row, what, (file, line, offset) = self.count, span.meaning, span.place
         bare = what._replace(tokens=None, input_tokens=None, response_id="", call_id="", emitted=())
-        values = (
+        values: tuple[int, ...] = (
             self.traces[trace], int(span.id, 16), int(span.parent or "0", 16), *map(_time, (span.start, span.end)),
             span.failed, self.meanings[bare], *map(_amount, (what.tokens, what.input_tokens)),
             self.services[span.service], self.files[file], line, offset, span.index,
         )  # fmt: skip
         for column, value in zip(self.single.values(), values, strict=True):
             column.append(value)
-        for kept, value in (
-            (self.call_ids, what.call_id), (self.emitted, what.emitted), (self.responses, what.response_id),
+        few: tuple[tuple[dict[int, Any], Any], ...] = (
+            (self.call_ids, what.call_id),
+            (self.emitted, what.emitted),
+            (self.responses, what.response_id),
             (self.evaluations, tuple(span.evaluations)),
-        ):  # fmt: skip
-            if value:
-                kept[row] = value
+        )
+        for kept, own in few:
+            if own:
+                kept[row] = own
         self.count += 1
 
     def _flush(self) -> None:
@@ -160,7 +165,7 @@ class PlainSpans:
                 emitted=self.emitted.get(row, ()),
                 response_id=self.responses.get(row, ""),
             )
-        return bare._replace(call_id=self.call_ids[row]) if row in self.call_ids else bare
+        return bare._replace(call_id=self.call_ids.get(row, "")) if bare.kind is Kind.TOOL else bare
 
 
 def storable(span: Span) -> bool:

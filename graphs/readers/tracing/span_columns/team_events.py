@@ -114,7 +114,8 @@ def _by_tree(trace: np.ndarray, pairs: np.ndarray, wrong: np.ndarray, forest: Fo
             forest.plain[one] = False
         else:
             turns[start:stop] = start + np.array(taken)
-    return turns[forest.plain[trace]]
+    kept: np.ndarray = turns[forest.plain[trace]]
+    return kept
 
 
 def instances_of(trace: np.ndarray, kind: np.ndarray, service: np.ndarray, forest: Forest) -> Instances:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from graphs.readers.common.files import model_names
 from graphs.readers.tracing.otlp.dialects import Kind
 from graphs.readers.tracing.span_columns.forest import AGENT, CALL, OTHER, RULED, TOOL, Forest, grow
-from graphs.readers.tracing.span_columns.plain_spans import NO_TIME, PlainSpans
+from graphs.readers.tracing.span_columns.plain_spans import NO_TIME, Codes, PlainSpans
 from graphs.readers.tracing.span_columns.team_edges import edges_of
 from graphs.readers.tracing.span_columns.team_events import Instances, TeamEvents, events_of, instances_of, ordered
 from graphs.traces.limits import Limits
@@ -97,13 +97,14 @@ class _Log:
         if len(origin) < len(trace) or np.any(np.diff(origin) < 0):
             columns = {name: column[origin] for name, column in columns.items()}
             trace = trace[origin]
-        code = columns["meaning"]
+        codes = columns["meaning"]
         meanings = spans.meanings.listed
         kinds = np.array([RULED if what.decides else _KINDS[what.kind] for what in meanings], np.int8)
         named, known = (np.array([getattr(what, name) for what in meanings], bool) for name in ("named", "known"))
-        services = list(dict.fromkeys(name or "agent" for name in spans.services))
-        service = np.array([services.index(name or "agent") for name in spans.services], np.int64)[columns["service"]]
-        return cls(spans, names, columns, origin, trace, kinds[code], named[code], known[code], service, services)
+        services = Codes()
+        service = np.array([services[name or "agent"] for name in spans.services], np.int64)[columns["service"]]
+        of_spans = kinds[codes], named[codes], known[codes], service
+        return cls(spans, names, columns, origin, trace, *of_spans, services.listed)
 
     def own(self, kept: dict[int, _T]) -> Iterator[tuple[int, _T]]:
         """What few spans have, by row."""
@@ -130,7 +131,7 @@ def _rewards(log: _Log, forest: Forest) -> dict[int, dict[str, float]]:
 
 def _askers(log: _Log, forest: Forest) -> dict[int, list[int]]:
     """For the span of a tool call, the spans of the model calls of the same agent that listed its id."""
-    ids = dict(log.own(log.spans.call_ids))
+    ids = {row: call_id for row, call_id in log.own(log.spans.call_ids) if log.kind[row] == TOOL}
     if not ids:
         return {}
     asked: dict[tuple[int, int, int, str], list[int]] = {}
@@ -140,7 +141,7 @@ def _askers(log: _Log, forest: Forest) -> dict[int, list[int]]:
         return owner, int(log.trace[row]), 0 if owner >= 0 else int(log.service[row]), call_id
 
     for row, call_ids in log.own(log.spans.emitted):
-        for call_id in call_ids:
+        for call_id in call_ids if log.kind[row] == CALL else ():
             asked.setdefault(key(row, call_id), []).append(row)
     found = ((row, asked.get(key(row, call_id), [])) for row, call_id in ids.items())
     return {row: calls for row, calls in found if calls}

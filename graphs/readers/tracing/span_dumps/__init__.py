@@ -17,7 +17,7 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.tracing.span_columns.bulk import Bulk
 from graphs.readers.tracing.span_dumps.blocks import Blocks
-from graphs.readers.tracing.span_dumps.envelopes import dumped_spans
+from graphs.readers.tracing.span_dumps.envelopes import dumped_spans, in_batches
 from graphs.readers.tracing.span_dumps.phoenix import phoenix_spans
 from graphs.readers.tracing.span_dumps.spans import Dumped, plain_span
 from graphs.traces.limits import DEFAULT
@@ -29,7 +29,6 @@ __all__ = ["read", "sniff"]
 _KEYS = (b'"span_id"', b'"trace_id"', b'"attributes"')
 _ID = re.compile(rb'"(?:span_id|trace_id)"\s*:\s*(?:"|[0-9])')
 _PARQUET = b"PAR1"
-_BLOCK = 2048  # spans
 
 
 def sniff(head: bytes) -> bool:
@@ -61,32 +60,16 @@ def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Part | Problem]:
         limits = source.limits
         try:
             is_table = source.head(4) == _PARQUET
-            for block in _in_blocks(phoenix_spans(source) if is_table else dumped_spans(source)):
-                if isinstance(block, Problem):
-                    yield block
-                    continue
-                blocks.add(block, bulk.count)
-                bulk.count += len(block)
-                yield from problems
-                problems.clear()
+            for batch in in_batches(phoenix_spans(source), source.name) if is_table else dumped_spans(source):
+                if isinstance(batch, Problem):
+                    yield batch
+                elif batch.spans:
+                    blocks.add(batch, bulk.count)
+                    bulk.count += len(batch.spans)
+                    yield from problems
+                    problems.clear()
         except OSError as error:
             yield unreadable(source, error)
         finally:
             source.release()
     yield from bulk.gathered(limits)
-
-
-def _in_blocks(items: Iterable[Dumped | Problem]) -> Iterator[list[Dumped] | Problem]:
-    """Spans together, up to a number; problems between them."""
-    block: list[Dumped] = []
-    for item in items:
-        if isinstance(item, Problem) or len(block) == _BLOCK:
-            if block:
-                yield block
-            block = []
-        if isinstance(item, Problem):
-            yield item
-        else:
-            block.append(item)
-    if block:
-        yield block

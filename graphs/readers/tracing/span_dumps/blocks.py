@@ -6,7 +6,7 @@ it cannot is *odd*, and these two take it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from graphs.readers.tracing.otlp.spans import GROUP, NOTE, nanoseconds_of, servi
 from graphs.readers.tracing.otlp.wire import Attributes, Place, TraceIdOnly
 from graphs.readers.tracing.span_columns.plain_spans import LATEST, NO_TIME, PlainSpans
 from graphs.readers.tracing.span_dumps.attribute_shapes import Shape, plan
-from graphs.readers.tracing.span_dumps.spans import Dumped, DumpedSpan, failed, identifier, nanoseconds
+from graphs.readers.tracing.span_dumps.spans import Batch, Dumped, DumpedSpan, failed, identifier, is_fine, nanoseconds
 
 __all__ = ["Blocks"]
 
@@ -26,9 +26,9 @@ _DIGITS = 16
 _NONE = "0" * _DIGITS  # what no span has as its id
 _NOTHING: Attributes = {}
 _NOWHERE = Place("", 0, 0)
-_UNDECODED = DumpedSpan()
 _UNKNOWN = Meaning(Kind.OTHER, known=False)
 _MOST = 2**31
+_REFUSED = -2
 _COUNTED = (RESULT, NOTE)  # names of the events of a span that matter
 
 
@@ -46,43 +46,51 @@ class Blocks:
         self._shapes: dict[tuple[tuple[str, ...], tuple[type, ...]], Shape | None] = {}
         self._traces: dict[object, int] = {}  # codes by the id as it is written
 
-    def add(self, block: Sequence[Dumped], index: int) -> None:
-        """Append the spans of a block, of which the first has this index, in their order."""
-        odd = {i for i, dumped in enumerate(block) if dumped.extra or type(dumped.span) is bytes}
-        spans: list[DumpedSpan] = [_UNDECODED if i in odd else dumped.span for i, dumped in enumerate(block)]  # type: ignore[misc]
+    def add(self, batch: Batch, index: int) -> None:
+        """Append the spans of a batch, of which the first has this index, in their order."""
+        spans = batch.spans
+        odd = set(batch.odd)
         odd |= {
             i
             for i, span in enumerate(spans)
             if (span.events or span.span_events or span.links or span.span_kind) and _is_odd(span)
         }
+        written = [span.span_id for span in spans]
+        parents = [
+            span.parent_span_id or span.parent_id or (span.parent and span.parent.span_id) or _NONE for span in spans
+        ]
         columns: dict[str, Any] = {
-            "id": _ids([_own(span) for span in spans], odd),
-            "parent": _ids([_parent(span) for span in spans], odd),
-            "start": _times([_either(s.start_time_unix_nano, s.start_time) for s in spans], odd),
-            "end": _times([_either(s.end_time_unix_nano, s.end_time) for s in spans], odd),
-            "failed": [(span.status is not None or bool(span.status_code)) and failed(span) for span in spans],
+            "id": _ids([_own(span) for span in spans] if None in written else written, odd),
+            "parent": _ids(parents, odd),
+            "start": _times(
+                [s.start_time if s.start_time_unix_nano is None else s.start_time_unix_nano for s in spans], odd
+            ),
+            "end": _times([s.end_time if s.end_time_unix_nano is None else s.end_time_unix_nano for s in spans], odd),
+            "failed": _failures(spans),
             "service": self._services(spans, odd),
+            "index": np.arange(index, index + len(spans)),
+            "file": np.full(len(spans), self._into.files[batch.file]),
+            "line": batch.lines,
+            "offset": batch.offsets,
         }
         own = self._meanings(spans, odd, columns)
-        columns["trace"] = self._register(block, spans, index, odd)
-        columns["index"] = np.arange(index, index + len(block))
-        files = self._into.files
-        columns["file"] = [files[dumped.file] for dumped in block]
-        columns["line"] = [dumped.line for dumped in block]
-        columns["offset"] = [dumped.offset for dumped in block]
+        columns["trace"] = self._register(batch, index, odd)
         self._into.extend(columns, own, odd)
 
-    def _register(self, block: Sequence[Dumped], spans: list[DumpedSpan], index: int, odd: set[int]) -> list[int]:
+    def _register(self, batch: Batch, index: int, odd: set[int]) -> list[int]:
         """The codes of the traces, met in their order; odd spans are given away in their turn."""
-        codes = [self._traces.get(_trace(span), -1) for span in spans]
-        for i, code in enumerate(codes):
-            if code < 0 and i not in odd:
-                written = _trace(spans[i])
-                codes[i] = self._traces[written] if written in self._traces else self._new(written)
+        spans = batch.spans
+        written: list[Any] = [span.trace_id for span in spans]
+        if None in written:
+            written = [_trace(span) for span in spans]
+        codes = [self._traces.get(one, -1) for one in written]
+        for i in sorted(odd.union(i for i, code in enumerate(codes) if code < 0)):
+            if i not in odd:
+                codes[i] = self._traces[written[i]] if written[i] in self._traces else self._new(written[i])
                 if codes[i] < 0:
                     odd.add(i)
             if i in odd:
-                self._one(block[i], index + i)
+                self._one(batch.dumped(i), index + i)
         return codes
 
     def _new(self, written: object) -> int:
@@ -97,13 +105,12 @@ class Blocks:
         code = self._traces[written] = self._into.traces[trace]
         return code
 
-    def _services(self, spans: list[DumpedSpan], odd: set[int]) -> list[int]:
-        none = self._into.services[""]
-        codes = [none] * len(spans)
-        for i, span in enumerate(spans):
-            if span.resource is not None and span.resource.attributes:
-                codes[i] = self._into.services[service_of(span.resource.attributes)]
-                if GROUP in span.resource.attributes:
+    def _services(self, spans: list[DumpedSpan], odd: set[int]) -> np.ndarray:
+        codes = np.full(len(spans), self._into.services[""])
+        for i, given in [(i, span.resource.attributes) for i, span in enumerate(spans) if span.resource]:
+            if given:
+                codes[i] = self._into.services[service_of(given)]
+                if GROUP in given:
                     odd.add(i)
         return codes
 
@@ -112,9 +119,13 @@ class Blocks:
         given = [span.attributes or _NOTHING for span in spans]
         members: dict[tuple[tuple[str, ...], tuple[type, ...]], list[int]] = {}
         for i, attributes in enumerate(given):
-            members.setdefault((tuple(attributes), tuple(map(type, attributes.values()))), []).append(i)
-        codes = [self._into.meanings[_UNKNOWN]] * len(spans)
-        counts = {"tokens": [-1] * len(spans), "input_tokens": [-1] * len(spans)}
+            key = tuple(attributes), tuple(map(type, attributes.values()))
+            if key in members:
+                members[key].append(i)
+            else:
+                members[key] = [i]
+        codes = np.full(len(spans), self._into.meanings[_UNKNOWN])
+        counts = {"tokens": np.full(len(spans), -1, np.int64), "input_tokens": np.full(len(spans), -1, np.int64)}
         own: dict[str, dict[int, Any]] = {"call_ids": {}, "emitted": {}, "responses": {}}
         for key, group in members.items():
             if key not in self._shapes:
@@ -123,46 +134,43 @@ class Blocks:
             if shape is None:
                 odd.update(group)
                 continue
-            self._look_up(shape, spans, group, codes, odd)
-            if not shape.particular:
-                continue
-            kinds = {i: self._into.meanings.listed[codes[i]].kind for i in group}
-            calls = [i for i, kind in kinds.items() if kind is Kind.CALL]
-            for column, source in ((counts["tokens"], shape.tokens), (counts["input_tokens"], shape.input_tokens)):
-                for i in calls if source is not None else ():
-                    amount = given[i][source]
-                    if 0 <= amount < _MOST:
-                        column[i] = amount
-                    else:
-                        odd.add(i)
+            codes[group] = self._look_up(shape, spans, group, odd)
+            for name, source in (("tokens", shape.tokens), ("input_tokens", shape.input_tokens)):
+                if source is not None:
+                    counts[name][group] = [_count(given[i][source]) for i in group]
             if shape.messages is not None:
-                own["emitted"] |= {i: _asked(given[i][shape.messages]) for i in calls}
+                own["emitted"] |= {i: _asked(given[i][shape.messages]) for i in group}
             if shape.emitted:
-                own["emitted"] |= {i: tuple(given[i][name] for name in shape.emitted) for i in calls}
+                own["emitted"] |= {i: tuple(given[i][name] for name in shape.emitted) for i in group}
             if shape.response is not None:
-                own["responses"] |= {i: given[i][shape.response] for i in calls}
+                own["responses"] |= {i: given[i][shape.response] for i in group}
             if shape.call_id is not None:
-                own["call_ids"] |= {i: given[i][shape.call_id] for i, kind in kinds.items() if kind is Kind.TOOL}
+                own["call_ids"] |= {i: given[i][shape.call_id] for i in group}
+        calling = np.array([what.kind is Kind.CALL for what in self._into.meanings.listed], bool)[codes]
+        for amounts in counts.values():
+            amounts[~calling] = -1  # of others nothing is asked
+            odd.update(np.flatnonzero(amounts == _REFUSED).tolist())
         columns |= counts
         columns["meaning"] = codes
         return own
 
-    def _look_up(
-        self, shape: Shape, spans: list[DumpedSpan], group: list[int], codes: list[int], odd: set[int]
-    ) -> None:
-        """Set the codes of the meanings of spans of one shape."""
+    def _look_up(self, shape: Shape, spans: list[DumpedSpan], group: list[int], odd: set[int]) -> list[int]:
+        """The codes of the meanings of spans of one shape."""
         pick, known = shape.pick, shape.known
-        for i in group:
+        codes = [known.get((spans[i].name, pick(spans[i].attributes))) for i in group]
+        if None not in codes:
+            return codes  # type: ignore[return-value]
+        for place, i in enumerate(group):
             span = spans[i]
-            code = known.get((span.name, pick(span.attributes)))
-            if code is None:
-                try:
-                    what = shape.meaning(span.name, span.attributes or _NOTHING)
-                except BadAttribute:
-                    odd.add(i)
-                    continue
-                code = known[span.name, pick(span.attributes)] = self._into.meanings[what]
-            codes[i] = code
+            key = span.name, pick(span.attributes)
+            try:
+                if key not in known:
+                    known[key] = self._into.meanings[shape.meaning(span.name, span.attributes or _NOTHING)]
+                codes[place] = known[key]
+            except BadAttribute:
+                odd.add(i)
+                codes[place] = self._into.meanings[_UNKNOWN]
+        return codes  # type: ignore[return-value]
 
 
 def _is_odd(span: DumpedSpan) -> bool:
@@ -176,16 +184,8 @@ def _trace(span: DumpedSpan) -> object:
     return span.context.trace_id if span.trace_id is None and span.context else span.trace_id
 
 
-def _either(one: Any, other: Any) -> Any:
-    return other if one is None else one
-
-
 def _own(span: DumpedSpan) -> object:
     return span.context.span_id if span.span_id is None and span.context else span.span_id
-
-
-def _parent(span: DumpedSpan) -> object:
-    return span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None) or _NONE
 
 
 def _ids(written: list[Any], odd: set[int]) -> np.ndarray:
@@ -211,21 +211,35 @@ def _ids(written: list[Any], odd: set[int]) -> np.ndarray:
     return numbers
 
 
-def _times(written: list[Any], odd: set[int]) -> list[int]:
+def _times(written: list[Any], odd: set[int]) -> np.ndarray:
     """Time stamps in nanoseconds, `NO_TIME` where absent."""
+    if set(map(type, written)) == {int} and min(written) > 0 and max(written) < LATEST:
+        return np.array(written, np.int64)
+    stamps = np.full(len(written), NO_TIME, np.int64)
     for i, value in enumerate(written):
-        if type(value) is not int or not 0 < value < LATEST:
-            written[i] = NO_TIME
-            try:
-                stamp = nanoseconds_of(nanoseconds(value, "time", _NOWHERE, ""), "time", _NOWHERE, "")
-            except TraceError:
-                odd.add(i)
-                continue
-            if stamp is not None and stamp >= LATEST:
-                odd.add(i)
-            elif stamp is not None:
-                written[i] = stamp
-    return written
+        try:
+            stamp = nanoseconds_of(nanoseconds(value, "time", _NOWHERE, ""), "time", _NOWHERE, "")
+        except TraceError:
+            odd.add(i)
+            continue
+        if stamp is not None and stamp >= LATEST:
+            odd.add(i)
+        elif stamp is not None:
+            stamps[i] = stamp
+    return stamps
+
+
+def _failures(spans: list[DumpedSpan]) -> np.ndarray:
+    failures = np.zeros(len(spans), bool)
+    for i, span in enumerate(spans):
+        status = span.status
+        if (status is not None and not is_fine(status)) or span.status_code:
+            failures[i] = failed(span)
+    return failures
+
+
+def _count(amount: int) -> int:
+    return amount if 0 <= amount < _MOST else _REFUSED
 
 
 def _asked(messages: str) -> tuple[str, ...]:

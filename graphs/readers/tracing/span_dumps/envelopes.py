@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -13,9 +13,9 @@ from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.common.source import Source
 from graphs.readers.tracing.otlp.wire import Attributes, Place
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow_assessments
-from graphs.readers.tracing.span_dumps.spans import WRAPPERS, Dumped, bare_span
+from graphs.readers.tracing.span_dumps.spans import WRAPPERS, Batch, Dumped, bare_span
 
-__all__ = ["dumped_spans"]
+__all__ = ["dumped_spans", "in_batches"]
 
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -24,7 +24,10 @@ _START = re.compile(rb"^\{", re.MULTILINE)
 _DEPTH = 4  # wrappers within wrappers
 
 
-def dumped_spans(source: Source) -> Iterator[Dumped | Problem]:
+_BATCH = 2048  # spans
+
+
+def dumped_spans(source: Source) -> Iterator[Batch | Problem]:
     """The spans of a file, as they stand in it.
 
     A line that is no JSON is a problem, and so is a pretty-printed object in a row of them.
@@ -37,14 +40,40 @@ def dumped_spans(source: Source) -> Iterator[Dumped | Problem]:
     if first == b"[" or _is_one_value(data):
         whole = data.strip()
         problem = source.limits.refuse_record(whole, source.name, 1)
-        yield from [problem] if problem is not None else _unwrapped(whole, Place(source.name, 1, 0), {}, data)
+        if problem is not None:
+            yield problem
+        else:
+            yield from in_batches(_unwrapped(whole, Place(source.name, 1, 0), {}, data), source.name)
         return
+    batch = Batch(source.name)
     for line, start, text in _pieces(source, data):
         span = bare_span(text)
         if span is not None:
-            yield Dumped(span, source.name, line, start)
+            batch.spans.append(span)
+            batch.lines.append(line)
+            batch.offsets.append(start)
+            if len(batch.spans) >= _BATCH:
+                yield batch
+                batch = Batch(source.name)
         else:
-            yield from _unwrapped(text, Place(source.name, line, start), {}, text)
+            yield batch
+            batch = Batch(source.name)
+            yield from in_batches(_unwrapped(text, Place(source.name, line, start), {}, text), source.name)
+    yield batch
+
+
+def in_batches(items: Iterable[Dumped | Problem], file: str) -> Iterator[Batch | Problem]:
+    """Spans of a file together, up to a number; problems between them."""
+    batch = Batch(file)
+    for item in items:
+        if isinstance(item, Problem) or len(batch.spans) >= _BATCH:
+            yield batch
+            batch = Batch(file)
+        if isinstance(item, Problem):
+            yield item
+        else:
+            batch.append(item)
+    yield batch
 
 
 def _is_one_value(data: bytes) -> bool:

@@ -16,7 +16,18 @@ from graphs.readers.tracing.otlp.wire import Attributes, Place, WireEvent, WireL
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow
 from graphs.text import excerpt
 
-__all__ = ["WRAPPERS", "Dumped", "DumpedSpan", "bare_span", "failed", "identifier", "nanoseconds", "plain_span"]
+__all__ = [
+    "WRAPPERS",
+    "Batch",
+    "Dumped",
+    "DumpedSpan",
+    "bare_span",
+    "failed",
+    "identifier",
+    "is_fine",
+    "nanoseconds",
+    "plain_span",
+]
 
 WRAPPERS = ("spans", "data", "trace", "traces")
 """Keys under which dumps hold lists of spans."""
@@ -27,6 +38,9 @@ _FAILED = WireStatus(2)
 _FINE = ("OK", None)
 _HEX = re.compile("[0-9a-fA-F]+").fullmatch
 _FLATTENED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
+
+
+_ABSENT = msgspec.Raw()
 
 
 class _Context(msgspec.Struct, gc=False):
@@ -80,10 +94,10 @@ class DumpedSpan(msgspec.Struct, gc=False):
 class _Bare(DumpedSpan, gc=False):
     """A span and what would make it a wrapper of spans."""
 
-    spans: msgspec.Raw = msgspec.Raw()
-    data: msgspec.Raw = msgspec.Raw()
-    trace: msgspec.Raw = msgspec.Raw()
-    traces: msgspec.Raw = msgspec.Raw()
+    spans: msgspec.Raw = _ABSENT
+    data: msgspec.Raw = _ABSENT
+    trace: msgspec.Raw = _ABSENT
+    traces: msgspec.Raw = _ABSENT
 
 
 class Dumped(msgspec.Struct, gc=False):
@@ -104,6 +118,32 @@ class Dumped(msgspec.Struct, gc=False):
         return Place(self.file, self.line, self.offset)
 
 
+class Batch:
+    """Spans of one file, a list for each of their parts; `odd` has those that are not decoded, or have extras."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.spans: list[DumpedSpan] = []
+        self.lines: list[int] = []
+        self.offsets: list[int] = []
+        self.odd: dict[int, Dumped] = {}
+
+    def append(self, dumped: Dumped) -> None:
+        """Take a span in."""
+        if isinstance(dumped.span, DumpedSpan) and not dumped.extra:
+            span = dumped.span
+        else:
+            span, self.odd[len(self.spans)] = _UNDECODED, dumped
+        self.spans.append(span)
+        self.lines.append(dumped.line)
+        self.offsets.append(dumped.offset)
+
+    def dumped(self, i: int) -> Dumped:
+        """One of the spans."""
+        return self.odd.get(i) or Dumped(self.spans[i], self.file, self.lines[i], self.offsets[i])
+
+
+_UNDECODED = DumpedSpan()
 _SPAN = msgspec.json.Decoder(DumpedSpan)
 _BARE = msgspec.json.Decoder(_Bare)
 _NOWHERE = _Context()
@@ -115,7 +155,7 @@ def bare_span(text: bytes) -> DumpedSpan | None:
         span = _BARE.decode(text)
     except JSON_ERRORS:
         return None
-    return None if span.spans or span.data or span.trace or span.traces else span
+    return span if span.spans is span.data is span.trace is span.traces is _ABSENT else None
 
 
 def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
@@ -162,6 +202,11 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
 
 def _first(one: _Time, other: _Time) -> _Time:
     return other if one is None else one
+
+
+def is_fine(status: _Status | str | int) -> bool:
+    """Whether a status says plainly that all went well."""
+    return type(status) is _Status and status.code == "OK" and status.status_code is None
 
 
 def failed(span: DumpedSpan) -> bool:

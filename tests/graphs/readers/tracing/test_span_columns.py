@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from graphs.errors import NothingReadError, Problem, TraceError
 from graphs.readers.common.source import Source
 from graphs.readers.tracing import span_dumps
 from graphs.readers.tracing.otlp.gathering import Gathering
-from graphs.readers.tracing.span_columns import forest, team_parts
+from graphs.readers.tracing.span_columns import forest
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans
 from graphs.readers.tracing.span_dumps.spans import plain_span
-from graphs.traces.batch import Traces, assemble
-from graphs.traces.limits import Limits
+from graphs.traces.batch import assemble
+from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
@@ -33,20 +32,21 @@ def one_by_one(sources: list[Source]) -> list[Item]:
     """What the reader gives without columns."""
     gathering, found = Gathering("spans"), list[Item]()
     for source in sources:
-        for item in dumped_spans(source):
-            if isinstance(item, Problem):
-                found.append(item)
+        for batch in dumped_spans(source):
+            if isinstance(batch, Problem):
+                found.append(batch)
                 continue
-            try:
-                wire, resource = plain_span(item)
-                gathering.add_span(wire, resource, item.place)
-            except TraceError as error:
-                problem = gathering.spoil(error.problem)
-                found += [] if problem is None else [problem]
+            for dumped in map(batch.dumped, range(len(batch.spans))):
+                try:
+                    wire, resource = plain_span(dumped)
+                    gathering.add_span(wire, resource, dumped.place)
+                except TraceError as error:
+                    problem = gathering.spoil(error.problem)
+                    found += [] if problem is None else [problem]
     return [*found, *gathering.results()]
 
 
-def content(items: list[Item], limits: Limits = Limits()) -> Any:
+def content(items: list[Item], limits: Limits = DEFAULT) -> Any:
     """All that a batch holds."""
     try:
         traces = assemble(items, limits=limits)
@@ -59,7 +59,7 @@ def content(items: list[Item], limits: Limits = Limits()) -> Any:
     return arrays, evidence, repr(tables), repr(np.asarray(traces.reward).tolist()), traces.problems
 
 
-def compare(folder: Path, *logs: str, limits: Limits = Limits()) -> list[Item]:
+def compare(folder: Path, *logs: str, limits: Limits = DEFAULT) -> list[Item]:
     sources = []
     for number, text in enumerate(logs):
         path = folder / f"{number}.jsonl"
@@ -96,16 +96,18 @@ def team(draw: random.Random, trace: int) -> list[dict[str, Any]]:
                 parts = [{"type": "tool_call", "id": draw.choice("xyz")} for _ in range(2)]
                 given["gen_ai.output.messages"] = json.dumps([{"parts": parts}])
         if kind == "execute_tool":
-            given |= {"gen_ai.tool.name": name} | ({"gen_ai.tool.call.id": draw.choice("xyz")} if draw.random() < 0.5 else {})
+            given |= {"gen_ai.tool.name": name}
+            given |= {"gen_ai.tool.call.id": draw.choice("xyz")} if draw.random() < 0.5 else {}
         if not spans and draw.random() < 0.4:
-            given |= {"trace.evaluations.0.evaluation.name": "reward", "trace.evaluations.0.evaluation.score": number / 2}
+            given |= {f"trace.evaluations.0.evaluation.{key}": to for key, to in (("name", "reward"), ("score", 0.5))}
         if odd and draw.random() < 0.05:
             given |= draw.choice(({"orchestration_credit.event.type": "stop"}, {"gen_ai.usage.output_tokens": -1},
                                   {"evaluations.0.evaluation.name": "step", "evaluations.0.evaluation.score": 1.0},
                                   {"openinference.span.kind": "AGENT"}, {"gen_ai.operation.name": "plan"}))  # fmt: skip
         start = draw.choice((None, 0, 10 * number + draw.randint(-15, 15) if draw.random() < 0.3 else 10 * number))
         spans.append(
-            {"trace_id": f"{trace:032x}", "span_id": f"{number:016x}", "parent_span_id": parent, "name": f"{kind} {name}",
+            {"trace_id": f"{trace:032x}", "span_id": f"{number:016x}", "parent_span_id": parent,
+             "name": f"{kind} {name}",
              "start_time": start, "end_time": None if draw.random() < 0.1 else (start or 0) + draw.choice((1, 500)),
              "status": {"code": draw.choice(("OK", "ERROR"))}, "attributes": given}
         )  # fmt: skip
