@@ -131,8 +131,8 @@ def predict_by(fitted: Fitted | AdditiveCritic, corpus: Corpus) -> tuple[np.ndar
     return predict_additive(fitted, corpus) if isinstance(fitted, AdditiveCritic) else predict_corpus(fitted, corpus)
 
 
-def corpus_of(traces: Traces, roles: tuple[str, ...], dense: Array | None) -> Corpus:
-    """The corpus of some traces, with features of everything that the log states."""
+def corpus_of(traces: Traces, roles: tuple[str, ...], dense: Array | None, *, replays: bool = False) -> Corpus:
+    """The corpus of some traces, with features of everything that the log states; with the runs of a "value" plan."""
     from estimators.critic.data import Corpus
     from estimators.critic.features import event_features
 
@@ -146,7 +146,29 @@ def corpus_of(traces: Traces, roles: tuple[str, ...], dense: Array | None) -> Co
         if len(dense) == traces.sizes.events:
             dense = np.concatenate([dense, np.zeros((graph.num_events - len(dense), *dense.shape[1:]), dense.dtype)])
     features = event_features(graph, role_columns=of_agent, num_roles=len(roles), dense=dense, **given)
-    return Corpus.of(graph, features, traces.reward)
+    runs = _value_runs(traces) if replays else {}
+    return Corpus.of(graph, features, traces.reward, **runs)
+
+
+def _value_runs(traces: Traces) -> dict[str, np.ndarray]:
+    """The number of runs from the prefix before each event, and their mean outcome.
+
+    Raises:
+      CreditError: the log has no such evidence, or its counts belong to other runs.
+    """
+    evidence = {name: traces.evidence[name].array for name in ("value", "replays") if name in traces.evidence}
+    if len(evidence) < 2:
+        missing = " and ".join(repr(name) for name in ("value", "replays") if name not in evidence)
+        raise CreditError(
+            f"the log has no evidence {missing}; expected the result of `credit plan --for value` and `credit replay`"
+        )
+    if "counterfactual_reward" in traces.evidence:
+        raise CreditError(
+            "the log has evidence 'value' and 'counterfactual_reward', and 'replays' counts the runs of one of them; "
+            "expected a log with the runs of a 'value' plan only"
+        )
+    value, count = np.asarray(evidence["value"]), np.asarray(evidence["replays"])
+    return {"runs": np.maximum(count, 0).astype(np.float32), "run_mean": value}
 
 
 def require_extra() -> None:

@@ -42,6 +42,7 @@ def fit_critic(
     *,
     dense: Array | None = None,
     settings: Settings | None = None,
+    replays: bool = False,
     validation: float = 0.2,
     test: float = 0.2,
     directory: str | Path | None = None,
@@ -53,6 +54,8 @@ def fit_critic(
       traces: what `credit.read` returns.
       dense: float [E, d] or [real events, d], your own features of each event, such as an embedding of its text.
       settings: `estimators.critic.train.Settings`.
+      replays: learn from the runs of a "value" plan too, evidence `value` and `replays` of `credit replay`. The n runs
+        from a prefix count as n further outcomes of it. Held-out tasks are judged by logged outcomes alone.
       validation, test: parts of the tasks that select and stop the model, and that evaluate it.
       directory: the folder to save it in; an interrupted fit resumes from its last checkpoint.
       after_epoch: called with each epoch of the network.
@@ -62,7 +65,7 @@ def fit_critic(
 
     Raises:
       MissingExtraError: flax, optax or orbax is not installed.
-      CreditError: too few tasks with outcomes, or rewards that the head cannot take.
+      CreditError: too few tasks with outcomes, rewards that the head cannot take, or `replays` of a log without runs.
 
     Examples:
       >>> import credit
@@ -82,7 +85,7 @@ def fit_critic(
     settings = Settings() if settings is None else settings
     roles = tuple(dict.fromkeys(traces.agents["role"].to_pylist()))[:MOST_ROLES]
     columns = 0 if dense is None else int(np.shape(dense)[-1])
-    corpus = corpus_of(traces, roles, dense)
+    corpus = corpus_of(traces, roles, dense, replays=replays)
     split = split_by_task(corpus.group, corpus.reward, seed=settings.seed, validation=validation, test=test)
     folder = None if directory is None else Path(directory)
     checkpoints = None if folder is None else folder / "checkpoints"

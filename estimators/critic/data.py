@@ -30,6 +30,8 @@ class Corpus(NamedTuple):
       edge_start: int64 [T + 1], where the edges into each trace's events begin.
       reward: float32 [T], the outcome; NaN where there is none.
       group: int64 [T], the task.
+      runs: float32 [E], how many further runs were made from the prefix before each event; 0 where none was.
+      run_mean: float32 [E], the mean outcome of these; 0 where there are none.
     """
 
     features: np.ndarray
@@ -42,29 +44,44 @@ class Corpus(NamedTuple):
     edge_start: np.ndarray
     reward: np.ndarray
     group: np.ndarray
+    runs: np.ndarray
+    run_mean: np.ndarray
 
     @classmethod
-    def of(cls, graph: EventGraph, features: Array, reward: Array) -> Corpus:
+    def of(
+        cls, graph: EventGraph, features: Array, reward: Array, *, runs: Array | None = None,
+        run_mean: Array | None = None,
+    ) -> Corpus:  # fmt: skip
         """The corpus of a batch; real events and traces stand first on their axes, as in every padded batch.
 
         Args:
           features: float [E, F], as from `estimators.critic.features.event_features`.
           reward: float [T].
+          runs, run_mean: float [E], the number of further runs from the prefix before each event and their mean
+            outcome; both or neither.
 
         Raises:
-          CreditError: shapes differ from the graph's, or padding stands between real events.
+          CreditError: shapes differ from the graph's, padding stands between real events, or a mean is missing.
         """
         real = np.asarray(graph.event_mask)
         num, traces = int(real.sum()), int(np.sum(np.asarray(graph.trace_mask)))
         features, reward = np.asarray(features, np.float32), np.asarray(reward, np.float32)
+        none = np.zeros(len(real), np.float32)
+        runs, run_mean = (none if rows is None else np.asarray(rows, np.float32) for rows in (runs, run_mean))
         for name, count, expected in (
             ("features", len(features), len(real)),
             ("reward", len(reward), graph.num_traces),
+            ("runs", len(runs), len(real)),
+            ("run_mean", len(run_mean), len(real)),
         ):
             if count != expected:
                 raise CreditError(f"{name} has {counted(count, 'row')}; expected {expected}")
         if not real[:num].all():
             raise CreditError("padding stands between real events; pack the graph first (graphs.structure.prefix.pack)")
+        if not np.isfinite(run_mean[runs > 0]).all():
+            at = int(np.flatnonzero((runs > 0) & ~np.isfinite(run_mean))[0])
+            raise CreditError(f"event {at} has {runs[at]:g} runs and no mean of them; expected both or neither")
+        ran = runs[:num] > 0
         related = relations(graph)
         place = np.asarray(graph.trace_ids)[:num]
         starts = np.searchsorted(place, np.arange(traces + 1))
@@ -79,6 +96,8 @@ class Corpus(NamedTuple):
             np.searchsorted(related.receivers, starts),
             reward[:traces],
             np.asarray(graph.group_ids)[:traces].astype(np.int64),
+            np.where(ran, runs[:num], 0),
+            np.where(ran, run_mean[:num], 0),
         )
 
     @property
@@ -164,7 +183,10 @@ class Batch(NamedTuple):
       trace_mask: bool [B].
       reward: float32 [B].
       last: bool [E], the last event of its trace.
-      weight: float32 [E], 1 / (events of the trace + 1), so that every trace counts once with its empty prefix.
+      weight: float32 [E], 1 / (events of the trace + 1), so that the outcome of every trace counts once with its empty
+        prefix.
+      runs, run_mean: float32 [E], further runs from the prefix up to each event, and their mean outcome; 0 for none.
+      first_runs, first_mean: float32 [B], the same for the empty prefix of each trace.
     """
 
     prefix: PrefixBatch
@@ -173,6 +195,10 @@ class Batch(NamedTuple):
     reward: Array
     last: Array
     weight: Array
+    runs: Array
+    run_mean: Array
+    first_runs: Array
+    first_mean: Array
 
 
 class Room(NamedTuple):
@@ -229,8 +255,16 @@ def pack(corpus: Corpus, traces: np.ndarray, to: Room) -> Batch:
         out[: len(values)] = values
         return out
 
+    end = np.cumsum(lengths) - 1
     last = np.zeros(to.events, bool)
-    last[np.cumsum(lengths) - 1] = True
+    last[end] = True
+
+    def to_prefix_end(values: np.ndarray) -> np.ndarray:
+        """From the event that comes after a prefix to the event that ends it."""
+        moved_back = np.append(values[events][1:], 0)
+        moved_back[end] = 0
+        return fit(moved_back, to.events, np.float32)
+
     prefix = PrefixBatch(
         features=fit(corpus.features[events], to.events, np.float32),
         kind=fit(corpus.kind[events], to.events, np.int32),
@@ -249,6 +283,10 @@ def pack(corpus: Corpus, traces: np.ndarray, to: Room) -> Batch:
         fit(np.nan_to_num(corpus.reward[traces]), to.traces, np.float32),
         last,
         fit(1 / (lengths[where] + 1), to.events, np.float32),
+        to_prefix_end(corpus.runs),
+        to_prefix_end(corpus.run_mean),
+        fit(corpus.runs[corpus.start[:-1][traces]], to.traces, np.float32),
+        fit(corpus.run_mean[corpus.start[:-1][traces]], to.traces, np.float32),
     )
 
 

@@ -42,7 +42,11 @@ def predict(sizes: Architecture, parameters: Any, batch: PrefixBatch) -> tuple[j
 
 
 def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: Array, lambda_: float) -> jax.Array:
-    """One member's loss on a batch: mean over its traces, each with its weight; weight float [B]."""
+    """One member's loss on a batch: mean over its traces, each with its weight; weight float [B].
+
+    A prefix with n further runs of mean m stands for n + 1 outcomes: its target is (y + n m) / (n + 1), its weight
+    n + 1 times that of a prefix without runs. This is the log-likelihood of all outcomes, up to a constant.
+    """
     z, start = nnx.merge(_definition(sizes), own)(batch.prefix)
     trace, mask = batch.prefix.trace, batch.prefix.mask
     final = jnp.asarray(batch.reward)[trace]
@@ -60,11 +64,21 @@ def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: 
         )
     else:
         target, at_start = final, jnp.asarray(batch.reward)
-    each = jnp.where(mask, _loss(sizes, z, target) * batch.weight * weight[trace], 0)
+    target, counts = _with_runs(target, batch.runs, batch.run_mean)
+    at_start, counts_at_start = _with_runs(at_start, batch.first_runs, batch.first_mean)
+    each = jnp.where(mask, _loss(sizes, z, target) * counts * batch.weight * weight[trace], 0)
     share = jax.ops.segment_sum(jnp.where(batch.last, batch.weight, 0), trace, num_segments=batch.reward.shape[0])
-    empty = _loss(sizes, jnp.broadcast_to(start, at_start.shape), at_start) * share * weight  # 0 in padding
+    empty = (
+        _loss(sizes, jnp.broadcast_to(start, at_start.shape), at_start) * counts_at_start * share * weight
+    )  # 0 in padding
     result: jax.Array = (each.sum() + empty.sum()) / jnp.asarray(batch.trace_mask).sum(dtype=each.dtype)
     return result
+
+
+def _with_runs(target: Array, runs: Array, run_mean: Array) -> tuple[jax.Array, jax.Array]:
+    """The mean of one outcome and n runs of a prefix, and n + 1."""
+    runs = jnp.asarray(runs)
+    return (target + runs * run_mean) / (1 + runs), 1 + runs
 
 
 def _loss(sizes: Architecture, z: Array, target: Array) -> jax.Array:
@@ -82,12 +96,12 @@ def ensemble_loss(sizes: Architecture) -> Callable[[Any, Batch], jax.Array]:
     @jax.jit
     def judge(parameters: Any, batch: Batch) -> jax.Array:
         value = predict(sizes, parameters, batch.prefix)[0].mean(axis=0)
-        target = jnp.asarray(batch.reward)[batch.prefix.trace]
+        target, counts = _with_runs(jnp.asarray(batch.reward)[batch.prefix.trace], batch.runs, batch.run_mean)
         if sizes.head == "bernoulli":
             p = jnp.clip(value, 1e-6, 1 - 1e-6)
             each = -(target * jnp.log(p) + (1 - target) * jnp.log1p(-p))
         else:
             each = 0.5 * (value - target) ** 2
-        return jnp.sum(jnp.where(batch.prefix.mask, each * batch.weight, 0))
+        return jnp.sum(jnp.where(batch.prefix.mask, each * counts * batch.weight, 0))
 
     return judge

@@ -78,6 +78,8 @@ def predict_replaced(fitted: Fitted, corpus: Corpus, at: Array, features: Array)
         edge_start=np.concatenate([[0], np.cumsum([len(e) for e in edges])]).astype(np.int64),
         reward=np.zeros(len(at), np.float32),
         group=np.zeros(len(at), np.int64),
+        runs=np.zeros(len(source), np.float32),
+        run_mean=np.zeros(len(source), np.float32),
     )
     copy.features[start[1:] - 1], copy.kind[start[1:] - 1] = rows, event_kinds(rows)
     return predict_corpus(fitted, copy)[0][:, start[1:] - 1]

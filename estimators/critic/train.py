@@ -8,7 +8,8 @@ with cross-entropy for the Bernoulli head and squared error for the value head. 
 
     y_e = (1 − λ) V̄(G≤e+1) + λ y_{e+1},        y = R at the last event,
 
-with V̄ the member's slow parameters (moving averages); λ = 1, the default, is Monte Carlo: y_e = R. The weights w of a
+with V̄ the member's slow parameters (moving averages); λ = 1, the default, is Monte Carlo: y_e = R. Further runs from a
+prefix, where the corpus has them, enter its target and its weight (`estimators.critic.objective`). The weights w of a
 member are drawn once for each task, exponential with mean 1 (a Bayesian bootstrap over tasks), so that the members'
 spread shows how much the answer depends on which tasks were logged.
 
@@ -167,8 +168,9 @@ def fit(
     scaler = Scaler.of(corpus.features[_events(corpus, split.train)])
     centre, scale = (0.0, 1.0) if settings.head == "bernoulli" else _centre(reward)
     corpus = corpus._replace(
-        features=scaler(corpus.features), reward=(corpus.reward - np.float32(centre)) / np.float32(scale)
-    )
+        features=scaler(corpus.features), reward=(corpus.reward - np.float32(centre)) / np.float32(scale),
+        run_mean=np.where(corpus.runs > 0, (corpus.run_mean - np.float32(centre)) / np.float32(scale), np.float32(0)),
+    )  # fmt: skip
     sizes = Architecture(
         corpus.features.shape[1], settings.hidden, settings.sums, settings.layers,
         _counts(corpus, split.train), "bernoulli" if settings.head == "bernoulli" else "value",
@@ -303,6 +305,9 @@ def check_split(corpus: Corpus, split: Split, head: str) -> None:
     if head == "bernoulli" and (reward.min() < 0 or reward.max() > 1):
         worst = float(reward[np.argmax(np.abs(reward - 0.5))])
         raise CreditError(f"a reward is {worst:g}; expected 0 to 1 for head 'bernoulli' (head 'value' takes any)")
+    if head == "bernoulli" and (corpus.run_mean.min(initial=0) < 0 or corpus.run_mean.max(initial=0) > 1):
+        worst = float(corpus.run_mean[np.argmax(np.abs(corpus.run_mean - 0.5))])
+        raise CreditError(f"runs have mean {worst:g}; expected 0 to 1 for head 'bernoulli' (head 'value' takes any)")
 
 
 def _identity(corpus: Corpus, split: Split, settings: Settings) -> str:

@@ -40,6 +40,7 @@ def fit() -> None:
     examples="""
     credit fit critic runs/ -o critic/
     credit assign runs/ --method gae --critic critic/ -o advantages.parquet
+    credit fit critic with_evidence.jsonl --replays -o critic/
     """,
 )
 @reads_logs()
@@ -56,6 +57,7 @@ def fit() -> None:
 @click.option("--lambda", "lambda_", type=click.FloatRange(0, 1), default=1.0, show_default=True,
               help="Lambda of TD(lambda) targets; 1 is Monte Carlo.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of splits, parameters and order.")
+@click.option("--replays", is_flag=True, help="Learn from the runs of a value plan too, which `credit replay` added.")
 @click.option("--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
               help="Your own numbers, .npy, one row for each event in the order read.")  # fmt: skip
 @allow_bad
@@ -73,6 +75,7 @@ def critic(
     patience: int | None,
     lambda_: float,
     seed: int,
+    replays: bool,
     dense: str | None,
     allow_bad: bool,
     as_json: bool,
@@ -100,7 +103,7 @@ def critic(
         def after(epoch: Epoch) -> None:
             bar.update(task, completed=epoch.number, description=f"held-out loss {epoch.validation:.4f}")
 
-        fitted = fit_critic(traces, dense=own, settings=settings, directory=output, after_epoch=after)
+        fitted = fit_critic(traces, dense=own, settings=settings, replays=replays, directory=output, after_epoch=after)
     if as_json:
         print_json(_plain(fitted, output))
     else:

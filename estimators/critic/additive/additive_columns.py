@@ -19,6 +19,7 @@ __all__ = [
     "events_of",
     "expected_numbers",
     "levels_of",
+    "levels_with",
     "place_keys",
     "rows_of",
     "sums_by_place",
@@ -173,6 +174,27 @@ def levels_of(
         kept.append(places)
         varies.append(vary)
     return np.concatenate(columns, axis=1), np.concatenate(level), kept, varies
+
+
+def levels_with(
+    weights: np.ndarray, places: list[np.ndarray], varies: list[np.ndarray], numbers: int
+) -> tuple[Level, ...]:
+    """The levels with weights of the columns of `levels_of`; 0 for columns that did not vary.
+
+    Args:
+      weights: float64 [M, C] or more columns, of which the first C are taken.
+      places, varies: as `levels_of` returns them.
+      numbers: J.
+    """
+    levels, at = [], 0
+    for keys, kept in zip(places, varies, strict=True):
+        full = np.zeros((len(weights), kept.size))
+        size = int(kept.sum())
+        full[:, kept] = weights[:, at : at + size]
+        shape = (len(full), len(keys), numbers)  # a level without keys has no number to infer it from
+        levels.append(Level(keys, full.reshape(shape)))
+        at += size
+    return tuple(levels)
 
 
 def sums_by_place(x: np.ndarray, key: np.ndarray, places: np.ndarray, trace: np.ndarray, traces: int) -> np.ndarray:

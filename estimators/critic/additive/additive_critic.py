@@ -17,6 +17,11 @@ that created it):
 
 κ_t = 1 / √(1 + π v_t / 8) accounts for the variance v_t of what is still to come. For head "value", V is z itself.
 
+Where further runs were made from a prefix (`Corpus.runs`), the weights are fitted a second time, to outcomes and
+runs: n runs from the prefix up to t with mean m are n outcomes of chance σ(κ_t z_t), with κ_t of the first fit. For
+head "value" they are one outcome of mean z_t and variance (σ² + v_t) / n, with σ² the variance of an outcome given its
+trace.
+
 Weights have Student-t priors (3 degrees of freedom) whose scale is learned for each level, so that many small effects
 are shrunk together and a single large one is not. The fit is expectation-maximisation over the priors with a Laplace
 approximation of the posterior: it has no learning rate, no epochs and no random start. Members are draws from the
@@ -30,7 +35,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -40,19 +45,16 @@ from estimators.critic.additive.additive_columns import (
     events_of,
     expected_numbers,
     levels_of,
+    levels_with,
     place_keys,
     rows_of,
 )
+from estimators.critic.additive.posterior import Outcomes, Posterior, fit_posterior
+from estimators.critic.additive.prefix_runs import outcomes_of_runs, prefix_columns, prefixes_with_runs
 from estimators.critic.data import Corpus
 from graphs.errors import CreditError
 
 __all__ = ["AdditiveCritic", "fit_additive", "predict_additive"]
-
-FREEDOM = 3.0
-"""Degrees of freedom of the prior."""
-MOST_STEPS = 300
-TOLERANCE = 1e-2
-"""Convergence: the largest change of a weight in a step, in posterior standard deviations."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,15 +80,6 @@ class AdditiveCritic:
     levels: tuple[Level, ...]
     start: np.ndarray
     ahead: np.ndarray
-    steps: int
-    converged: bool
-
-
-class _Posterior(NamedTuple):
-    """Normal approximation of the weights (the intercept last): mean [C + 1], draws [M, C + 1]."""
-
-    mean: np.ndarray
-    draws: np.ndarray
     steps: int
     converged: bool
 
@@ -125,28 +118,31 @@ def fit_additive(
     keys = place_keys(corpus, roles)
     event, trace = events_of(corpus, traces)
     expected = Expected.of(corpus, roles, keys[2], event, corpus.group[traces][trace], members, rng)
-    x = expected_numbers(expected, corpus, roles, keys[2], None)[event]
-    columns, level, places, varies = levels_of(x, keys[:, event], trace, len(traces))
-    posterior = _posterior(columns, reward, level, head, members, rng)
-    drawn = np.concatenate([posterior.mean[None], posterior.draws])
+    x = expected_numbers(expected, corpus, roles, keys[2], None)
+    columns, level, places, varies = levels_of(x[event], keys[:, event], trace, len(traces))
 
-    def weights(rows: slice) -> tuple[Level, ...]:
-        by_level, at = [], 0
-        for keys_of_level, kept in zip(places, varies, strict=True):
-            full = np.zeros((len(drawn[rows]), kept.size))
-            size = int(kept.sum())
-            full[:, kept] = drawn[rows, at : at + size]
-            shape = (len(full), len(keys_of_level), x.shape[1])  # a level without keys has no number to infer it from
-            by_level.append(Level(keys_of_level, full.reshape(shape)))
-            at += size
-        return tuple(by_level)
+    def with_weights(posterior: Posterior) -> AdditiveCritic:
+        drawn = np.concatenate([posterior.mean[None], posterior.draws])
+        levels = levels_with(drawn, places, varies, x.shape[1])
+        critic = AdditiveCritic(
+            head, corpus.features.shape[1], roles, expected,
+            tuple(Level(each.keys, each.weight[1:]) for each in levels), posterior.draws[:, -1],
+            np.zeros(1), posterior.steps, posterior.converged,
+        )  # fmt: skip
+        of_mean = tuple(Level(each.keys, each.weight[:1]) for each in levels)
+        score = _scores(dataclasses.replace(critic, levels=of_mean, start=drawn[:1, -1]), corpus)
+        return dataclasses.replace(critic, ahead=_ahead(score[0], corpus, traces))
 
-    critic = AdditiveCritic(
-        head, corpus.features.shape[1], roles, expected, weights(slice(1, None)), posterior.draws[:, -1],
-        np.zeros(1), posterior.steps, posterior.converged,
-    )  # fmt: skip
-    mean = _scores(dataclasses.replace(critic, levels=weights(slice(0, 1)), start=drawn[:1, -1]), corpus)
-    return dataclasses.replace(critic, ahead=_ahead(mean[0], corpus, traces))
+    outcomes = Outcomes(columns, np.ones(len(reward)), reward, np.ones(len(reward)))
+    posterior = fit_posterior(outcomes, level, head, members, rng)
+    critic = with_weights(posterior)
+    prefixes = prefixes_with_runs(corpus, traces)
+    if len(prefixes.length) == 0:
+        return critic
+    ahead = critic.ahead[np.minimum(_bucket(prefixes.length), len(critic.ahead) - 1)]
+    sums = prefix_columns(x, keys, prefixes, places, varies)
+    runs = outcomes_of_runs(sums, prefixes, ahead, head, posterior.noise)
+    return with_weights(fit_posterior(outcomes.joined(runs), level, head, members, rng))
 
 
 def predict_additive(critic: AdditiveCritic, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
@@ -174,50 +170,6 @@ def predict_additive(critic: AdditiveCritic, corpus: Corpus) -> tuple[np.ndarray
     after = 1 / (1 + np.exp(-np.clip(score * shrink[bucket], -30, 30)))
     start = 1 / (1 + np.exp(-np.clip(critic.start * shrink[0], -30, 30)))
     return after.astype(np.float32), start.astype(np.float32)
-
-
-def _posterior(
-    x: np.ndarray, reward: np.ndarray, level: np.ndarray, head: str, members: int, rng: np.random.Generator
-) -> _Posterior:
-    """Expectation-maximisation over the precision of each weight, with a Newton step of the weights in each step."""
-    n, columns = x.shape
-    x1 = np.column_stack([x, np.ones(n)])
-    mean = reward.mean()
-    noise = float(reward.var()) if reward.var() > 0 else 1.0
-    edge = min(max(mean, 0.5 / n), 1 - 0.5 / n)
-    weights = np.zeros(columns + 1)
-    weights[-1] = math.log(edge / (1 - edge)) if head == "bernoulli" else mean
-    unit = 1.0 if head == "bernoulli" else noise
-    scale = np.full(int(level.max(initial=0)) + 1, 0.1 * unit / max(columns, 1))
-    precision = np.append(1 / scale[level], 1e-8)
-    converged, step = False, 0
-    factor = np.eye(columns + 1)
-    for step in range(1, MOST_STEPS + 1):
-        score = x1 @ weights
-        if head == "bernoulli":
-            p = 1 / (1 + np.exp(-np.clip(score, -30, 30)))
-            curve = np.maximum(p * (1 - p), 1e-4)
-            target = score + (reward - p) / curve
-        else:
-            curve, target = np.full(n, 1 / noise), reward
-        factor = np.linalg.cholesky((x1 * curve[:, None]).T @ x1 + np.diag(precision))
-        inverse = np.linalg.solve(factor, np.eye(columns + 1))  # of the factor: covariance = inverseᵀ inverse
-        variance = np.sum(inverse**2, axis=0)
-        new = inverse.T @ (inverse @ (x1.T @ (curve * target)))
-        change = float(np.max(np.abs(new - weights) / np.sqrt(variance), initial=0))
-        weights = new
-        precision[:-1] = (FREEDOM + 1) / (FREEDOM * scale[level] + weights[:-1] ** 2 + variance[:-1])
-        for i in range(len(scale)):
-            own = precision[:-1][level == i]
-            scale[i] = max(len(own) / own.sum(), 1e-10 * unit) if len(own) else scale[i]
-        if head == "value":
-            used = columns + 1 - float(np.sum(precision * variance))
-            noise = max(float(np.sum((reward - x1 @ weights) ** 2) / max(n - used, 1)), 1e-12 * unit)
-        if step > 5 and change < TOLERANCE:
-            converged = True
-            break
-    half = np.linalg.solve(factor.T, rng.normal(size=(columns + 1, members // 2))).T
-    return _Posterior(weights, weights + np.concatenate([half, -half]), step, converged)
 
 
 def _scores(critic: AdditiveCritic, corpus: Corpus) -> np.ndarray:
