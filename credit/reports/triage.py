@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 
 import numpy as np
 
-from credit.reports.tool_calls import Failures, ToolCalls
+from credit.reports.tool_calls import Failures, Loop, ToolCalls
 from credit.reports.trace_events import event_texts
 from credit.reports.trace_list import counted_tokens
 from graphs.errors import expect
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Suspect", "Triage", "Workload", "triage"]
+__all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
 
 EXCERPT = 120
 """Length of the text of a suspect."""
@@ -70,10 +71,29 @@ class Suspect:
 
 
 @dataclasses.dataclass(frozen=True)
+class ToolUse:
+    """What all agents did with one tool.
+
+    Attributes:
+      tool: its name; "" for calls whose tool the log does not name.
+      traces, calls: how many traces call it, and how often.
+      errors: calls that failed; retries, loops: as of `Workload`.
+    """
+
+    tool: str
+    traces: int
+    calls: int
+    errors: int
+    retries: int
+    loops: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Triage:
-    """Workloads by agent, most errors first, and events to look at, most serious first."""
+    """Workloads by agent and by tool, most errors first, and events to look at, most serious first."""
 
     agents: tuple[Workload, ...]
+    tools: tuple[ToolUse, ...]
     suspects: tuple[Suspect, ...]
 
 
@@ -99,8 +119,30 @@ def triage(traces: Traces, *, most: int = 10) -> Triage:
     """
     expect("traces", traces, Traces, "what credit.read returns")
     calls = ToolCalls(traces)
-    loops = [(loop.rows[0], _loop_words(len(loop.rows), loop.tool, loop.compared)) for loop in calls.loops()]
-    return Triage(_workloads(traces, calls, [row for row, _ in loops]), _suspects(traces, calls, loops, most))
+    repeated, failures = calls.loops(), calls.failures()
+    loops = [(loop.rows[0], _loop_words(len(loop.rows), loop.tool, loop.compared)) for loop in repeated]
+    return Triage(
+        agents=_workloads(traces, calls, [row for row, _ in loops]),
+        tools=_tools(traces, calls, failures, repeated),
+        suspects=_suspects(traces, failures, loops, most),
+    )
+
+
+def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], loops: list[Loop]) -> tuple[ToolUse, ...]:
+    named: list[str] = [name or "" for name in traces.events["tool"].to_pylist()]
+    trace = np.asarray(traces.graph.trace_ids)
+    used = collections.Counter(named[row] for row in calls.rows.tolist())
+    again = collections.Counter(named[row] for row in calls.rows[calls.retry].tolist())
+    looped = collections.Counter(loop.tool for loop in loops)
+    failed: collections.Counter[str] = collections.Counter()
+    for run in failures:
+        if run.tool is not None:
+            failed[run.tool] += len(run.rows)
+    where: dict[str, set[int]] = {}
+    for row in calls.rows.tolist():
+        where.setdefault(named[row], set()).add(int(trace[row]))
+    rows = [ToolUse(tool, len(where[tool]), n, failed[tool], again[tool], looped[tool]) for tool, n in used.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.errors, -row.retries, -row.loops, -row.calls)))
 
 
 def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Workload, ...]:
@@ -160,7 +202,7 @@ def _seconds(traces: Traces, instance: np.ndarray, name_of: np.ndarray, width: i
     return total
 
 
-def _suspects(traces: Traces, calls: ToolCalls, loops: list[tuple[int, str]], most: int) -> tuple[Suspect, ...]:
+def _suspects(traces: Traces, failures: list[Failures], loops: list[tuple[int, str]], most: int) -> tuple[Suspect, ...]:
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     first = np.searchsorted(trace, np.arange(n.traces + 1))
@@ -174,7 +216,7 @@ def _suspects(traces: Traces, calls: ToolCalls, loops: list[tuple[int, str]], mo
         return -run.same, -len(run.rows), run.recovered, left(run.rows[0])
 
     reasons: dict[int, str] = {}
-    for run in sorted(calls.failures(), key=seriousness):
+    for run in sorted(failures, key=seriousness):
         reasons.setdefault(run.rows[0], _failure_words(run))
     for row, why in sorted(loops, key=lambda loop: loop[0]):
         reasons.setdefault(row, why)

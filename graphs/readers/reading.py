@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -117,8 +116,9 @@ def read_records(
 ) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
     """The records of all logs under `paths`, lazily, and the names of the skipped files."""
     if format is not None and format not in FORMATS:
-        hint = f"{near_names(format, FORMATS)} " if difflib.get_close_matches(format, FORMATS, cutoff=0.5) else ""
-        raise CreditError(f"format is {format!r}. {hint}Expected one of {', '.join(FORMATS)}")
+        near = near_names(format, FORMATS)
+        hint = f". {near}" if near.startswith("Did") else ""
+        raise CreditError(f"format is {format!r}; expected one of {', '.join(FORMATS)}{hint}")
     sources, ignored, problems = find_sources(paths, limits)
     if not sources and not problems:
         place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")

@@ -11,15 +11,21 @@ from credit.cli.advantages.assign import evidence_option, method_option, method_
 from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import picture_option, save_picture
-from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, stdout
+from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, stdout, words
+from graphs.errors import CreditError
+from graphs.text import near_names
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 
 __all__ = ["show"]
 
 EVERYTHING = 10**9  # more events and agents than a batch can have
+NEAR = 5  # events before and after the one that is asked for
+LONG = 600  # characters of text of each of them
 
 
 @click.command(
@@ -28,12 +34,14 @@ EVERYTHING = 10**9  # more events and agents than a batch can have
     examples="""
     credit show runs/
     credit show runs/ --trace q1-a --events
+    credit show runs/ --trace q1-a --around e7
     credit show runs/ --trace q1-a --json
     credit show runs/ --trace q1-a --method rloo --plot trace.svg
     """,
 )
 @reads_logs()
 @click.option("--trace", "name", metavar="ID", help="Trace to show; `credit traces` lists them. Default: the first.")
+@click.option("--around", metavar="EVENT", help="Show an event, by its id or number, with five before and after it.")
 @click.option("--events", "every_event", is_flag=True, help="List every event instead of the first and last.")
 @click.option("--all", "all_", is_flag=True, help="List every event and agent, with longer excerpts of text.")
 @picture_option
@@ -48,6 +56,7 @@ def show(
     /,
     paths: tuple[str, ...],
     name: str | None,
+    around: str | None,
     every_event: bool,
     all_: bool,
     plot: Path | None,
@@ -69,8 +78,12 @@ def show(
     options = parse_options(method, given)
     traces = read_traces(paths, **reading)
     trace = 0 if name is None else traces.index(name)
+    if around is not None and (every_event or all_):
+        raise click.UsageError("--around shows a few events; expected it without --events and --all")
     if as_json:
         print_json(trace_json(traces, trace))
+    elif around is not None:
+        _print_around(stdout(), traces, trace, around)
     elif all_:
         stdout().print(render(traces, trace, first=EVERYTHING, most=EVERYTHING, limit=400))
     else:
@@ -83,6 +96,45 @@ def show(
         save_picture(draw_trace(traces, trace), plot)
         stderr().print("no trace has an outcome, so the picture has no advantages")
     leave(ctx, traces, allow_bad)
+
+
+def _print_around(console: Console, traces: Traces, trace: int, event: str) -> None:
+    """An event and those beside it, each as a line and its text."""
+    import numpy as np
+    from rich.padding import Padding
+
+    from credit.reports.trace_events import event_rows
+
+    mask = np.asarray(traces.graph.event_mask) & (np.asarray(traces.graph.trace_ids) == trace)
+    ids = traces.events["event"].take(np.flatnonzero(mask)).to_pylist()
+    place = _position(ids, event)
+    near = range(max(place - NEAR, 0), min(place + NEAR + 1, len(ids)))
+    name = traces.traces["trace"][trace].as_py()
+    console.print(words(f"trace {name}: events {near[0]} to {near[-1]} of {len(ids)}"), soft_wrap=True)
+    for row in event_rows(traces, trace, near, limit=LONG):
+        console.print()
+        parts = [str(row.position), row.agent, row.type, row.tool, row.status, row.event]
+        if row.tokens is not None:
+            parts.append(f"{row.tokens} tokens")
+        mark = "→ " if row.position == place else "  "
+        console.print(words(mark + "  ".join(filter(None, parts)), "bold" if mark.strip() else ""), soft_wrap=True)
+        if row.text:
+            console.print(Padding(words(row.text), (0, 0, 0, 6)))
+
+
+def _position(ids: list[str], event: str) -> int:
+    """The place of an event in its trace, from its id, or else its number.
+
+    Raises:
+      CreditError: the trace has no such event.
+    """
+    if event in ids:
+        return ids.index(event)
+    if event.isdecimal() and int(event) < len(ids):
+        return int(event)
+    near = near_names(event, ids)
+    hint = f". {near}" if near.startswith("Did") else ""
+    raise CreditError(f"event is {event!r}; expected an id of the trace, or a number below {len(ids)}{hint}")
 
 
 def _draw(traces: Traces, trace: int, path: Path, method: str, credit: Credit) -> None:

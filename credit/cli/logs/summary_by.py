@@ -26,6 +26,7 @@ from credit.cli.shared.reading import (
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from credit.reports.triage import Triage
     from credit.reports.who_matters import Kind, Unit
@@ -38,6 +39,7 @@ LEGEND = (
     "Where the method broadcasts the outcome, units differ only by the traces that they act in."
 )
 TRIAGE = (
+    "errors: events, or calls of a tool, whose status the log calls an error. "
     "retries: calls of a tool after an error of it. "
     "loops: 3 or more calls of one tool in a row with the same arguments. "
     "tokens: generated. seconds: from first to last event."
@@ -108,9 +110,10 @@ def summary(
         result = triage(traces)
         if as_json:
             rows = [_finite(dataclasses.asdict(row)) for row in result.agents]
-            print_json({"agents": rows, "suspects": [dataclasses.asdict(row) for row in result.suspects]})
+            tools, suspects = ([dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects))
+            print_json({"agents": rows, "tools": tools, "suspects": suspects})
         else:
-            _print_triage(stdout(), result, given_inputs(ctx))
+            _print_triage(stdout(), result, given_inputs(ctx), by)
     leave(ctx, traces, allow_bad)
 
 
@@ -128,9 +131,7 @@ def _print(console: Console, units: list[Unit], by: str, method: str) -> None:
     console.print(LEGEND.format(method=method), soft_wrap=True)
 
 
-def _print_triage(console: Console, result: Triage, inputs: list[str]) -> None:
-    console.print("No trace has an outcome, so no action has credit. What the logs say without one:", soft_wrap=True)
-    console.print()
+def _agent_table(result: Triage) -> Table:
     names = ("traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens")
     table = plain_table("agent", *(f"#{name}" for name in names), "#seconds")
     for row in result.agents:
@@ -139,7 +140,23 @@ def _print_triage(console: Console, result: Triage, inputs: list[str]) -> None:
             str(row.tokens) if row.actions_with_tokens else "–"
         ]
         table.add_row(words(row.agent), *counts, seconds)
-    console.print(table)
+    return table
+
+
+def _tool_table(result: Triage) -> Table:
+    names = ("traces", "calls", "errors", "retries", "loops")
+    table = plain_table("tool", *(f"#{name}" for name in names))
+    for row in result.tools:
+        table.add_row(words(row.tool or "not named"), *(str(getattr(row, name)) for name in names))
+    return table
+
+
+def _print_triage(console: Console, result: Triage, inputs: list[str], by: str) -> None:
+    console.print("No trace has an outcome, so no action has credit. What the logs say without one:", soft_wrap=True)
+    if by not in ("agent", "tool"):
+        console.print(f"--by {by} needs outcomes; without them there are tables by agent and by tool.", soft_wrap=True)
+    console.print()
+    console.print(_tool_table(result) if by == "tool" else _agent_table(result))
     if result.suspects:
         console.print()
         console.print(words("Look at these first", "bold"))
@@ -158,7 +175,7 @@ def _print_triage(console: Console, result: Triage, inputs: list[str]) -> None:
         console.print(
             words(f"The first one: {first.event}, event {first.position} of trace {first.trace}"), soft_wrap=True
         )
-        command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, "--events"])
+        command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, "--around", first.event])
         console.print(words(f"run: {command}"), soft_wrap=True)
         console.print()
     console.print(TRIAGE, soft_wrap=True)

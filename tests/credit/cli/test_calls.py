@@ -129,7 +129,8 @@ def test_every_command_has_examples_that_name_it() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["validate", "{good}", "--format", "tau"], "format is 'tau'. Did you mean tau-bench or tau2-bench?"),
+        (["validate", "{good}", "--format", "tau"], "expected one of native, tau-bench, "),
+        (["validate", "{good}", "--format", "tau"], "spans, table. Did you mean tau-bench or tau2-bench?"),
         (["assign", "{good}", "-o", "x.csv", "-m", "gae", "--option", "lambda=1"], "; did you mean lambda_?"),
         (["methods", "no_such_folder/"], "'no_such_folder/' does not exist; expected logs or a method"),
         (["methods", "runs.jsonl"], "'runs.jsonl' does not exist; expected logs or a method"),

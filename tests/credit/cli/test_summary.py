@@ -97,6 +97,31 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
 
 
+def test_triage_counts_by_tool(tmp_path: Path) -> None:
+    tools = [("search", None), ("search", "error: no such page"), ("search", None), ("search", None), ("book", None)]
+    log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools), tool_log("b", "q", None, [("book", None)])])
+    search, book = json.loads(run("summary", log, "--json").stdout)["tools"]
+    assert search == {"tool": "search", "traces": 1, "calls": 4, "errors": 1, "retries": 1, "loops": 1}
+    assert book == {"tool": "book", "traces": 2, "calls": 2, "errors": 0, "retries": 0, "loops": 0}
+    printed = run("summary", log, "--by", "tool").stdout
+    assert printed.index("search") < printed.index("book") < printed.index("Look at these first")
+    assert "--by turn needs outcomes" in run("summary", log, "--by", "turn").stdout
+
+
+def test_show_around_an_event(tmp_path: Path) -> None:
+    tools = [("search", None)] * 4 + [("book", "error: full")] + [("book", None)] * 4
+    log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools)])
+    command = next(line for line in run("summary", log).stdout.splitlines() if line.startswith("run: credit "))
+    assert command.endswith("--trace a --around r4")
+    printed = run(*command.split()[2:]).stdout
+    assert "trace a: events 9 to 19 of 27" in printed and "m2 " not in printed
+    assert next(line for line in printed.splitlines() if line.startswith("→")).split()[1:3] == ["14", "main"]
+    assert run("show", log, "--around", 14).stdout == printed
+    assert "events 0 to 5 of 27" in run("show", log, "--around", "m0").stdout
+    wrong = run("show", log, "--around", "r44")
+    assert wrong.exit_code == 1 and "event is 'r44'; expected an id of the trace, or a number below 27" in wrong.stderr
+
+
 def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:
     rows = json.loads(run("traces", good, "--json").stdout)["traces"]
     assert [row["trace"] for row in rows] == ["a", "b", "c", "d", "e"]
