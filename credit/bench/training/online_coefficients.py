@@ -9,19 +9,42 @@ Legend: S sources of claims, n traces, D decisions.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 
-from credit.bench.training.rollouts import Rollout
 from estimators.base import Credit
 from estimators.baselines.shared import rloo
+from graphs.event_graph import EventGraph
 
-__all__ = ["CoefficientSums", "fresh_coefficients", "learn_coefficients", "solved_coefficients"]
+__all__ = ["CoefficientSums", "Decided", "fresh_coefficients", "learn_coefficients", "solved_coefficients"]
 
 MEMORY = 0.95
 """What is left of earlier sums after a step."""
+
+
+class Decided(Protocol):
+    """Traces of one step: what is read of a rollout here."""
+
+    @property
+    def graph(self) -> EventGraph:
+        """The batch of n traces."""
+        ...
+
+    @property
+    def reward(self) -> jax.Array:
+        """float [n]."""
+        ...
+
+    @property
+    def taken(self) -> jax.Array:
+        """bool [n, D], decisions that were reached."""
+        ...
+
+    def of_decisions(self, events: jax.Array) -> jax.Array:
+        """Numbers of events as numbers of decisions, [n, D]."""
+        ...
 
 
 class CoefficientSums(NamedTuple):
@@ -60,7 +83,7 @@ def solved_coefficients(sums: CoefficientSums) -> jax.Array:
     return jnp.clip(jnp.linalg.solve(sums.gram + ridge, sums.moment[:, None])[:, 0], 0, 1)
 
 
-def learn_coefficients(sums: CoefficientSums, rollout: Rollout, claims: list[Credit]) -> CoefficientSums:
+def learn_coefficients(sums: CoefficientSums, rollout: Decided, claims: list[Credit]) -> CoefficientSums:
     """The sums after a step.
 
     Args:

@@ -19,7 +19,7 @@ from estimators.base import Credit
 from estimators.counterfactual.messages import c3
 from graphs.worlds.siblings import lone_messages
 
-__all__ = ["AT_MOST", "Siblings", "coalition_shares", "greedy_rewards", "replaced_rewards", "siblings"]
+__all__ = ["AT_MOST", "Siblings", "coalition_shares", "greedy_rewards", "replaced_rewards", "sibling_c3", "siblings"]
 
 AT_MOST = 6
 """Decisions of a trace that are re-run, drawn at random where there are more."""
@@ -55,7 +55,7 @@ def siblings(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) 
     drawn = _some(rollout, subset, where)
     reward, choice, cost = _continued(rollout, runs, drawn, None)
     outcome = jnp.stack([jnp.broadcast_to(rollout.reward[:, None], drawn.shape), reward], axis=2)
-    result = _c3(rollout, jnp.where(drawn[:, :, None], outcome, jnp.nan))
+    result = sibling_c3(rollout.kind, jnp.where(drawn[:, :, None], outcome, jnp.nan))
     advantage = jnp.where(result.valid, result.advantage, 0).reshape(*drawn.shape, 2)
     return Siblings(advantage[..., 0], advantage[..., 1], choice, drawn, cost)
 
@@ -138,10 +138,18 @@ def _continued(
     return reward, jnp.diagonal(choice, axis1=1, axis2=2), events.astype(jnp.float32)
 
 
-def _c3(rollout: Rollout, outcome: jax.Array) -> Credit:
-    """C3 of choices with one sibling each, float [n, D, 2]: every choice is a trace of one event, as C3 logs it."""
+def sibling_c3(group_ids: jax.Array, outcome: jax.Array) -> Credit:
+    """C3 of choices with one sibling each: every choice is a trace of one event, as C3 logs it.
+
+    Args:
+      group_ids: int32 [n], the group of each trace.
+      outcome: float [n, D, 2], with the choice and with the sibling; NaN where a decision was not re-run.
+
+    Returns:
+      `Credit` of 2 n D events, in the order of `outcome`.
+    """
     count = outcome.size
     number = np.arange(count, dtype=np.int32)
-    graph = lone_messages(jnp.repeat(rollout.kind, count // len(rollout.kind)))
+    graph = lone_messages(jnp.repeat(group_ids, count // len(group_ids)))
     result: Credit = c3(graph, outcome.ravel(), context=number // 2, node=number)
     return result

@@ -34,8 +34,9 @@ from estimators.composition.control import control_advantage
 from estimators.composition.scaling import agent_scale
 from estimators.critic.central import centred_increments
 from graphs.errors import CreditError
+from graphs.event_graph import EventGraph
 
-__all__ = ["COMPOSITIONS", "ORACLES", "training_signal"]
+__all__ = ["COMPOSITIONS", "ORACLES", "centred_claim", "training_signal"]
 
 BONUS = 0.15
 """What `activity_bonus` adds to the reward for each choice 1."""
@@ -170,7 +171,9 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
         leads = np.asarray(rollout.task.agents) == 0
         if siblings_too:
             runs = siblings(rollout, key, ~leads if scaled else None)
-            claims.append(_claim(rollout, rollout.of_events(runs.own), "c3", rollout.of_events(runs.where), own=True))
+            claims.append(
+                centred_claim(rollout.graph, rollout.of_events(runs.own), "c3", rollout.of_events(runs.where), own=True)
+            )
             cost = runs.cost
         if critic_too:
             critic = critic_evidence(sums, rollout)
@@ -179,7 +182,7 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
             )
             amount = jnp.where(claim.valid, claim.credit - claim.baseline, 0)
             has_claim = jnp.broadcast_to(jnp.asarray(leads | (not scaled))[None], rollout.taken.shape)
-            claims.append(_claim(rollout, amount, "critic", rollout.of_events(has_claim), own=False))
+            claims.append(centred_claim(rollout.graph, amount, "critic", rollout.of_events(has_claim), own=False))
             sums = learn(sums, rollout)
         coefficients = solved_coefficients(fits) if beta is None else beta
         result = control_advantage(rollout.graph, rollout.reward, claims, beta=coefficients).credit
@@ -192,11 +195,19 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
     return Signal(start, weigh)
 
 
-def _claim(rollout: Rollout, amount: jax.Array, source: str, where: jax.Array, *, own: bool) -> Credit:
-    """Centred increments [E] at the events `where`."""
+def centred_claim(graph: EventGraph, amount: jax.Array, source: str, where: jax.Array, *, own: bool) -> Credit:
+    """Centred increments at some events, as a claim of `control_advantage`.
+
+    Args:
+      graph: the batch.
+      amount: float [E].
+      source: whose claims these are.
+      where: bool [E], the events.
+      own: whether a trace's own outcome is in its claims.
+    """
     amount = jnp.where(where, amount, 0)
     return finish(
-        rollout.graph,
+        graph,
         credit=amount,
         baseline=jnp.zeros_like(amount),
         scale=jnp.ones_like(amount),
@@ -226,7 +237,9 @@ def _increments(rollout: Rollout) -> jax.Array:
 
 def _control_exact(rollout: Rollout) -> jax.Array:
     """The control-variate advantage with the exact increments as claims."""
-    claim = _claim(rollout, rollout.increments, "exact", jnp.ones(rollout.increments.shape, bool), own=False)
+    claim = centred_claim(
+        rollout.graph, rollout.increments, "exact", jnp.ones(rollout.increments.shape, bool), own=False
+    )
     return _advantage(control_advantage(rollout.graph, rollout.reward, [claim], beta=1.0).credit)
 
 
