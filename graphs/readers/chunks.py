@@ -18,23 +18,20 @@ from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.problem_log import ProblemLog
 from graphs.readers.chunk_index import (
-    GLANCE,
     ChunkIndex,
     FileState,
     Glimpse,
-    digest_of,
     divide,
     glance,
     hash_of,
-    identity_of,
     merge,
 )
+from graphs.readers.chunk_pieces import ChangedError, check_state, chosen_pieces
 from graphs.readers.common.joins import Join
-from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.remote import is_remote
 from graphs.readers.common.source import Source, find_sources
 from graphs.readers.formats import sort_sources
-from graphs.readers.native import Piece, of_source, pieces
+from graphs.readers.native import of_source
 from graphs.readers.native.batches import read_compiled, read_records
 from graphs.readers.native.compiled.threads import compiles
 from graphs.readers.native.slim import SlimDecoder
@@ -44,18 +41,7 @@ from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["ChangedError", "Chunks", "read_chunks"]
-
-
-class ChangedError(CreditError):
-    """A file changed between the two passes over a folder, so its groups are unknown."""
-
-    def __init__(self, file: str, how: str) -> None:
-        self.file, self.how = file, how
-        super().__init__(f"{file} {how}: it changed while it was read in chunks; read it again when it is complete")
-
-    def __reduce__(self) -> tuple[type[ChangedError], tuple[str, str]]:  # raised in another process, perhaps
-        return type(self), (self.file, self.how)
+__all__ = ["Chunks", "read_chunks"]
 
 
 class Chunks:
@@ -175,58 +161,13 @@ class Chunks:
         decoder = SlimDecoder()
         for number in np.unique(self._index.source[rows]).tolist():
             source = self._sources[number]
-            self._check_state(number)
-            chosen = self._pieces(source, rows[self._index.source[rows] == number])
+            check_state(source, self._states.get(number))
+            chosen = chosen_pieces(source, self._index, rows[self._index.source[rows] == number])
             try:
                 yield from self._read_records(of_source(source, chosen), decoder)
             except OSError as error:
                 raise ChangedError(source.name, "cannot be read any more") from error
             source.release()
-
-    def _check_state(self, number: int) -> None:
-        """Refuse a file that is shorter than in the first pass, or was rewritten."""
-        source, before = self._sources[number], self._states.get(number)
-        if before is None or source.path is None:
-            return
-        try:
-            now = source.path.stat()
-            content = digest_of(source) if before.content else b""
-        except OSError as error:
-            raise ChangedError(source.name, "cannot be read any more") from error
-        if now.st_size < before.size:
-            raise ChangedError(source.name, f"has {now.st_size} bytes; it had {before.size}")
-        if content != before.content:
-            raise ChangedError(source.name, "has another content")
-        if now.st_size == before.size and now.st_mtime_ns != before.modified:
-            raise ChangedError(source.name, "was written to, and is as long as before")
-
-    def _pieces(self, source: Source, rows: np.ndarray) -> Iterator[Piece]:
-        index = self._index
-        lines, offsets, lengths = (column[rows].tolist() for column in (index.line, index.offset, index.length))
-        if not all(lengths) or source.path is None:
-            wanted = dict(zip(offsets, index.identity[rows].tolist(), strict=True))
-            for piece in pieces(source):
-                if not isinstance(piece, Problem) and piece[1] in wanted:
-                    yield self._known(source, piece, wanted.pop(piece[1]))
-            if wanted:
-                raise ChangedError(source.name, "has fewer traces than before")
-            return
-        with source.path.open("rb") as file:
-            for line, offset, length, identity in zip(
-                lines, offsets, lengths, index.identity[rows].tolist(), strict=True
-            ):
-                file.seek(offset)
-                yield self._known(source, (line, offset, file.read(length).strip()), identity)
-
-    def _known(self, source: Source, piece: Piece, identity: int) -> Piece:
-        """The piece, if it is the trace that the first pass met there."""
-        try:
-            seen = GLANCE.decode(piece[2])
-        except JSON_ERRORS as error:
-            raise ChangedError(source.name, f"has no trace at byte {piece[1]} any more") from error
-        if hash_of(identity_of(seen)) != identity:
-            raise ChangedError(source.name, f"has another trace or task at byte {piece[1]}")
-        return piece
 
 
 @checked_kinds("rewards", "groups")

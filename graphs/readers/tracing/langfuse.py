@@ -23,7 +23,8 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document, Place, documents
 from graphs.readers.common.source import Source
-from graphs.readers.common.span_tree import Kind, Span, write_spans
+from graphs.readers.common.span_trees.span_tree import Kind, Span
+from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode
 from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, scores_of_row

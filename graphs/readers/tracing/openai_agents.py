@@ -23,7 +23,8 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.places import Document, Place, Places, documents
 from graphs.readers.common.source import Source
-from graphs.readers.common.span_tree import Kind, Span, write_spans
+from graphs.readers.common.span_trees.span_tree import Kind, Span
+from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode
 from graphs.text import excerpt

@@ -11,39 +11,21 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.readers import native
 from graphs.readers.common.keys import opening
-from graphs.readers.common.rows import PARQUET, LostRow, Row, column_names, number, read_rows
+from graphs.readers.common.rows import PARQUET, LostRow, Row, number, read_rows
 from graphs.readers.common.source import Source, unreadable
-from graphs.readers.native.wire import EVENT_CODES, FiniteFloat, TokenId
+from graphs.readers.native.wire import EVENT_CODES
+from graphs.readers.training.table_cells import EVIDENCE, LISTS, as_text, moment
+from graphs.readers.training.table_columns import KNOWN, find_columns
 from graphs.text import excerpt
-from graphs.traces.record import LARGEST_COUNT, Agent, TraceRecord
+from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
-__all__ = ["KNOWN", "read", "sniff"]
-
-KNOWN: dict[str, tuple[str, ...]] = {
-    "trace": ("trace", "trace_id", "traj_uid", "traj_id", "trajectory_id", "rollout_id"),
-    "group": ("group", "group_id", "uid", "task_id", "data_id"),
-    "agent": ("agent", "agent_id", "agent_name"),
-    "role": ("role", "role_name"),
-    "model": ("model", "model_name"),
-    "reward": ("reward", "score"),
-    "turn": ("turn", "turn_id"),
-    "type": ("type", "event_type"),
-    "id": ("id", "event_id"),
-    "time": ("time", "t"),
-    "token_ids": ("token_ids", "response_ids", "completion_ids"),
-    "token_mask": ("token_mask", "response_mask"),
-    "token_log_probs": ("token_log_probs", "rollout_log_probs", "old_log_probs"),
-    **{name: (name,) for name in EVENT_EVIDENCE},
-}
-"""Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
+__all__ = ["read", "sniff"]
 
 _NEEDED_TO_TELL = ("reward", "event_reward")
 _LONGEST_ID = 200
@@ -99,7 +81,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         lost: dict[str, Problem] = {}  # texts of rows that cannot be read
         try:
             _refuse_traces(source)
-            column_of = _find_columns(source, columns)
+            column_of = find_columns(source, columns)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
             for line, row in read_rows(source, set(column_of.values()), lists):
                 if isinstance(row, LostRow):
@@ -142,34 +124,6 @@ def _refuse_traces(source: Source) -> None:
         raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
 
 
-def _find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
-    """Our name to the table's, for the columns that are there.
-
-    Raises:
-      TraceError: "missing-column", for one that was asked for or for the trace; "ambiguous-column".
-    """
-    names = column_names(source)
-    column_of: dict[str, str] = {}
-    for ours, theirs in columns.items():
-        if theirs not in names:
-            problem = Problem("missing-column", source.name, 1, ours, excerpt(names), f"a column {theirs!r}")
-            raise TraceError(problem)
-        column_of[ours] = theirs
-    taken = set(column_of.values())
-    for ours, known in KNOWN.items():
-        candidates = [name for name in known if name in names and name not in taken]
-        if ours in column_of or not candidates:
-            continue
-        if len(candidates) > 1 and candidates[0] != ours:
-            expected = f"one column for {ours!r}; name it in `columns`"
-            raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
-        column_of[ours] = candidates[0]
-    if "trace" not in column_of:
-        expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or `columns` with 'trace'"
-        raise TraceError(Problem("missing-column", source.name, 1, "trace", excerpt(names), expected))
-    return column_of
-
-
 @dataclasses.dataclass
 class _Table:
     """The traces of one table while its rows come in; None for a refused trace, whose later rows do not count."""
@@ -188,7 +142,7 @@ class _Table:
                 value[name] = None
         if value["trace"] is None:
             return Problem("missing-field", self.file, line, column_of["trace"], excerpt(row), "the id of a trace")
-        trace_id = _text(value["trace"])
+        trace_id = as_text(value["trace"])
         record = self.traces.get(trace_id)
         if record is None and trace_id in self.traces:
             return None
@@ -227,7 +181,7 @@ class _Table:
             return None
         if isinstance(given, bool | list | dict):
             return "bad-type", f"a text or a number: the id of a {ours}"
-        text = _text(given)
+        text = as_text(given)
         if not text or text.isspace():
             return "empty-id", f"the id of a {ours}, or no value where there is none"
         if self.is_text.setdefault((ours, text), isinstance(given, str)) is not isinstance(given, str):
@@ -267,11 +221,11 @@ class _Table:
                     )
                 )
 
-        group = convert("group", _text, "text")
+        group = convert("group", as_text, "text")
         if group is not None:
             constant("group", "", group)
             record.group_id = group
-        model = convert("model", _text, "text")
+        model = convert("model", as_text, "text")
         if model is not None:
             constant("model", "", model)
             record.model = model
@@ -279,21 +233,21 @@ class _Table:
         if reward is not None:
             constant("reward", "", reward)
             record.rewards["team"] = reward
-        agent = convert("agent", _text, "text") or SINGLE_AGENT
-        role = convert("role", _text, "text")
+        agent = convert("agent", as_text, "text") or SINGLE_AGENT
+        role = convert("role", as_text, "text")
         instance = record.instances.setdefault(agent, Agent())
         if role is not None:
             constant("role", agent, role)
             instance.role = role
-        kind = convert("type", lambda name: EVENT_CODES.get(_text(name)), "an event type")
+        kind = convert("type", lambda name: EVENT_CODES.get(as_text(name)), "an event type")
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
-        time = convert("time", _time, "a finite number, 0 or more")
+        time = convert("time", moment, "a finite number, 0 or more")
         evidence = {
-            name: convert(name, *_EVIDENCE[key.kind]) for name, key in EVENT_EVIDENCE.items() if name in column_of
+            name: convert(name, *EVIDENCE[key.kind]) for name, key in EVENT_EVIDENCE.items() if name in column_of
         }
-        evidence |= {name: convert(name, *_LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
+        evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
         position = record.event(
-            convert("id", _text, "text") or str(len(record.ids)),
+            convert("id", as_text, "text") or str(len(record.ids)),
             event_type,
             agent,
             action=event_type in ACTION_TYPES,
@@ -301,7 +255,7 @@ class _Table:
             line=line,
             **evidence,
         )
-        self._set_turn(record, position, convert("turn", _text, "text"), line, column_of)
+        self._set_turn(record, position, convert("turn", as_text, "text"), line, column_of)
         before = self.latest.get((record.trace_id, agent))
         if before is not None:
             record.edge(before, position, EdgeType.TEMPORAL)
@@ -318,48 +272,3 @@ class _Table:
                 "mixed-turns", self.file, line, column_of["turn"], excerpt(turn), expected, record.trace_id
             )
             raise TraceError(problem)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
-
-
-def _time(value: Any) -> float | None:
-    time = number(value)
-    return time if time is not None and math.isfinite(time) and time >= 0 else None
-
-
-def _count(value: Any) -> float | None:
-    count = number(value)
-    return count if count is not None and count.is_integer() and 0 <= count <= LARGEST_COUNT else None
-
-
-_EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "float": (number, "a number"),
-    "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
-    "id": (_text, "text"),
-}
-
-
-def _list_of(kind: Any) -> Callable[[Any], list[Any] | None]:
-    """A list of a type, from a list or, in CSV, from its JSON text; 0 and 1 are truth values."""
-
-    def convert(value: Any) -> list[Any] | None:
-        try:
-            listed: list[Any] = (
-                msgspec.json.decode(value, type=list[kind], strict=False)
-                if isinstance(value, str)
-                else msgspec.convert(value, list[kind], strict=False)
-            )
-        except (msgspec.MsgspecError, UnicodeError):
-            return None
-        return listed
-
-    return convert
-
-
-_LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "token_ids": (_list_of(TokenId), f"a list of integers from 0 to {LARGEST_COUNT}"),
-    "token_mask": (_list_of(bool), "a list of truth values"),
-    "token_log_probs": (_list_of(FiniteFloat), "a list of numbers"),
-}

@@ -16,7 +16,8 @@ import pytest
 
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers import read
-from graphs.readers.chunks import ChangedError, read_chunks
+from graphs.readers.chunk_pieces import ChangedError
+from graphs.readers.chunks import read_chunks
 from graphs.traces.batch import Traces
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -111,7 +112,7 @@ def test_what_cannot_be_read_twice_or_by_groups_is_refused(tmp_path: Path) -> No
 PEAK = """
 import re, sys
 import numpy as np
-from graphs.readers.chunks import ChangedError, read_chunks
+from graphs.readers.chunks import read_chunks
 from graphs.readers import read
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024

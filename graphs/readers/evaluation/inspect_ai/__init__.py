@@ -23,7 +23,7 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Place, Places, stem
 from graphs.readers.common.source import Source
-from graphs.readers.common.span_tree import write_spans
+from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.typed import content, decode
 from graphs.readers.evaluation.inspect_ai.archive import Archive
 from graphs.readers.evaluation.inspect_ai.events import spans_of

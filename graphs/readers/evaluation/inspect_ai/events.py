@@ -15,7 +15,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.places import Place, Places
-from graphs.readers.common.span_tree import Kind, Span
+from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode
 from graphs.readers.evaluation.inspect_ai.outcomes import number

@@ -13,7 +13,8 @@ import msgspec
 
 from graphs.readers.common.json_problems import not_a_number, untyped
 from graphs.readers.common.places import Document
-from graphs.readers.common.span_tree import Kind, Span, write_spans
+from graphs.readers.common.span_trees.span_tree import Kind, Span
+from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.typed import decode
 from graphs.readers.training.agent_lightning.requests import add_reward, place_rewards
 from graphs.traces.record import LARGEST_COUNT, TraceRecord

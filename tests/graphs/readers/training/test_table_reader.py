@@ -16,7 +16,8 @@ from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.padding import unpad
 from graphs.readers import detect, read
-from graphs.readers.training.table import KNOWN, sniff
+from graphs.readers.training.table import sniff
+from graphs.readers.training.table_columns import KNOWN
 from graphs.traces.schema import EVENT_EVIDENCE
 
 # Two rollouts of one task and one of another, interleaved as a trainer's batch is.

@@ -1,0 +1,59 @@
+"""Which columns of a table have what: as the user says, else by the names that trainers give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.rows import column_names
+from graphs.readers.common.source import Source
+from graphs.text import excerpt
+from graphs.traces.schema import EVENT_EVIDENCE
+
+__all__ = ["KNOWN", "find_columns"]
+
+KNOWN: dict[str, tuple[str, ...]] = {
+    "trace": ("trace", "trace_id", "traj_uid", "traj_id", "trajectory_id", "rollout_id"),
+    "group": ("group", "group_id", "uid", "task_id", "data_id"),
+    "agent": ("agent", "agent_id", "agent_name"),
+    "role": ("role", "role_name"),
+    "model": ("model", "model_name"),
+    "reward": ("reward", "score"),
+    "turn": ("turn", "turn_id"),
+    "type": ("type", "event_type"),
+    "id": ("id", "event_id"),
+    "time": ("time", "t"),
+    "token_ids": ("token_ids", "response_ids", "completion_ids"),
+    "token_mask": ("token_mask", "response_mask"),
+    "token_log_probs": ("token_log_probs", "rollout_log_probs", "old_log_probs"),
+    **{name: (name,) for name in EVENT_EVIDENCE},
+}
+"""Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
+
+
+def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
+    """Our name to the table's, for the columns that are there.
+
+    Raises:
+      TraceError: "missing-column", for one that was asked for or for the trace; "ambiguous-column".
+    """
+    names = column_names(source)
+    column_of: dict[str, str] = {}
+    for ours, theirs in columns.items():
+        if theirs not in names:
+            problem = Problem("missing-column", source.name, 1, ours, excerpt(names), f"a column {theirs!r}")
+            raise TraceError(problem)
+        column_of[ours] = theirs
+    taken = set(column_of.values())
+    for ours, known in KNOWN.items():
+        candidates = [name for name in known if name in names and name not in taken]
+        if ours in column_of or not candidates:
+            continue
+        if len(candidates) > 1 and candidates[0] != ours:
+            expected = f"one column for {ours!r}; name it in `columns`"
+            raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
+        column_of[ours] = candidates[0]
+    if "trace" not in column_of:
+        expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or `columns` with 'trace'"
+        raise TraceError(Problem("missing-column", source.name, 1, "trace", excerpt(names), expected))
+    return column_of
