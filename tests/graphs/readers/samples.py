@@ -305,3 +305,20 @@ SAMPLES: dict[str, Sample] = {
     "langgraph with sub-graphs": Sample("langgraph", "stream.jsonl", LANGGRAPH),
     "autogen messages": Sample("autogen", "messages.jsonl", recorded("autogen_result.json")[0]["messages"]),
 }
+
+HARBOR_RESULT = {
+    "id": "5f4f",
+    "task_name": "hello-world",
+    "trial_name": "hello-world__abc",
+    "trial_uri": "file:///jobs/1/hello-world__abc",
+    "source": "terminal-bench",
+    "agent_info": {"name": "terminus-2", "version": "2.0", "model_info": {"name": "m", "provider": "p"}},
+    "agent_result": {"n_input_tokens": 9, "n_output_tokens": 4, "cost_usd": None},
+    "verifier_result": {"rewards": {"reward": 1.0}},
+    "exception_info": None,
+    "started_at": "2026-01-01T00:00:00Z",
+}
+"""A trial's result, which is read with the trajectory beside it."""
+
+HEADS: dict[str, Sample] = SAMPLES | {"harbor": Sample("harbor", "result.json", [HARBOR_RESULT], lines=False)}
+"""`SAMPLES`, and files that tell a format but are no trace by themselves."""

@@ -19,9 +19,10 @@ from graphs.traces.part import Heading, Part
 from graphs.traces.record import TraceRecord, check
 from graphs.writers import native
 
-from .samples import SAMPLES, Sample
+from .samples import HEADS, SAMPLES, Sample
 
 EACH = pytest.mark.parametrize("name", SAMPLES)
+EACH_HEAD = pytest.mark.parametrize("name", HEADS)
 VALUES = (None, True, -1, 0, 3, 10**30, 2.5, "", "x", [], [None], {}, {"x": 1})
 
 
@@ -50,10 +51,10 @@ def test_it_is_told_by_its_content_and_reads(tmp_path: Path, name: str) -> None:
     assert traces.graph.action_mask.any()
 
 
-@EACH
+@EACH_HEAD
 def test_no_other_reader_takes_it(name: str) -> None:
-    head = SAMPLES[name].text.encode()[: 1 << 16]
-    assert [other for other in FORMATS if reader_of(other).sniff(head)] == [SAMPLES[name].format]
+    head = HEADS[name].text.encode()[: 1 << 16]
+    assert [other for other in FORMATS if reader_of(other).sniff(head)] == [HEADS[name].format]
 
 
 @EACH
@@ -154,10 +155,10 @@ def near_misses(sample: Sample) -> list[str]:
     return texts
 
 
-@EACH
+@EACH_HEAD
 def test_near_misses_are_refused_by_the_name_of_the_format(tmp_path: Path, name: str) -> None:
     """They read, or are refused by their own reader, or the refusal names the format that they resemble."""
-    sample = SAMPLES[name]
+    sample = HEADS[name]
     texts = near_misses(sample)
     assert len(texts) >= 10
     for number, text in enumerate(texts):
