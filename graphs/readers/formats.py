@@ -35,7 +35,7 @@ FORMATS: dict[str, str] = {
     "codex": "rollouts of Codex CLI",
     "harbor": "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards",
     "autogen": "runs of AutoGen's AgentChat, Magentic-One among them",
-    "langgraph": "runs of LangGraph: debug streams, with sub-graphs or without",
+    "langgraph": "runs of LangGraph: debug streams, with sub-graphs or without, and checkpoints",
     "otlp": "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs",
     "spans": "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow",
     "table": "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)",

@@ -39,6 +39,9 @@ KEYS: dict[str, frozenset[str]] = {
     "harbor": frozenset({"task_name", "trial_name", "verifier_result", "agent_info"}),
     "autogen": frozenset({"messages", "source", "models_usage", "created_at", "stop_reason"}),
     "langgraph": frozenset({"step", "timestamp", "type", "payload", "triggers", "parent_config", "checkpoint_ns"}),
+    "langgraph checkpoints": frozenset(
+        {"values", "next", "config", "metadata", "created_at", "parent_config", "tasks", "checkpoint_ns"}
+    ),
     "spans": frozenset({"trace_id", "span_id", "attributes", "start_time", "name"}),
     "otlp": frozenset({"resourceSpans", "scopeSpans", "spans", "traceId", "spanId"}),
 }

@@ -1,19 +1,22 @@
 """Record a run of LangGraph, with the package itself: `python record_langgraph.py` in an environment with langgraph.
 
-Recorded with langgraph 1.2.22 and langchain-core 1.7.2. A planner sends two questions to two workers that work at the
-same time; each calls a tool and is called again with its result. Then a sub-graph drafts and edits, and a critic ends.
-The model is LangChain's fake one, with answers written here.
+Recorded with langgraph 1.2.22, langchain-core 1.7.2 and langgraph-checkpoint-sqlite 3.1.2: the debug stream of a run,
+and the checkpoints of another in a SQLite database. A planner sends two questions to two workers that work at the same
+time; each calls a tool and is called again with its result. Then a sub-graph drafts and edits, and a critic ends. The
+model is LangChain's fake one, with answers written here.
 """
 
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send
 
@@ -45,7 +48,7 @@ def speaker(content: str, output: int) -> Any:
     return lambda state: {"messages": [answer(state, content, output)]}
 
 
-def team() -> Any:
+def team(saver: Any) -> Any:
     inner = StateGraph(MessagesState)
     inner.add_node("drafter", speaker("draft", 7))
     inner.add_node("editor", speaker("edited", 6))
@@ -60,11 +63,23 @@ def team() -> Any:
     outer.add_edge("worker", "writers")
     outer.add_edge("writers", "critic")
     outer.add_edge("critic", END)
-    return outer.compile(checkpointer=InMemorySaver())
+    return outer.compile(checkpointer=saver)
+
+
+def dumped(value: Any) -> Any:
+    return value.model_dump()
 
 
 if __name__ == "__main__":
-    config = {"configurable": {"thread_id": "run-1"}}
-    stream = team().stream({"messages": [HumanMessage("Sum up.")]}, config, stream_mode="debug", subgraphs=True)
-    lines = [json.dumps(item, default=lambda value: value.model_dump()) for item in stream]
+    config, question = {"configurable": {"thread_id": "run-1"}}, {"messages": [HumanMessage("Sum up.")]}
+    stream = team(InMemorySaver()).stream(question, config, stream_mode="debug", subgraphs=True)
+    lines = [json.dumps(item, default=dumped) for item in stream]
     Path(__file__).with_name("langgraph_team.jsonl").write_text("\n".join(lines) + "\n")
+
+    with tempfile.TemporaryDirectory() as folder, SqliteSaver.from_conn_string(f"{folder}/checkpoints.db") as saver:
+        graph = team(saver)
+        graph.invoke(question, config)
+        with Path(__file__).with_name("langgraph_history.jsonl").open("w") as file:
+            for snapshot in graph.get_state_history(config):
+                row = snapshot._asdict() | {"tasks": [task._asdict() for task in snapshot.tasks]}
+                file.write(json.dumps(row, default=dumped) + "\n")

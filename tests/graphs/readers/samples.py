@@ -302,6 +302,7 @@ SAMPLES: dict[str, Sample] = {
     "codex before payloads": Sample("codex", "rollout-2025.jsonl", BARE_CODEX),
     "autogen": Sample("autogen", "result.json", recorded("autogen_result.json"), lines=False),
     "langgraph": Sample("langgraph", "stream.jsonl", [event for path, event in LANGGRAPH if not path]),
+    "langgraph checkpoints": Sample("langgraph", "history.jsonl", recorded("langgraph_history.jsonl")),
     "langgraph with sub-graphs": Sample("langgraph", "stream.jsonl", LANGGRAPH),
     "autogen messages": Sample("autogen", "messages.jsonl", recorded("autogen_result.json")[0]["messages"]),
 }

@@ -1,11 +1,12 @@
-"""Runs of LangGraph: the events of `stream(..., stream_mode="debug")`, with or without sub-graphs.
+"""Runs of LangGraph: the events of `stream(..., stream_mode="debug")`, with or without sub-graphs, or checkpoints.
 
     {step, timestamp, type: "checkpoint", payload: {config: {configurable: {thread_id}}, tasks: [{id}]}}
     {step, timestamp, type: "task", payload: {id, name, input, triggers}}
     {step, timestamp, type: "task_result", payload: {id, name, result}}
 
 With `subgraphs=True` an item is a pair of a namespace and an event: `[["NODE:TASK"], EVENT]`. A thread is a trace and a
-group of its own, without an outcome. An AI message that a node returns is a model call, and an action.
+group of its own, without an outcome. An AI message that a node returns is a model call, and an action. `history` reads
+checkpoints.
 `docs/formats/langgraph.md` has the whole mapping.
 """
 
@@ -25,6 +26,7 @@ from graphs.readers.common.places import Document, Place, documents
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import content, decode
+from graphs.readers.tracing.langgraph.history import begins_history, runs_of
 from graphs.readers.tracing.langgraph.runs import Run, Step, Task
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
@@ -32,6 +34,7 @@ from graphs.traces.record import TraceRecord
 __all__ = ["read", "sniff"]
 
 _KEYS = frozenset({"step", "timestamp", "type", "payload"})
+_HEAD = 1 << 24  # bytes that tell a checkpoint, whose values may be long
 _TYPE = re.compile(rb'"type":\s{0,8}"(checkpoint|task|task_result)"')
 
 
@@ -69,7 +72,9 @@ _CHECKPOINT = msgspec.json.Decoder(_Checkpoint)
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the content begins as an event of a debug stream, or as a pair or list with one."""
+    """Whether the content begins as an event of a debug stream, as a checkpoint, or as a pair or list with one."""
+    if begins_history(head):
+        return True
     if set(opening(head).keys) >= _KEYS:
         return _TYPE.search(head) is not None
     start = head.lstrip()[:4096]
@@ -80,7 +85,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each thread of each file; an event that is not as expected refuses its file.
 
     Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "bad-value", "unknown-task",
-    "unknown-tool-call", "empty-trace".
+    "unknown-tool-call", "forked-thread", "empty-trace".
     """
     names = short_names(sources)
     for source in sources:
@@ -92,6 +97,20 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
 
 def _read(source: Source, name: str) -> list[TraceRecord]:
+    content(source)
+    history = begins_history(source.head(_HEAD))
+    runs = runs_of(documents(source), name) if history else _streamed(source, name)
+    if len(runs) > 1:
+        for own, run in runs.items():
+            run.record.trace_id = run.record.group_id = f"{name}/{own}"
+    if not runs:
+        expected = "at least one task"
+        raise TraceError(Problem("empty-trace", source.name, 1, "content", "no task", expected, name))
+    return [run.finish() for run in runs.values()]
+
+
+def _streamed(source: Source, name: str) -> dict[str, Run]:
+    """The runs of a file's debug events by thread."""
     runs: dict[str, Run] = {}
     thread_of: dict[str, str] = {}
     thread = ""
@@ -122,18 +141,11 @@ def _read(source: Source, name: str) -> list[TraceRecord]:
         else:
             expected = "checkpoint, task or task_result"
             raise TraceError(Problem("bad-value", place.file, place.line, "type", excerpt(event.type), expected, name))
-    if len(runs) > 1:
-        for own, run in runs.items():
-            run.record.trace_id = run.record.group_id = f"{name}/{own}"
-    if not runs:
-        expected = "at least one task"
-        raise TraceError(Problem("empty-trace", source.name, 1, "content", "no task", expected, name))
-    return [run.finish() for run in runs.values()]
+    return runs
 
 
 def _items(source: Source) -> Iterator[Document | Problem]:
     """The items of a file: lines that are pairs, or what `documents` finds."""
-    content(source)
     first = next(source.lines(), None)
     try:
         if first is not None:

@@ -15,10 +15,11 @@ from graphs.readers.tracing.langgraph.messages import CALL, HUMAN, RESULT, Messa
 from graphs.text import excerpt
 from graphs.traces.record import Agent, TraceRecord
 
-__all__ = ["Run", "Step", "Task"]
+__all__ = ["SENT", "Run", "Step", "Task"]
 
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
-_SENT = "__pregel_push"
+SENT = "__pregel_push"
+"""Mark of a task that `Send` started."""
 
 
 class Task(msgspec.Struct):
@@ -66,7 +67,7 @@ class Run:
     def begin(self, step: Step, task: Task) -> None:
         """Note a task, and what it was given."""
         self.inner |= {outer[1] for outer in step.outer}
-        sent = _SENT in task.triggers
+        sent = SENT in task.triggers
         path = [outer[0] for outer in step.outer]
         agent = "/".join([*path, f"{task.name}:{task.id}" if sent else task.name])
         self.record.instances.setdefault(agent, Agent(name="/".join([*path, task.name]), role=task.name))

@@ -1,4 +1,4 @@
-"""Debug streams of LangGraph: tasks, sub-graphs, messages that nodes repeat, threads, and what is refused."""
+"""Debug streams and checkpoints of LangGraph: tasks, sub-graphs, repeated messages, threads, and what is refused."""
 
 from __future__ import annotations
 
@@ -176,3 +176,75 @@ def test_what_is_refused(items: list[Any], kind: str, field: str, tmp_path: Path
         read(write(tmp_path, items))
     (problem,) = caught.value.problems
     assert (problem.kind, problem.field) == (kind, field), problem
+
+
+HISTORY = [json.loads(line) for line in (RECORDINGS / "langgraph_history.jsonl").read_text().splitlines()]
+
+
+def calls(traces: Traces) -> list[tuple[str, int]]:
+    """Agent and tokens of each model call."""
+    names = traces.agents["name"].to_pylist()
+    tokens = traces.evidence["tokens"].array
+    graph = traces.graph
+    return [
+        (names[int(graph.agent_ids[i])], int(tokens[i])) for i in range(traces.sizes.events) if graph.action_mask[i]
+    ]
+
+
+def test_checkpoints_of_a_database_tell_what_the_stream_of_the_run_tells(tmp_path: Path) -> None:
+    """The same graph with a SQLite checkpointer; of the sub-graph only the outer node is in the thread's history."""
+    traces = read(write(tmp_path, HISTORY))
+    assert traces.problems == ()
+    streamed = read(RECORDINGS / "langgraph_team.jsonl")
+    assert sorted(calls(traces)) == sorted((agent.split("/")[0], tokens) for agent, tokens in calls(streamed))
+    types = [EventType(kind).name for kind in traces.graph.event_type[: traces.sizes.events]]
+    assert Counter(types) == Counter(
+        EventType(kind).name for kind in streamed.graph.event_type[: streamed.sizes.events]
+    )
+    assert traces.traces["model"].to_pylist() == ["stub-1"]
+    workers = [name for name in traces.agents["agent"].to_pylist() if name.startswith("worker:")]
+    assert len(workers) == 2
+    times = [time for time in traces.events["time"].to_pylist() if time is not None]
+    assert times == sorted(times)
+
+
+def test_checkpoints_count_as_their_messages_do() -> None:
+    messages = {}
+    for snapshot in HISTORY:
+        for task in snapshot["tasks"]:
+            for message in (task["result"] or {}).get("messages", []):
+                messages[message["id"]] = message
+    expected = Counter(message["type"] for key, message in messages.items() if key)
+    traces = read(RECORDINGS / "langgraph_history.jsonl")
+    types = Counter(EventType(kind).name for kind in traces.graph.event_type[: traces.sizes.events])
+    assert traces.graph.action_mask.sum() == expected["ai"] == 8
+    assert types["TOOL_RESULT"] == expected["tool"] == 2
+    assert types["TOOL_CALL"] == sum(len(m.get("tool_calls", ())) for m in messages.values())
+    assert types["MESSAGE"] == expected["ai"] + 1  # and the user's
+
+
+def test_the_order_of_checkpoints_and_what_is_around_them_do_not_matter(tmp_path: Path) -> None:
+    first = read(write(tmp_path, HISTORY))
+    again = read(write(tmp_path, HISTORY[::-1], "reversed.jsonl"))
+    listed = tmp_path / "list.json"
+    listed.write_text(json.dumps(HISTORY, indent=1))
+    for traces in (again, read(listed)):
+        assert traces.events["event"].to_pylist() == first.events["event"].to_pylist()
+        assert edges(traces) == edges(first)
+    other = json.loads(
+        json.dumps(HISTORY).replace("run-1", "run-2").replace('id": "', 'id": "x').replace("xrun", "run")
+    )
+    both = read(write(tmp_path, [*HISTORY, *other], "both.jsonl"))
+    assert both.traces["trace"].to_pylist() == ["both/run-1", "both/run-2"]
+
+
+def test_an_interrupted_task_has_no_events_and_a_fork_is_refused(tmp_path: Path) -> None:
+    waiting = json.loads(json.dumps(HISTORY))
+    waiting[1]["tasks"][0]["result"] = None  # the critic, which has not answered
+    assert len(calls(read(write(tmp_path, waiting[1:])))) == 7
+    fork = json.loads(json.dumps(HISTORY[0]))
+    fork["config"]["configurable"]["checkpoint_id"] = "f" * 36
+    with pytest.raises(NothingReadError) as caught:
+        read(write(tmp_path, [fork, *HISTORY]))
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.field) == ("forked-thread", "parent_config")

@@ -1,0 +1,120 @@
+"""The checkpoints of a thread, as `graph.get_state_history(config)` gives them from any checkpointer.
+
+    {values, next, config: {configurable: {thread_id, checkpoint_id}}, metadata: {step}, created_at, parent_config,
+     tasks: [{id, name, path, result}]}
+
+A checkpoint names the tasks that run next and, once they have, their results. Its own values are what they were given,
+but for those that `Send` started, whose input no checkpoint keeps.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.keys import opening
+from graphs.readers.common.places import Document
+from graphs.readers.common.times import seconds
+from graphs.readers.common.typed import decode
+from graphs.readers.tracing.langgraph.runs import SENT, Run, Step, Task
+from graphs.text import excerpt
+from graphs.traces.record import TraceRecord
+
+__all__ = ["begins_history", "runs_of"]
+
+_KEYS = frozenset({"values", "next", "config", "metadata", "created_at", "parent_config", "tasks"})
+_INPUT = "__start__"  # the task that puts the input into the state
+
+_Id = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Task(msgspec.Struct):
+    id: _Id
+    name: _Id
+    path: list[Any] = []
+    result: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Named(msgspec.Struct):
+    checkpoint_id: _Id
+    thread_id: str | int = ""
+
+
+class _Config(msgspec.Struct):
+    configurable: _Named
+
+
+class _Metadata(msgspec.Struct):
+    step: int
+
+
+class _Snapshot(msgspec.Struct):
+    config: _Config
+    metadata: _Metadata
+    values: msgspec.Raw = msgspec.Raw()
+    tasks: list[_Task] = []
+    created_at: datetime.datetime | None = None
+    parent_config: _Config | None = None
+
+
+_SNAPSHOT = msgspec.json.Decoder(_Snapshot)
+
+
+def begins_history(head: bytes) -> bool:
+    """Whether the content begins as a checkpoint, or as a list with one."""
+    if head.lstrip().startswith(b"["):
+        return all(f'"{key}"'.encode() in head for key in _KEYS)
+    return frozenset(opening(head).keys) >= _KEYS
+
+
+def runs_of(items: Iterable[Document | Problem], name: str) -> dict[str, Run]:
+    """The runs of a file's checkpoints by thread; checkpoints of a thread stand in any order.
+
+    Raises:
+      TraceError: a fault of a checkpoint; "forked-thread", two checkpoints that follow the same one.
+    """
+    threads: dict[str, list[tuple[_Snapshot, Document]]] = {}
+    for document in items:
+        if isinstance(document, Problem):
+            raise TraceError(document)
+        snapshot = decode(_SNAPSHOT, document.raw, file=document.place.file, line=document.place.line, trace=name)
+        threads.setdefault(str(snapshot.config.configurable.thread_id), []).append((snapshot, document))
+    return {thread: _run(snapshots, name) for thread, snapshots in threads.items()}
+
+
+def _run(snapshots: list[tuple[_Snapshot, Document]], name: str) -> Run:
+    snapshots.sort(key=lambda pair: pair[0].config.configurable.checkpoint_id)  # which begin with their time
+    place = min((document.place for _, document in snapshots), key=lambda place: (place.line, place.offset))
+    run = Run(TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph"))
+    followed: set[str] = set()
+    later = itertools.chain((one for one, _ in snapshots[1:]), [None])
+    for (snapshot, document), follower in zip(snapshots, later, strict=True):
+        if snapshot.parent_config is not None:
+            parent = snapshot.parent_config.configurable.checkpoint_id
+            if parent in followed:
+                expected = "a thread without forks: no other checkpoint that follows this one"
+                raise TraceError(
+                    Problem("forked-thread", document.place.file, document.place.line, "parent_config",
+                            excerpt(parent), expected, name)
+                )  # fmt: skip
+            followed.add(parent)
+        for time, finish in ((snapshot.created_at, False), (follower and follower.created_at, True)):
+            step = Step(snapshot.metadata.step + 1, (), seconds(time), document.place)
+            for task in _tasks(snapshot):
+                if not finish:
+                    run.begin(step, task)
+                elif bytes(task.result) != b"null":
+                    run.end(step, task)
+    return run
+
+
+def _tasks(snapshot: _Snapshot) -> Iterator[Task]:
+    for task in snapshot.tasks:
+        if task.name != _INPUT:
+            sent = SENT in task.path
+            yield Task(task.id, task.name, msgspec.Raw() if sent else snapshot.values, task.result, [SENT] * sent)
