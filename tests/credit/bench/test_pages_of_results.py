@@ -1,0 +1,257 @@
+"""Figures on the pages about bias, the critic, the ledger, off-policy values and shares are those of the results."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+NUMBER = re.compile(r"[-−+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-−+]?\d+)?")
+
+
+def results(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def table(text: str, head: str) -> dict[str, list[str]]:
+    """The rows below the only head that begins so, by first cell."""
+    lines = text.splitlines()
+    places = [i for i, line in enumerate(lines) if line.startswith(f"| {head}")]
+    assert len(places) == 1, f"{len(places)} tables begin with {head!r}"
+    rows = {}
+    for line in lines[places[0] + 2 :]:
+        if not line.startswith("|"):
+            break
+        first, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        assert first not in rows, first
+        rows[first] = cells
+    return rows
+
+
+def check(cell: str, values: Iterable[float], where: object) -> None:
+    """Each number of a cell is the value of its place, rounded as it is printed; "%" is a hundredth."""
+    printed = NUMBER.findall(cell)
+    wanted = list(values)
+    assert len(printed) == len(wanted), (where, cell, wanted)
+    for text, value in zip(printed, wanted, strict=True):
+        plain = text.replace("−", "-").replace(",", "")
+        mantissa, _, power = plain.partition("e")
+        digits = len(mantissa.partition(".")[2]) - int(power or 0)
+        hundredth = 100.0 if "%" in cell else 1.0
+        off = abs(float(plain) - value * hundredth)
+        assert off <= 0.5 * 10.0**-digits * (1 + 1e-9), (where, cell, value)
+
+
+def spread(values: list[float | None], digits: int) -> list[float]:
+    """What a cell of docs/critic.md states of several seeds: the mean, and least and greatest where they differ."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return []
+    ends = [min(known), max(known)]
+    mean = math.fsum(known) / len(known)
+    return [mean, *ends] if len({round(x, digits) for x in ends}) > 1 else [mean]
+
+
+def test_critics_of_few_traces() -> None:
+    rows = table(page("critic"), "world | seeds")
+    stored: dict[str, list[dict[str, Any]]] = {}
+    for row in results("critic_few")["additive"]["rows"]:
+        stored.setdefault(row["world"], []).append(row)
+    assert rows.keys() == stored.keys()
+    fields = ("inside_95", "inside_95_where_not_zero", "correlation", "signs_reported", "signs_right", "decisive_first")
+    for world, (seeds, *cells) in rows.items():
+        assert int(seeds) == len(stored[world])
+        for field, cell in zip(fields, cells, strict=True):
+            values = [row.get(field) for row in stored[world]]
+            if not cell:  # nothing to state: no action matters, or no sign is reported
+                assert not any(value is not None for value in values) or world == "no decision matters", (world, field)
+                continue
+            check(cell, spread(values, 2), (world, field))
+
+
+def test_what_the_page_says_of_few_traces_in_sentences() -> None:
+    stored: dict[str, list[dict[str, Any]]] = {}
+    for row in results("critic_few")["additive"]["rows"]:
+        stored.setdefault(row["world"], []).append(row)
+    pooled = {world: math.fsum(row["inside_95"] for row in rows) / len(rows) for world, rows in stored.items()}
+    text = " ".join(page("critic").split())
+    held = [world for world, share in pooled.items() if share >= 0.93]
+    assert f"pooled over seeds, in {len(held)} of the {len(pooled)} worlds" in text
+    named = text.split("They hold fewer in ")[1].split(". There effects")[0]
+    for world in pooled:
+        name = world.removeprefix("TeamWorld ")
+        assert (world in named or (world.startswith("TeamWorld") and name in named)) == (world not in held), world
+    others = [share for world, share in pooled.items() if world not in held]
+    assert f"{min(others):.0%}"[:-1] + " to " + f"{max(others):.0%}"[:-1] + " % in the other worlds" in text
+    zeros = [row["signs_reported_of_zeros"] for row in stored["TeamWorld poisoned"]]
+    assert f"for {min(zeros) * 100:.0f} to {max(zeros) * 100:.0f} % of the actions whose truth is 0" in text
+    first = [row["decisive_first"] for rows in results("critic_few").values() for row in rows["rows"]
+             if "decisive" in row["world"]]  # fmt: skip
+    assert set(first) == {1.0} and "came first in every fresh trace" in text
+
+
+def test_critics_of_the_named_world() -> None:
+    stored = results("critic")["named"]["rows"]
+    rows = table(page("critic"), "seed | R²")
+    fields = ("r_squared", "rank_increments", "rank_broadcast", "calibration_error_outcome", "within_two_stderr",
+              "sign_right_where_told")  # fmt: skip
+    assert list(rows) == [str(row["seed"]) for row in stored]
+    for row in stored:
+        for cell, field in zip(rows[str(row["seed"])], fields, strict=True):
+            check(cell, [row[field]], (row["seed"], field))
+
+
+def test_critics_of_longer_traces() -> None:
+    text = page("critic")
+    lines = text[text.index("| T | trained on agents") :].splitlines()[2:]
+    fields = ("r_squared", "rank_increments", "rank_broadcast", "calibration_error_outcome", "calibration_error_truth",
+              "r_squared_of_linear_sums", "members", "epochs")  # fmt: skip
+    stored = results("critic")["table"]["rows"]
+    seen = 0
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        size, trained, judged, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        key = tuple(int(x.replace(",", "")) for x in (size, trained, judged))
+        mine = [r for r in stored if (r["events"], r["trained_on_agents"], r["judged_on_agents"]) == key]
+        mine.sort(key=lambda row: row["seed"])
+        seen += len(mine)
+        for cell, field in zip(cells, fields, strict=True):
+            values = [row[field] for row in mine if field in row]
+            check(cell, values[:1] if field == "members" else values, (key, field))
+    assert seen == len(stored)
+
+
+def test_contrasts_and_real_logs() -> None:
+    text = " ".join(page("critic").split())
+    found = results("critic")
+    contrast, real = found["contrast"], found["real"]
+    stderrs = {model: [f"{row['mean_stderr']:.3f}" for row in contrast["rows"] if row["overlap"] and
+                       row["model"] == model] for model in ("critic", "none")}  # fmt: skip
+    critic, alone = (f"{a}, {b} and {c}" for a, b, c in (stderrs["critic"], stderrs["none"]))
+    assert f"pooled coverage {contrast['pooled_coverage']:.1%}".replace("%", " %") in text
+    assert f"the standard error is {critic} where inverse propensities alone have {alone}" in text
+    assert not any(row["answered"] for row in contrast["rows"] if not row["overlap"])
+    loss = real["mean_loss"]
+    constant, critic, turns, counts = (f"{loss[name]:.3f}" for name in ("constant", "critic", "turns", "counts"))
+    assert f"best constant {constant}, critic {critic}, turns so far {turns}, counts of events so far {counts}" in text
+    gain = [f"{real['gain_over_constant'][name]['mean']:+.3f} ± {real['gain_over_constant'][name]['half_width_95']:.3f}"
+            .replace("-", "−") for name in ("critic", "turns", "counts")]  # fmt: skip
+    assert f"critic {gain[0]}, turns {gain[1]}, counts {gain[2]}" in text
+    assert f"Mean calibration error of the critic: {real['mean_calibration_error']:.2f}" in text
+    one, three = found["speed"]["rows"]
+    assert f"{one['ratio_of_medians']:.2f} times its events per second for the default ensemble" in text
+    assert f"{three['ratio_of_medians']:.2f} times for one member" in text
+    assert f"peaked at {found['memory']['peak_gib']:.2f} GiB" in text
+
+
+def test_errors_of_the_ledger() -> None:
+    stored = results("ledger")["table"]["results"]
+    rows = table(page("ledger"), "world | averaged")
+    assert rows.keys() == stored.keys()
+    fields = ("increments", "reconcile, tau inf", "reconcile, tau fitted", "reconcile, tau 0", "critic alone",
+              "siblings alone", "agents, even", "budgets 1/3", "naive sum")  # fmt: skip
+    for world, (*cells, siblings, agents) in rows.items():
+        for cell, field in zip(cells, fields, strict=True):
+            check(cell, [stored[world][field]], (world, field))
+        check(siblings, [stored[world]["chi squared"]["critic x siblings"]], world)
+        check(agents, [stored[world]["chi squared"]["agents x critic"]], world)
+        best = min(fields, key=lambda field: stored[world][field])
+        assert "**" in cells[fields.index(best)] and sum("**" in cell for cell in cells) == 1, world
+
+
+def test_the_stack_and_the_coefficients() -> None:
+    found = results("ledger")
+    rows = table(page("ledger"), "| median")
+    stored = found["stack"]["results"]
+    for name, cells in rows.items():
+        check(" ".join(cells), [stored[name][part] for part in ("median", "least", "worst")], name)
+    assert rows.keys() == {name for name in stored if not name.startswith("bias that the agent-wise scale adds")}
+    rows, stored = table(page("ledger"), "| over RLOO"), found["variance"]["results"]
+    assert rows.keys() == stored.keys()
+    for name, cells in rows.items():
+        check(" ".join(cells), [stored[name][part] for part in ("over RLOO", "standard error", "bound")], name)
+    rows, stored = table(page("ledger"), "size of the 8 tasks"), found["heterogeneous"]["results"]
+    assert {f"size {size}" for size in rows} == stored.keys()
+    for size, cells in rows.items():
+        check(" ".join(cells), [stored[f"size {size}"][part] for part in ("exact", "noise", "all")], size)
+
+
+def test_the_speed_of_the_ledger() -> None:
+    stored = results("ledger")["speed"]["results"]
+    parts = ("reconcile", "reconcile, by channel", "quantisation", "quantisation, finer grids tried")
+    for size, cells in table(page("ledger"), "events | reconcile").items():
+        multiples = stored[size.replace(",", "")]["multiples"]
+        for part, cell in zip(parts, cells, strict=True):
+            check(cell, [multiples[part]] if part in multiples else [], (size, part))
+    names = {"one segment sum": "segment_sum", "reconcile": parts[0], "by channel": parts[1], "quantisation": parts[2]}
+    rows = table(page("ledger"), "| 10⁴ to 10⁷ events")
+    assert rows.keys() == names.keys()
+    for name, cells in rows.items():
+        key = f"exponent of {names[name]}"
+        over = f"{key} over that of segment_sum"
+        far = ", beyond the caches"
+        check(" ".join(cells), [stored[k] for k in (key, key + far, over, over + far)], name)
+
+
+@pytest.mark.parametrize("section", ["shifts", "free", "hidden", "overlap"])
+def test_every_figure_of_off_policy_evaluation(section: str) -> None:
+    marked = page("off-policy").split(f"<!-- table {section} -->")[1].split("<!-- end -->")[0]
+    stored = {name: row for name, row in results("off_policy")[section].items()
+              if isinstance(row, dict) and "answers" in row}  # fmt: skip
+    rows = table(marked, "world or estimator")
+    assert rows.keys() == stored.keys()
+    for name, (answered, answers, covered, ends, *more) in rows.items():
+        found = stored[name]
+        check(answered, [found["answered"]], name)
+        assert int(answers) == found["answers"]
+        check(covered, [] if found["covered"] is None else [found["covered"]], name)
+        check(ends, found["least and most"] or [], name)
+        if more:
+            check(more[0], found["width over the oracle's, mean and most"], name)
+            assert int(more[1]) == found["worlds without an answer that got one"]
+
+
+def test_what_precision_is_attainable() -> None:
+    """The table of docs/shapley.md from its formula: C_n σ² / m at σ² = 1/4 against a mean share of 1/n."""
+    for size, (constant, mean, tenth) in table(page("shapley"), "n | C_n").items():
+        n = int(size)
+        c = sum(1 / math.sqrt(s * (n - s)) for s in range(1, n)) ** 2
+        check(constant, [c], n)
+        for cell, share in ((mean, 1 / n), (tenth, 0.1 / n)):
+            mantissa, _, power = cell.partition(" · 10")
+            exponent = int(power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789"))) if power else 0
+            needed = c / 4 / share**2
+            assert (
+                abs(float(mantissa) * 10**exponent - needed) <= 0.06 * 10**exponent
+                if power
+                else (abs(float(mantissa) - needed) < 1)
+            ), (n, cell, needed)
+
+
+def test_bias_with_replays() -> None:
+    """The table of docs/bias.md; NaN, stored as null, is "refused", and what is below 1e-9 is 0."""
+    stored = results("replay_bias")["rows"]
+    rows = table(page("bias").split("<!-- replay table -->")[1], "method")
+    assert rows.keys() == {row["method"] for row in stored}
+    places = [(world, how) for world in ("relay-and", "stop-rewards") for how in ("clustered", "unclustered")]
+    for method, cells in rows.items():
+        for (world, how), cell in zip(places, cells, strict=True):
+            mine = sorted((r for r in stored if (r["method"], r["world"]) == (method, world)), key=lambda r: r["fans"])
+            assert [row["fans"] for row in mine] == [1, 2, 3]
+            for printed, row in zip(cell.split(" / "), mine, strict=True):
+                if row[how] is None:
+                    assert printed == "refused", (method, world, how)
+                else:
+                    check(printed, [0.0 if row[how] < 1e-9 else row[how]], (method, world, how, row["fans"]))
