@@ -12,7 +12,13 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]"
 	touch $@
 
-demo: $(VENV)/installed
+# What the demo needs, without the packages of the tests; nothing where everything is installed.
+$(VENV)/with-plot: pyproject.toml
+	[ -f $(VENV)/installed ] || { $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --upgrade pip && \
+	  $(BIN)/python -m pip install --quiet --editable ".[plot]"; }
+	touch $@
+
+demo: $(VENV)/with-plot
 	$(BIN)/credit demo --output demo
 
 # Coverage is cheap from Python 3.12 on: `make coverage PYTHON=python3.12 VENV=.venv-coverage`.

@@ -81,7 +81,9 @@ class LedgerSummary:
             if self.explained is not None:
                 error = "" if self.explained_stderr is None else f" ± {self.explained_stderr:.3f}"
                 share = f"{self.explained:.3f}{error}"
-                lines.append(f"  explained out of sample: {share} of the variance of reward within groups")
+                doubt = self.explained_stderr is not None and self.explained - 2 * self.explained_stderr <= 0
+                share += " of the variance of reward within groups" + (", not significantly above 0" if doubt else "")
+                lines.append(f"  explained out of sample: {share}")
             lines.append(f"  accounted for, each trace's own outcome included: {self.accounted_for:.3f}")
         if self.stated:
             counts = f"{self.noise} of the {self.stated} entries with a stated error"
@@ -89,7 +91,8 @@ class LedgerSummary:
         elif self.with_entry:
             lines.append("  noise: unknown, since no claim states an error")
         lines += [f"  chi squared of {pair}: {chi:.2f}" for pair, chi in self.chi_squared.items()]
-        return [*lines, *(f"  look: {warning}" for warning in self.warnings)]
+        said = ("out of sample the entries explain", f"{self.noise} of {self.with_entry} entries are within")
+        return [*lines, *(f"  look: {warning}" for warning in self.warnings if not warning.startswith(said))]
 
 
 def ledger_summary(traces: Traces, ledger: Ledger, claims: Mapping[str, Credit] | None = None) -> LedgerSummary:

@@ -55,14 +55,21 @@ def poison(s: Subject) -> str:
 
 def finite(s: Subject) -> str:
     """Valid numbers are finite (`stderr` may be infinite) and scales positive, in every awkward case."""
-    for batch in (padded(s.ragged(), SIZES), padded(s.ragged(1), SIZES), tied(s), all_masked(s), extreme(s)):
+    cases = (
+        ("", padded(s.ragged(), SIZES)),
+        ("", padded(s.ragged(1), SIZES)),
+        (", where rewards are equal", tied(s)),
+        (", where nothing is real", all_masked(s)),
+        (", where rewards are ±3e38: a sum of two overflows; differences and means of halves do not", extreme(s)),
+    )
+    for where, batch in cases:
         out = s.run(batch)
         for name in ("credit", "baseline", "scale", "advantage"):
             wrong = out["valid"] & ~(np.isfinite(out[name]) & ((out[name] > 0) | (name != "scale")))
             if wrong.any():
-                return f"{name} of event {int(np.argmax(wrong))} is {out[name][np.argmax(wrong)]}"
+                return f"{name} of event {int(np.argmax(wrong))} is {out[name][np.argmax(wrong)]}{where}"
         if (np.isnan(out["stderr"]) | (out["stderr"] < 0)).any():
-            return "stderr is NaN or negative"
+            return f"stderr is NaN or negative{where}"
     return ""
 
 

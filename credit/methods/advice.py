@@ -159,7 +159,8 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
 def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[str, Availability]) -> Branch:
     stated, has_units = UNITS[unit](traces)
     if not has_units:
-        return Branch(unit, stated, "", "the logs have no such units to compare", False, {})
+        why = "no trace has an outcome" if unit == "team" else "the logs have no such units to compare"
+        return Branch(unit, stated, "", why, False, {})
     needs: dict[str, str] = {}
     for name in methods:
         state = states[name]

@@ -54,7 +54,10 @@ class Unit:
 
 
 def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit]:
-    """Mean advantages of units with intervals over tasks, the largest in size first.
+    """Mean advantages of units with intervals over tasks.
+
+    Units whose interval leaves out 0 come first, those of one task last, and the larger mean before the smaller. Turns
+    stand in their order.
 
     The mean is Σ A / n over the valid actions of a unit. With S_g and n_g the sum and count of task g, its variance is
     G/(G−1) Σ (S_g − mean n_g)² / n², that of a ratio over clusters. Tasks count as independent; within a task nothing
@@ -96,7 +99,9 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
         of_unit = label == i
         if of_unit.any():
             units.append(_unit(name, value[of_unit], rounding[of_unit], trace[of_unit], group[of_unit]))
-    return sorted(units, key=lambda unit: -abs(unit.advantage))
+    if by == "turn":
+        return units  # in the order of a trace
+    return sorted(units, key=lambda unit: (not unit.excludes_zero, not np.isfinite(unit.low), -abs(unit.advantage)))
 
 
 def labels_of(traces: Traces, by: Kind) -> tuple[np.ndarray, np.ndarray, list[str]]:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 LEGEND = (
-    "R: reward. claim: what a method would pay an action. added up: the sum of all claims. overcount: Σ|claims| over "
-    "|R|. expected, increments, unexplained: the ledger, whose entries sum to R."
+    "R: reward. claim: what a method would pay an action. estimates: what the number is of. per: the events that share "
+    "one number. added up: the sum of all claims. overcount: Σ|claims| over |R|. paid twice: events of several "
+    "claims. expected, increments, unexplained: the ledger, whose entries sum to R."
 )
 
 

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["compose"]
 
+LEGEND = (
+    "entry: an action's part of reward − expected. explained: by what was known before the outcome; 1 is all of it, "
+    "below 0 is worse than nothing. noise: the entries may as well be 0."
+)
+
 
 @click.command(
     cls=Command,
@@ -147,6 +152,7 @@ def compose(
     summary = ledger_summary(traces, ledger, claims)
     for line in summary.lines():
         console.print(words(line), soft_wrap=True)
+    console.print(LEGEND, soft_wrap=True)
     if signal is not None and target is not None:
         from credit.tables.advantages import table
 

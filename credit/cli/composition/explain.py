@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
+LEGEND = (
+    "wanted: credit − baseline of the method, ± its standard error. as increment: that amount for this action alone. "
+    "weight: of the claim in the average. got: what it brought to the entry. noise: within two standard errors of 0."
+)
 ROUNDING = 1e-5  # differences of this size come from the grid of exact arithmetic and are not shown
 
 
@@ -106,6 +110,8 @@ def _print(console: Console, receipt: Receipt) -> None:
         account.add_row(name, _number(amount))
     console.print()
     console.print(account)
+    console.print()
+    console.print(LEGEND, soft_wrap=True)
 
 
 def _number(value: float | None) -> str:

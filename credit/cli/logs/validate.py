@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["validate"]
 
+EVIDENCE = "evidence: what methods can take from the log, with the number of events or traces that have it"
+
 
 @click.command(
     cls=Command,
@@ -70,6 +72,8 @@ def validate(
     else:
         console = stdout()
         console.print(_table(corpus, reading["reward_channel"]))
+        if corpus.evidence:
+            console.print(words(EVIDENCE), soft_wrap=True)
         for line in _advice(corpus, reading["reward_channel"]):
             console.print(words(line), soft_wrap=True)
         _list_names(console, "Groups with equal outcomes", (f"{g} (all {r:g})" for g, r in corpus.equal.items()))
@@ -119,7 +123,8 @@ def _table(corpus: Survey, channel: str) -> Table:
     row("tokens generated", "not logged" if tokens is None else f"{tokens.total}{known}; a trace has {tokens}")
     row("evidence", ", ".join(f"{name} ({count})" for name, count in corpus.evidence.items()) or "none")
     if corpus.ignored:
-        row("files passed over", len(corpus.ignored))
+        names = ", ".join(corpus.ignored[:3]) + (", …" if len(corpus.ignored) > 3 else "")
+        row("files passed over", f"{len(corpus.ignored)}: {names}")
     if corpus.problems:
         row("problems", sum(problem.count for problem in corpus.problems))
     return table

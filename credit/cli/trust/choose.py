@@ -62,12 +62,15 @@ def _print(console: Console, advice: Advice) -> None:
             needs.add_row(", ".join(units), method, words(need))
         console.print(needs)
     console.print()
-    questions = plain_table("question of the survey", "answer", "in the logs", "then", "measured here")
-    for question in advice.questions:
-        answer = "yes" if question.answer else "no"
-        then = (question.advice, question.evidence) if question.answer else ("–", "–")
-        questions.add_row(question.name, answer, *map(words, (question.stated, *then)))
-    console.print(questions)
+    if any(question.answer for question in advice.questions):
+        questions = plain_table("question of the survey", "in the logs", "then", "measured here")
+        for question in advice.questions:
+            if question.answer:
+                questions.add_row(question.name, *map(words, (question.stated, question.advice, question.evidence)))
+        console.print(questions)
+    no = [question.name for question in advice.questions if not question.answer]
+    if no:
+        console.print(words(f"questions of the survey that these logs answer with no: {', '.join(no)}"), soft_wrap=True)
     console.print()
     for line in advice.warnings:
         console.print(words(line), soft_wrap=True)

@@ -69,6 +69,21 @@ def test_units_are_named(good: Path, by: Any, names: set[str]) -> None:
         who_matters(traces, credit.run(traces, "rloo"), "team")  # type: ignore[arg-type]
 
 
+def test_what_is_known_comes_first_and_turns_stand_in_order(tmp_path: Path) -> None:
+    lines = []
+    for task in range(6):
+        for k in range(2):
+            tools = [("plain", None)] * 2 + [("good" if k else "bad", None)] + [("once", None)] * (task == k == 0)
+            lines.append(tool_log(f"t{task}{k}", f"q{task}", float(k), tools))
+    log = write(tmp_path / "x.jsonl", lines)
+    units = json.loads(run("summary", log, "--by", "tool", "--json").stdout)["units"]
+    assert [unit["name"] for unit in units] == ["bad", "good", "plain", "once"]
+    assert [unit["excludes_zero"] for unit in units] == [True, True, False, False]
+    assert abs(units[-1]["advantage"]) > abs(units[-2]["advantage"]) and units[-1]["low"] is None
+    turns = json.loads(run("summary", log, "--by", "turn", "--json").stdout)["units"]
+    assert [unit["name"] for unit in turns] == [f"turn {i}" for i in range(len(turns))]
+
+
 def test_the_interval_of_one_task_is_unknown(tmp_path: Path) -> None:
     log = write(tmp_path / "x.jsonl", GOOD[:2])
     (row, _) = json.loads(run("summary", log, "--json").stdout)["units"]

@@ -86,3 +86,12 @@ def test_groups_are_keyed_as_asked(tmp_path: Path) -> None:
     for chunks in ((), ("--chunk-events", "6")):
         assert run("assign", log, "-m", "rloo", "-o", out, "--group-by", "task", *chunks).exit_code == 0
         assert len({row.split(",")[3] for row in out.read_text().splitlines()[1:]}) == 1
+
+
+def test_files_passed_over_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "x.jsonl", GOOD)
+    (tmp_path / "README.md").write_text("hi")
+    printed = run("validate", tmp_path).stdout
+    assert (
+        f"files passed over   1: {tmp_path / 'README.md'}" in printed and "evidence: what methods can take" in printed
+    )
