@@ -56,7 +56,7 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True)
 class DemoResult:
-    """What the demonstration made.
+    """The result of the demonstration.
 
     Attributes:
       traces: the batch.
@@ -124,7 +124,7 @@ def run(out: str | Path, seed: int = 0) -> DemoResult:
 
 
 def compare(traces: Traces, credit: Credit, increments: np.ndarray, gain: np.ndarray) -> Comparison:
-    """Hold an advantage against true increments [E] and true gains R - V0 [T]."""
+    """Compare an advantage with the true increments [E] and the true gains R - V0 [T]."""
     advantage = np.asarray(credit.advantage, np.float64)
     valid = np.asarray(credit.valid)
     a, d = advantage[valid], np.asarray(increments, np.float64)[valid]

@@ -1,4 +1,4 @@
-"""Several devices for one batch: whole groups on each, so that one compiled call uses all of them.
+"""Several devices for one batch: each holds whole groups, and one compiled call uses all of them.
 
 Traces of a group are compared with each other and with no others. A method whose scope is a trace or a group therefore
 needs nothing from another device, and its compiled form has no communication. Methods of scope "batch" or "sequence"

@@ -73,7 +73,7 @@ class Critic:
         return result
 
     def credit(self, traces: Traces, *, dense: Array | None = None) -> CriticCredit:
-        """Increments of V̂, and what they leave of the reward.
+        """Increments of V̂, and the rest of the reward.
 
         The increments have no standard error (`stderr` is infinite; `intervals_withheld` says why); `spread` is how far
         the members of the ensemble disagree. The sign of an increment is reported (`undecided` is False) only for types
@@ -102,7 +102,7 @@ class Critic:
 
     @property
     def intervals_withheld(self) -> str:
-        """Why the increments come without a standard error, in words."""
+        """Why the increments have no standard error."""
         from estimators.critic.value_increments import INTERVALS_WITHHELD
 
         return INTERVALS_WITHHELD

@@ -1,4 +1,4 @@
-"""A learned critic for traces that were read: fit one, keep it, load it, ask it.
+"""A learned critic for logged traces: fit, save and load it.
 
     critic = credit.fit_critic(traces, directory="critic")
     values = critic.values(traces)                       # V of every prefix, by member of the ensemble

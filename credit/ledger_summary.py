@@ -1,4 +1,4 @@
-"""What a ledger rests on: claims that took part or not, what they explain, and how much of it is noise."""
+"""The basis of a ledger: accepted and rejected claims, what they explain, and how much of it is noise."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class LedgerSummary:
 
 
 def ledger_summary(traces: Traces, ledger: Ledger, claims: Mapping[str, Credit] | None = None) -> LedgerSummary:
-    """Count what a ledger rests on.
+    """Count the claims, entries and noise of a ledger.
 
     Args:
       traces: what was read.

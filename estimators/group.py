@@ -55,7 +55,7 @@ Over = Literal["group", "batch"]
 
 
 class Members(NamedTuple):
-    """The samples that statistics are made of, M of them, and how events find theirs.
+    """The M samples of a statistic, and the sample of each event.
 
     Attributes:
       score: float [M].

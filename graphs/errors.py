@@ -65,7 +65,7 @@ class Problem:
 
     @property
     def is_failure(self) -> bool:
-        """Whether the input is at fault; False for kinds that only report what a log lacks."""
+        """Whether the input is wrong; False for kinds that only report missing parts of a log."""
         return self.kind not in _INFORMATION
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""How each method is tried by `credit.bench.bias`: what is sampled, what it is given, and what has no score.
+"""The settings of `credit.bench.bias` for each method: sampling, evidence, and methods without a score.
 
 A method without an entry here is tried with its own defaults: on one trace where its scope is the trace, on groups of
 2 and 3 independent traces otherwise, with true evidence.

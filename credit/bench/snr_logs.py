@@ -1,4 +1,4 @@
-"""Logs of a world of independent decisions, in arrays: what signal to noise is measured on.
+"""Logs of a world of independent decisions, as arrays, for measuring signal to noise.
 
     R = Σ_t x_t + ε,    x_t = ±s with equal chances
 

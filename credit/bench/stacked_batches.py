@@ -1,4 +1,4 @@
-"""Draws as stacked batches: the arrays that a method takes, each with a leading axis of batches.
+"""Sampled batches stacked: the arrays that a method takes, with a leading axis of batches.
 
 Legend: D batches, T traces of a batch, M decisions of a trace, E = T M events of a batch, padding included.
 """

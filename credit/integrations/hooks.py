@@ -1,4 +1,4 @@
-"""Two ways into a trainer without editing it: run something after its module is imported, or lend its function a name.
+"""Two ways to change a trainer without editing it: run code after an import, or replace a function's globals.
 
 Neither changes a module of the trainer: what was imported before stays as it was for everybody else.
 """
@@ -39,7 +39,7 @@ def with_globals(function: Callable[..., Any], **names: Any) -> Callable[..., An
 
 
 def after_import(module: str, act: Callable[[], None]) -> None:
-    """Call `act` once, right after `module` is first imported; at once if it is imported already; asked twice, once."""
+    """Call `act` once after the first import of `module`, or now if it is imported. A second request does nothing."""
     if any(isinstance(finder, _Watcher) and finder.waits_for(module, act) for finder in sys.meta_path):
         return
     if module in sys.modules and not _initialising(module):

@@ -36,7 +36,7 @@ __all__ = ["Advantages", "RowAdvantages", "rows_advantage"]
 
 
 class Advantages(NamedTuple):
-    """What a trainer gets for its rows.
+    """Advantages and metrics of a trainer's rows.
 
     Attributes:
       advantages: [N], or [N, L] where a mask was given; in the library and on the device of `reward`, exactly 0 where

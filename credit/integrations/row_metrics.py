@@ -15,7 +15,7 @@ __all__ = ["Batch", "Facts", "batch_metrics", "group_spread", "no_metrics"]
 
 
 class Batch(NamedTuple):
-    """What a method saw and said of one batch, for reports.
+    """Inputs and results of a method on one batch, for reports.
 
     Attributes:
       columns: the trainer's columns of the rows that entered, in the order in which they stand in a trace.
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of a method before it runs: whether it is unbiased (None: unknown), and what evidence it needs."""
+    """Properties of a method: whether it is unbiased (None: unknown), and the evidence that it needs."""
 
     unbiased: bool | None
     needs: tuple[str, ...]
@@ -90,7 +90,7 @@ def no_metrics(use: np.ndarray) -> dict[str, float]:
 
 
 def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """Traces of each group, and whether they differ in what they earned in all: int [G], bool [G]."""
+    """The number of traces of each group, and whether their returns differ: int [G], bool [G]."""
     real = np.asarray(batch.graph.trace_mask)
     earned = np.asarray(batch.reward, np.float64)
     if batch.rows.event_reward is not None:

@@ -1,4 +1,4 @@
-"""What to look at while training, step by step: who earned what, how much of it is noise, and whether methods agree.
+"""Numbers to watch at each training step: credit by agent and role, its noise, and the agreement of methods.
 
     RowAdvantages("dr_mas", watch=Watch("runs/watch", compare=["rloo", "turn_baseline"]))
 

@@ -17,7 +17,7 @@ from credit.laws.trial_batches import LARGER, SIZES, Batch, draw_rewards, padded
 
 
 def jit(s: Subject) -> str:
-    """Compiles; once for batches of one shape; and gives what it gives operation by operation."""
+    """The method compiles once for all batches of one shape, and the result equals the eager one."""
     for batch in (padded(s.ragged(), SIZES), padded(s.regular(1), SIZES)):
         if detail := differ(s.run(batch), s.eager(batch), batch.graph.event_mask):
             return detail
@@ -137,7 +137,7 @@ def _cast(batch: Batch, dtype: Any) -> Batch:
 
 
 def vmap(s: Subject) -> str:
-    """Mapped over several rewards it gives what it gives for each of them."""
+    """Mapped over several rewards, the method gives the result of each."""
     batch = padded(s.ragged(), SIZES)
     real = s.ragged().graph
     draws = [draw_rewards(real, np.random.default_rng(s.seed + seed)) for seed in range(3)]

@@ -1,4 +1,4 @@
-"""Laws of what credit means: whose rewards count, names and order that do not, units, and who is owed a number."""
+"""Laws of meaning: which rewards count, names and order that do not, units, and which actions get a number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def order(s: Subject) -> str:
 
 
 def missing_reward(s: Subject) -> str:
-    """A trace without a reward gets no credit, and to the others it is as if it were not there."""
+    """A trace without a reward gets no credit, and the others get the same numbers as without it."""
     batch, rng = s.ragged(), np.random.default_rng(s.seed)
     without = np.isnan(batch.reward)[batch.graph.trace_ids]
     out = s.run(padded(batch, SIZES))
@@ -78,7 +78,7 @@ def tight_scope(s: Subject) -> str:
 
 
 def response(s: Subject) -> str:
-    """The numbers of a group change when the rewards of its traces do; never those that use no outcome at all."""
+    """The numbers of a group change when its rewards do. Those of a method that uses no outcome never do."""
     batch = s.regular()
     own = (batch.graph.group_ids == 0)[batch.graph.trace_ids]
     first = padded(batch, SIZES)
@@ -155,7 +155,7 @@ def no_event_reward(s: Subject) -> str:
 
 
 def absent_evidence(s: Subject) -> str:
-    """Evidence that is absent is not evidence of 0: where 0 is stated instead, a number or what is valid changes."""
+    """Absent evidence differs from evidence of 0: with 0 in its place, a number or a validity changes."""
     if not s.needs:
         raise NotApplicable("the method needs no evidence")
     for name, level in s.needs.items():

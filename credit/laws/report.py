@@ -1,4 +1,4 @@
-"""What trying laws gives: a result for each law, the report of them all, and the error that names the first broken."""
+"""Results of the laws: one for each law, the report of all, and the error that names the first broken one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["LawError", "LawReport", "LawResult"]
 
 @dataclasses.dataclass(frozen=True)
 class LawResult:
-    """What became of one law. `passed` is None where the law does not apply; `detail` says why, or how it broke."""
+    """The result of one law. `passed` is None where the law does not apply; `detail` has the reason."""
 
     law: str
     passed: bool | None

@@ -105,7 +105,7 @@ def numbers(result: Credit) -> dict[str, Any]:
 def differ(
     actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], where: np.ndarray, exactly: bool = False
 ) -> str:
-    """The first event among `where` at which two results differ, in words; "" where they agree."""
+    """A sentence on the first event among `where` at which two results differ; "" where they agree."""
     for name in (name for name in (*NUMBERS, "reason", "valid") if name in expected):
         a, b = np.asarray(actual[name])[where], np.asarray(expected[name])[where]
         if exactly or name in ("reason", "valid"):

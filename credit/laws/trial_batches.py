@@ -35,7 +35,7 @@ _TIED, _MISSING, _LONELY, _IDLE = 1, 3, 4, 5  # its groups with equal rewards, w
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """A graph and what methods take beside it; NumPy arrays. `evidence` by name, per event or per trace."""
+    """A graph with rewards and evidence, as NumPy arrays. `evidence` is by name, for each event or trace."""
 
     graph: EventGraph
     reward: np.ndarray

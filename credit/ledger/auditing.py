@@ -1,4 +1,4 @@
-"""The audit: what adding claims up would have paid, beside what the ledger pays.
+"""The audit: the sum of claims compared with the ledger of the same claims.
 
 Adding the numbers of several methods pays the same decision several times: a broadcast gives the whole return to every
 action, a contrast counts what comes after it again, and two estimates of one increment are two payments. An audit adds
@@ -30,7 +30,7 @@ __all__ = ["Audit", "audit", "part_of"]
 
 @dataclasses.dataclass(frozen=True)
 class Audit:
-    """What naive addition would have paid, in units of reward, over E events, T traces and C claims.
+    """The sum of claims, in units of reward, over E events, T traces and C claims.
 
     A claim's payment at an action is credit − baseline, before any division: a number divided by a spread has no unit
     of reward.

@@ -124,7 +124,7 @@ def compose(
 
 
 def check_claim(graph: EventGraph, name: str, claim: Credit) -> None:
-    """Refuse what is no result of a method on this batch.
+    """Refuse anything but a method's result on this batch.
 
     Raises:
       CreditError: no `Credit`; another number of events; the fingerprint of another batch.

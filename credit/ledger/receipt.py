@@ -1,4 +1,4 @@
-"""The receipt of one event: which claims touched it, what each wanted, what it got, and why."""
+"""The receipt of one event: its claims, the amount of each, its entry in the ledger, and why they differ."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Receipt:
-    """What one event got of its trace's reward, and the account of that trace; all numbers in units of reward.
+    """The entry of one event and the account of its trace; all numbers in units of reward.
 
     Attributes:
       trace, event, position: the ids in the log, and the event's place in its trace, from 0.

@@ -1,4 +1,4 @@
-"""The rules of composition: settings, and what each makes of claims before the entries are put on the exact grid."""
+"""The rules of composition: their settings, and the entries that each computes before exact rounding."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ Rule = Increments | Reconcile | Shares
 
 
 class Composed(NamedTuple):
-    """What a rule makes of claims.
+    """The entries that a rule computes from claims.
 
     Attributes:
       channels: C names.

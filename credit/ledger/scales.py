@@ -1,4 +1,4 @@
-"""What divides advantages last, and how large they are before: in spreads of the rewards of their group.
+"""Scales of advantages, applied last, and the size of advantages before: in spreads of the rewards of their group.
 
 The spread of a group is the range of its rewards. Where they are all equal it is the range of rewards and expected
 rewards; where these are equal, too, the mean spread of the groups that have one.
@@ -22,7 +22,7 @@ __all__ = ["Largest", "largest_advantage", "scaled"]
 
 
 def scaled(ledger: Entries, result: Credit, scale: str | Credit) -> tuple[Credit, str]:
-    """The advantages of `result` divided by a scale, and the scale in words.
+    """The advantages of `result` divided by a scale, and a description of the scale.
 
     No scaled advantage exceeds `estimators.composition.scaling.LARGEST`: a scale below that part of the largest
     advantage of its group is raised to it. Names that act in one trace of their group have no scale: TOO_FEW.

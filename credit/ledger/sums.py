@@ -1,4 +1,4 @@
-"""The weighted sum of ledgers: what several reward channels come to together, exactly."""
+"""The weighted sum of the ledgers of several reward channels, exact."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Branch:
 
 @dataclasses.dataclass(frozen=True)
 class Advice:
-    """What to run on some logs.
+    """Recommended methods for some logs.
 
     Attributes:
       branches: one a unit.

@@ -22,7 +22,7 @@ __all__ = ["ClaimRequest"]
 
 @dataclasses.dataclass(frozen=True)
 class ClaimRequest:
-    """The claims that are asked for: methods with their options and evidence, as texts, and files of judgements.
+    """Requested claims: methods with their options and evidence, as texts, and files of judgements.
 
     Attributes:
       names: names of methods.

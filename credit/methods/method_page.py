@@ -1,4 +1,4 @@
-"""Everything that is known of one method, as plain data: what `credit methods NAME` prints."""
+"""All facts about one method, as plain data, as `credit methods NAME` prints them."""
 
 from __future__ import annotations
 

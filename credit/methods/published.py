@@ -1,4 +1,4 @@
-"""Published methods under their authors' names: what computes each, how sure that is, and what no log can give.
+"""Published methods under their authors' names: the method that computes each, its status, and what logs cannot give.
 
 `METHODS` holds functions; this table holds names. A name of a paper leads to a function of `METHODS` (with the options
 that make it the paper's), or says why no log allows one and which piece of it can be used. `find_method` knows both.

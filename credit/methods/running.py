@@ -127,7 +127,7 @@ def run_part(
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A method that is to be run: its name for messages, its function, the evidence it needs, and what it takes.
+    """A method to run: its name for messages, its function, the evidence that it needs, and its arguments.
 
     Attributes:
       name: as the caller wrote it.

@@ -1,17 +1,17 @@
-"""Pictures, on matplotlib, an extra that is imported when a picture is asked for.
+"""Pictures, drawn by matplotlib. It is an extra, imported with the first picture.
 
     draw_trace          one trace: swim lanes of agents, what led to what, and what each action earned
     draw_ledger         one trace's reward as nested bars: expected, added by each event, and unexplained
     draw_snr            signal to noise against trace length, or against cost
     draw_snr_report     the same from a report of `credit.bench.snr.run`
-    draw_comparison     methods on the same logs: how far they agree, and whom each of them moves
+    draw_comparison     methods on the same logs: their agreement, and the part of each role
     draw_methods        methods side by side: their exact bias, variance and order
     draw_calibration    whether predictions come true as often as they state
     refine              the size, title and type of any of them
 
 Every function returns a `matplotlib.figure.Figure`; its `savefig("name.svg")` writes a file. Nothing is shown or saved
-behind the caller's back, and matplotlib's global state stays as it was. Colours are told apart by the colour-blind, and
-never carry a distinction alone. Names from logs are drawn as text, never as mathematics or TeX.
+unasked, and matplotlib's global state stays unchanged. Colours suit colour-blind readers, and no distinction depends on
+colour alone. Names from logs are drawn as text, never as mathematics or TeX.
 """
 
 from credit.plot.bias_dots import draw_methods

@@ -1,4 +1,4 @@
-"""Agent instances in the order in which pictures show them, and what they are called there."""
+"""Agent instances in the order of the pictures, and their labels there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a comparison: how far methods agree, and whom each of them moves."""
+"""The picture of a comparison: the agreement of methods, and the part of each role and kind of decision."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MOST = 7
 def draw_comparison(comparison: Comparison) -> Figure:
     """Draw rank correlations as a matrix, and each method's part by role and by kind of decision as bars.
 
-    Below the diagonal stand correlations over all actions, above it those within traces; a cell without a number is one
-    where a method does not tell actions apart. The bar "actions" is each part's number of actions: where a method's bar
-    is like it, the method says nothing about who. Names are text from a log and are drawn as text.
+    Correlations over all actions are below the diagonal, those within traces above it. A cell is empty where a method
+    gives all actions one number. The bar "actions" has the number of actions of each role. A method whose bar equals it
+    does not distinguish roles. Names from a log are drawn as text.
 
     Raises:
       MissingExtraError: matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""What the task of a part computes, and what the parts come to together."""
+"""The computation on each part, and the sum over the parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Advantages", "Job", "Ledgers"]
 
 
 class Job(Protocol):
-    """What a part's task computes."""
+    """The computation on one part."""
 
     @property
     def key(self) -> str:

@@ -24,7 +24,7 @@ __all__ = ["Parts", "run_parts"]
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """What a run wrote.
+    """The files that a run wrote.
 
     Attributes:
       folder: where; `part-00000.parquet` and so on, which Parquet readers take together.

@@ -1,1 +1,1 @@
-"""Runs that did not happen: what to re-run within a budget, how to run it, and what evidence it becomes."""
+"""Re-running: plan runs within a budget, run them, and turn them into evidence."""

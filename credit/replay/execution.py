@@ -37,7 +37,7 @@ _AT_ONCE = 512
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """How runs are made.
+    """Limits and retries of runs.
 
     Attributes:
       concurrency: runs at a time.

@@ -1,4 +1,4 @@
-"""Plans of runs to make: for which trace, from which event, with what replaced or forbidden, and how many.
+"""Plans of runs: the trace, the event to start from, replaced and forbidden actions, and the number of runs.
 
 A plan is a file of JSON lines. The first line states its purpose; each further line is a job:
 

@@ -1,4 +1,4 @@
-"""What came of a plan: rewards, failures, and the means that they give."""
+"""Results of a plan: rewards, failures and means."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Results"]
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """What came of a plan so far.
+    """Results of a plan so far.
 
     Attributes:
       rewards: by job, the rewards of its runs by run number.

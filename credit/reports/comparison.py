@@ -1,4 +1,4 @@
-"""Methods side by side on the same logs: how far they agree, whom each of them moves, and where they differ most.
+"""Methods on the same logs: their agreement, the part of each role, and the actions on which they differ most.
 
 both = credit.compare(traces, {"rloo": credit.rloo(graph, reward), "dr_mas": credit.dr_mas(graph, reward)})
 both.correlation, both.by_role, both.by_kind, both.disagreements
@@ -47,7 +47,7 @@ class Comparison:
       by_role: each role's part of Σ |credit − baseline| over the actions that a method answers: [M, roles]. Signs are
         left out, since what a method gives over a batch often sums to 0. NaN for a method that is 0 everywhere.
       by_kind: the same by kind of decision, those of `graphs.event_graph.KINDS` and "other": [M, kinds].
-      actions_by_role, actions_by_kind: each one's part of the actions, to hold the above against.
+      actions_by_role, actions_by_kind: the part of each in the actions, for comparison.
       disagreements: rows of `events` on which methods differ most, at most one a trace, worst first.
       spread: for these rows, the greatest minus the least rank that methods give it, ranks from 0 to 1.
     """

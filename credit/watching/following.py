@@ -69,7 +69,7 @@ class GrowingFolder:
         return [self._folder / name for name in sorted(ready, key=_natural)]
 
     def changed_steps(self) -> list[str]:
-        """Names of returned steps whose files have changed since; each change is told once."""
+        """Names of returned steps whose files have changed since; each change is reported once."""
         changed = [name for name, state in self._given.items() if self._seen.get(name, state) != state]
         self._given |= {name: self._seen[name] for name in changed}
         return changed

@@ -1,4 +1,4 @@
-"""Influence: an answer is worth what the team makes of it in the rounds that follow."""
+"""Influence: the credit of an answer includes the team's verdicts in later rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What released code does where it differs from what it describes: for reproducing runs, not for new ones.
+"""Methods as released, where the code differs from the paper: for reproducing runs, not for new ones.
 
 Each function names the repository, the commit and the golden it was checked against. The method as it is meant is under
 its own name elsewhere.

@@ -35,7 +35,7 @@ __all__ = ["Control", "control_advantage"]
 
 
 class Control(NamedTuple):
-    """The advantage, and what is needed to believe it.
+    """The advantage, its coefficients, and the sources that took part.
 
     Attributes:
       credit: `Credit` whose advantage is A; estimand "return".

@@ -1,4 +1,4 @@
-"""Claims on one scale: what each action was worth, as increments, and several claims on one action as one.
+"""Claims as increments: conversion to one scale, and the average of several claims on one action.
 
 The increment of an action is D = E[R | log through it] − E[R | log before it]. Increments of a trace add up: R is what
 was expected at the start, plus all increments, plus what no event explains. So they are what composition adds, and any

@@ -1,1 +1,1 @@
-"""Alternatives to what happened: replays, contrasts, other policies, difference rewards."""
+"""Counterfactual methods: replays, contrasts, other policies, difference rewards."""

@@ -39,7 +39,7 @@ DEVIATIONS = 3.0
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Alternatives:
-    """What a log holds about choices among alternatives in one situation; arrays [E], one entry for each event.
+    """Logged choices among alternatives in one situation; arrays [E], one entry for each event.
 
     Attributes:
       context: int, the frozen context of the decision, an id in [0, E); -1 where the log has none.

@@ -1,4 +1,4 @@
-"""Difference rewards: what a trace earned against what it would have, had one decision been another."""
+"""Difference rewards: the reward of a trace minus that of a re-run with one decision replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How faithful a credit is, and how much a message moved what came next: numbers to judge counterfactual credit by.
+"""Measures of counterfactual credit: its fidelity, and the influence of a message on later events.
 
 They compare alternatives of contexts, not traces: arrays over alternatives [N], or over their replays.
 """

@@ -1,4 +1,4 @@
-"""Counterfactual messages from sibling alternatives: the same context, another action, and what came of it.
+"""Counterfactual messages: sibling alternatives to an action under the same context, with their outcomes.
 
 What is logged, and the tree it makes, is described in `estimators.counterfactual.replays`.
 """

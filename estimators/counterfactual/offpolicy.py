@@ -61,7 +61,7 @@ class Sample(NamedTuple):
 
 
 class PolicyValue(NamedTuple):
-    """What a context is worth to the target policy; arrays [E], one entry for each context id.
+    """The value of each context under the target policy; arrays [E], one entry for each context id.
 
     Attributes:
       value: float, V in units of reward; 0 where refused.
@@ -125,7 +125,7 @@ def policy_value(
     *,
     evaluation: Evaluation = Evaluation(),  # noqa: B008 - frozen
 ) -> PolicyValue:
-    """What each context is worth to the target policy, V = Σ_a π_e(a) Q(a), from draws of another policy.
+    """The value of each context under the target policy, V = Σ_a π_e(a) Q(a), from draws of another policy.
 
     With n draws of weight w_i = π_e(a_i) / π_b(a_i), and a model m of the outcomes with V_m = Σ_a π_e(a) m(a):
 

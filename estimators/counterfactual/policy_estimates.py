@@ -1,4 +1,4 @@
-"""Estimates of what a context is worth to a target policy, from weighted draws: SNIPS, doubly robust, SWITCH.
+"""Estimates of a context's value under a target policy, from weighted draws: SNIPS, doubly robust, SWITCH.
 
 Each estimate comes with the influence of every draw on it, from which errors and intervals follow, and with its value
 without each draw, which is that draw's baseline.

@@ -1,4 +1,4 @@
-"""What a decision was worth against its alternative at the same prefix: doubly robust, with a critic as outcome model.
+"""The value of a decision over its alternative at the same prefix: doubly robust, with a critic as outcome model.
 
 Spawn or not, stop or go on: of the two only one is in the log. Where the policy took either with a known probability,
 the mean effect over prefixes is identified, and a critic's values of both make its error small; they cannot make it

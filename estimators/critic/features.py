@@ -1,4 +1,4 @@
-"""What a critic sees of each event: numbers that depend on the log up to that event and on nothing later.
+"""The features of each event for a critic: numbers that depend on the log up to that event only.
 
 Host work in NumPy, once for a batch. Counts are kept as log(1 + count), so that a column stays of the order of one at
 any size; what lies outside of the range trained on is brought to its end (`estimators.critic.data`). Everything here is

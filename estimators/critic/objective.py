@@ -1,4 +1,4 @@
-"""What training minimises: the loss of every prefix against the λ-return of the outcome, for one member and for all."""
+"""The training objective: the loss of every prefix against the λ-return of the outcome, for one member and for all."""
 
 from __future__ import annotations
 

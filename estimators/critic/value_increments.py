@@ -128,7 +128,7 @@ def critic_increments(
     increment is a claim on the block from the action up to the next, and the last one holds the luck R − V_T, too.
     These increments add up to R − V before the first action.
 
-    As biased as V is; with V exact, these are the true increments. They are not centred under the policy unless V is.
+    The bias is that of V. With V exact, these are the true increments, and they are centred under the policy.
 
     Args:
       graph: the batch.
@@ -145,7 +145,7 @@ def critic_increments(
     Raises:
       CreditError: wrong shapes or dtypes.
 
-    Source: the potential-based reading of a critic, docs/critic.md; Ng, Harada and Russell 1999 have the identity.
+    Reference: Ng, Harada and Russell 1999 for the identity; docs/critic.md.
 
     Examples:
       >>> import credit
@@ -191,7 +191,7 @@ def critic_increments(
 def critic_credit(
     graph: EventGraph, reward: Array, values: PrefixValues, validated_mask: Array | None = None
 ) -> CriticCredit:
-    """Increments of an ensemble, and what is left of the reward.
+    """Increments of an ensemble, and the rest of the reward.
 
     `credit` is the mean over members of V̂(G≤e) − V̂(G<e). Its `stderr` is infinite: no standard error is stated, since
     the error of a learned critic cannot be measured on a log (`INTERVALS_WITHHELD`). `spread` is how far the members
@@ -271,7 +271,7 @@ def decision_kinds(graph: EventGraph) -> dict[str, np.ndarray]:
 
 
 def decision_totals(graph: EventGraph, values: PrefixValues) -> dict[str, Total]:
-    """What the decisions of each kind were worth together, over the batch, with the spread over members."""
+    """The summed value of the decisions of each kind over the batch, with the spread over members."""
     change = np.asarray(values.after - values.before, np.float64)
     totals = {}
     for name, where in decision_kinds(graph).items():

@@ -1,4 +1,4 @@
-"""Recursions along the causal graph: what an action directly led to comes next, not what happens to be logged next.
+"""Recursions along the causal graph: an action is followed by the actions that it led to, not by the next in the log.
 
 In a log of agents that work side by side, the next action may be another agent's and independent of this one.
 Along the graph, a walk goes from an event to one of those that it has an edge to, each as likely as the others, until

@@ -1,4 +1,4 @@
-"""Random orders and coalitions of n units: what the plans are made of. Host work, with all randomness from one key."""
+"""Random orders and coalitions of n units, for plans. Host work; all randomness comes from one key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loss aggregation: how token losses become one number decides what a token's credit weighs in it."""
+"""Loss aggregation: the weight of each token's credit in the loss."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def hidden_favourite_world(seed: int, chance: float = 0.0005) -> SiblingWorld:
 
 
 def unanswerable_world(seed: int) -> SiblingWorld:
-    """A world whose logs hold no answer.
+    """A world whose logs do not identify an answer.
 
     By seed modulo 4: an alternative that π_e wants is never drawn; half of them are never drawn; π_b always draws the
     same; the log has no propensities.

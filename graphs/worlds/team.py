@@ -110,7 +110,7 @@ class Slot(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """What is fixed about a team before anything is drawn; hashable, so that kernels compile once for each.
+    """The fixed parts of a team; hashable, so that kernels compile once for each.
 
     Decisions have slots: 0 is the plan, 1 + w C + c is call c of worker w, S - 2 the aggregation, S - 1 the stop.
 
@@ -187,7 +187,7 @@ class Policy(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Episodes:
-    """What was drawn: one row a trace.
+    """The draws: one row a trace.
 
     Attributes:
       trace, group, task: int32 [n]; trace i belongs to group i // group_size, which has task group % K.

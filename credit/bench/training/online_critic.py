@@ -1,4 +1,4 @@
-"""A critic that learns while the team does, from the rewards that were paid for anyway.
+"""A critic that learns during training, from the rewards of the training runs.
 
     R ≈ w₀ + Σ_{d taken} w_d[choice_d]        for each kind, by ridge regression
 

@@ -1,4 +1,4 @@
-"""Evidence that costs runs: siblings of a decision, replaced decisions, coalitions of agents, greedy runs.
+"""Evidence from extra runs: siblings of a decision, replaced decisions, coalitions of agents, greedy runs.
 
 Each function answers with numbers and the events that its runs took. A run that goes on from decision d pays for the
 events from d on.

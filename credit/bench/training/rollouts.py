@@ -1,4 +1,4 @@
-"""Traces of a team under its policy, as the event graph that methods read, with the exact values beside them.
+"""Traces of a team under its policy, as an event graph, with their exact values.
 
 Legend: n traces, K kinds, D decisions, C choices, R decisive decisions, E = n D events.
 """

@@ -31,7 +31,7 @@ CHUNK = 20
 
 
 class Answer(NamedTuple):
-    """What a signal makes of a rollout.
+    """The result of a signal on a rollout.
 
     Attributes:
       weights: float [n, D, C], W above; 0 at decisions that were not reached.
@@ -58,7 +58,7 @@ class Signal(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TrainingSettings:
-    """How a team is trained; the same for every signal.
+    """Settings of training, the same for every signal.
 
     Attributes:
       steps: the budget is `steps` × traces of a step × D events. Runs that a signal asks for are paid from it, so that

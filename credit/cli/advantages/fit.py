@@ -31,7 +31,7 @@ LEGEND = (
 
 @click.group(short_help="Fit a critic on logs.")
 def fit() -> None:
-    """Fit what methods need and logs do not hold."""
+    """Fit models that methods need."""
 
 
 @fit.command(

@@ -47,25 +47,25 @@ def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[
     "purpose",
     required=True,
     type=click.Choice(["value", "c3", "difference", "spawn", "shapley"]),
-    help="Evidence.",
+    help="Evidence to collect.",
 )
 @click.option(
     "--budget",
     required=True,
     metavar="NUMBER[runs|tokens]",
     callback=_budget,
-    help="In all. Tokens of a run are those that the logged trace took from there on.",
+    help="Total of all runs. A run counts the tokens that the logged trace took from that action on.",
 )
 @click.option("--replace", default="0", show_default=True, help="The replacement, in the words of the driver.")
 @click.option("--units", metavar="NAME,...", help="Agents that are players of --for shapley. Default: all.")
 @click.option("--least", type=click.IntRange(1), default=2, show_default=True, help="Runs of each decision, at least.")
-@click.option("--seed", type=click.IntRange(0), help="Of the runs. Default: 0, and 1 above the seeds of --after.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the runs. Default: 0, or 1 above the seeds of --after.")
 @click.option(
     "--after",
     type=(_FILE, _FILE),
     multiple=True,
     metavar="PLAN RESULTS",
-    help="Earlier runs, whose spreads steer this plan. May be repeated.",
+    help="Earlier runs, from which the spread of outcomes is known. May be repeated.",
 )
 @click.option(
     "--output",
@@ -96,8 +96,8 @@ def plan(
 ) -> None:
     """Write which runs to make: from before each action, with the action replaced, or by a part of the team.
 
-    Runs are spread by the spread of the group's outcomes or, after earlier runs, of theirs. The predicted standard
-    error of each mean is printed and stored. `credit replay` makes the runs.
+    Decisions whose outcomes vary more get more runs: outcomes of the group or, with --after, of earlier runs. The
+    predicted standard error of each mean is printed and stored. `credit replay` makes the runs.
     """
     from credit.replay.execution import read_results
     from credit.replay.pooling import pooled

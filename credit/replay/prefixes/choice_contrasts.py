@@ -20,7 +20,7 @@ Question = Literal["spawn", "whom"]
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceOutcomes:
-    """What came of one kind of choice.
+    """Outcomes after one kind of choice.
 
     Attributes:
       choice: "spawn" or "no spawn"; or the name of the agent that was asked or spawned.

@@ -1,4 +1,4 @@
-"""What events consist of, without names, times and costs that differ between runs: equal keys are equal events."""
+"""The content of events without names, times and costs, which differ between runs. Equal keys are equal events."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ __all__ = ["Runs"]
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Runs:
-    """What was drawn: one row a trace.
+    """The draws: one row a trace.
 
     Attributes:
       trace, group, task: int32 [n]; trace i belongs to group i // group_size, which has task group % K.

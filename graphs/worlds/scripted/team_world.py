@@ -118,7 +118,7 @@ class TeamWorld:
 
     @functools.cached_property
     def rule(self) -> ScoreRule:
-        """What decisions weigh and hang on."""
+        """The weights and dependencies of decisions."""
         return score_rule(self.kind, self.script, self.weights, self.links, self.spawn_cost)
 
     @functools.cached_property

@@ -48,7 +48,7 @@ class Names(NamedTuple):
 
 
 class Format(NamedTuple):
-    """What may stand in a trace.
+    """The keys that events and edges may have.
 
     Attributes:
       keys: of an event; kinds, places: int [k], by key, what it holds and in which row of `Rows.starts` or `numbers`.

@@ -1,4 +1,4 @@
-"""Spans of Agent Lightning v0.1 to v0.3, which several tracers write: what each is, and the rewards among them.
+"""Spans of Agent Lightning v0.1 to v0.3, written by several tracers: their kinds, and rewards.
 
 Order is that of `sequence_id`: spans come from several machines, whose clocks differ.
 """

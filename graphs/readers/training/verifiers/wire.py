@@ -90,7 +90,7 @@ class Reward(msgspec.Struct):
 
 
 class AgentTrace(msgspec.Struct):
-    """What one agent did."""
+    """The trace of one agent."""
 
     id: _Id
     agent: AgentInfo
@@ -151,7 +151,7 @@ class Run(msgspec.Struct):
 
 
 class Episode(msgspec.Struct):
-    """What a team did on one task."""
+    """A team's run on one task."""
 
     id: _Id
     traces: list[AgentTrace]
