@@ -38,7 +38,7 @@ _SHOWN = 10  # prefixes that did not reproduce, by name
     """,
 )
 @click.argument("plan", type=_FILE)
-@click.option("--driver", metavar="MODULE:NAME", help="Function or object that runs the team. Without it, only --log is written.")
+@click.option("--driver", metavar="MODULE:NAME", help="Function that runs the team. Without it, only --log is written.")
 @click.option("--results", required=True, type=_NEW, metavar="FILE", help="A .jsonl file; resumed where it exists.")
 @click.option("--concurrency", type=click.IntRange(1), default=4, show_default=True, help="Runs at a time.")
 @click.option("--attempts", type=click.IntRange(1), default=3, show_default=True, help="Tries of a run.")
