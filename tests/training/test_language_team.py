@@ -29,8 +29,6 @@ from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 from graphs.writers import native
 
-pytestmark = pytest.mark.usefixtures("optax_promotes")
-
 GROUPS, SIZE = 4, 4
 
 

@@ -147,7 +147,8 @@ def warm_team(seed: int, steps: int) -> Team:
             team, memory = carry
             shown = demonstrations(draw_questions(32, 1, key))
             slope = jax.grad(lambda team: -jnp.mean(_of_decisions(team, shown)))(team)
-            change, memory = adam.update(slope, memory, team)
+            with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
+                change, memory = adam.update(slope, memory, team)
             return (jax.tree.map(lambda p, c: p - 0.003 * c, team, change), memory), None
 
         return jax.lax.scan(step, (team, adam.init(team)), keys)[0][0]
@@ -209,10 +210,12 @@ def _compiled(signal: str, groups: int, group_size: int) -> tuple[Any, Any]:
                     total += jnp.sum(weighed.other * at)
                 return -total / n
 
-            change, memory = adam.update(jax.grad(loss)(team), memory, team)
+            slope = jax.grad(loss)(team)
+            with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
+                change, memory = adam.update(slope, memory, team)
             by_group = said.reward.reshape(groups, group_size)
             unequal = jnp.mean(by_group.max(axis=1) > by_group.min(axis=1))
-            row = (said.reward.mean(), unequal, said.taken.sum() + weighed.cost)
+            row = (said.reward.mean(), unequal, said.taken.sum().astype(jnp.float32) + weighed.cost)
             team = jax.tree.map(lambda p, c: p - learning_rate * c, team, change)
             return (team, memory, weighed.state), (row, team)
 
