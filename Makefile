@@ -51,7 +51,7 @@ notebooks: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[run-notebooks,test]"
 	$(BIN)/python -m pytest -n auto --dist load -m slow tests/test_notebooks.py
 
-# The trainers for real, each in an environment of its own; TRAINERS="tunix skyrl" runs some.
+# The trainers for real, in environments of their own; TRAINERS="torch tunix" runs two of them.
 integrations:
 	PYTHON=$(PYTHON) tests/integrations/run $(TRAINERS)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentlightning.verl import trainer as of_agent_lightning
 
-from credit.integrations.hooks import with_globals
+from credit.hooks import with_globals
 from credit.integrations.verl import CREDIT_METRICS, compute_advantage
 
 __all__ = ["CreditAgentLightningTrainer"]

@@ -83,6 +83,8 @@ class CreditGRPOTrainer(GRPOTrainer):
         columns: dict[str, Any] = {"trace": trace}
         tokens = None
         if AGENT_KEY in inputs[0]:
+            _check_lengths(inputs, width)
+            width = max(gather_object([width]))  # each process pads its completions to their own length
             agents = gather_object([example[AGENT_KEY] for example in inputs])
             turns = gather_object([example[TURN_KEY] for example in inputs]) if TURN_KEY in inputs[0] else None
             sample, agent, turn, tokens = token_rows(agents, turns, width)
@@ -95,7 +97,10 @@ class CreditGRPOTrainer(GRPOTrainer):
         self._log_advantages(advantages, mode)
         local = len(output["advantages"])
         start = self.accelerator.process_index * local
-        output["advantages"] = advantages[start : start + local].to(output["advantages"])
+        advantages = advantages[start : start + local]
+        if tokens is not None:
+            advantages = advantages[:, : output["completion_ids"].shape[1]]
+        output["advantages"] = advantages.to(output["advantages"])
         return output
 
     def _credit_of(self, rewards: torch.Tensor, group: np.ndarray, columns: dict[str, Any]) -> torch.Tensor:
@@ -160,10 +165,7 @@ def token_rows(
     for i, labels in enumerate(agents):
         in_turn: Sequence[Any] = [0] * len(labels) if turns is None else turns[i]
         if len(labels) > width or len(in_turn) != len(labels):
-            raise CreditError(
-                f"completion {i} has {len(labels)} labels in {AGENT_KEY} and {len(in_turn)} in {TURN_KEY}, for up to "
-                f"{width} tokens; expected one for each token"
-            )
+            raise _unlike(i, len(labels), len(in_turn), width)
         rows: dict[tuple[Any, Any], int] = {}
         for t, key in enumerate(zip(labels, in_turn, strict=True)):
             if key[0] is None:
@@ -177,6 +179,20 @@ def token_rows(
         if not rows:
             raise CreditError(f"completion {i} has no token with an agent in {AGENT_KEY}; expected at least one")
     return np.array(sample), agent, None if turns is None else turn, of_token
+
+
+def _check_lengths(inputs: Sequence[dict[str, Any]], width: int) -> None:
+    for i, example in enumerate(inputs):
+        labels = example[AGENT_KEY]
+        if len(labels) > width:
+            raise _unlike(i, len(labels), len(example.get(TURN_KEY, labels)), width)
+
+
+def _unlike(completion: int, agents: int, turns: int, width: int) -> CreditError:
+    return CreditError(
+        f"completion {completion} has {agents} labels in {AGENT_KEY} and {turns} in {TURN_KEY}, for up to {width} "
+        "tokens; expected one for each token"
+    )
 
 
 def _std(values: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from credit.integrations.hooks import after_import
+from credit.hooks import after_import
 from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options
 from graphs.errors import CreditError
 

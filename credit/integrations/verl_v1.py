@@ -12,7 +12,7 @@ from verl.trainer.ppo.v1 import (
     register_trainer,
 )
 
-from credit.integrations.hooks import with_globals
+from credit.hooks import with_globals
 from credit.integrations.verl_sessions import PREFIX, method_options, session_advantage
 
 __all__ = ["CreditPPOTrainerColocateAsync", "CreditPPOTrainerSeparateAsync", "CreditPPOTrainerSync"]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import random
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +47,9 @@ def build(
 ) -> Any:
     ours = {name: options.pop(name) for name in ("credit", "options") if name in options}
     tokenizer = tiny_tokenizer()
+    sizes = {"per_device_train_batch_size": 8, "num_generations": 4}
     config = GRPOConfig(
         output_dir=str(folder),
-        per_device_train_batch_size=8,
-        num_generations=4,
         max_completion_length=12,
         max_steps=steps,
         logging_steps=1,
@@ -56,7 +60,7 @@ def build(
         seed=3,
         learning_rate=1e-3,
         disable_tqdm=True,
-        **options,
+        **{**sizes, **options},
     )
     return kind(
         model=tiny_model(len(tokenizer)),
@@ -69,11 +73,11 @@ def build(
     )
 
 
-def batch_of(trainer: Any) -> dict[str, Any]:
-    """One batch, generated and scored as in training."""
+def batch_of(trainer: Any, rows: int = 8) -> dict[str, Any]:
+    """One batch, generated and scored as in training; this process's part of it."""
     trainer.model.train()
     torch.manual_seed(17)
-    inputs = [{"prompt": prompt} for prompt in prompts(2) for _ in range(4)]
+    inputs = [{"prompt": prompt} for prompt in prompts(rows // 4) for _ in range(4)]
     output: dict[str, Any] = trainer._generate_and_score_completions(inputs)
     return output
 
@@ -167,6 +171,42 @@ def test_a_team_gets_advantages_for_each_token(tmp_path: Path) -> None:
     assert list(trainer._logs["advantages"])[:2] == pytest.approx([up, down], abs=TOLERANCE)
     trainer.train()
     assert trainer.state.global_step == 2
+
+
+def test_groups_spread_over_two_processes(tmp_path: Path) -> None:
+    """Each process holds half of a group of eight; its advantages are those of the whole group, by hand."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "ACCELERATE_USE_CPU": "true"}
+    script = str(Path(__file__).parent / "trl_process.py")
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", script, str(tmp_path)],
+            env={**os.environ, **shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]
+    try:
+        assert [process.wait(timeout=500) for process in running] == [0, 0]
+    finally:
+        for process in running:
+            process.kill()
+    halves = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
+    for step in range(2):
+        rewards = np.concatenate([half["rows"][step]["rewards"] for half in halves])
+        assert len(rewards) == 8
+        want = rewards - (rewards.sum() - rewards) / 7
+        got = np.concatenate([half["rows"][step]["advantages"] for half in halves])
+        assert np.abs(want).max() > 0.1 and got == pytest.approx(want, abs=TOLERANCE)
+    widths = [len(half["team"]["advantages"][0]) for half in halves]
+    assert widths[0] < widths[1], "each process pads its completions to their own length"
+    rewards = np.concatenate([half["team"]["rewards"] for half in halves])
+    want = rewards - (rewards.sum() - rewards) / 7
+    for half, of_half in zip(halves, (want[:4], want[4:]), strict=True):
+        for row, value, count in zip(half["team"]["advantages"], of_half, half["team"]["tokens"], strict=True):
+            expected = [value, value, 0.0, *[value] * (count - 3), *[0.0] * (len(row) - count)]
+            assert row == pytest.approx(expected, abs=TOLERANCE)
 
 
 def test_labels_of_tokens_are_checked() -> None:
