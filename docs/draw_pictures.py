@@ -14,11 +14,16 @@ import sys
 import tempfile
 from pathlib import Path
 
+import matplotlib
+import numpy as np
+import pyarrow.parquet as pq
 from click.testing import CliRunner
+from matplotlib.figure import Figure
 from rich.console import Console
 from rich.text import Text
 
 from credit.cli import cli
+from credit.plot.canvas import CYCLE, new_figure, plain_axes
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = 96
@@ -39,6 +44,9 @@ PICTURES = (
     "credit compare demo/traces.jsonl --methods rloo,dr_mas,turn_baseline,gae --plot {out}/compare.svg",
     "credit bench bias --method rloo --method grpo --method mt_grpo --method gae --plot {out}/methods.svg",
 )
+
+CURVES = ("exact_increments", "rloo", "gae", "control_critic_whole", "control_c3", "c3")
+"""The signals whose learning curves are drawn."""
 
 
 def run(command: str) -> str:
@@ -73,6 +81,36 @@ def terminal(shown: list[tuple[str, str]]) -> str:
     return re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
 
 
+def draw_curves(rows: list[dict[str, object]], signals: tuple[str, ...], tasks: list[str], columns: int) -> Figure:
+    """Mean learning curves along the budget, a panel for each task, with bands of one standard error over seeds."""
+    figure = new_figure(10, 2.6 * -(-len(tasks) // columns))
+    panels = figure.subplots(-(-len(tasks) // columns), columns, squeeze=False, sharex=True).ravel()
+    for panel, task in zip(panels, tasks, strict=True):
+        plain_axes(panel)
+        panel.set_title(task, fontsize=9)
+        for number, signal in enumerate(signals):
+            own = [r for r in rows if (r["task"], r["signal"]) == (task, signal)]
+            share = np.array([(np.array(r["curve"]) - r["start"]) / (r["optimum"] - r["start"]) for r in own])
+            mean, error = share.mean(axis=0), share.std(axis=0, ddof=1) / len(own) ** 0.5
+            along = np.linspace(0, 1, share.shape[1])
+            colour, _ = CYCLE[number]
+            panel.fill_between(along, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+            panel.plot(along, mean, color=colour, linewidth=1.2, label=signal)
+    panels[0].set_ylabel("share of the way", fontsize=9)
+    figure.supxlabel("budget spent", fontsize=9)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(signals), fontsize=9)
+    return figure
+
+
+def training_pictures(out: Path) -> None:
+    """The learning curves of docs/training.md, from the stored results."""
+    results = HERE.parent / "benchmarks" / "results"
+    rows = [row for row in pq.read_table(results / "training.parquet").to_pylist() if not row["sweep"]]
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    with matplotlib.rc_context({"svg.hashsalt": "training"}):
+        draw_curves(rows, CURVES, tasks, 4).savefig(out / "training-curves.svg", metadata={"Date": None})
+
+
 def main(out: Path) -> None:
     """Draw everything into a folder."""
     out = out.resolve()
@@ -80,8 +118,15 @@ def main(out: Path) -> None:
         (out / "terminal.svg").write_text(terminal(recording()))
         for command in PICTURES:
             run(command.format(out=out))
+    training_pictures(out)
     for path in out.glob("*.svg"):
-        if path.name in {"trace.svg", "ledger.svg", "compare.svg", "methods.svg"}:
+        if path.name in {
+            "training-curves.svg",
+            "trace.svg",
+            "ledger.svg",
+            "compare.svg",
+            "methods.svg",
+        }:
             text = re.sub(r"\s*<dc:date>.*?</dc:date>", "", path.read_text())
             path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n")
 

@@ -80,3 +80,5 @@ def _print(console: Console, advice: Advice) -> None:
         console.print(words("to train: nothing; no unbiased method gives a number other than 0 here"), soft_wrap=True)
     if advice.report:
         console.print(words(f"to read: {advice.report}"), soft_wrap=True)
+    if advice.trained_with:
+        console.print(words(f"trained with it: {advice.trained_with}"), soft_wrap=True)

@@ -13,9 +13,11 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.methods.advice import BRANCHES, UNITS, Advice, choose
+from credit.methods.advice import BRANCHES, TRAINED_WITH, UNITS, Advice, choose
 from credit.methods.survey_questions import LONG, QUESTIONS
 from graphs.readers import read
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def write(path: Path, *, rewards: tuple[float, ...] = (0.0, 1.0, 1.0), agents: int = 1, **evidence: Any) -> Path:
@@ -56,6 +58,31 @@ def test_an_outcome_alone_is_broadcast_and_says_so(tmp_path: Path) -> None:
     assert '"context": STRING' in by_unit["message"].needs["c3"] and by_unit["tool"].why.startswith(
         "the logs have no such"
     )
+
+
+def test_what_training_found_is_cited_as_the_stored_comparison_has_it(tmp_path: Path) -> None:
+    stored = json.loads((ROOT / "benchmarks" / "results" / "training.json").read_text())
+    better, worse = set(), set()
+    for cell in stored["cells"]:
+        if cell["p"] < 0.05:
+            (better if cell["difference"] > 0 else worse).add((cell["signal"], cell["task"]))
+    assert stored["against"] == "rloo"
+    assert {signal for signal, _ in better} == {"exact_increments", "activity_bonus"}  # an oracle and a shaped reward
+    tasks = {cell["task"] for cell in stored["cells"]}
+    assert {task for signal, task in worse if signal == "control_c3"} == tasks and len(tasks) == 8
+    assert not any(signal.startswith("control_critic") for signal, _ in better | worse)
+    assert "no composition beat rloo on any of 8 tasks" in TRAINED_WITH[""] and "8 of 8" in TRAINED_WITH["c3"]
+    assert "did not differ from rloo on any of 8 tasks" in TRAINED_WITH["coma"]
+
+    path = write(tmp_path / "x.jsonl")
+    found = advice(path)
+    assert found.trained_with.startswith(TRAINED_WITH[""]) and "docs/training.md" in found.trained_with
+    shown = CliRunner().invoke(cli, ["choose", str(path)])
+    assert f"trained with it: {found.trained_with}" in shown.output
+    siblings = advice(write(tmp_path / "s.jsonl", context=lambda i, k: f"c{k}", node=lambda i, k: f"n{k}-{i % 2}"))
+    assert siblings.trained_with.startswith(TRAINED_WITH["c3"])
+    alone = advice(write(tmp_path / "one.jsonl", rewards=(1.0,)))
+    assert alone.baseline != "rloo" and alone.trained_with == ""  # not compared, so not cited
 
 
 def test_values_make_a_ledger_to_read_and_nothing_biased_is_recommended_for_training(tmp_path: Path) -> None:
