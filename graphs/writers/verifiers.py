@@ -18,6 +18,7 @@ from graphs.errors import CreditError, Problem
 from graphs.readers.common.places import documents
 from graphs.readers.common.source import Source
 from graphs.traces.batch import Traces
+from graphs.writers.valid_advantages import valid_advantages
 
 __all__ = ["write"]
 
@@ -45,7 +46,7 @@ def write(
         finite, or an episode of the batch is no longer in its file.
       OSError: a file cannot be read or written.
     """
-    numbers = _by_node(traces, np.asarray(advantage), np.asarray(valid))
+    numbers = valid_advantages(traces, np.asarray(advantage), np.asarray(valid), "verifiers")
     waiting = set(traces.traces["trace"].to_pylist())
     files = dict.fromkeys(traces.traces["file"].to_pylist())
     filled = 0
@@ -65,30 +66,6 @@ def write(
             expected = "the files as read, episodes of verifiers v1 (rows of results.jsonl have no slot for advantages)"
             raise CreditError(f"episode {min(waiting)!r} is not in its file; expected {expected}")
     return filled
-
-
-def _by_node(traces: Traces, advantage: np.ndarray, valid: np.ndarray) -> dict[str, dict[str, float]]:
-    """By episode and event id, the advantages that are valid."""
-    formats = set(traces.traces["format"].to_pylist())
-    if formats != {"verifiers"}:
-        raise CreditError(f"traces are of the formats {', '.join(sorted(formats))}; expected verifiers alone")
-    count = traces.sizes.events
-    if len(advantage) < count or len(valid) < count:
-        raise CreditError(f"advantage has {len(advantage)} numbers and valid {len(valid)}; expected {count} events")
-    names = traces.traces["trace"].to_pylist()
-    advantages: dict[str, dict[str, float]] = {name: {} for name in names}
-    kept = np.asarray(valid[:count], bool) & np.asarray(traces.graph.action_mask)[:count]
-    if "trainable" in traces.evidence:
-        trainable = traces.evidence["trainable"]
-        kept &= trainable.array[:count] != 0  # NaN where the log has no value
-    rows = np.flatnonzero(kept)
-    events = traces.events["event"].take(rows).to_pylist()
-    for row, event in zip(rows.tolist(), events, strict=True):
-        amount = float(advantage[row])
-        if not np.isfinite(amount):
-            raise CreditError(f"advantage[{row}] is {amount}; expected a finite number where valid")
-        advantages[names[int(traces.graph.trace_ids[row])]][event] = amount
-    return advantages
 
 
 def _fill(trace: dict[str, Any], numbers: dict[str, float]) -> int:

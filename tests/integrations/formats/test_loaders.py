@@ -10,7 +10,7 @@ import pytest
 
 from graphs.readers import read
 from graphs.traces.batch import Traces
-from graphs.writers import otlp, verifiers
+from graphs.writers import inspect_logs, otlp, verifiers
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 TRACE = {
@@ -91,6 +91,24 @@ def test_inspect_counts_what_the_reader_counts(tmp_path: Path) -> None:
     assert calls == int(traces.graph.action_mask.sum())
     log.write_eval_log(loaded, str(tmp_path / "log.json"), format="json")
     same(read(tmp_path / "log.json", reward="match"), traces)
+
+
+def test_inspect_loads_the_advantages_that_are_written(tmp_path: Path) -> None:
+    """`read_eval_log` has each advantage in the metadata of its model event, and keeps it when it writes the log."""
+    reason = "inspect_ai is not installed here; `make integrations` runs this"
+    log = pytest.importorskip("inspect_ai.log", reason=reason)
+    traces = read(RECORDINGS / "inspect_team.eval", reward="match")
+    count = traces.sizes.events
+    amounts = np.arange(count) / 4
+    filled = inspect_logs.write(traces, amounts, np.ones(count, bool), tmp_path)
+    loaded = log.read_eval_log(str(tmp_path / "inspect_team.json"))
+    log.write_eval_log(loaded, str(tmp_path / "again.eval"), format="eval")
+    expected = sorted(amounts[np.asarray(traces.graph.action_mask)[:count]].tolist())
+    for one in (loaded, log.read_eval_log(str(tmp_path / "again.eval"))):
+        calls = [event for sample in one.samples for event in sample.events if event.event == "model"]
+        assert sorted(event.metadata[inspect_logs.KEY] for event in calls) == expected
+        assert len(calls) == filled
+    same(read(tmp_path / "inspect_team.json", reward="match"), traces)
 
 
 def test_verifiers_loads_the_advantages_that_are_written(tmp_path: Path) -> None:

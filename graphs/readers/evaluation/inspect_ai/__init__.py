@@ -31,7 +31,7 @@ from graphs.readers.evaluation.inspect_ai.outcomes import channels
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["header_of", "read", "samples_of", "sniff"]
 
 _ZIP = b"PK\x03\x04"
 _MEMBER = re.compile(rb"(?:_journal/|samples/|header\.json|summaries\.json)")
@@ -132,6 +132,30 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         source.release()
 
 
+def header_of(source: Source) -> bytes:
+    """A log as JSON, of an archive its header.
+
+    Raises:
+      TraceError: it cannot be read.
+    """
+    data = content(source)
+    if not data.startswith(_ZIP):
+        return data
+    archive = Archive(source)
+    return archive.read(_header_name(archive, source))
+
+
+def samples_of(source: Source) -> Iterator[bytes | Problem]:
+    """The samples of a log as JSON, in their order.
+
+    Raises:
+      TraceError: it cannot be read.
+    """
+    data = content(source)
+    for _, raw, _, _ in _in_archive(source) if data.startswith(_ZIP) else _in_json(source, data):
+        yield raw
+
+
 _Item = tuple[_Header, bytes | Problem, Place, str]  # header, the sample or what is wrong with it, place, field
 
 
@@ -145,10 +169,7 @@ def _in_json(source: Source, data: bytes) -> Iterator[_Item]:
 
 def _in_archive(source: Source) -> Iterator[_Item]:
     archive = Archive(source)
-    header = next((name for name in _HEADERS if name in archive.members), None)
-    if header is None:
-        expected = "one of " + ", ".join(_HEADERS)
-        raise TraceError(Problem("missing-header", source.name, 0, "content", excerpt(list(archive.members)), expected))
+    header = _header_name(archive, source)
     log = decode(_HEADER, archive.read(header), file=source.name, line=0, at=header)
     nowhere = Place(source.name, 0, -1)
     for name in sorted(archive.members):
@@ -157,6 +178,14 @@ def _in_archive(source: Source) -> Iterator[_Item]:
                 yield log, archive.read(name), nowhere, name
             except TraceError as error:
                 yield log, error.problem, nowhere, name
+
+
+def _header_name(archive: Archive, source: Source) -> str:
+    header = next((name for name in _HEADERS if name in archive.members), None)
+    if header is None:
+        expected = "one of " + ", ".join(_HEADERS)
+        raise TraceError(Problem("missing-header", source.name, 0, "content", excerpt(list(archive.members)), expected))
+    return header
 
 
 def _read_sample(
