@@ -62,7 +62,7 @@ class Meaning(NamedTuple):
     model: str = ""
 
 
-_CALLS = frozenset({"chat", "generate_content", "text_completion", "plan"})
+_CALLS = frozenset({"chat", "generate_content", "text_completion", "plan", "call_llm"})  # the last is any-agent's
 _TOOLS = frozenset({"execute_tool", "retrieval", "embeddings"})
 _INFERENCE = {
     "AGENT": Kind.AGENT,

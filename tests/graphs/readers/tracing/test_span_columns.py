@@ -142,7 +142,7 @@ def test_samples_and_changed_samples(tmp_path: Path, name: str) -> None:
         compare(tmp_path, sample._replace(values=values).text)
 
 
-@pytest.mark.parametrize("name", ["spans_console.json", "spans_mlflow.json"])
+@pytest.mark.parametrize("name", ["spans_console.json", "spans_mlflow.json", "spans_ag2.json", "spans_any_agent.json"])
 def test_recordings(tmp_path: Path, name: str) -> None:
     compare(tmp_path, (RECORDINGS / name).read_text())
 

@@ -58,6 +58,26 @@ def test_the_console_exporter_prints_one_object_after_another() -> None:
     assert "bad-json" in [problem.kind for problem in read_text(broken).problems]
 
 
+def test_any_agent_calls_its_model_calls_otherwise() -> None:
+    """Recorded with any-agent: `call_llm` is its operation, ids are numbers, and so is the parent's."""
+    traces = read(RECORDINGS / "spans_any_agent.json")
+    assert traces.problems == ()
+    assert shape(traces) == [(kind, "any_agent") for kind in ("message", "tool_call", "tool_result", "message")]
+    assert traces.evidence["tokens"].amounts.tolist() == [3, 5]
+    assert traces.traces["model"].to_pylist() == ["tiny"]
+
+
+def test_ag2_is_read_by_its_own_telemetry() -> None:
+    """Recorded with AG2 1.x: a worker that is a tool of the lead is spawned, and usage told twice counts once."""
+    traces = read(RECORDINGS / "spans_ag2.json")
+    assert traces.problems == ()
+    assert shape(traces) == [
+        ("orchestrator_decision", "lead"), ("spawn", "lead"), ("message", "worker"), ("tool_call", "worker"),
+        ("tool_result", "worker"), ("message", "worker"), ("return", "worker"), ("orchestrator_decision", "lead"),
+    ]  # fmt: skip
+    assert traces.evidence["tokens"].amounts.tolist() == [5, 7]
+
+
 def test_mlflow_exports_ids_in_base64_and_feedback_on_the_trace(tmp_path: Path) -> None:
     """Recorded with MLflow; an id in base64 may begin like a prefix that other dumps put before theirs."""
     path = RECORDINGS / "spans_mlflow.json"
