@@ -26,6 +26,10 @@ if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do w
 __all__ = ["read", "read_records"]
 
 
+Item = TraceRecord | Part | Problem
+"""What a reader yields."""
+
+
 @checked_kinds("rewards", "groups")
 def read(
     *paths: str | Path,
@@ -39,6 +43,7 @@ def read(
     limits: Limits = DEFAULT,
     compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+    watch: Callable[[Iterable[Item]], Iterable[Item]] = iter,
 ) -> Traces:
     """Read logs into one batch of traces.
 
@@ -62,6 +67,7 @@ def read(
         the same result. By default they are used if they are installed and either loaded already or the logs are large
         (`compiled.COMPILING_PAYS`), since loading takes a second, and compiling once on a machine ten.
       progress: wraps the iteration over files, as a progress bar does.
+      watch: wraps the iteration over what readers yield, each with its file and offset: records, parts and problems.
 
     Returns:
       `Traces`. Its `problems` list the input that could not be read.
@@ -103,7 +109,7 @@ def read(
         progress=progress,
     )
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
-    return assemble(join.apply(items), reward=reward, group_by=group_by, to=to, ignored=ignored, limits=limits)
+    return assemble(join.apply(watch(items)), reward=reward, group_by=group_by, to=to, ignored=ignored, limits=limits)
 
 
 def read_records(

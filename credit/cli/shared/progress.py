@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from graphs.text import printable
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-__all__ = ["progress_bar", "steps", "working"]
+    from graphs.readers.common.source import Source
+    from graphs.readers.reading import Item
+
+__all__ = ["progress_bar", "reading_bar", "steps", "working"]
 
 
 def progress_bar(console: Console) -> Progress:
@@ -38,6 +41,46 @@ def progress_bar(console: Console) -> Progress:
         transient=True,
         disable=not console.is_terminal,
     )
+
+
+def reading_bar(bar: Progress, sources: list[Source]) -> Callable[[Iterable[Item]], Iterator[Item]]:
+    """What wraps the iteration over the records of files, with a bar that counts bytes as percent.
+
+    Records name their file and the offset in it. Where a size is not known, as of standard input, the bar counts
+    nothing.
+
+    Args:
+      bar: to add to.
+      sources: the files; they may be found only when the iteration begins.
+    """
+
+    def watched(items: Iterable[Item]) -> Iterator[Item]:
+        task, whole = None, 0
+        sizes: dict[str, int] = {}
+        begun: dict[str, int] = {}  # bytes behind us, by file
+        for item in items:
+            if task is None and sources:
+                sizes = {source.name: _size(source) for source in sources}
+                whole = sum(sizes.values()) if all(sizes.values()) else 0
+                task = bar.add_task("reading traces, %", total=100 if whole else None)
+            place: Any = item.headings[-1] if hasattr(item, "headings") and item.headings else item
+            name = getattr(place, "file", None)
+            if task is not None and whole and name in sizes:
+                if name not in begun:
+                    begun = {file: sizes[file] for file in begun}  # readers take one file after another
+                begun[name] = max(begun.get(name, 0), min(getattr(place, "offset", 0), sizes[name]))
+                bar.update(task, completed=100 * sum(begun.values()) / whole)
+            yield item
+        if task is not None and whole:
+            bar.update(task, completed=100)
+
+    return watched
+
+
+def _size(source: Source) -> int:
+    with contextlib.suppress(OSError):
+        return 0 if source.path is None else source.path.stat().st_size
+    return 0
 
 
 def steps(console: Console, items: Iterable[str], verb: str = "computing") -> Iterator[str]:

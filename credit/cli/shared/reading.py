@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from credit.cli.shared.progress import progress_bar
+from credit.cli.shared.progress import progress_bar, reading_bar
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
@@ -265,10 +265,11 @@ def read_traces(
 
     bounds = Limits.parse(limits)
     with progress_bar(stderr()) as bar:
+        found: list[Source] = []
 
         def opened(sources: Iterable[Source]) -> Iterator[Source]:
-            yield from bar.track(list(sources), description="opening files")
-            bar.add_task("reading traces", total=None)
+            found.extend(sources)
+            yield from bar.track(found, description="opening files")
 
         traces = read(
             *paths,
@@ -280,6 +281,7 @@ def read_traces(
             reward=reward_channel,
             limits=bounds,
             progress=opened,
+            watch=reading_bar(bar, found),
         )
     prefix = "rewards."
     check_channel(reward_channel, [name.removeprefix(prefix) for name in traces.evidence if name.startswith(prefix)])
