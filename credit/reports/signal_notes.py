@@ -63,7 +63,7 @@ def large_advantages(traces: Traces, credit: Credit) -> LargeAdvantages:
 
     The advantages of a method that divides (its `scale`, or estimand "score") are in spreads already. Those of another
     method are divided by the greatest difference between outcomes of the group plus the largest sum of sizes of event
-    rewards of a trace of it; where that is 0 they are not counted.
+    rewards of a trace of it; where that is 0, by its mean over the other groups. Without any they are not counted.
 
     Examples:
       >>> import credit
@@ -76,7 +76,10 @@ def large_advantages(traces: Traces, credit: Credit) -> LargeAdvantages:
     valid = np.asarray(credit.valid)[:n]
     size = np.where(valid, np.abs(np.asarray(credit.advantage, np.float64)[:n]), 0)
     if credit.estimand != "score" and (np.asarray(credit.scale)[:n][valid] == 1).all():
-        spread = _spreads(traces)[np.asarray(graph.group_ids)[trace]]
+        by_group = _spreads(traces)
+        known = by_group[by_group > 0]
+        spread = np.where(by_group > 0, by_group, known.mean() if known.size else 0)
+        spread = spread[np.asarray(graph.group_ids)[trace]]
         size = np.divide(size, spread, out=np.zeros_like(size), where=spread > 0)
     if not (size > MULTIPLE).any():
         return LargeAdvantages(0, 0.0, "")

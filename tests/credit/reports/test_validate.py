@@ -12,6 +12,7 @@ import credit
 from credit.assign_summary import Summary
 from credit.methods.availability import availability
 from credit.reports.corpus import Spread, survey
+from credit.reports.signal_notes import large_advantages
 from credit.reports.trace_returns import returns
 from graphs.errors import Problem
 from graphs.event_graph import EventType
@@ -123,6 +124,18 @@ def test_without_tokens_there_is_no_spread_of_them() -> None:
     found = survey(assemble([record("t", "g", 1.0)]))
     assert found.tokens_per_trace is None
     assert found.evidence == {}
+
+
+def test_large_advantages_of_a_group_of_equal_outcomes_are_counted() -> None:
+    """They were not, since no difference between outcomes measures them; now that of the other groups does."""
+    graph, reward, rows = credit.from_columns(
+        group=["even", "even", "mixed", "mixed"],
+        trace=["a", "b", "c", "d"],
+        reward=[1.0, 1.0, 2.0, 0.0],
+        evidence={"value": [1000.0, 1.0, 1.0, 1.0]},
+    )
+    result = credit.gae(graph, reward, value=rows.evidence["value"])
+    assert large_advantages(rows.traces, result) == (1, 499.5, "a")
 
 
 def test_programs_get_everything(traces: Traces) -> None:
