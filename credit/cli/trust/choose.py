@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,6 +37,7 @@ def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_js
     The command uses only methods whose policy gradient has no bias.
     """
     from credit.methods.advice import choose as go_through
+    from credit.methods.running import has_outcomes
 
     traces = read_traces(paths, **reading)
     advice = go_through(traces, inputs=given_inputs(ctx))
@@ -43,6 +45,9 @@ def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_js
         print_json(advice.as_json())
     else:
         _print(stdout(), advice)
+        if not has_outcomes(traces):
+            command = shlex.join(["credit", "summary", *given_inputs(ctx)])
+            stdout().print(words(f"to look at: {command}"), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 

@@ -123,6 +123,13 @@ def test_triage_counts_by_tool(tmp_path: Path) -> None:
     assert "--by turn needs outcomes" in run("summary", log, "--by", "turn").stdout
 
 
+def test_choose_leads_to_the_triage_where_no_outcome_is_known(tmp_path: Path, good: Path) -> None:
+    log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, [("book", None)])])
+    printed = run("choose", log).stdout
+    assert printed.splitlines()[-1] == f"to look at: credit summary {log}" and "no trace has an outcome" in printed
+    assert "to look at:" not in run("choose", good).stdout
+
+
 def test_show_around_an_event(tmp_path: Path) -> None:
     tools = [("search", None)] * 4 + [("book", "error: full")] + [("book", None)] * 4
     log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools)])
