@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Sequence
 from operator import attrgetter
@@ -30,7 +31,7 @@ def from_wire(trace: Trace, file: str, line: int, offset: int) -> TraceRecord:
         "out-of-range".
     """
     n = len(trace.events)
-    columns = native_slim.columns(trace)
+    columns = native_slim.columns(trace.events)
     absent: list[None] = [None] * n
     record = TraceRecord(
         trace.trace_id,
@@ -83,7 +84,7 @@ def _check_document(trace: Trace, record: TraceRecord) -> None:
             record.refuse("out-of-range", f"costs.{name}", record.costs[name], "a number, 0 or more")
     listed = [agent.id for agent in trace.agents or ()]
     if len(set(listed)) < len(listed):
-        twice = next(name for i, name in enumerate(listed) if name in listed[:i])
+        twice = collections.Counter(listed).most_common(1)[0][0]
         record.refuse("duplicate-agent", "agents", twice, "each agent once")
 
 

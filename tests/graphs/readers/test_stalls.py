@@ -8,16 +8,20 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graphs.readers import detect, read
 from graphs.readers.common.keys import opening
 from graphs.readers.common.rows import number
 from graphs.readers.native.repeated import repeated_in_heading
 from graphs.readers.native.wire import Trace
+from graphs.traces import limits
 from graphs.traces.cache import read_cache, write_cache
 from graphs.writers import native, otlp
 
@@ -76,6 +80,36 @@ def test_looking_for_repeated_keys_is_linear(piece: bytes) -> None:
     start = time.process_time()
     assert not repeated_in_heading(known, text)
     assert time.process_time() - start < 1
+
+
+def test_naming_an_agent_that_is_listed_twice_is_linear(tmp_path: Path) -> None:
+    agents = [{"id": f"a{i}"} for i in range(40_000)]
+    (tmp_path / "x.jsonl").write_text(
+        json.dumps(trace("a", agents=[*agents, agents[-1]])) + "\n" + json.dumps(trace("b"))
+    )
+    start = time.process_time()
+    (problem,) = read(tmp_path).problems
+    assert (problem.kind, problem.value) == ("duplicate-agent", "'a39999'")
+    assert time.process_time() - start < 3
+
+
+QUOTED = st.lists(st.sampled_from([b'"', b'\\"', b"\\\\", b"\\", b"ab", b",", b"{", b"x" * 9, b'""']), max_size=40)
+
+
+@given(QUOTED.map(b"".join), st.integers(1, 30), st.integers(1, 12))
+def test_strings_are_measured_only_where_one_may_be_too_long(text: bytes, most: int, block: int) -> None:
+    longest = max((len(match[0]) - 2 for match in limits._STRING.finditer(text)), default=0)
+    with mock.patch.object(limits, "_BLOCK", block):
+        assert limits._longest_run(text) >= longest
+        refused = limits.Limits(string_bytes=most).refuse_size(text, "x", 1)
+    assert (refused is not None) == (longest > most)
+
+
+def test_a_record_longer_than_a_string_may_be_costs_no_more_a_byte() -> None:
+    """Each of its 2 million strings was measured on its own, which took longer than decoding them."""
+    record = b"[" + b'"ab",' * 1000 + b"1]"
+    with mock.patch.object(limits, "_STRING", None):
+        assert limits.Limits(string_bytes=1000).refuse_size(record, "x", 1) is None
 
 
 @pytest.mark.parametrize("text", ["1" * 300_000 + "x", "." * 300_000, " " * 300_000 + "x", "1e" + "9" * 300_000 + "x"])

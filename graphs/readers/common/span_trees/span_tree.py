@@ -14,6 +14,7 @@ No function recurses: logs are untrusted, and spans may nest without limit.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 import math
@@ -158,17 +159,19 @@ class Tree:
         """`handed_to`: hand-off to the agent span it started; `first`: each agent span to the first of its chain."""
         self.handed_to: dict[str, str] = {}
         self.first: dict[str, str] = {}
-        open_handoffs: dict[tuple[str, str], list[tuple[str, str]]] = {}  # (under, target) -> hand-off, from agent span
+        # (under, target) -> hand-off, from agent span
+        open_handoffs: dict[tuple[str, str], collections.deque[tuple[str, str]]] = {}
         self.last: dict[str, str] = {}  # the first span of a chain to its last
         for span_id, span in self.spans.items():
             if self.kind[span_id] is Kind.HANDOFF and self.owner[span_id]:
                 giver = self.owner[span_id]
-                open_handoffs.setdefault((self._under(giver), span.target), []).append((span_id, giver))
+                same = open_handoffs.setdefault((self._under(giver), span.target), collections.deque())
+                same.append((span_id, giver))
             elif self.kind[span_id] is Kind.AGENT:
                 waiting = open_handoffs.get((self._under(span_id), span.name))
                 first = span_id
                 if waiting:
-                    handoff, giver = waiting.pop(0)
+                    handoff, giver = waiting.popleft()
                     self.handed_to[handoff] = span_id
                     first = self.first[giver]
                 self.first[span_id] = first

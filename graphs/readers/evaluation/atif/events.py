@@ -5,6 +5,7 @@ Depth first: an agent's steps stand in their order, behind each step what its su
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -106,7 +107,7 @@ class _Turn:
         self.call: int | None = None
         self.tools: dict[str, str] = {}  # tool call id -> tool
         self.asked: dict[str, int] = {}  # tool call id -> position, of those that started no agent
-        self.unnamed: list[tuple[int, str]] = []  # tool calls with an empty id, which are answered in order
+        self.unnamed = collections.deque[tuple[int, str]]()  # tool calls with an empty id, which are answered in order
 
     def write(self) -> _Walk:
         """Append the call, then its effects, then the answers to them."""
@@ -191,7 +192,7 @@ class _Turn:
         tool = self.tools.get(wanted or "")
         answers = self.asked.get(wanted) if wanted else self.call
         if not wanted and self.unnamed:
-            answers, tool = self.unnamed.pop(0)
+            answers, tool = self.unnamed.popleft()
         self.team.result(self.instance, f"{self.id}/result-{number}", self.place, answers=answers, tool=tool)
 
     def _refuse(self, kind: str, field: str, value: object, expected: str) -> NoReturn:

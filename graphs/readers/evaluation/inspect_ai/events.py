@@ -7,6 +7,7 @@ position and put what happened inside a tool or a subtask into its own list `eve
 
 from __future__ import annotations
 
+import collections
 import datetime
 import math
 from typing import Annotated, Any
@@ -116,7 +117,8 @@ class _Reading:
         self.file, self.trace = place.file, trace
         self.spans: list[Span] = []
         self.steps: list[str] = []
-        self.tools: dict[tuple[str, str], list[Span]] = {}  # (parent, name): spans of tools without their event
+        # (parent, name): spans of tools without their event
+        self.tools: dict[tuple[str, str], collections.deque[Span]] = {}
         self.handoffs: dict[str, str] = {}  # spans around the tool that hands over, and what these are inside of
         self.rewarded: Span | None = None  # the latest model call or tool, which an intermediate score is about
 
@@ -149,7 +151,7 @@ class _Reading:
                 self.handoffs[span.id] = span.parent
             elif event.type == "tool":
                 around = self.handoffs.get(span.parent, span.parent)
-                self.tools.setdefault((around, span.name), []).append(span)
+                self.tools.setdefault((around, span.name), collections.deque()).append(span)
         elif kind == "step":
             if event.action == "end":
                 if self.steps:
@@ -204,7 +206,7 @@ class _Reading:
         name = self._needed(event.function, "function", at, span.place)
         waiting = self.tools.get((span.parent, name))
         if waiting:  # the tool's own span was begun just before
-            begun = waiting.pop(0)
+            begun = waiting.popleft()
             begun.kind, begun.place = Kind.TOOL, span.place
         else:
             begun = span

@@ -34,21 +34,21 @@ LINES = [
 
 
 def full(data: bytes) -> dict[str, list[Any]]:
-    return {name: column for name, column in columns(DECODER.decode(data)).items() if set(column) != {None}}
+    return {name: column for name, column in columns(DECODER.decode(data).events).items() if set(column) != {None}}
 
 
 def test_no_field_is_lost_in_any_order() -> None:
     for start in range(len(LINES)):
         decoder = SlimDecoder()
         for data in LINES[start:] + LINES[:start]:
-            found = {name: column for name, column in columns(decoder.decode(data)).items() if set(column) != {None}}
-            assert found == full(data)
+            found = columns(decoder.decode(data).events)
+            assert {name: column for name, column in found.items() if set(column) != {None}} == full(data)
 
 
 def test_few_fields_are_decoded_after_the_first_trace() -> None:
     decoder = SlimDecoder()
     decoder.decode(LINES[0])
-    assert columns(decoder.decode(LINES[3])).keys() == {"id", "type", "agent", "t"}
+    assert columns(decoder.decode(LINES[3]).events).keys() == {"id", "type", "agent", "t"}
 
 
 def test_a_fault_is_reported_as_the_full_decoder_reports_it() -> None:
