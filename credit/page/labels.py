@@ -12,7 +12,7 @@ import msgspec
 
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
-from graphs.readers.common.rows import LostRow, number, read_rows
+from graphs.readers.common.tables.rows import LostRow, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from estimators.base import Credit, Reason, finish
 from graphs.errors import CreditError, Problem
-from graphs.readers.common.rows import LostRow, read_rows
+from graphs.readers.common.tables.rows import LostRow, read_rows
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
 

@@ -32,7 +32,7 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Place
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
-from graphs.readers.common.typed import content, decode
+from graphs.readers.common.typed import content, decode, decode_record
 from graphs.traces.record import TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -120,7 +120,7 @@ def _record(source: Source, name: str) -> TraceRecord:
     is_bare: bool | None = None  # settled by the first line
     for number, offset, text in source.lines():
         place = Place(source.name, number, offset)
-        marker = decode(_MARKER, text, file=source.name, line=number, trace=record.trace_id)
+        marker = decode_record(_MARKER, text, file=source.name, line=number, trace=record.trace_id)
         if marker.type is None and marker.record_type is not None:
             continue
         if is_bare is None:

@@ -24,7 +24,7 @@ from graphs.readers.common.model_calls import Team
 from graphs.readers.common.places import Document, Place, documents
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode, decode_envelope, decode_record
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -164,7 +164,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
 def _row(document: Document, file: str) -> TraceRecord:
     raw, place = document
-    row = decode(_ROW, raw, file=place.file, line=place.line)
+    row = decode_envelope(_ROW, raw, file=place.file, line=place.line)
     task = row.task or f"{file}/{place.line}"
     record = TraceRecord(f"{file}/{place.line}", task, place.file, place.line, place.offset, format="openhands")
     usages = row.metrics.token_usages if row.metrics is not None else []
@@ -203,7 +203,7 @@ class _History:
         """
         trace = self.record.trace_id
         for index, (raw, place) in enumerate(events):
-            event = decode(_EVENT, raw, file=place.file, line=place.line, at=f"history[{index}]", trace=trace)
+            event = decode_record(_EVENT, raw, file=place.file, line=place.line, at=f"history[{index}]", trace=trace)
             if event.action is not None and event.action not in _SILENT:
                 self._action(str(index), event, place, first=index == 0)
             elif event.observation is not None and event.observation not in _SILENT_RESULTS:

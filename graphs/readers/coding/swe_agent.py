@@ -24,7 +24,7 @@ from graphs.readers.common.files import short_names, systems
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Place, Places, documents, stem
 from graphs.readers.common.source import Source
-from graphs.readers.common.typed import content, decode
+from graphs.readers.common.typed import content, decode, decode_record
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -94,7 +94,7 @@ class _Evaluation:
                 yield document
                 continue
             raw, place = document
-            members = decode(_OBJECT, raw, file=place.file, line=place.line)
+            members = decode_record(_OBJECT, raw, file=place.file, line=place.line)
             if any(key in members for key in _RESOLVED):
                 self._results(members, folder, place)
             elif "instance_id" in members:
@@ -164,7 +164,7 @@ def _run_folder(file: str) -> str:
 
 def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
     data = content(source)
-    wire = decode(_TRAJECTORY, data, file=source.name, line=1)
+    wire = decode_record(_TRAJECTORY, data, file=source.name, line=1)
     instance = stem(source.name, ".traj")
     record = TraceRecord(name, instance, source.name, 1, 0, format="swe-agent", system="swe-agent")
     record.model = evaluation.of(evaluation.models, source.name, instance) or ""

@@ -7,11 +7,12 @@ from typing import TypeVar
 
 import msgspec
 
-from graphs.errors import TraceError
+from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.repeated_keys import repeated_anywhere, repeated_where_read
 from graphs.readers.common.source import Source, unreadable
 
-__all__ = ["content", "decode"]
+__all__ = ["content", "decode", "decode_envelope", "decode_record", "refuse_repeated"]
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ def decode(
 
     Args:
       decoder: its type is the expected one.
-      data: one JSON value.
+      data: one JSON value, of a record that `decode_record` takes or has taken.
       file, line: where it begins, for the problem.
       at: path of the value within its record; the problem's field begins with it.
       trace: the trace's id, where it is known.
@@ -48,8 +49,48 @@ def decode(
     except JSON_ERRORS as error:
         problem = json_problem(error, bytes(data), file, line)
         placed = " - at `" in str(error) or problem.kind == "missing-field"  # else its field stands for the whole value
+    raise TraceError(_within(problem, at, trace, placed))
+
+
+def decode_record(
+    decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, *, file: str, line: int, at: str = "", trace: str = ""
+) -> T:
+    """As `decode`, for a record: a key that stands twice in one of its objects, however deep, refuses it.
+
+    Raises:
+      TraceError: also "repeated-key".
+    """
+    value = decode(decoder, data, file=file, line=line, at=at, trace=trace)
+    refuse_repeated(repeated_anywhere(bytes(data)), file=file, line=line, at=at, trace=trace)
+    return value
+
+
+def decode_envelope(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, *, file: str, line: int) -> T:
+    """As `decode`, for what holds records as raw JSON: a key of its own that stands twice refuses it.
+
+    Raises:
+      TraceError: also "repeated-key".
+    """
+    value = decode(decoder, data, file=file, line=line)
+    refuse_repeated(repeated_where_read(decoder.type, bytes(data)), file=file, line=line)
+    return value
+
+
+def refuse_repeated(field: str | None, *, file: str, line: int, at: str = "", trace: str = "") -> None:
+    """Refuse a field that stands twice, if there is one.
+
+    Raises:
+      TraceError: "repeated-key".
+    """
+    if field is not None:
+        problem = Problem("repeated-key", file, line, field, "stated twice", "each key once in an object")
+        raise TraceError(_within(problem, at, trace, True))
+
+
+def _within(problem: Problem, at: str, trace: str, placed: bool) -> Problem:
+    """The problem of a record, of which `at` is the part with the problem; not `placed` if that part has it."""
     if at:
         inner = problem.field if placed else ""
         joint = "" if not inner or inner.startswith("[") else "."
         problem = dataclasses.replace(problem, field=at + joint + inner)
-    raise TraceError(dataclasses.replace(problem, trace=trace or problem.trace))
+    return dataclasses.replace(problem, trace=trace or problem.trace)

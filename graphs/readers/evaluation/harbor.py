@@ -20,7 +20,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.keys import opening
 from graphs.readers.common.source import Source
-from graphs.readers.common.typed import content, decode
+from graphs.readers.common.typed import content, decode_record
 from graphs.readers.evaluation import atif
 from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 
@@ -93,7 +93,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             trajectories.setdefault(_trial(source), []).append(source)
     for folder, source in results.items():
         try:
-            result = decode(_DECODER, content(source), file=source.name, line=1)
+            result = decode_record(_DECODER, content(source), file=source.name, line=1)
         except TraceError as error:
             yield error.problem
             continue

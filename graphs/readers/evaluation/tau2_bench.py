@@ -24,7 +24,7 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Place, Places
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
-from graphs.readers.common.typed import content, decode
+from graphs.readers.common.typed import content, decode, decode_envelope, decode_record
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -105,7 +105,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     for source in sources:
         try:
             data = content(source)
-            results = decode(_RESULTS, data, file=source.name, line=1)
+            results = decode_envelope(_RESULTS, data, file=source.name, line=1)
         except TraceError as error:
             yield error.problem
             continue
@@ -122,7 +122,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
 
 def _record(results: _Results, raw: msgspec.Raw, place: Place, at: str, file: str) -> TraceRecord:
-    simulation = decode(_SIMULATION, raw, file=place.file, line=place.line, at=at)
+    simulation = decode_record(_SIMULATION, raw, file=place.file, line=place.line, at=at)
     info = results.info or _Info()
     domain = info.environment_info.domain_name if info.environment_info else None
     trial = simulation.id if simulation.trial is None else f"trial-{simulation.trial}"

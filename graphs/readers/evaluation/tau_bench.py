@@ -26,7 +26,7 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.readers.common.chats.messages import OpenCalls
 from graphs.readers.common.places import Places, stem
 from graphs.readers.common.source import Source
-from graphs.readers.common.typed import content, decode
+from graphs.readers.common.typed import content, decode, decode_record
 from graphs.text import excerpt
 from graphs.traces.record import Agent, TraceRecord
 
@@ -118,7 +118,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 def _read_run(
     source: Source, raw: msgspec.Raw, data: bytes, line: int, offset: int, instructions: dict[str, str | None]
 ) -> TraceRecord:
-    run = decode(_RUN, raw, file=source.name, line=line)
+    run = decode_record(_RUN, raw, file=source.name, line=line)
     name, group = stem(source.name), f"task-{run.task_id}"
     instruction = run.info.task.instruction if run.info and run.info.task else None
     if instructions.setdefault(group, instruction) != instruction:

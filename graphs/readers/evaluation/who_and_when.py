@@ -27,7 +27,7 @@ from graphs.event_types import EdgeType, EventType
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document, Places, documents, stem
 from graphs.readers.common.source import Source
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode, decode_record
 from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -85,7 +85,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
 def _read_run(source: Source, document: Document) -> TraceRecord:
     raw, place = document
-    run = decode(_RUN, raw, file=place.file, line=place.line)
+    run = decode_record(_RUN, raw, file=place.file, line=place.line)
     folder = re.split(r"[\\/]", place.file)[-2:-1]
     trace = "/".join([*folder, stem(place.file)])
     record = TraceRecord(trace, run.question, place.file, place.line, place.offset, format="who-and-when")

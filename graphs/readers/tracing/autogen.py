@@ -24,7 +24,7 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document, Place, documents
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode, decode_envelope, decode_record
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, Agent, TraceRecord
 
@@ -97,7 +97,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 continue
             count += 1
             try:
-                result = decode(_RESULT, raw, file=place.file, line=place.line)
+                result = decode_envelope(_RESULT, raw, file=place.file, line=place.line)
                 trace = name if count == 1 else f"{name}/{place.line}"
                 yield _record([Document(bytes(one), place) for one in result.messages], trace, place)
             except TraceError as error:
@@ -116,7 +116,7 @@ def _record(messages: list[Document], trace: str, place: Place) -> TraceRecord:
     run = _Run(record)
     for index, (raw, where) in enumerate(messages):
         field = f"messages[{index}]"
-        message = decode(_MESSAGE, raw, file=where.file, line=where.line, at=field, trace=trace)
+        message = decode_record(_MESSAGE, raw, file=where.file, line=where.line, at=field, trace=trace)
         run.add(str(index), message, where, field)
     return record
 

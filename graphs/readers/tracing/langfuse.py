@@ -26,7 +26,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode, decode_envelope, decode_record
 from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, scores_of_row
 from graphs.readers.tracing.langsmith import drop_what_is_no_agent
 from graphs.text import excerpt
@@ -166,26 +166,28 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 def _take(document: Document, traces: dict[str, _Gathered]) -> list[bytes]:
     """Take an object in; the objects inside it, in reverse, for the caller to take in turn."""
     raw, place = document
-    where = {"file": place.file, "line": place.line}
-    item = decode(_ITEM, raw, **where)  # type: ignore[arg-type]
+    where: dict[str, Any] = {"file": place.file, "line": place.line}
+    item = decode(_ITEM, raw, **where)
+    if item.data is not None or bytes(item.trace).startswith(b"{"):
+        item = decode_envelope(_ITEM, raw, **where)
     if item.data is not None:
         return [bytes(one) for one in reversed(item.data)]
     if bytes(item.trace).startswith(b"{"):
         return [*(bytes(one) for one in reversed(item.observations or [])), bytes(item.trace)]
     if item.trace_id is not None and bytes(item.start):
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
-        one = decode(_OBSERVATION, raw, trace=item.trace_id, **where)  # type: ignore[arg-type]
+        one = decode_record(_OBSERVATION, raw, trace=item.trace_id, **where)
         gathered.spans.append(_span(one, place))
         gathered.scores += [_Score(name, value, observation=one.id) for name, value in scores_of_row(raw)]
     elif item.trace_id is not None:
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
-        gathered.scores.append(decode(_SCORE, raw, trace=item.trace_id, **where))  # type: ignore[arg-type]
+        gathered.scores.append(decode_record(_SCORE, raw, trace=item.trace_id, **where))
     else:
-        trace = decode(_TRACE, raw, **where)  # type: ignore[arg-type]
+        trace = decode_envelope(_TRACE, raw, **where)
         gathered = traces.setdefault(trace.id, _Gathered(place))
         for score in trace.scores or []:  # the API may give ids alone
             if bytes(score).startswith(b"{"):
-                gathered.scores.append(decode(_SCORE, score, trace=trace.id, at="scores", **where))  # type: ignore[arg-type]
+                gathered.scores.append(decode_record(_SCORE, score, trace=trace.id, at="scores", **where))
         return [bytes(one) for one in reversed(trace.observations or []) if bytes(one).startswith(b"{")]
     return []
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.csv_rows import csv_rows
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.source import Source
+from graphs.readers.common.tables.csv_rows import csv_rows
 
 __all__ = ["begins_as_csv", "csv_observations", "scores_of_row"]
 

@@ -26,11 +26,12 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.places import Document, Place, Places, documents
+from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode, decode_envelope, decode_record, refuse_repeated
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
@@ -158,15 +159,19 @@ def _take(document: Document, traces: dict[str, _Trace], loose: list[tuple[_Feed
             item = decode(_ITEM, raw, file=place.file, line=place.line, trace=trace_id)
             if bytes(item.run_type):
                 run = decode(_RUN, raw, file=place.file, line=place.line, trace=trace_id)
-                trace_id = run.trace_id or trace_id or run.id
+                whole, trace_id = not trace_id, run.trace_id or trace_id or run.id
+                if whole:
+                    twice = repeated_anywhere(raw)
+                    refuse_repeated(twice, file=place.file, line=place.line, trace=trace_id)
                 trace = traces.setdefault(trace_id, _Trace(place))
                 trace.runs.append((run, _span(run, place, parent, trace_id)))
                 inner = _inside(raw, run.child_runs, "child_runs", place, trace_id)
                 waiting += [(child, trace_id, run.id) for child in reversed(inner)]
             elif bytes(item.runs):
+                decode_envelope(_ITEM, raw, file=place.file, line=place.line)
                 waiting += [(run, "", "") for run in reversed(_inside(raw, item.runs, "runs", place, ""))]
             elif bytes(item.key):
-                loose.append((decode(_FEEDBACK, raw, file=place.file, line=place.line), place))
+                loose.append((decode_record(_FEEDBACK, raw, file=place.file, line=place.line), place))
             else:
                 expected = "a run with a run_type, feedback with a key, or an object with runs"
                 raise TraceError(

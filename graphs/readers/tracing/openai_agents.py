@@ -26,7 +26,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode, decode_envelope, decode_record
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
@@ -148,6 +148,7 @@ class _Log:
         if item.object == "trace.span":
             self._add_span(raw, place, item.trace_id or "")
             return []
+        decode_envelope(_ITEM, raw, file=place.file, line=place.line)
         if item.object == "trace":
             if not item.id:
                 value_text = excerpt(item.id)
@@ -166,7 +167,7 @@ class _Log:
 
     def _add_span(self, raw: bytes, place: Place, trace: str) -> None:
         file, line = place.file, place.line
-        span = decode(_SPAN, raw, file=file, line=line, trace=trace)
+        span = decode_record(_SPAN, raw, file=file, line=line, trace=trace)
         data = decode(_DATA, span.span_data, file=file, line=line, at="span_data", trace=trace)
         kind = _KINDS.get(data.type, Kind.OTHER)
         needed = _NAMED.get(data.type)

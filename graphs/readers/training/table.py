@@ -15,8 +15,8 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.readers import native
 from graphs.readers.common.keys import opening
-from graphs.readers.common.rows import PARQUET, LostRow, Row, number, read_rows
 from graphs.readers.common.source import Source, unreadable
+from graphs.readers.common.tables.rows import PARQUET, LostRow, Row, number, read_rows
 from graphs.readers.native.wire import EVENT_CODES
 from graphs.readers.training.table_cells import EVIDENCE, LISTS, as_text, moment
 from graphs.readers.training.table_columns import KNOWN, find_columns

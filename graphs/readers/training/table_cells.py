@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from graphs.readers.common.rows import number
+from graphs.readers.common.tables.rows import number
 from graphs.readers.native.wire import FiniteFloat, TokenId
 from graphs.traces.record import LARGEST_COUNT
 

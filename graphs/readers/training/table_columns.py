@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.rows import column_names
 from graphs.readers.common.source import Source
+from graphs.readers.common.tables.rows import column_names
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE
 

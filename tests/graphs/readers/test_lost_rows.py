@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from graphs.errors import CreditError, NothingReadError, TraceError
 from graphs.readers import read
-from graphs.readers.common.csv_rows import csv_rows
-from graphs.readers.common.rows import LostRow, read_rows
 from graphs.readers.common.source import Source
+from graphs.readers.common.tables.csv_rows import csv_rows
+from graphs.readers.common.tables.rows import LostRow, read_rows
 from graphs.traces.limits import Limits
 
 FORGERY = '\nforged,q1,1.0\nb,q1,1.0\n"'

@@ -16,7 +16,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.source import Source
-from graphs.readers.common.typed import content, decode
+from graphs.readers.common.typed import content, decode, decode_record
 from graphs.text import excerpt
 
 __all__ = ["Block", "Entry", "Message", "SpawnResult", "Transcript", "Usage", "identify", "read_lines", "spawn_result"]
@@ -151,7 +151,7 @@ def read_lines(source: Source) -> Transcript:
     transcript = Transcript(source.name, [], {}, {}, [])
     seen: dict[str, tuple[int, int]] = {}
     for number, offset, text in source.lines():
-        line = decode(_LINE, text, file=source.name, line=number)
+        line = decode_record(_LINE, text, file=source.name, line=number)
         if line.uuid is not None:
             first, start = seen.setdefault(line.uuid, (number, offset))
             if first != number:

@@ -24,7 +24,7 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Place, Places, stem
 from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.team_writing import write_spans
-from graphs.readers.common.typed import content, decode
+from graphs.readers.common.typed import content, decode, decode_envelope, decode_record
 from graphs.readers.evaluation.inspect_ai.archive import Archive
 from graphs.readers.evaluation.inspect_ai.events import spans_of
 from graphs.readers.evaluation.inspect_ai.outcomes import channels
@@ -160,7 +160,7 @@ _Item = tuple[_Header, bytes | Problem, Place, str]  # header, the sample or wha
 
 
 def _in_json(source: Source, data: bytes) -> Iterator[_Item]:
-    log = decode(_LOG, data, file=source.name, line=1)
+    log = decode_envelope(_LOG, data, file=source.name, line=1)
     start = _behind_key(data, b"samples", bytes(log.samples))
     places = Places(data, start, 1 + data.count(b"\n", 0, start))
     for index, raw in enumerate(decode(_SAMPLES, log.samples, file=source.name, line=1, at="samples") or []):
@@ -170,7 +170,7 @@ def _in_json(source: Source, data: bytes) -> Iterator[_Item]:
 def _in_archive(source: Source) -> Iterator[_Item]:
     archive = Archive(source)
     header = _header_name(archive, source)
-    log = decode(_HEADER, archive.read(header), file=source.name, line=0, at=header)
+    log = decode_record(_HEADER, archive.read(header), file=source.name, line=0, at=header)
     nowhere = Place(source.name, 0, -1)
     for name in sorted(archive.members):
         if _SAMPLE.fullmatch(name):
@@ -193,7 +193,7 @@ def _read_sample(
 ) -> Iterator[TraceRecord | Problem]:
     file = stem(source.name, ".eval")
     try:
-        sample = decode(_DECODE_SAMPLE, raw, file=source.name, line=place.line, at=at)
+        sample = decode_record(_DECODE_SAMPLE, raw, file=source.name, line=place.line, at=at)
         trace, group = f"{file}/{sample.id}/{sample.epoch}", f"{log.eval.task}/{sample.id}"
         text = bytes(sample.input)
         if text.startswith(b'"'):  # a list of messages bears ids that differ from run to run

@@ -25,7 +25,7 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document, Place, documents
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
-from graphs.readers.common.typed import content, decode
+from graphs.readers.common.typed import content, decode, decode_record
 from graphs.readers.tracing.langgraph.history import begins_history, runs_of
 from graphs.readers.tracing.langgraph.runs import Run, Step, Task
 from graphs.text import excerpt
@@ -121,9 +121,10 @@ def _streamed(source: Source, name: str) -> dict[str, Run]:
         where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": name}
         namespace: list[str] = []
         if raw.startswith(b"["):
-            namespace, event_raw = decode(_PAIR, raw, **where)
-            raw = bytes(event_raw)
-        event = decode(_EVENT, raw, **where)
+            namespace, event_raw = decode_record(_PAIR, raw, **where)
+            event = decode(_EVENT, event_raw, **where)
+        else:
+            event = decode_record(_EVENT, raw, **where)
         if event.type == "checkpoint":
             checkpoint = decode(_CHECKPOINT, event.payload, at="payload", **where)
             thread = checkpoint.thread or thread

@@ -10,10 +10,21 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.repeated_keys import repeated_anywhere
+from graphs.readers.common.typed import refuse_repeated
 from graphs.readers.tracing.otlp.assembly import build, unplaced
 from graphs.readers.tracing.otlp.evaluations import RESULT, Evaluation
 from graphs.readers.tracing.otlp.spans import Span, log_evaluation, make_span, trace_id_of
-from graphs.readers.tracing.otlp.wire import Attributes, Item, Place, TraceIdOnly, WireLog, WireSpan, attributes
+from graphs.readers.tracing.otlp.wire import (
+    Attributes,
+    Item,
+    Place,
+    TraceIdOnly,
+    WireLog,
+    WireSpan,
+    attributes,
+    conflicting,
+)
 from graphs.text import counted
 from graphs.traces.record import TraceRecord
 
@@ -84,10 +95,13 @@ class Gathering:
         self.count += 1
 
     def _add_span(self, item: Item) -> None:
-        self.add_span(_SPAN.decode(item.raw), item.resource, item.place)
+        wire = _SPAN.decode(item.raw)
+        _refuse_repeated(wire, item)
+        self.add_span(wire, item.resource, item.place)
 
     def _add_log(self, item: Item) -> None:
         wire = _LOG.decode(item.raw)
+        _refuse_repeated(wire, item)
         if RESULT not in (wire.event_name, attributes(wire.attributes).get("event.name")):
             return
         trace = trace_id_of(wire, item.place) if wire.trace_id else ""
@@ -149,3 +163,15 @@ class Gathering:
                 self.evaluations.setdefault(next(iter(trace_ids)), []).append(evaluation)
             else:
                 yield unplaced(evaluation, "")
+
+
+def _refuse_repeated(wire: WireSpan | WireLog, item: Item) -> None:
+    """Refuse a record that states a key twice, or an attribute twice with two values.
+
+    Raises:
+      TraceError: "repeated-key".
+    """
+    field = repeated_anywhere(bytes(item.raw)) or conflicting(wire.attributes)
+    if field is not None:
+        trace = trace_id_of(wire, item.place) if wire.trace_id else ""
+        refuse_repeated(field, file=item.place.file, line=item.place.line, trace=trace)

@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from graphs.errors import Problem
+from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.repeated_keys import repeated_where_read
 from graphs.readers.common.source import Source
+from graphs.readers.common.typed import refuse_repeated
+from graphs.text import printable
 
 __all__ = [
     "Attributes",
@@ -28,6 +31,7 @@ __all__ = [
     "WireSpan",
     "WireStatus",
     "attributes",
+    "conflicting",
     "is_text",
     "items",
     "number",
@@ -161,13 +165,23 @@ _KVLIST = msgspec.json.Decoder(_KeyValueList)
 
 
 def attributes(pairs: list[_KeyValue] | Attributes | None) -> Attributes:
-    """Attributes by key; of a key that occurs twice the last holds. A value of no kind is None.
+    """Attributes by key. A value of no kind is None.
 
     Attributes that are plain values by key already, as in dumps that are not OTLP, stay as they are.
     """
     if isinstance(pairs, dict):
         return pairs
     return {pair.key: None if pair.value is None else _value(pair.value) for pair in pairs or ()}
+
+
+def conflicting(pairs: list[_KeyValue] | None) -> str | None:
+    """The path of an attribute that occurs twice with two values; None without one."""
+    values: dict[str, _Value | None] = {}
+    if not pairs or len({pair.key for pair in pairs}) == len(pairs):
+        return None
+    found = (pair.key for pair in pairs if values.setdefault(pair.key, pair.value) != pair.value)
+    key = next(found, None)
+    return None if key is None else f"attributes.{printable(key, 200)}"
 
 
 def _value(value: _Value) -> Any:
@@ -230,6 +244,10 @@ def items(source: Source) -> Iterator[Item | Problem]:
     data = source.data
     whole = _whole(data)
     if isinstance(whole, _Request):
+        twice = _repeated(data, source.name, 1)
+        if twice is not None:
+            yield twice
+            return
         yield from _request_items(whole, data, Place(source.name, 1, 0))
         return
     if isinstance(whole, Exception):
@@ -242,7 +260,20 @@ def items(source: Source) -> Iterator[Item | Problem]:
         except JSON_ERRORS as error:
             yield json_problem(error, content, source.name, line)
             continue
+        twice = _repeated(content, source.name, line)
+        if twice is not None:
+            yield twice
+            continue
         yield from _request_items(request, content, place)
+
+
+def _repeated(request: bytes, file: str, line: int) -> Problem | None:
+    """The problem of a request that states a key of its own twice; its spans and log records are looked at alone."""
+    try:
+        refuse_repeated(repeated_where_read(_Request, request), file=file, line=line)
+    except TraceError as error:
+        return error.problem
+    return None
 
 
 def _whole(data: bytes) -> _Request | Exception | None:

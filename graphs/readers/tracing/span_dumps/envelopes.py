@@ -10,6 +10,7 @@ import msgspec
 
 from graphs.errors import Problem
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.repeated_keys import repeated_anywhere, repeated_where_read
 from graphs.readers.common.source import Source
 from graphs.readers.tracing.otlp.wire import Attributes, Place
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow_assessments
@@ -21,6 +22,7 @@ _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _START = re.compile(rb"^\{", re.MULTILINE)
+_Envelope = dict[str, msgspec.Raw]
 _DEPTH = 4  # wrappers within wrappers
 
 
@@ -121,6 +123,11 @@ def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> I
             continue
         holders = [key for key in WRAPPERS if bytes(members.get(key, b""))[:1] in (b"[", b"{")]
         if holders and depth < _DEPTH and not ({"attributes", "span_id", "context"} <= members.keys()):
+            twice = repeated_where_read(_Envelope, value) or repeated_anywhere(bytes(members.get("info", b"")))
+            if twice is not None:
+                expected = "each key once in an object"
+                yield Problem("repeated-key", place.file, place.line, twice, "stated twice", expected)
+                continue
             if "info" in members:
                 given = given | of_mlflow_assessments(_ANY.decode(members["info"]))
             waiting += [(bytes(members[key]), 0, depth + 1, given) for key in reversed(holders)]

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.rows import open_parquet, to_values
 from graphs.readers.common.source import Source
+from graphs.readers.common.tables.rows import open_parquet, to_values
 from graphs.readers.tracing.otlp.wire import Place
 from graphs.readers.tracing.span_dumps.spans import Dumped, DumpedSpan
 from graphs.text import excerpt

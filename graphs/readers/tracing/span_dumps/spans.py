@@ -12,6 +12,8 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.repeated_keys import repeated_anywhere
+from graphs.readers.common.typed import refuse_repeated
 from graphs.readers.tracing.otlp.wire import Attributes, Place, WireEvent, WireLink, WireSpan, WireStatus
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow
 from graphs.text import excerpt
@@ -150,19 +152,22 @@ _NOWHERE = _Context()
 
 
 def bare_span(text: bytes) -> DumpedSpan | None:
-    """The span that a text is; None for one that may hold spans, or that does not decode."""
+    """The span that a text is; None for one that may hold spans, does not decode, or states a key twice."""
     try:
         span = _BARE.decode(text)
     except JSON_ERRORS:
         return None
-    return span if span.spans is span.data is span.trace is span.traces is _ABSENT else None
+    if not (span.spans is span.data is span.trace is span.traces is _ABSENT) or repeated_anywhere(text) is not None:
+        return None
+    return span
 
 
 def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
     """The span in OTLP's shape, and its resource's attributes.
 
     Raises:
-      TraceError: kinds of `graphs.readers.common.json_problems`, "bad-id", "bad-time".
+      TraceError: kinds of `graphs.readers.common.json_problems`, "bad-id", "bad-time",
+        "repeated-key".
     """
     span, place = dumped.span, dumped.place
     if not isinstance(span, DumpedSpan):
@@ -173,6 +178,8 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
             raise TraceError(json_problem(error, raw, place.file, place.line)) from error
     context = span.context or _NOWHERE
     trace = identifier(context.trace_id if span.trace_id is None else span.trace_id, 32, "trace_id", place)
+    if isinstance(dumped.span, bytes):
+        refuse_repeated(repeated_anywhere(dumped.span), file=place.file, line=place.line, trace=trace or "")
     parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
     given = _flat(span.attributes or {})
     if span.span_kind and "openinference.span.kind" not in given and not span.span_kind.startswith("SpanKind"):

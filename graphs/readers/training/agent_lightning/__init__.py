@@ -28,8 +28,9 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.places import Document, Place, documents
+from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.source import Source
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode, refuse_repeated
 from graphs.readers.training.agent_lightning.requests import write_requests
 from graphs.readers.training.agent_lightning.traced import write_traced
 from graphs.text import counted, excerpt
@@ -124,6 +125,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
     raw, place = document
     item = decode(_ITEM, raw, file=place.file, line=place.line)
+    refuse_repeated(repeated_anywhere(raw), file=place.file, line=place.line, trace=item.rollout_id)
     rollout = rollouts.setdefault(item.rollout_id, _Rollout(place))
     attempt = item.attempt_id or ""
     if item.event_type is not None:

@@ -11,8 +11,8 @@ from graphs.errors import Problem
 from graphs.readers.common.chats.messages import Chat
 from graphs.readers.common.chats.responses import Item, Responses, Usage
 from graphs.readers.common.places import Document
-from graphs.readers.common.typed import decode
-from graphs.readers.training.rollouts.rows import prompt_group, refuse_repeated
+from graphs.readers.common.typed import decode_record
+from graphs.readers.training.rollouts.rows import prompt_group
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["read_gym"]
@@ -57,9 +57,9 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
         "bad-value".
     """
     raw, place = document
-    row = decode(_ROW, raw, file=place.file, line=place.line)
-    trace, prompt = f"{file}/{place.line}", bytes(row.responses_create_params.input)
-    refuse_repeated(document, ("reward", "_ng_task_index"), trace)
+    trace = f"{file}/{place.line}"
+    row = decode_record(_ROW, raw, file=place.file, line=place.line, trace=trace)
+    prompt = bytes(row.responses_create_params.input)
     group = prompt_group(prompt, None)
     if row.task is not None:
         group = f"task-{row.task}/{group}"

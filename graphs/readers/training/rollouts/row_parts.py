@@ -12,6 +12,7 @@ from graphs.errors import Problem
 from graphs.event_types import EventType
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, line_document
+from graphs.readers.common.repeated_keys import may_repeat
 from graphs.readers.common.source import Source
 from graphs.readers.training.rollouts.rows import AGENT, ROW, Row, prompt_group, reward_of, system_of, uid_group
 from graphs.traces.part import Heading, Part
@@ -48,9 +49,7 @@ def read_lines(source: Source, file: str, read_one: Read) -> Iterator[Part | Tra
         except JSON_ERRORS:
             row = None
         heading = None
-        if (
-            row is not None and line.count(b'"score"') < 2 and line.count(b'"rewards"') < 2
-        ):  # else it may be stated twice
+        if row is not None and not may_repeat(line):
             system, prompt = system_of(row)
             if prompt and (prompt, row.step) != latest[:2]:
                 latest = prompt, row.step, prompt_group(prompt.encode(), row.step)

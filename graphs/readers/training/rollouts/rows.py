@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 from collections.abc import Iterator
@@ -12,14 +11,13 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
-from graphs.readers.common.json_problems import repeated_key
 from graphs.readers.common.places import Document
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode_record
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
 
 __all__ = [
-    "AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "prompt_group", "read_row", "refuse_repeated", "reward_of",
+    "AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "prompt_group", "read_row", "reward_of",
     "system_of", "uid_group",
 ]  # fmt: skip
 
@@ -58,18 +56,6 @@ def prompt_group(prompt: bytes, step: int | None) -> str:
     return f"prompt-{digest}" if step is None else f"prompt-{digest}@{step}"
 
 
-def refuse_repeated(document: Document, names: tuple[str, ...], trace: str) -> None:
-    """Refuse a row that states one of the keys twice.
-
-    Raises:
-      TraceError: "repeated-key".
-    """
-    raw, place = document
-    problem = repeated_key(raw, names, place.file, place.line)
-    if problem is not None:
-        raise TraceError(dataclasses.replace(problem, trace=trace))
-
-
 def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     """The record of a row.
 
@@ -78,9 +64,8 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
         "repeated-key"; "empty-id", a blank `uid`.
     """
     raw, place = document
-    row = decode(ROW, raw, file=place.file, line=place.line)
     trace = f"{file}/{place.line}"
-    refuse_repeated(document, ("score", "rewards"), trace)
+    row = decode_record(ROW, raw, file=place.file, line=place.line, trace=trace)
     system, prompt = system_of(row)
     if not system:
         expected = "the fields of verl, SkyRL, NeMo-RL or NeMo Gym: " + "; ".join(

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.chats.messages import Chat, Message, add_messages
 from graphs.readers.common.places import Place
-from graphs.readers.common.rows import open_parquet, to_values
 from graphs.readers.common.source import Source
+from graphs.readers.common.tables.rows import open_parquet, to_values
 from graphs.readers.training.rollouts.rows import prompt_group
 from graphs.text import counted, excerpt
 from graphs.traces.record import TraceRecord

@@ -12,7 +12,7 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.readers.common.files import model_names
 from graphs.readers.common.places import Document, Place
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode, decode_record
 from graphs.readers.training.verifiers.wire import AgentTrace, Episode, Link, Node, Task, Usage
 from graphs.text import counted, excerpt
 from graphs.traces.record import Agent, TraceRecord
@@ -41,9 +41,9 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
     """
     raw, place = document
     if b'"traces"' in raw or b'"nodes"' not in raw:
-        episode = decode(_EPISODE, raw, file=place.file, line=place.line)
+        episode = decode_record(_EPISODE, raw, file=place.file, line=place.line)
     else:
-        lone = decode(_LONE, raw, file=place.file, line=place.line)
+        lone = decode_record(_LONE, raw, file=place.file, line=place.line)
         task = decode(_TASK, lone.task, file=place.file, line=place.line, at="task") if bytes(lone.task) else Task()
         episode = Episode(lone.id, [lone], task)
     record = TraceRecord(episode.id, _group(episode), place.file, place.line, place.offset, format="verifiers")

@@ -10,7 +10,7 @@ from graphs.errors import Problem
 from graphs.readers.common.chats.messages import Chat, add_messages, decode_messages
 from graphs.readers.common.files import Tasks
 from graphs.readers.common.places import Document
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode_record
 from graphs.traces.record import TraceRecord
 
 __all__ = ["read_result"]
@@ -34,7 +34,7 @@ def read_result(document: Document, file: str, tasks: Tasks) -> Iterator[TraceRe
       TraceError: kinds of `graphs.readers.common.typed.decode`, "unknown-tool-call", "bad-value".
     """
     raw, place = document
-    row = decode(_RESULT, raw, file=place.file, line=place.line)
+    row = decode_record(_RESULT, raw, file=place.file, line=place.line)
     trace = f"{file}/{row.example_id}/{place.line}"
     group = tasks.group(f"example-{row.example_id}", bytes(row.prompt), file)
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="verifiers")

@@ -17,8 +17,8 @@ import zstandard
 
 from graphs.errors import CreditError, NothingReadError, TraceError
 from graphs.readers import read
-from graphs.readers.common.rows import LostRow, column_names, number, read_rows
 from graphs.readers.common.source import Source
+from graphs.readers.common.tables.rows import LostRow, column_names, number, read_rows
 
 
 def parquet(**columns: Any) -> bytes:

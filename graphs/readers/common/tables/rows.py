@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.csv_rows import csv_header, csv_rows
 from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, repeated_key
 from graphs.readers.common.source import Source, unreadable
+from graphs.readers.common.tables.csv_rows import csv_header, csv_rows
 from graphs.text import counted, excerpt
 from graphs.traces.parquet_limits import PackedError, dictionary_columns, unpacked_bytes
 

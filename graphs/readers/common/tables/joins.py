@@ -11,7 +11,7 @@ from typing import Any
 
 from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
-from graphs.readers.common.rows import LostRow, number, read_rows
+from graphs.readers.common.tables.rows import LostRow, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
