@@ -20,7 +20,7 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document
 from graphs.readers.common.times import seconds
-from graphs.readers.common.typed import decode
+from graphs.readers.common.typed import decode_record
 from graphs.readers.tracing.langgraph.runs import SENT, Run, Step, Task
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
@@ -82,7 +82,8 @@ def runs_of(items: Iterable[Document | Problem], name: str) -> dict[str, Run]:
     for document in items:
         if isinstance(document, Problem):
             raise TraceError(document)
-        snapshot = decode(_SNAPSHOT, document.raw, file=document.place.file, line=document.place.line, trace=name)
+        raw, place = document
+        snapshot = decode_record(_SNAPSHOT, raw, file=place.file, line=place.line, trace=name)
         threads.setdefault(str(snapshot.config.configurable.thread_id), []).append((snapshot, document))
     return {thread: _run(snapshots, name) for thread, snapshots in threads.items()}
 
