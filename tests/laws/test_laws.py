@@ -406,6 +406,15 @@ def test_who_declares_that_no_outcome_enters_is_held_to_it() -> None:
         check(hides_its_outcome, scope="trace", skip=[name for name in LAWS if name != "response"])
 
 
+def test_an_overflow_is_told_with_the_rewards_that_make_it() -> None:
+    def between(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        result = good(graph, reward, event_reward=event_reward)
+        return replaced(result, baseline=(result.baseline + result.credit) / 2)
+
+    with pytest.raises(LawError, match=r"event \d+ is -?inf, where rewards are ±3e38: a sum of two overflows"):
+        check(between, skip=[name for name in LAWS if name != "finite"])
+
+
 def test_check_takes_entries_of_the_table_and_partials() -> None:
     few = [name for name in LAWS if name not in ("jit", "response")]
     assert "laws of remax" in str(check(credit.METHODS["remax"], skip=few))
