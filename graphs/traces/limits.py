@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -27,6 +27,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = np.zeros(256, np.int8)
 _STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
 _SHOWN = 60
+_TOGETHER = 1 << 22  # bytes of records that are looked at together
 _BIT = np.uint8(ord("{") ^ ord("["))
 _BLOCK = 1 << 16
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
@@ -115,6 +116,15 @@ class Limits:
     def refuse_record(self, record: bytes, file: str, line: int) -> Problem | None:
         """The problem of a record that is too long, has too long a string or nests too deep; None if it is allowed."""
         return self.refuse_size(record, file, line) or self.refuse_depth(record, file, line)
+
+    def may_refuse(self, records: Sequence[bytes]) -> bool:
+        """Whether one of some records may be refused; False is certain, and found faster than record by record."""
+        ends = np.cumsum([len(record) + 1 for record in records])
+        if not len(ends) or ends[-1] > min(self.string_bytes, self.record_bytes, _TOGETHER):
+            return True
+        text = np.frombuffer(b"\n".join(records), np.uint8)
+        brackets = np.flatnonzero((text & ~_BIT) == ord("["))
+        return bool(np.diff(np.searchsorted(brackets, ends), prepend=0).max(initial=0) > self.depth)
 
     def refuse_size(self, record: bytes, file: str, line: int) -> Problem | None:
         """The problem of a record that is too long or has too long a string; None if it is allowed."""

@@ -32,7 +32,6 @@ COMPRESSIONS = (".gz", ".zst")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _CHUNK = 1 << 20
-_SHORT = 1 << 16  # bytes of a line in which counting brackets takes no time
 _FRAME_CHUNK = 1 << 9  # of compressed Zstandard: 512 bytes unpack to 16 MiB at most
 
 
@@ -93,28 +92,38 @@ class Source:
     def lines(self) -> Iterator[tuple[int, int, bytes]]:
         """(line number from 1, byte offset, content) of each line that is not blank and within the limits."""
         limits = self.limits
-        deep, long = limits.depth, min(limits.string_bytes, limits.record_bytes, _SHORT)
-        for number, start, line in self.unchecked_lines():
-            if len(line) <= long and line.count(b"{") + line.count(b"[") <= deep:  # for speed: within all limits
-                yield number, start, line
-                continue
-            problem = limits.refuse_record(line, self.name, number)
-            if problem is None:
-                yield number, start, line
-            else:
-                self.refused[number] = problem
+        for number, start, lines in self._windows():
+            checked = limits.may_refuse(lines)
+            for line in lines:
+                number += 1
+                text = line.strip()
+                if text:
+                    problem = limits.refuse_record(text, self.name, number) if checked else None
+                    if problem is None:
+                        yield number, start, text
+                    else:
+                        self.refused[number] = problem
+                start += len(line) + 1
 
     def unchecked_lines(self) -> Iterator[tuple[int, int, bytes]]:
         """Like `lines`, for a reader that checks the limits of records itself."""
-        data, start, number = self.data, 0, 0
-        while start < len(data):
-            end = data.find(b"\n", start + _CHUNK)
-            for line in data[start : len(data) if end < 0 else end].split(b"\n"):
+        for number, start, lines in self._windows():
+            for line in lines:
                 number += 1
                 text = line.strip()
                 if text:
                     yield number, start, text
                 start += len(line) + 1
+
+    def _windows(self) -> Iterator[tuple[int, int, list[bytes]]]:
+        """Lines of about a mebibyte together: the number of lines before, the offset, and the lines."""
+        data, start, number = self.data, 0, 0
+        while start < len(data):
+            end = data.find(b"\n", start + _CHUNK)
+            end = len(data) if end < 0 else end
+            lines = data[start:end].split(b"\n")
+            yield number, start, lines
+            number, start = number + len(lines), end + 1
 
 
 def unreadable(source: Source, error: OSError) -> Problem:

@@ -104,7 +104,7 @@ def _run(snapshots: list[tuple[_Snapshot, Document]], name: str) -> Run:
                             excerpt(parent), expected, name)
                 )  # fmt: skip
             followed.add(parent)
-        for time, finish in ((snapshot.created_at, False), (follower and follower.created_at, True)):
+        for time, finish in ((snapshot.created_at, False), (None if follower is None else follower.created_at, True)):
             step = Step(snapshot.metadata.step + 1, (), seconds(time), document.place)
             for task in _tasks(snapshot):
                 if not finish:

@@ -18,7 +18,7 @@ from graphs.readers.tracing.otlp.spans import GROUP, NOTE, nanoseconds_of, servi
 from graphs.readers.tracing.otlp.wire import Attributes, Place, TraceIdOnly
 from graphs.readers.tracing.span_columns.plain_spans import LATEST, NO_TIME, PlainSpans
 from graphs.readers.tracing.span_dumps.attribute_shapes import Shape, plan
-from graphs.readers.tracing.span_dumps.spans import Batch, Dumped, DumpedSpan, failed, identifier, is_fine, nanoseconds
+from graphs.readers.tracing.span_dumps.spans import Batch, Dumped, DumpedSpan, Status, failed, identifier, nanoseconds
 
 __all__ = ["Blocks"]
 
@@ -77,33 +77,25 @@ class Blocks:
         columns["trace"] = self._register(batch, index, odd)
         self._into.extend(columns, own, odd)
 
-    def _register(self, batch: Batch, index: int, odd: set[int]) -> list[int]:
+    def _register(self, batch: Batch, index: int, odd: set[int]) -> np.ndarray:
         """The codes of the traces, met in their order; odd spans are given away in their turn."""
         spans = batch.spans
         written: list[Any] = [span.trace_id for span in spans]
         if None in written:
             written = [_trace(span) for span in spans]
-        codes = [self._traces.get(one, -1) for one in written]
-        for i in sorted(odd.union(i for i, code in enumerate(codes) if code < 0)):
-            if i not in odd:
-                codes[i] = self._traces[written[i]] if written[i] in self._traces else self._new(written[i])
-                if codes[i] < 0:
-                    odd.add(i)
+        names = {one: _name(one) for one in dict.fromkeys(written) if one not in self._traces}
+        if None in names.values():
+            odd.update(i for i, one in enumerate(written) if one in names and names[one] is None)
+        plain = [i for i in range(len(spans)) if i not in odd] if odd else range(len(spans))
+        first = {written[i]: i for i in reversed(plain) if written[i] in names} if names else {}
+        for i in sorted({*odd, *first.values()}):
             if i in odd:
                 self._one(batch.dumped(i), index + i)
-        return codes
-
-    def _new(self, written: object) -> int:
-        """The code of a trace that was not met as it is written here; -1 if that is no id."""
-        if not isinstance(written, str):
-            return -1
-        try:
-            trace = trace_id_of(TraceIdOnly(identifier(written, 32, "trace_id", _NOWHERE)), _NOWHERE)
-        except TraceError:
-            return -1
-        self._meet(trace)
-        code = self._traces[written] = self._into.traces[trace]
-        return code
+            else:
+                name = names[written[i]]
+                self._meet(str(name))
+                self._traces[written[i]] = self._into.traces[name]
+        return np.array([self._traces.get(one, 0) for one in written])
 
     def _services(self, spans: list[DumpedSpan], odd: set[int]) -> np.ndarray:
         codes = np.full(len(spans), self._into.services[""])
@@ -173,6 +165,16 @@ class Blocks:
         return codes  # type: ignore[return-value]
 
 
+def _name(written: object) -> str | None:
+    """The id of a trace as all spans of it have it; None for what is no id, or is not text."""
+    if not isinstance(written, str):
+        return None
+    try:
+        return trace_id_of(TraceIdOnly(identifier(written, 32, "trace_id", _NOWHERE)), _NOWHERE)
+    except TraceError:
+        return None
+
+
 def _is_odd(span: DumpedSpan) -> bool:
     """Whether a span has links, events that matter, or a kind beside its attributes."""
     if span.links or (span.span_kind and not span.span_kind.startswith("SpanKind")):
@@ -233,7 +235,8 @@ def _failures(spans: list[DumpedSpan]) -> np.ndarray:
     failures = np.zeros(len(spans), bool)
     for i, span in enumerate(spans):
         status = span.status
-        if (status is not None and not is_fine(status)) or span.status_code:
+        is_fine = status is None or (type(status) is Status and status.code == "OK" and status.status_code is None)
+        if span.status_code or not is_fine:
             failures[i] = failed(span)
     return failures
 

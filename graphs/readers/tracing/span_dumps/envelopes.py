@@ -89,10 +89,12 @@ def _is_one_value(data: bytes) -> bool:
 def _pieces(source: Source, data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Lines; or, where the first line is not whole, the objects that begin in the first column of a line."""
     first = next(source.lines(), None)
-    if first is None or _is_one_value(first[2]):
-        yield from source.lines()
-        return
-    starts = [match.start() for match in _START.finditer(data)]
+    starts = [match.start() for match in _START.finditer(data)] if first and not _is_one_value(first[2]) else []
+    return _objects(source, data, starts) if starts else source.lines()
+
+
+def _objects(source: Source, data: bytes, starts: list[int]) -> Iterator[tuple[int, int, bytes]]:
+    """Objects that begin at these bytes."""
     number, counted = 1, 0
     for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
         number += data.count(b"\n", counted, start)
@@ -102,8 +104,6 @@ def _pieces(source: Source, data: bytes) -> Iterator[tuple[int, int, bytes]]:
             yield number, start, text
         else:
             source.refused[number] = problem
-    if not starts:
-        yield from source.lines()
 
 
 def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> Iterator[Dumped | Problem]:

@@ -23,10 +23,10 @@ __all__ = [
     "Batch",
     "Dumped",
     "DumpedSpan",
+    "Status",
     "bare_span",
     "failed",
     "identifier",
-    "is_fine",
     "nanoseconds",
     "plain_span",
 ]
@@ -50,7 +50,9 @@ class _Context(msgspec.Struct, gc=False):
     span_id: _Id = None
 
 
-class _Status(msgspec.Struct, gc=False):
+class Status(msgspec.Struct, gc=False):
+    """The status of a span; a dump sets one of the two."""
+
     code: int | str | None = None
     status_code: int | str | None = None
 
@@ -84,7 +86,7 @@ class DumpedSpan(msgspec.Struct, gc=False):
     start_time_unix_nano: _Time = None
     end_time_unix_nano: _Time = None
     span_kind: str | None = None
-    status: _Status | str | None = None
+    status: Status | str | None = None
     status_code: str | int | None = None
     attributes: dict[str, Any] | None = None
     events: list[_Event] | None = None
@@ -211,15 +213,10 @@ def _first(one: _Time, other: _Time) -> _Time:
     return other if one is None else one
 
 
-def is_fine(status: _Status | str | int) -> bool:
-    """Whether a status says plainly that all went well."""
-    return type(status) is _Status and status.code == "OK" and status.status_code is None
-
-
 def failed(span: DumpedSpan) -> bool:
     """Whether the status is that of an error."""
     status = span.status
-    codes = (status.code, status.status_code) if isinstance(status, _Status) else (status,)
+    codes = (status.code, status.status_code) if isinstance(status, Status) else (status,)
     if codes == _FINE and not span.status_code:
         return False
     return any(str(code).upper().endswith("ERROR") or code == 2 for code in (*codes, span.status_code) if code)
