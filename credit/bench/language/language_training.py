@@ -121,11 +121,11 @@ def mean_reward(team: Team, seed: int) -> float:
 def _evaluated(team: Team, key: jax.Array) -> jax.Array:
     ask, run = jax.random.split(key)
 
-    def some(keys: jax.Array) -> jax.Array:
+    def some(keys: tuple[jax.Array, jax.Array]) -> jax.Array:
         return play(team, draw_questions(64, 1, keys[0]), keys[1]).reward.mean()
 
-    pairs = jnp.stack([jax.random.split(ask, EVALUATED // 64), jax.random.split(run, EVALUATED // 64)], axis=1)
-    mean: jax.Array = jax.lax.map(some, pairs).mean()
+    keys = jax.random.split(ask, EVALUATED // 64), jax.random.split(run, EVALUATED // 64)
+    mean: jax.Array = jax.lax.map(some, keys).mean()
     return mean
 
 
