@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from typing import Any
 
 import numpy as np
@@ -32,3 +33,20 @@ def test_inside_a_jitted_step() -> None:
     graph, reward, rows = credit.from_columns(group=[0, 0], trace=[1, 0], reward=[1.0, 0.0], events=8)
     result = np.asarray(namespace["jitted_advantages"](graph, reward, rows.event))
     assert result == pytest.approx(np.array([0.5, -0.5]) / (np.sqrt(0.5) + 1e-6))
+
+
+def test_the_readme_shows_blocks_of_the_page() -> None:
+    """What the stage runs is the page's block, so the README's is run, too."""
+    section = (PAGE.parents[1] / "README.md").read_text().split("## Inside a trainer\n")[1].split("\n## ")[0]
+    shown = re.findall(r"```(yaml|py)\n(.*?)```", section, re.DOTALL)
+    assert [language for language, _ in shown] == ["yaml", "py", "py"]
+    page = re.findall(r"```(yaml|py)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert set(shown) <= set(page)
+
+
+@pytest.mark.parametrize(
+    ("language", "holds", "lines"),
+    [("yaml", "credit_sync", 2), ("py", "read_store(", 1), ("py", "trainer_cls=", 1)],
+)
+def test_lines_that_a_user_writes(language: str, holds: str, lines: int) -> None:
+    assert len(block(language, holds).splitlines()) == lines
