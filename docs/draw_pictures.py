@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -81,7 +83,7 @@ def terminal(shown: list[tuple[str, str]]) -> str:
     return re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
 
 
-def draw_curves(rows: list[dict[str, object]], signals: tuple[str, ...], tasks: list[str], columns: int) -> Figure:
+def draw_curves(rows: list[dict[str, Any]], signals: tuple[str, ...], tasks: list[str], columns: int) -> Figure:
     """Mean learning curves along the budget, a panel for each task, with bands of one standard error over seeds."""
     figure = new_figure(10, 2.6 * -(-len(tasks) // columns))
     panels = figure.subplots(-(-len(tasks) // columns), columns, squeeze=False, sharex=True).ravel()
@@ -107,8 +109,15 @@ def training_pictures(out: Path) -> None:
     results = HERE.parent / "benchmarks" / "results"
     rows = [row for row in pq.read_table(results / "training.parquet").to_pylist() if not row["sweep"]]
     tasks = list(dict.fromkeys(row["task"] for row in rows))
+    team = json.loads((results / "language_team.json").read_text())
+    rate = {cell["signal"]: cell["learning_rate"] for cell in team["cells"]}
+    kept = [
+        r for r in team["rows"] if r["seed"] < team["settings"]["seeds"] and r["learning_rate"] == rate[r["signal"]]
+    ]
     with matplotlib.rc_context({"svg.hashsalt": "training"}):
         draw_curves(rows, CURVES, tasks, 4).savefig(out / "training-curves.svg", metadata={"Date": None})
+        figure = draw_curves(kept, tuple(rate), ["questions"], 1)
+        figure.savefig(out / "training-language.svg", metadata={"Date": None})
 
 
 def main(out: Path) -> None:
@@ -122,6 +131,7 @@ def main(out: Path) -> None:
     for path in out.glob("*.svg"):
         if path.name in {
             "training-curves.svg",
+            "training-language.svg",
             "trace.svg",
             "ledger.svg",
             "compare.svg",
