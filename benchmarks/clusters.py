@@ -143,9 +143,10 @@ sent = cloudpickle.dumps(chunks, protocol=5)
 job = Advantages(ChunkedMethod(METHOD), False)
 events, shapes, output = 0, set(), output
 output.mkdir()
+compiling = 0.0
 for number in [*range(len(chunks))] * 2:
-    if number == 0:
-        spent = {"look": spent["look"]}  # the first round compiles the method for the shapes of the parts
+    if number == 0:  # the first round compiles the method for the shapes of the parts
+        compiling, spent = spent.get("assign", 0.0), {"look": spent["look"]}
         events = rows = 0
     timed("take over", lambda: pickle.loads(sent))
     traces, _ = timed("read", lambda: chunks.part(number))
@@ -153,6 +154,7 @@ for number in [*range(len(chunks))] * 2:
     timed("write", lambda: write_table(table, part_file(output, number)))
     events, rows = events + traces.sizes.events, rows + table.num_rows
 written = sum(file.stat().st_size for file in output.iterdir())
+spent["compile"] = compiling - spent["assign"]
 print(json.dumps({
     "seconds": spent, "events": events, "traces": sum(len(one.index.source) for one in seen), "parts": len(chunks),
     "files": len(chunks.files), "bytes": {
@@ -200,6 +202,7 @@ def constants(stages: dict[str, Any], two: dict[str, Any], size: int, traces: in
         "read, seconds a GB": seconds["read"] / lengths["logs"] * 1e9,
         "assign, seconds a million events": seconds["assign"] / stages["events"] * 1e6,
         "write, seconds a million events": seconds["write"] / stages["events"] * 1e6,
+        "compile, seconds a worker": seconds["compile"],
         "take over the index, seconds a part": seconds["take over"] / stages["parts"],
         "driver in the first pass, seconds a thousand traces": two["driver"]["first pass"] / traces * 1e3,
         "driver in the second pass, seconds a part": two["driver"]["parts"] / two["parts"],
@@ -213,39 +216,45 @@ def constants(stages: dict[str, Any], two: dict[str, Any], size: int, traces: in
 def predict(found: dict[str, float], size: int, traces: int, parts: int, workers: int, cores: int) -> dict[str, float]:
     """Seconds of a run by the model.
 
-        first pass   driver(traces) + look(bytes) / k
-        second pass  max(share of the most loaded worker, driver(parts)),  k = min(workers, cores)
+        first pass   driver(traces) + look(bytes) / k,  k = min(workers, cores)
+        second pass  max(the parts of one worker + compile, (all parts + workers compile + driver) / k, driver(parts))
 
-    The driver is serial: it lists files, merges the index, and submits parts. Where all cores are taken by workers, the
-    driver's time is added to theirs.
+    The driver is serial: it lists files, merges the index, and submits parts. It takes a core from the workers where
+    there is none beside theirs.
     """
     gigabytes, events = size / 1e9, found["events a byte of log"] * size
-    at_once = min(workers, cores)
-    look = found["look, seconds a GB"] * gigabytes
+    at_once, compiling = min(workers, cores), found["compile, seconds a worker"]
     of_part = (
         found["read, seconds a GB"] * gigabytes
         + (found["assign, seconds a million events"] + found["write, seconds a million events"]) * events / 1e6
     ) / parts + found["take over the index, seconds a part"]
     before = found["driver in the first pass, seconds a thousand traces"] * traces / 1e3
     beside = found["driver in the second pass, seconds a part"] * parts
-    shared = beside / at_once if workers >= cores else 0.0
-    second = max(-(-parts // workers) * of_part * workers / at_once + shared, beside)
-    return {
-        "first pass": before + look / at_once,
-        "seconds": before + look / at_once + second,
-        "driver": before + beside,
-    }
+    first = before + found["look, seconds a GB"] * gigabytes / at_once
+    all_work = parts * of_part + workers * compiling + (beside if workers >= cores else 0.0)
+    second = max(-(-parts // workers) * of_part + compiling, all_work / at_once, beside)
+    return {"first pass": first, "seconds": first + second, "driver": before + beside}
 
 
 def modelled(found: dict[str, float], size: int, traces: int, parts: int) -> list[dict[str, float]]:
-    """The model on a cluster with a core for each worker: seconds, speed-up, and bytes a second from the storage."""
+    """The model on a cluster with a core for each worker and one for the driver: seconds, speed-up, rate of reading."""
     one = predict(found, size, traces, parts, 1, 2)["seconds"]
     rows = []
     for workers in (*WORKERS, *FURTHER):
-        seconds = predict(found, size, traces, parts, workers, workers + 1)["seconds"]  # the driver has its own core
+        seconds = predict(found, size, traces, parts, workers, workers + 1)["seconds"]
         rate = 2 * size / seconds / 1e9
         rows.append({"workers": workers, "seconds": seconds, "speed-up": one / seconds, "GB read a second": rate})
     return rows
+
+
+def where_it_stops(found: dict[str, float], size: int, traces: int, parts: int) -> dict[str, float]:
+    """The most workers of which each still does half of what one does alone, and the seconds that none shorten."""
+    one = predict(found, size, traces, parts, 1, 2)["seconds"]
+    most = 1
+    while one / predict(found, size, traces, parts, most + 1, most + 2)["seconds"] >= (most + 1) / 2:
+        most += 1
+    last = predict(found, size, traces, parts, parts, parts + 1)
+    return {"workers at half efficiency": most, "least seconds": last["seconds"], "of these the driver": last["driver"]}
 
 
 def main() -> None:
@@ -290,6 +299,8 @@ def main() -> None:
             "model over measured": model["seconds"] / seconds,
         }
     beyond = modelled(found, size, traces, two["parts"])
+    larger = {f"{scale} x these logs": (scale * size, scale * traces, scale * two["parts"]) for scale in (1, 20, 400)}
+    stops = {name: where_it_stops(found, *amounts) for name, amounts in larger.items()}
     gain = runs["one process"]["seconds"] / two["seconds"]
     same = len({one["digest"] for one in runs.values()}) == 1
     for name, value in found.items():
@@ -298,6 +309,8 @@ def main() -> None:
         print(f"{count} workers: {row['measured']:.1f} s, by the model {row['model']:.1f} s")
     for row in beyond:
         print("  ".join(f"{name} {value:.4g}" for name, value in row.items()))
+    for name, row in stops.items():
+        print(name, ", ".join(f"{what} {value:.4g}" for what, value in row.items()))
     met = "met" if gain >= TARGET else "NOT met"
     print(f"two workers over one process: {gain:.2f}x, wanted {TARGET}x: {met}; advantages identical: {same}")
     report = {
@@ -309,6 +322,7 @@ def main() -> None:
         "constants": found,
         "model beside measured": checked,
         "model with a core for each worker": beyond,
+        "where it stops scaling": stops,
         "two workers over one process": gain,
         "target": TARGET,
         "identical advantages": same,

@@ -14,7 +14,7 @@ layout of the folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -27,6 +27,8 @@ from graphs.event_graph import Array
 from graphs.traces.batch import Traces
 
 if TYPE_CHECKING:
+    import jax
+
     from estimators.critic.additive.additive_critic import AdditiveCritic
     from estimators.critic.data import Corpus, Split
     from estimators.critic.train import Epoch, Fitted, Settings
@@ -47,6 +49,7 @@ def fit_critic(
     test: float = 0.2,
     directory: str | Path | None = None,
     after_epoch: Callable[[Epoch], None] | None = None,
+    devices: Sequence[jax.Device] | None = None,
 ) -> Critic:
     """Fit a critic on logged traces: select it on validation tasks and evaluate it on test tasks.
 
@@ -59,6 +62,7 @@ def fit_critic(
       validation, test: parts of the tasks that select and stop the model, and that evaluate it.
       directory: the folder to save it in; an interrupted fit resumes from its last checkpoint.
       after_epoch: called with each epoch of the network.
+      devices: of this process, over which the network's batches are cut; by default one.
 
     Returns:
       `Critic`.
@@ -89,7 +93,7 @@ def fit_critic(
     split = split_by_task(corpus.group, corpus.reward, seed=settings.seed, validation=validation, test=test)
     folder = None if directory is None else Path(directory)
     checkpoints = None if folder is None else folder / "checkpoints"
-    fitted, losses = _fit_models(corpus, split, settings, len(roles), checkpoints, after_epoch)
+    fitted, losses = _fit_models(corpus, split, settings, len(roles), checkpoints, after_epoch, devices)
     names = _task_names(traces)
     held_out = tuple(names[int(g)] for g in np.unique(corpus.group[split.test]))
     after, start = predict_by(fitted, corpus)
@@ -139,6 +143,7 @@ def _fit_models(
     roles: int,
     checkpoints: Path | None,
     after_epoch: Callable[[Epoch], None] | None,
+    devices: Sequence[jax.Device] | None,
 ) -> tuple[Fitted | AdditiveCritic, dict[str, float]]:
     """The models that the settings ask for, and the better one on validation tasks.
 
@@ -156,7 +161,9 @@ def _fit_models(
     if settings.model != "network":
         models["additive"] = fit_additive(corpus, split.train, head=head, roles=roles, seed=settings.seed)
     if settings.model != "additive":
-        models["network"] = fit(corpus, split, settings, directory=checkpoints, after_epoch=after_epoch)
+        models["network"] = fit(
+            corpus, split, settings, directory=checkpoints, after_epoch=after_epoch, devices=devices
+        )
     by_task = {
         name: prefix_losses(predict_by(model, corpus)[0].mean(axis=0), corpus, split.validation, head)
         for name, model in models.items()

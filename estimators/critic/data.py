@@ -15,7 +15,7 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.text import counted
 
-__all__ = ["Batch", "Corpus", "Room", "Scaler", "Split", "batches", "pack", "room", "split_by_task"]
+__all__ = ["Batch", "Corpus", "Room", "Scaler", "Split", "batches", "in_batches", "pack", "room", "split_by_task"]
 
 
 class Corpus(NamedTuple):
@@ -222,15 +222,20 @@ def room(corpus: Corpus, events: int) -> Room:
 
 def batches(corpus: Corpus, traces: np.ndarray, to: Room) -> Iterator[Batch]:
     """The traces in the order given, as many a batch as fit."""
+    return (pack(corpus, chosen, to) for chosen in in_batches(corpus, traces, to))
+
+
+def in_batches(corpus: Corpus, traces: np.ndarray, to: Room) -> Iterator[np.ndarray]:
+    """The traces of each batch."""
     lengths, edges = corpus.lengths[traces], np.diff(corpus.edge_start)[traces]
     begin, held, wired = 0, 0, 0
     for i, (length, edge) in enumerate(zip(lengths.tolist(), edges.tolist(), strict=True)):
         if i > begin and (held + length > to.events or wired + edge > to.edges or i - begin >= to.traces):
-            yield pack(corpus, traces[begin:i], to)
+            yield traces[begin:i]
             begin, held, wired = i, 0, 0
         held, wired = held + length, wired + edge
     if begin < len(traces):
-        yield pack(corpus, traces[begin:], to)
+        yield traces[begin:]
 
 
 def pack(corpus: Corpus, traces: np.ndarray, to: Room) -> Batch:

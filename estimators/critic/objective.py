@@ -42,7 +42,7 @@ def predict(sizes: Architecture, parameters: Any, batch: PrefixBatch) -> tuple[j
 
 
 def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: Array, lambda_: float) -> jax.Array:
-    """One member's loss on a batch: mean over its traces, each with its weight; weight float [B].
+    """One member's loss on a batch: sum over its traces, each with its weight; weight float [B].
 
     A prefix with n further runs of mean m stands for n + 1 outcomes: its target is (y + n m) / (n + 1), its weight
     n + 1 times that of a prefix without runs. This is the log-likelihood of all outcomes, up to a constant.
@@ -71,7 +71,7 @@ def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: 
     empty = (
         _loss(sizes, jnp.broadcast_to(start, at_start.shape), at_start) * counts_at_start * share * weight
     )  # 0 in padding
-    result: jax.Array = (each.sum() + empty.sum()) / jnp.asarray(batch.trace_mask).sum(dtype=each.dtype)
+    result: jax.Array = each.sum() + empty.sum()
     return result
 
 

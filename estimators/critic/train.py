@@ -22,24 +22,23 @@ from __future__ import annotations
 import estimators.critic.extra  # isort: skip  # noqa: F401
 
 import dataclasses
-import functools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from estimators.critic.checkpoints import Checkpoints
-from estimators.critic.data import Batch, Corpus, Room, Scaler, Split, batches, room
+from estimators.critic.data import Corpus, Room, Scaler, Split, in_batches, room
 from estimators.critic.network import Architecture
-from estimators.critic.objective import ensemble_loss, initial, member_loss
+from estimators.critic.objective import initial
+from estimators.critic.steps import State, Steps, compiled_steps, device_mesh
 from graphs.errors import CreditError
-from graphs.event_graph import Array, EventType
+from graphs.event_graph import EventType
 
 __all__ = ["Epoch", "Fitted", "Settings", "check_split", "fit"]
 
@@ -136,15 +135,6 @@ class Fitted(NamedTuple):
     converged: bool
 
 
-class _State(NamedTuple):
-    """What training carries from step to step, and the best so far."""
-
-    parameters: Any
-    slow: Any
-    optimiser: Any
-    best: Any
-
-
 def fit(
     corpus: Corpus,
     split: Split,
@@ -152,6 +142,7 @@ def fit(
     *,
     directory: Path | None = None,
     after_epoch: Callable[[Epoch], None] | None = None,
+    devices: Sequence[jax.Device] | None = None,
 ) -> Fitted:
     """Train a critic on the traces `split.train`, stopping by those of `split.validation`.
 
@@ -159,6 +150,7 @@ def fit(
       directory: where a checkpoint is kept after each epoch. If it holds one of the same corpus, split and settings,
         training goes on from there.
       after_epoch: called with each epoch as it ends, including earlier ones of a resumed run.
+      devices: of this process, to cut each batch over (`estimators.critic.steps`); by default one.
 
     Raises:
       CreditError: a reward does not suit the head, a split is empty, or `directory` belongs to another fit.
@@ -177,9 +169,9 @@ def fit(
     )  # fmt: skip
     to = room(corpus, max(settings.batch_events, round(LEAST * float(corpus.lengths[split.train].mean()))))
     weight = _bootstrap(corpus.group, settings)
-    optimiser, step = _compiled(sizes, settings.weight_decay, settings.lambda_, settings.slow)
+    steps = compiled_steps(sizes, settings.weight_decay, settings.lambda_, settings.slow, device_mesh(devices))
     parameters = initial(sizes, settings.members, settings.seed, float(corpus.reward[split.train].mean()))
-    state = _State(parameters, parameters, jax.vmap(optimiser.init)(parameters), parameters)
+    state = State(parameters, parameters, jax.vmap(steps.optimiser.init)(parameters), parameters)
     history: list[Epoch] = []
     checkpoints = None if directory is None else Checkpoints(directory, _identity(corpus, split, settings))
     if checkpoints is not None and checkpoints.latest is not None:
@@ -187,22 +179,21 @@ def fit(
         history = [Epoch(*row) for row in epoch_rows]
         for epoch in history:
             _report(after_epoch, epoch)
+    state = steps.everywhere(state)
     epochs, patience = _length(corpus, split.train, to, settings)
     every = -(-epochs // MOST_CHECKPOINTS)
-    judge = ensemble_loss(sizes)
-    at_first = _mean_loss(judge, parameters, corpus, split.validation, to)
+    at_first = _mean_loss(steps, parameters, corpus, split.validation, to)
     while len(history) < epochs and not _stale(history, patience):
         number = len(history) + 1
         order = np.random.default_rng([settings.seed, number]).permutation(split.train)
         done, losses = 0, []
-        for batch in batches(corpus, order, to):
+        for batch, traces in steps.batches(corpus, order, to):
             rate = jnp.float32(_rate(settings, (number - 1 + done / len(order)) / epochs))
-            state, loss = step(state, batch, jnp.asarray(weight[:, batch.trace]), rate)
-            traces = int(batch.trace_mask.sum())
+            state, loss = steps.step(state, batch, jnp.asarray(weight[:, batch.trace]), rate)
             losses.append(loss * traces)
             done += traces
         train = float(jnp.stack(losses).sum()) / done
-        validation = _mean_loss(judge, state.slow, corpus, split.validation, to)
+        validation = _mean_loss(steps, state.slow, corpus, split.validation, to)
         best, best_number = (history[-1].best, history[-1].best_number) if history else (at_first, 0)
         if validation < best:
             state = state._replace(best=state.slow)
@@ -212,33 +203,7 @@ def fit(
         if checkpoints is not None and (number % every == 0 or number == epochs or _stale(history, patience)):
             checkpoints.save(number, state, history)
         _report(after_epoch, epoch)
-    return Fitted(state.best, sizes, scaler, centre, scale, tuple(history), _stale(history, patience))
-
-
-@functools.lru_cache(maxsize=8)
-def _compiled(
-    sizes: Architecture, decay: float, lambda_: float, slow: float
-) -> tuple[optax.GradientTransformation, Callable[[_State, Batch, Array, Array], tuple[_State, jax.Array]]]:
-    """The optimiser, and one step of training at a rate that is an argument: compiled once for many fits."""
-    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1.0, weight_decay=decay))
-
-    def one(
-        own: Any, past: Any, memory: Any, batch: Batch, weight: Array, rate: Array
-    ) -> tuple[Any, Any, Any, jax.Array]:
-        loss, slope = jax.value_and_grad(lambda p: member_loss(sizes, p, past, batch, weight, lambda_))(own)
-        with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
-            change, memory = optimiser.update(slope, memory, own)
-        own = optax.apply_updates(own, jax.tree.map(lambda x: rate * x, change))
-        return own, optax.incremental_update(own, past, 1 - slow), memory, loss
-
-    @jax.jit
-    def step(state: _State, batch: Batch, weight: Array, rate: Array) -> tuple[_State, jax.Array]:
-        own, past, memory, loss = jax.vmap(one, in_axes=(0, 0, 0, None, 0, None))(
-            state.parameters, state.slow, state.optimiser, batch, weight, rate
-        )
-        return _State(own, past, memory, state.best), loss.mean()
-
-    return optimiser, step
+    return Fitted(steps.on_one(state.best), sizes, scaler, centre, scale, tuple(history), _stale(history, patience))
 
 
 def _rate(settings: Settings, progress: float) -> float:
@@ -246,8 +211,8 @@ def _rate(settings: Settings, progress: float) -> float:
     return settings.learning_rate * (0.05 + 0.475 * (1 + math.cos(math.pi * progress)))
 
 
-def _mean_loss(judge: Callable[..., jax.Array], parameters: Any, corpus: Corpus, traces: np.ndarray, to: Room) -> float:
-    return sum(float(judge(parameters, batch)) for batch in batches(corpus, traces, to)) / len(traces)
+def _mean_loss(steps: Steps, parameters: Any, corpus: Corpus, traces: np.ndarray, to: Room) -> float:
+    return sum(float(steps.judge(parameters, batch)) for batch, _ in steps.batches(corpus, traces, to)) / len(traces)
 
 
 def _bootstrap(group: np.ndarray, settings: Settings) -> np.ndarray:
@@ -261,7 +226,7 @@ def _bootstrap(group: np.ndarray, settings: Settings) -> np.ndarray:
 
 def _length(corpus: Corpus, traces: np.ndarray, to: Room, settings: Settings) -> tuple[int, int]:
     """Epochs and patience: those of the settings, or those that suit the number of batches."""
-    steps = max(1, sum(1 for _ in batches(corpus, traces, to)))
+    steps = max(1, sum(1 for _ in in_batches(corpus, traces, to)))
     epochs = max(20, -(-LEAST_STEPS // steps)) if settings.epochs is None else settings.epochs
     return epochs, max(5, epochs // 5) if settings.patience is None else settings.patience
 

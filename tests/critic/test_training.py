@@ -95,7 +95,7 @@ def test_td_targets_are_lambda_returns_of_the_slow_values(corpus: Corpus, split:
                 target = (1 - lambda_) * value[1, e] + lambda_ * target
             losses.append(-target * np.log(start[0]) - (1 - target) * np.log(1 - start[0]))
             total += np.mean(losses)
-        np.testing.assert_allclose(found, total / 3, rtol=2e-5)
+        np.testing.assert_allclose(found, total, rtol=2e-5)
 
 
 @pytest.mark.slow

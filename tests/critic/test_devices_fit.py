@@ -1,0 +1,83 @@
+"""A fit on eight devices is that on one, but for the order of additions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from estimators.critic.data import Corpus, Room, in_batches, pack, room
+
+FIT = """
+import json, pathlib, sys, tempfile
+import jax, numpy as np
+from estimators.critic.data import Corpus, split_by_task
+from estimators.critic.features import event_features
+from estimators.critic.predict import predict_corpus
+from estimators.critic.train import Settings, fit
+from graphs.worlds.quality import QualityWorld
+
+assert len(jax.devices()) == 8
+episodes = QualityWorld(events=20, agents=4).sample(0, 40)
+corpus = Corpus.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
+split = split_by_task(corpus.group, corpus.reward, seed=1)
+short, epochs = {"members": 2, "hidden": 4, "sums": 2, "patience": 5, "batch_events": 256}, 5
+said = {}
+for lambda_ in (1.0, 0.9):
+    one, many = (
+        fit(corpus, split, Settings(epochs=epochs, lambda_=lambda_, **short), devices=devices)
+        for devices in (None, jax.devices())
+    )
+    assert len(one.history) == len(many.history) and one.history[-1].best < one.history[0].validation
+    values = [np.concatenate([part.ravel() for part in predict_corpus(fitted, corpus)]) for fitted in (one, many)]
+    losses = [[(e.train, e.validation) for e in fitted.history] for fitted in (one, many)]
+    said[lambda_] = {
+        "values": float(np.abs(values[0] - values[1]).max()),
+        "losses": float(np.abs(np.subtract(*losses)).max()),
+        "moved": float(np.abs(values[0] - values[0].mean()).max()),
+    }
+with tempfile.TemporaryDirectory() as folder:
+    stopped = pathlib.Path(folder)
+    class Killed(Exception): pass
+    def kill(epoch):
+        if epoch.number == 2:
+            raise Killed
+    settings = Settings(epochs=epochs, **short)
+    try:
+        fit(corpus, split, settings, directory=stopped, after_epoch=kill, devices=jax.devices())
+    except Killed:
+        pass
+    resumed = fit(corpus, split, settings, directory=stopped, devices=jax.devices())
+    whole = fit(corpus, split, settings, devices=jax.devices())
+    said["resumed"] = resumed.history == whole.history
+print(json.dumps(said))
+"""
+
+
+@pytest.mark.slow
+def test_eight_devices_fit_what_one_fits() -> None:
+    """Values of prefixes differ by at most 1e-4 after five epochs, and a killed fit goes on bit for bit."""
+    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", FIT], env=env, capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said.pop("resumed")
+    for fitted in said.values():
+        assert fitted["values"] < 1e-4 and fitted["losses"] < 1e-4 and fitted["moved"] > 1e-2, said
+
+
+def test_parts_of_a_batch_hold_its_traces_whole(corpus: Corpus) -> None:
+    """Any batch fits into eight parts of the smaller size, each trace in one of them."""
+    from estimators.critic.steps import cut_batch
+
+    to: Room = room(corpus, 256)
+    for chosen in in_batches(corpus, np.arange(len(corpus.reward)), to):
+        parts = cut_batch(corpus, chosen, 8)
+        assert np.concatenate(parts).tolist() == chosen.tolist() and len(parts) == 8
+        size = room(corpus, to.events // 8 + int(corpus.lengths.max()))
+        held = [pack(corpus, part, size).trace_mask.sum() for part in parts]
+        assert sum(held) == len(chosen) and max(held) < len(chosen)
