@@ -90,7 +90,8 @@ def compiled_steps(sizes: Architecture, decay: float, lambda_: float, slow: floa
         loss, slope = total(
             jax.value_and_grad(lambda p: member_loss(sizes, p, past, batch, weight, lambda_) / traces)(own)
         )
-        change, memory = optimiser.update(slope, memory, own)
+        with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
+            change, memory = optimiser.update(slope, memory, own)
         own = optax.apply_updates(own, jax.tree.map(lambda x: rate * x, change))
         return own, optax.incremental_update(own, past, 1 - slow), memory, loss
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
@@ -114,7 +115,14 @@ class Curves(NamedTuple):
     spent: np.ndarray
 
 
-def train(task: LearningTask, signal: Signal, settings: TrainingSettings, seed: int, learning_rate: float) -> Curves:
+def train(
+    task: LearningTask,
+    signal: Signal,
+    settings: TrainingSettings,
+    seed: int,
+    learning_rate: float,
+    devices: Sequence[jax.Device] | None = None,
+) -> Curves:
     """Train one team from uniform choices (tabular) or small random ones (MLP) until the budget is spent.
 
     Args:
@@ -123,16 +131,24 @@ def train(task: LearningTask, signal: Signal, settings: TrainingSettings, seed: 
       settings: of the loop.
       seed: of everything random; the same seed gives the same curves bit for bit on one machine.
       learning_rate: of Adam.
+      devices: of this process, over which the groups of a step are spread; by default one. The draws are those of one
+        device, and XLA adds the sums over devices.
 
     Returns:
       `Curves`.
 
     Raises:
-      CreditError: the learning rate is not positive, or the budget does not hold one update.
+      CreditError: the learning rate is not positive, the budget does not hold one update, or the groups cannot be
+        spread evenly.
     """
     if not learning_rate > 0:
         raise CreditError(f"learning_rate is {learning_rate!r}; expected a positive number")
-    begin, chunk = _compiled(signal, settings)
+    mesh = None
+    if devices is not None and len(devices) > 1:
+        if settings.groups % len(devices):
+            raise CreditError(f"groups is {settings.groups}; expected a multiple of {len(devices)}, the devices")
+        mesh = Mesh(np.array(devices), ("groups",))
+    begin, chunk = _compiled(signal, settings, mesh)
     noise = BERNOULLI if task.noise is None else task.noise
     shape, budget = dataclasses.replace(task, name="", noise=noise), settings.budget(task)
     key = jax.random.key(seed)
@@ -151,7 +167,9 @@ def train(task: LearningTask, signal: Signal, settings: TrainingSettings, seed: 
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(signal: Signal, settings: TrainingSettings) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _compiled(
+    signal: Signal, settings: TrainingSettings, mesh: Mesh | None = None
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     import optax
 
     adam = optax.scale_by_adam()
@@ -167,7 +185,7 @@ def _compiled(signal: Signal, settings: TrainingSettings) -> tuple[Callable[...,
             parameters, memory, state = carry
             draw, runs = jax.random.split(key)
             logits = _logits(task, settings, parameters)
-            rollout = draw_rollout(task, logits, settings.groups, settings.group_size, draw)
+            rollout = _spread(draw_rollout(task, logits, settings.groups, settings.group_size, draw), mesh)
             weights, cost, state = signal.weigh(rollout, state, runs)
             # traces of a kind see the same logits, so that their weights add up
             weights = jax.ops.segment_sum(weights, rollout.kind, task.kinds) / len(rollout.kind)
@@ -188,6 +206,21 @@ def _compiled(signal: Signal, settings: TrainingSettings) -> tuple[Callable[...,
         return jax.lax.scan(step, carry, jax.random.split(key, CHUNK))
 
     return begin, chunk
+
+
+def _spread(rollout: Rollout, mesh: Mesh | None) -> Rollout:
+    """The traces of a step over the devices, whole groups on each; what all traces share stays whole on all."""
+    if mesh is None:
+        return rollout
+    by_group = NamedSharding(mesh, PartitionSpec("groups"))  # type: ignore[no-untyped-call]
+
+    def over(leaf: Any) -> jax.Array:
+        array = jnp.asarray(leaf)
+        spread: jax.Array = jax.device_put(array, by_group) if array.size else array
+        return spread
+
+    own = {name: part for name, part in rollout._asdict().items() if name not in ("task", "logits")}
+    return rollout._replace(**jax.tree.map(over, own))
 
 
 def _entropy(logits: jax.Array) -> jax.Array:
