@@ -74,7 +74,7 @@ def test_a_network_s_loss_of_n_runs_is_n_losses() -> None:
             at = trace * WORLD.events + e + 1
             p = float(start if e < 0 else value[trace * WORLD.events + e])
             successes = round(runs[at] * np.nan_to_num(mean[at]))
-            total -= (successes * np.log(p) + (runs[at] - successes) * np.log1p(-p)) / (WORLD.events + 1) / 6
+            total -= (successes * np.log(p) + (runs[at] - successes) * np.log1p(-p)) / (WORLD.events + 1)
     assert losses[0] - losses[1] == pytest.approx(total, rel=1e-4)
 
 
