@@ -35,6 +35,7 @@ _TEXTS = frozenset(
 )  # fmt: skip
 """Columns of texts, which are no ids: a trace that is named by one must have one row."""
 _HEAD = 1 << 16  # bytes that tell a native log
+_NO_NAME = frozenset({"nan", "none", "null", "<na>"})  # what programs write where a name is missing
 _NAMES = frozenset({"trace", "group", "agent", "role", "model", "turn", "type", "id"})
 SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
@@ -182,6 +183,8 @@ class _Table:
         if isinstance(given, bool | list | dict):
             return "bad-type", f"a text or a number: the id of a {ours}"
         text = as_text(given)
+        if text.strip().lower() in _NO_NAME:  # it would be the name of every row without one
+            return "missing-field", f"the name of a {ours}" + (", or an empty cell" if ours == "group" else "")
         if not text or text.isspace():
             return "empty-id", f"the id of a {ours}, or no value where there is none"
         if self.is_text.setdefault((ours, text), isinstance(given, str)) is not isinstance(given, str):

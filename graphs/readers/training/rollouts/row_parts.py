@@ -15,6 +15,7 @@ from graphs.readers.common.places import Document, line_document
 from graphs.readers.common.repeated_keys import may_repeat
 from graphs.readers.common.source import Source
 from graphs.readers.training.rollouts.rows import AGENT, ROW, Row, prompt_group, reward_of, system_of, uid_group
+from graphs.text import excerpt
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 
@@ -43,11 +44,18 @@ def read_lines(source: Source, file: str, read_one: Read) -> Iterator[Part | Tra
     """What `read_one` gives for each line, with the rows that have no fault and no tokens put into parts."""
     batch: list[Heading] = []
     latest: tuple[str, int | None, str] = ("", None, "")  # prompt, step and their group: rows of a group are neighbours
+    uids: type | None = None  # of the first row that has one
     for number, offset, line in source.lines():
         try:
             row = ROW.decode(line)
         except JSON_ERRORS:
             row = None
+        if row is not None and row.uid is not None:
+            uids = uids or type(row.uid)
+            if type(row.uid) is not uids:  # 1 and "1" would be one group
+                expected = "texts or numbers, the same in every row"
+                yield Problem("mixed-ids", source.name, number, "uid", excerpt(row.uid), expected, f"{file}/{number}")
+                continue
         heading = None
         if row is not None and not may_repeat(line):
             system, prompt = system_of(row)

@@ -200,3 +200,11 @@ def test_a_shared_prompt_is_held_once(tmp_path: Path) -> None:
                              "advantage": [0.0] * 64}), tmp_path / "completions.parquet")  # fmt: skip
     with pytest.raises(NothingReadError, match="too-large"):
         read(tmp_path, limits=Limits(file_bytes=32 << 20))
+
+
+def test_uids_that_differ_only_in_type_are_not_one_group(tmp_path: Path) -> None:
+    rows = [{"input": "x", "output": "y", "score": 1.0, "uid": uid} for uid in (1, "1", 2, 1)]
+    (tmp_path / "7.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    traces = read(tmp_path)
+    assert [(p.kind, p.line, p.value) for p in traces.problems] == [("mixed-ids", 2, "'1'")]
+    assert traces.traces["group"].to_pylist() == ["1", "2", "1"]
