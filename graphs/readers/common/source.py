@@ -32,6 +32,7 @@ COMPRESSIONS = (".gz", ".zst")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _CHUNK = 1 << 20
+_FIRST = 1 << 12  # bytes of the first lines, which are often looked at alone
 _FRAME_CHUNK = 1 << 9  # of compressed Zstandard: 512 bytes unpack to 16 MiB at most
 
 
@@ -117,9 +118,10 @@ class Source:
 
     def _windows(self) -> Iterator[tuple[int, int, list[bytes]]]:
         """Lines of about a mebibyte together: the number of lines before, the offset, and the lines."""
-        data, start, number = self.data, 0, 0
+        data, start, number, size = self.data, 0, 0, _FIRST
         while start < len(data):
-            end = data.find(b"\n", start + _CHUNK)
+            end = data.find(b"\n", start + size)
+            size = min(4 * size, _CHUNK)
             end = len(data) if end < 0 else end
             lines = data[start:end].split(b"\n")
             yield number, start, lines
