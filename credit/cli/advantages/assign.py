@@ -33,7 +33,7 @@ def _methods(context: click.Context, parameter: click.Parameter, incomplete: str
 method_option = click.option(
     "--method",
     "-m",
-    default="grpo",
+    default="rloo",
     show_default=True,
     shell_complete=_methods,
     help="Method; `credit methods` lists all.",

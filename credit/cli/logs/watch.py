@@ -32,7 +32,7 @@ __all__ = ["watch"]
     """,
 )
 @reads_logs()
-@click.option("--method", "-m", default="grpo", show_default=True, help="Method that the trainer uses.")
+@click.option("--method", "-m", default="rloo", show_default=True, help="Method that the trainer uses.")
 @method_options
 @evidence_option
 @click.option("--compare", default="", metavar="NAME,...", help="Methods whose advantages are compared with its own.")

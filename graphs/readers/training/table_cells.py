@@ -16,10 +16,12 @@ __all__ = ["EVIDENCE", "LISTS", "as_text", "moment"]
 
 
 def as_text(value: Any) -> str:
+    """A cell as text."""
     return value if isinstance(value, str) else str(value)
 
 
 def moment(value: Any) -> float | None:
+    """A cell as a time in seconds, 0 or later; None for anything else."""
     time = number(value)
     return time if time is not None and math.isfinite(time) and time >= 0 else None
 
