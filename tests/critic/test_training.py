@@ -37,6 +37,7 @@ def test_training_lowers_the_loss(fitted: Fitted) -> None:
     assert fitted.history[-1].train < fitted.history[0].train
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_bit_for_bit(
     tmp_path: Path, corpus: Corpus, split: Split, settings: Settings, fitted: Fitted
 ) -> None:

@@ -116,6 +116,7 @@ def test_the_taken_gradient_points_along_the_exact_one() -> None:
     assert jax.grad(lambda x: exact_return(task, x))(logits).shape == logits.shape
 
 
+@pytest.mark.slow
 def test_evidence_is_right_and_paid_for() -> None:
     """Of a team that always chooses 1, on a task without luck: re-runs are known, and so is what they cost."""
     task = learning_task("checklist")
@@ -145,6 +146,7 @@ def test_c3_of_siblings_is_the_difference_of_the_two_rewards() -> None:
     np.testing.assert_allclose(np.asarray(runs.own)[last, 11], gap[last], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_critic_learns_additive_rewards_and_its_claims_are_centred() -> None:
     task = learning_task("checklist")
     critic = fresh_critic(task)

@@ -65,7 +65,7 @@ def facts() -> Facts:
 
     Examples:
       >>> facts().texts[0]
-      'capital of peru'
+      'capital togo'
     """
     rows = [
         (number, f"{says} {noun}", answer)

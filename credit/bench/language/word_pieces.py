@@ -56,7 +56,7 @@ def train_pieces(texts: Iterable[str], size: int, reserved: Sequence[str] = ()) 
     """Learn merges from texts until there are `size` ids.
 
     Examples:
-      >>> pieces = train_pieces(["low lower lowest"], 10)
+      >>> pieces = train_pieces(["low lower lowest"], 12)
       >>> [pieces.pieces[i] for i in pieces.encode("lowest")]
       [' lowe', 's', 't']
 
