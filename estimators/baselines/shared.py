@@ -263,7 +263,8 @@ def pass_at_k(
     """Only the best trace of a group is rewarded, by its lead over the second: (R_max − R_second) / (sd + eps).
 
     The other traces of the group get 0, and so do all traces in a tie for the best. Biased for the policy gradient.
-    Replays of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+    Replays of one trace count as one sample, the second is no replay of the best, and traces without an independent one
+    are refused (`estimators.clusters`).
 
     With n traces in the group, no A exceeds √n at ddof 1, or n/√(n − 1) at ddof 0, however little the rewards differ.
 
@@ -301,6 +302,12 @@ def pass_at_k(
     second = jnp.concatenate([ranked[1:], ranked[:1]])
     best = jnp.zeros(num, bool).at[order].set(leads)
     runner_up = jnp.zeros_like(m.score).at[order].set(jnp.where(leads & (n[group] > 1), second, ranked))
+    if m.clusters is not None:  # the second is no replay of the best
+        pair = m.clusters.pair
+        pair_of_best = jax.ops.segment_max(jnp.where(best, pair, -1), m.key, num)
+        others = m.member_mask & (pair != pair_of_best[m.key])
+        highest = jax.ops.segment_max(jnp.where(others, m.score, -jnp.inf), m.key, num)[m.key]
+        runner_up = jnp.where(jnp.isfinite(highest), highest, m.score)
 
     key, at = m.key[m.of_event], m.of_event
     x = m.score[at]
