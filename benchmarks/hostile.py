@@ -2,10 +2,11 @@
 
     python benchmarks/hostile.py [--inputs 200] [--seed 0] [--logs FOLDER ...] [--tables]
 
-Seeds are the recordings of the tests, the files under `--logs` (by default the real logs beside the checkout, where
-they are), and tables as CSV, JSON lines, Parquet and Arrow (`hostile_tables.py`; `--tables`: these alone). Each is
-changed by its structure: keys and columns are dropped, renamed, doubled or moved; values change type; ids and
-references are exchanged; lists, texts and depths grow; lines are cut. Each input is read in a process of its own.
+Seeds are the recordings and samples of the tests, which have a log of every format, the files under `--logs` (by
+default the real logs beside the checkout, where they are), and tables as CSV, JSON lines, Parquet and Arrow
+(`hostile_tables.py`; `--tables`: these alone). Each is changed by its structure: keys and columns are dropped,
+renamed, doubled or moved; values change type; ids and references are exchanged; lists, texts and depths grow; lines
+are cut. Each input is read in a process of its own.
 
 The run fails (exit code 1) where reading raises something else than the library's own errors, takes more than 5 seconds
 of processor time, takes more memory than 20 times the input and 300 MB, or gives a trace a reward that is no number or
@@ -16,6 +17,7 @@ slow reading that shares no code with the library.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import io
 import itertools
 import json
@@ -162,12 +164,26 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
 
 
 def seeds(folders: list[Path]) -> list[list[Path]]:
-    """The files to start from, by folder, so that a format with many files gets no more than its share."""
+    """The files to start from, by folder, so that a format with many files gets no more than its share.
+
+    Recordings of the tests are of many formats: each is a folder of its own.
+    """
     found: dict[Path, list[Path]] = {}
     for file in (file for folder in folders if folder.is_dir() for file in sorted(folder.rglob("*"))):
         if file.suffix in SUFFIXES and file.is_file() and file.stat().st_size < LARGEST:
-            found.setdefault(file.parent, []).append(file)
+            alone = file.parent.name == "recordings"
+            found.setdefault(file if alone else file.parent, []).append(file)
     return list(found.values())
+
+
+def sample_seeds(folder: Path) -> list[list[Path]]:
+    """The small log of each format that the readers' tests hold, written to a folder."""
+    spec = importlib.util.spec_from_file_location("samples", ROOT / "tests" / "graphs" / "readers" / "samples.py")
+    assert spec is not None and spec.loader is not None
+    samples = importlib.util.module_from_spec(spec)
+    sys.modules["samples"] = samples
+    spec.loader.exec_module(samples)
+    return [[sample.write(folder / str(number))] for number, sample in enumerate(samples.SAMPLES.values())]
 
 
 def numbers_of(data: bytes) -> set[np.float32] | None:
@@ -281,7 +297,7 @@ def run(
     assert callable(read)
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as temporary:
-        found = [] if tables else seeds(folders)
+        found = [] if tables else seeds(folders) + sample_seeds(Path(temporary) / "samples")
         found += [[file] for file in table_seeds(Path(temporary) / "tables")]
         import graphs.padding
         import graphs.traces.batch  # noqa: F401 (loaded once, not by every child)
@@ -303,20 +319,23 @@ def main() -> int:
     parser.add_argument("--tables", action="store_true", help="Change tables alone.")
     given = parser.parse_args()
     kinds: dict[str, int] = {}
-    faults, slowest, largest = 0, 0.0, 0.0
+    faults, slowest, largest, slowest_of = 0, 0.0, 0.0, ""
     for number, (source, data, outcome) in enumerate(
         run(given.inputs, given.seed, [ROOT / "tests", *given.logs], given.tables)
     ):
         kinds[outcome.get("kind", "fault")] = kinds.get(outcome.get("kind", "fault"), 0) + 1
-        slowest, largest = max(slowest, outcome.get("seconds", 0)), max(largest, outcome.get("memory", 0))
+        largest = max(largest, outcome.get("memory", 0))
+        if outcome.get("seconds", 0) > slowest:
+            slowest, slowest_of = outcome["seconds"], f"input {number}, from {source.name} ({len(data)} bytes)"
         if outcome["fault"]:
             faults += 1
             print(f"input {number}, from {source.name} ({len(data)} bytes): {outcome['fault']}", file=sys.stderr)
             if given.keep:
                 given.keep.mkdir(exist_ok=True)
                 (given.keep / f"{number}{source.suffix}").write_bytes(data)
-    print(json.dumps({"inputs": given.inputs, "seed": given.seed, **kinds, "faults": faults,
-                      "slowest, s": round(slowest, 2), "most memory, MB": round(largest / 1e6)}))  # fmt: skip
+    found = {"faults": faults, "slowest, s": round(slowest, 2), "slowest": slowest_of}
+    print(json.dumps({"inputs": given.inputs, "seed": given.seed, **kinds, **found,
+                      "most memory, MB": round(largest / 1e6)}))  # fmt: skip
     return 1 if faults else 0
 
 

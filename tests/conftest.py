@@ -13,12 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import jax
 import pytest
 
 # One setting for the whole run: a compiled function is traced again under another one, and a law counts the traces.
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+# Hypothesis draws the same examples in each run, so that a run can be repeated; `pytest --hypothesis-profile=search`
+# draws others. A busy machine is no failure: no example has a deadline.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("search", deadline=None)
+hypothesis.settings.load_profile("repeatable")
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_TEST = 1200

@@ -92,7 +92,7 @@ def _table(corpus: Survey, channel: str) -> Table:
 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
-    table.add_column()
+    table.add_column(overflow="fold")  # a long path is never cut
 
     def row(name: str, value: object) -> None:
         table.add_row(name, words(value))

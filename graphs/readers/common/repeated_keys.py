@@ -54,7 +54,7 @@ def repeated_where_read(kind: Any, text: bytes) -> str | None:
 
 def may_repeat(text: bytes) -> bool:
     """Whether an object may state one of its own keys twice; always true where it does."""
-    return _drops_a_pair(_MEMBERS.decode(text), text)
+    return _drops_a_pair(_members(text), text)
 
 
 def _any_object_repeats(text: bytes, cuts: int) -> bool:
@@ -63,7 +63,7 @@ def _any_object_repeats(text: bytes, cuts: int) -> bool:
     if start not in (b"{", b"["):
         return False
     if len(text) > _AT_ONCE and cuts:
-        values = _ELEMENTS.decode(text) if start == b"[" else _MEMBERS.decode(text)
+        values = _ELEMENTS.decode(text) if start == b"[" else _members(text)
         if isinstance(values, dict):
             if _drops_a_pair(values, text):
                 return True
@@ -91,6 +91,14 @@ def _batches(values: Iterable[msgspec.Raw]) -> Iterator[bytes]:
         batch.append(value)
         size += len(value) + 1
     yield b"[" + b",".join(batch) + b"]"
+
+
+def _members(text: bytes) -> dict[str, msgspec.Raw]:
+    """The members of an object, by key; a decoder that skips a key does not look whether it is UTF-8."""
+    try:
+        return _MEMBERS.decode(text)
+    except UnicodeDecodeError:
+        return _MEMBERS.decode(text.decode("utf-8", "replace"))
 
 
 def _drops_a_pair(members: dict[str, msgspec.Raw], text: bytes) -> bool:
@@ -187,7 +195,7 @@ def _twice(read: _Read, text: bytes, path: str) -> str | None:
         return next(filter(None, (_twice(read.element, bytes(e), f"{path}[{i}]") for i, e in elements)), None)
     if start != b"{" or (read.keys is not None and not read.keys):
         return None
-    members = _MEMBERS.decode(text)
+    members = _members(text)
     if _drops_a_pair(members, text):
         try:
             keys = _pairs(text, _keys)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from .logs import CYCLE, GOOD, run, trace, write
 
 
@@ -88,7 +90,9 @@ def test_groups_are_keyed_as_asked(tmp_path: Path) -> None:
         assert len({row.split(",")[3] for row in out.read_text().splitlines()[1:]}) == 1
 
 
-def test_files_passed_over_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+def test_files_passed_over_are_named(columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
     write(tmp_path / "x.jsonl", GOOD)
     (tmp_path / "README.md").write_text("hi")
     printed = run("validate", tmp_path).stdout

@@ -210,6 +210,17 @@ def test_bytes_that_are_no_text_hide_no_repeated_key() -> None:
     assert repeated_keys.repeated_anywhere(b'{"a": "\xff", "b": 1, "b": 2}') == "b"
 
 
+def test_a_key_that_is_no_text_is_skipped_as_a_decoder_skips_it() -> None:
+    text = b'{"a": {"a": 1, "\x80": 1}, "\x80": 1, "\xff": 2}'
+    msgspec.json.decode(text, type=Outer)
+    for few in (0, 1 << 16):
+        with mock.patch.object(repeated_keys, "_FEW", few):
+            assert repeated_keys.repeated_where_read(Outer, text) is None
+            assert repeated_keys.repeated_where_read(Outer, text[:-1] + b', "a": 1}') == "a"
+    assert not repeated_keys.may_repeat(b'{"a": 1, "\x80": 1}')
+    assert repeated_keys.may_repeat(b'{"a": 1, "\x80": 1, "a": 2}')
+
+
 class Inner(msgspec.Struct):
     a: Any = None
 
