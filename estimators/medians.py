@@ -1,0 +1,106 @@
+"""Medians over the samples of a key: one extreme outcome moves them little, where it moves a mean at will.
+
+With replays, the samples of a cluster count as one, with their mean (`estimators.clusters`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from estimators.group import Members
+from graphs.segment import segment_count, segment_first, segment_mean
+
+__all__ = ["median", "median_of_others"]
+
+
+def median(m: Members, value: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
+    """The median of each member's key, and the number of samples of that key: float [M] and int32 [M].
+
+    The median of an even number of values is the mean of the middle two.
+
+    Args:
+      m: the members.
+      value: float [M], of each member; None for its score.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[9.0, 1.0, 0.0])
+      >>> from estimators.group import members
+      >>> from estimators.medians import median
+      >>> middle, n = median(members(graph, reward, None, by=None, population="trace", aggregate="sum"))
+      >>> float(middle[0]), int(n[0])
+      (1.0, 3)
+    """
+    ordered = _in_order(m, m.score if value is None else value)
+    return _middle(ordered, ordered.n, skip=None), ordered.n
+
+
+def median_of_others(m: Members) -> tuple[jax.Array, jax.Array]:
+    """At each event, the median of the other samples of its key, and their number: float [E] and int32 [E].
+
+    Other samples share no choice with the event's own, so the median does not depend on what was chosen there.
+
+    Args:
+      m: the members.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[9.0, 1.0, 0.0])
+      >>> from estimators.group import members
+      >>> from estimators.medians import median_of_others
+      >>> middle, others = median_of_others(members(graph, reward, None, by=None, population="trace", aggregate="sum"))
+      >>> rows.gather(middle).tolist(), rows.gather(others).tolist()
+      ([0.5, 4.5, 5.0], [2, 2, 2])
+    """
+    ordered = _in_order(m, m.score)
+    others = ordered.n - 1
+    middle = _middle(ordered, others, skip=ordered.rank)
+    return middle[ordered.sample_of][m.of_event], others[m.of_event]
+
+
+class _Ordered(NamedTuple):
+    """The samples of each key side by side, the least first; [M] each.
+
+    Attributes:
+      value: of the samples, in order.
+      start: the place of the first sample of a member's key.
+      rank: the place of a sample among those of its key.
+      n: the number of samples of a member's key.
+      sample_of: the member that stands for a member's sample.
+    """
+
+    value: jax.Array
+    start: jax.Array
+    rank: jax.Array
+    n: jax.Array
+    sample_of: jax.Array
+
+
+def _in_order(m: Members, value: jax.Array) -> _Ordered:
+    num = len(m.score)
+    place = jnp.arange(num, dtype=jnp.int32)
+    sample_mask, sample_of = m.member_mask, place
+    if m.clusters is not None:
+        pair, sample_mask = m.clusters.pair, m.clusters.lead_mask
+        first = value[segment_first(pair, num, m.member_mask)[pair]]  # relative to it, equal values have their value
+        value = first + segment_mean(value - first, pair, num, m.member_mask)[pair]
+        sample_of = segment_first(pair, num, sample_mask)[pair]
+    order = jnp.lexsort((value, m.key, ~sample_mask))
+    start = segment_first(m.key[order], num, sample_mask[order])[m.key]
+    rank = jnp.zeros_like(place).at[order].set(place) - start
+    return _Ordered(value[order], start, rank, segment_count(m.key, num, sample_mask, place.dtype)[m.key], sample_of)
+
+
+def _middle(ordered: _Ordered, n: jax.Array, skip: jax.Array | None) -> jax.Array:
+    """The middle one of `n` samples, or the mean of the middle two, without the sample of rank `skip`: [M]."""
+    most = len(ordered.value) - 1
+
+    def at(k: jax.Array) -> jax.Array:
+        past = k if skip is None else k + (k >= skip).astype(k.dtype)
+        return ordered.value[jnp.clip(ordered.start + past, 0, most)]
+
+    low, high = at((n - 1) // 2), at(n // 2)
+    return low + (high - low) / 2
