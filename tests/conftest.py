@@ -111,7 +111,7 @@ SETTLED = {
     "puppeteer", "pass_at_k", "verl_grpo", "verl_rloo", "trl_grpo", "openrlhf_group_norm", "slime_grpo",
     "agent_lightning", "agent_lightning_rows", "dr_mas", "dr_mas_rloo", "reinforce_pp_baseline", "off_policy", "coma",
     "difference_reward", "turn_baseline", "mt_grpo", "mgrpo", "mrlx", "matpo", "wideseek_r1", "magrpo", "c3_magrpo",
-    "foldgrpo", "foldgrpo_fork", "marshal", "maporl", "shapley", "spiral_rae", "gigpo", "reinforce_pp", "gae",
+    "foldgrpo", "foldgrpo_fork", "marshal", "maporl", "shapley", "spiral_rae", "gigpo", "reinforce_pp", "gae", "c3",
 }  # fmt: skip
 """Methods whose tests marked `every_method` run with the slow tests only; a new method is not listed, so runs them."""
 

@@ -199,6 +199,7 @@ def test_a_team_learns_by_its_reward_and_nothing_by_none_and_repeats_bit_for_bit
     assert len(paid.reward) < len(one.reward) and paid.spent[-1] <= settings.events
 
 
+@pytest.mark.slow
 def test_wrong_names_and_numbers_of_language_teams_are_refused() -> None:
     said = demonstrations(draw_questions(1, SIZE, jax.random.key(0)))
     with pytest.raises(CreditError, match="no signal 'magic'"):

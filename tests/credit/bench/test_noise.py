@@ -66,6 +66,7 @@ def test_a_chain_of_returns_accounts_for_everything_and_explains_what_its_values
     assert ledger.coverage == pytest.approx(1, abs=1e-4) and ledger.explained < 0
 
 
+@pytest.mark.slow
 def test_the_error_of_explained_leaves_out_a_group_at_a_time(world: tuple[credit.Traces, np.ndarray]) -> None:
     traces, truth = world
     ledger = composed(traces, truth)

@@ -98,6 +98,7 @@ def found(team: Made) -> Audit:
     return audit(traces.graph, traces.reward, claims)
 
 
+@pytest.mark.slow
 def test_naive_stacking_by_hand(team: Made) -> None:
     """On the success: increments 0.8, contrasts 2.2, removals 3, and the broadcast of 1 − 0 on four actions."""
     traces, claims = team

@@ -90,6 +90,7 @@ def test_dots_keep_their_labels_apart_at_the_width_of_a_column() -> None:
         assert not any(one.x1 > other.x0 for one, other in itertools.pairwise(boxes))
 
 
+@pytest.mark.slow
 def test_panels_without_room_side_by_side_stand_below_each_other() -> None:
     graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
     names = ["rloo", "grpo", "dr_grpo", "mine:a_method_of_my_own"]

@@ -39,7 +39,8 @@ def scored(traces: Traces, amount: np.ndarray) -> Credit:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("halves", ["groups", pytest.param("traces", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("halves", ["groups", "traces"])
 def test_credit_that_follows_the_agent_agrees_and_noise_does_not(traces: Traces, halves: str) -> None:
     n = traces.sizes.events
     names = np.asarray(traces.graph.agent_name_ids)[np.asarray(traces.graph.agent_ids)[:n]]
@@ -70,6 +71,7 @@ def test_halves_see_different_outcomes_and_a_seed_gives_the_same_again(traces: T
     assert str(first) == str(again)  # NaN: ones do not vary
 
 
+@pytest.mark.slow
 def test_what_cannot_be_split_is_refused(traces: Traces) -> None:
     world = TeamWorld("swarm", agents=3, events=12, group_size=2)
     small = world.traces(world.sample(jax.random.key(0), 2))

@@ -358,6 +358,7 @@ def test_crossed_magrpo_sums_the_joint_turns_of_a_completion(baseline: str) -> N
     assert valid.all()
 
 
+@pytest.mark.slow
 def test_crossed_magrpo_of_one_agent_is_aligned_and_refuses_missing_combinations() -> None:
     rows, _, _ = crossed_tree(alone=True)
     crossed, valid = crossed_magrpo(rows, joint_mode="cross")

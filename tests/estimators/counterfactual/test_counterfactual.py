@@ -178,6 +178,7 @@ def test_subtree_values_are_absent_off_the_tree() -> None:
     assert np.isnan(found[~np.asarray(log.graph.event_mask)]).all()
 
 
+@pytest.mark.slow
 def test_the_stated_error_of_nested_fan_outs_is_the_spread_of_their_values() -> None:
     """ "x" is continued by ten choices, one of which is continued by 41 more: its value is no mean of 50 leaves."""
     paths = [

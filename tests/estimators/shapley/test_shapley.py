@@ -198,6 +198,7 @@ def test_one_noisy_endpoint_leaves_a_floor_that_replicates_remove() -> None:
     assert replicated < 3 * known
 
 
+@pytest.mark.slow
 def test_noise_enters_the_standard_error_and_meets_the_bound() -> None:
     n, m, game = 12, 4000, game_of("bernoulli_logistic", 12)
     ends = {"full": game.value(np.ones((1, n), bool))[0], "empty": game.value(np.zeros((1, n), bool))[0]}
@@ -249,6 +250,7 @@ def test_the_bound_is_the_sum_over_sizes() -> None:
     assert bound_constant(2) == 1.0  # one size of weight 1/√(1·1)
 
 
+@pytest.mark.slow
 def test_padding_changes_no_share() -> None:
     game = game_of("logistic", 12)
     for plan in (

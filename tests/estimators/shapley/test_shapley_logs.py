@@ -163,6 +163,7 @@ def test_shares_become_credit_from_which_unit_totals_are_recovered() -> None:
         spread(graph, share[:2], share[:2], level="agent")
 
 
+@pytest.mark.slow
 def test_a_world_whose_team_grew() -> None:
     """0 spawned 1 and 2, 1 spawned 3; each earns its worth if it works: both structured values by their definitions."""
     graph = graph_of([[0], [0, 1, 2, 3]], [0, 0], parents={1: 0, 2: 0, 3: 1})

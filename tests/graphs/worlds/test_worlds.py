@@ -222,6 +222,7 @@ def test_reward_is_expected_plus_increments_plus_outcome(kind: str) -> None:
     np.testing.assert_allclose(total, episodes.reward, atol=2e-6, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 def test_effects_and_choices_without_alternative_have_exactly_no_increment(
     logged: tuple[World, Episodes, list[TraceRecord]],

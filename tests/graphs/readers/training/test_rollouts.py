@@ -187,6 +187,7 @@ def test_runs_in_two_folders_are_not_compared(tmp_path: Path) -> None:
     assert read(tmp_path / "a").traces["system"].to_pylist() == ["verl"] * 2
 
 
+@pytest.mark.slow
 def test_a_shared_prompt_is_held_once(tmp_path: Path) -> None:
     """A megabyte that 1,000 rows share is 1 GB where each row spells it out."""
     rows = 1000
