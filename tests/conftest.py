@@ -27,6 +27,9 @@ hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=No
 hypothesis.settings.register_profile("search", deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
+# Tables are as wide as the console; tests read those of a console that has no width.
+os.environ.pop("COLUMNS", None)
+
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_TEST = 1200
 """Seconds of the wall clock after which a test fails: none may hang, whatever it waits for."""

@@ -163,7 +163,7 @@ def test_a_signal_that_costs_runs_makes_fewer_updates() -> None:
     plain = training_signal("zero")
 
     def weigh(rollout, state, key):  # type: ignore[no-untyped-def]
-        return plain.weigh(rollout, state, key)._replace(cost=2.0 * rollout.taken.sum())
+        return plain.weigh(rollout, state, key)._replace(cost=2.0 * rollout.taken.sum(dtype=jnp.float32))
 
     curves = train(learning_task("pivotal"), Signal(plain.start, weigh), SHORT, 0, 0.1)
     assert len(curves.spent) == 14 and curves.spent[-1] == 13 * 3 * 192  # the fourteenth would pass 40 x 192

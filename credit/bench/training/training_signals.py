@@ -224,7 +224,7 @@ def centred_claim(graph: EventGraph, amount: jax.Array, source: str, where: jax.
 def _activity_bonus(rollout: Rollout) -> jax.Array:
     """RLOO of a naively shaped reward: a bonus for every choice 1, whether it helps or not."""
     active = jnp.sum(rollout.taken & (rollout.choice == 1), axis=1)
-    return _advantage(rloo(rollout.graph, rollout.reward + BONUS * active))
+    return _advantage(rloo(rollout.graph, rollout.reward + BONUS * active.astype(rollout.reward.dtype)))
 
 
 def _zero(rollout: Rollout) -> jax.Array:

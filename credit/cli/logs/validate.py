@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["validate"]
 
-EVIDENCE = "evidence: what methods can take from the log, with the number of events or traces that have it"
+EVIDENCE = "evidence: what methods can use from the log, and how many events or traces have it"
 
 
 @click.command(

@@ -98,4 +98,4 @@ def test_files_passed_over_are_named(columns: int, tmp_path: Path, monkeypatch: 
     printed = run("validate", tmp_path).stdout
     unwrapped = "".join(printed.split())  # a long path is broken over lines
     assert f"filespassedover1:{tmp_path / 'README.md'}" in unwrapped
-    assert "evidence: what methods can take" in printed
+    assert "evidence: what methods can use" in printed
