@@ -2,9 +2,9 @@
 
     python benchmarks/critic_few.py [additive|auto] ... [WORLD] ...    (default: both, in all worlds)
 
-"additive" fits the additive model alone, five seeds in each of 15 worlds; "auto" fits both models and keeps one, as
-`credit fit critic` does, three seeds in three worlds. Rows of worlds that are not named stay as they are. Results go to
-benchmarks/results/critic_few.json. Everything is computed from seeds.
+"additive" fits the additive model alone, with three seeds or five in each of 16 worlds; "auto" fits both models and
+keeps one, as `credit fit critic` does, three seeds in three worlds. Rows of worlds that are not named stay as they are.
+Results go to benchmarks/results/critic_few.json. Everything is computed from seeds.
 
 Worlds show the quality of their choices as a column of the user's (`dense`), but for those called "hidden". Truth is
 E[R given everything drawn so far], so in a hidden world most of it cannot be known from the log.
@@ -30,7 +30,7 @@ from credit.fitting import _fit_models
 from estimators.critic.data import Corpus, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.train import Settings
-from estimators.critic.validation import stderr_factor, validate_types
+from estimators.critic.validation import SignTest, stderr_factor, validate_signs, validated_events
 from graphs.event_graph import EventGraph
 from graphs.worlds import Additive, Bernoulli, Pivotal, TeamWorld, World
 from graphs.worlds.decisive import DecisiveWorld
@@ -71,7 +71,7 @@ def quality(seed: int, n: int) -> Drawn:
 
 
 def team(seed: int, n: int, **options: Any) -> Drawn:
-    world = TeamWorld("swarm", agents=5, events=60, **options)
+    world = TeamWorld(**{"topology": "swarm", "agents": 5, "events": 60, **options})
     runs = world.sample(jax.random.key(seed), n)
     truth = world.increments(runs)
     traces = world.traces(runs, truth)
@@ -108,12 +108,14 @@ WORLDS: dict[str, tuple[Callable[..., Drawn], dict[str, Any]]] = {
     "TeamWorld padding": (team, {"kind": "padding", "spawn": 0.7}),
     "TeamWorld bottleneck": (team, {"kind": "bottleneck", "spawn": 0.7}),
     "TeamWorld poisoned": (team, {"kind": "poisoned"}),
+    "TeamWorld poisoned, hierarchy": (team, {"kind": "poisoned", "topology": "hierarchical", "agents": 7}),
     "QualityWorld": (quality, {}),
     "World(Additive)": (plan, {"outcome": Additive()}),
     "World(Bernoulli)": (plan, {"outcome": Bernoulli()}),
     "World(Pivotal(.9, .1))": (plan, {"outcome": Pivotal(0.9, 0.1)}),
     "World(Bernoulli), hidden": (plan, {"outcome": Bernoulli(), "shown": False}),
 }
+SMALL = ("decisive decision, .95 / .05", "decisive decision, .7 / .3", "no decision matters")
 AUTO = ("decisive decision, .95 / .05", "TeamWorld bernoulli", "World(Bernoulli), hidden")
 
 
@@ -127,23 +129,24 @@ def row(name: str, seed: int, settings: Settings) -> dict[str, Any]:
     )
     split = split_by_task(trained.corpus.group, reward, seed=seed)
     begun = time.process_time()
-    fitted, losses = _fit_models(trained.corpus, split, settings, trained.roles, None, None)
+    fitted, losses = _fit_models(trained.corpus, split, settings, trained.roles, None, None, None)
     seconds = time.process_time() - begun
-    tests = validate_types(*predict_by(fitted, trained.corpus), trained.corpus, trained.action_mask, split.test)
-    kept = [test.kind for test in tests if test.validated]
+    tests = validate_signs(*predict_by(fitted, trained.corpus), trained.corpus, trained.action_mask, split.test)
     found = {"world": name, "seed": seed, "model": type(fitted).__name__, "converged": fitted.converged}
     found |= {"cpu_seconds": seconds, "validation_loss": losses}
-    return found | judged(*predict_by(fitted, fresh.corpus), fresh, kept)
+    return found | judged(*predict_by(fitted, fresh.corpus), fresh, tests)
 
 
-def judged(after: np.ndarray, start: np.ndarray, drawn: Drawn, validated: list[int]) -> dict[str, Any]:
+def judged(after: np.ndarray, start: np.ndarray, drawn: Drawn, tests: tuple[SignTest, ...]) -> dict[str, Any]:
     corpus, acts = drawn.corpus, drawn.action_mask
     before = np.empty_like(after)
     before[:, 1:], before[:, corpus.start[:-1]] = after[:, :-1], start[:, None]
     change = (after - before).astype(float)
     amount, error = change.mean(axis=0), change.std(axis=0, ddof=1) * stderr_factor(len(change))
     inside = np.abs(amount - drawn.truth) <= 1.96 * error + 1e-6
-    decided = (np.abs(amount) > 1.96 * error) & np.isin(corpus.kind, validated) & acts
+    trace = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
+    validated = validated_events(tests, before, after, corpus.kind, trace, acts)
+    decided = (np.abs(amount) > 1.96 * error) & validated
     matters = np.abs(drawn.truth) > 1e-6
     right = np.sign(amount) == np.sign(drawn.truth)
     varies = drawn.truth[acts].std() > 0 and amount[acts].std() > 0
@@ -154,7 +157,8 @@ def judged(after: np.ndarray, start: np.ndarray, drawn: Drawn, validated: list[i
         "signs_reported": float(decided[acts].mean()),
         "signs_right": float(right[decided & matters].mean()) if (decided & matters).any() else None,
         "signs_reported_of_zeros": float(decided[acts & ~matters].mean()) if (acts & ~matters).any() else None,
-        "validated_types": validated,
+        "regions": len(tests),
+        "validated": [[t.region.kind, t.region.words()] for t in tests if t.validated],
     }
     if drawn.decisive is not None:
         size = int(corpus.lengths[0])
@@ -178,7 +182,7 @@ def main(wanted: list[str]) -> None:
         for name in WORLDS if section == "additive" else AUTO:
             if worlds and name not in worlds:
                 continue
-            for seed in range(5 if section == "additive" else 3):
+            for seed in range(5 if section == "additive" and name in SMALL else 3):
                 rows[name, seed] = row(name, seed, Settings(model=section))
                 print(rows[name, seed], flush=True)
                 keep(

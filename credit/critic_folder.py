@@ -19,6 +19,7 @@ from typing import Any, Literal, cast
 import msgspec
 import numpy as np
 
+from credit.critic_signs import KeptTest, bound, kept_test, sign_test, unbounded
 from credit.fitted_critic import Critic
 from estimators.critic.additive.additive_columns import Expected, Level
 from estimators.critic.additive.additive_critic import AdditiveCritic
@@ -28,13 +29,12 @@ from estimators.critic.data import Scaler
 from estimators.critic.network import Architecture
 from estimators.critic.objective import initial
 from estimators.critic.train import Epoch, Fitted
-from estimators.critic.validation import TypeTest
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 
 __all__ = ["read_critic", "save_critic"]
 
-FORMAT = 3
+FORMAT = 4
 MOST_BYTES = 1 << 30
 """The largest `additive.npz` that is read, unpacked."""
 
@@ -78,16 +78,6 @@ class _Judged(msgspec.Struct):
     curve: list[tuple[float, float, float]]
 
 
-class _Test(msgspec.Struct):
-    kind: int
-    tasks: int
-    events: int
-    mean: float
-    stderr: float | None
-    p_value: float
-    validated: bool
-
-
 class _Kept(msgspec.Struct):
     format: int
     roles: tuple[str, ...]
@@ -95,7 +85,7 @@ class _Kept(msgspec.Struct):
     held_out: tuple[str, ...]
     validation: dict[str, float]
     judged: _Judged
-    tests: list[_Test]
+    tests: list[KeptTest]
     network: _Network | None
     additive: _Additive | None
 
@@ -134,9 +124,9 @@ def save_critic(critic: Critic, folder: Path) -> None:
         )
     kept = _Kept(
         FORMAT, critic.roles, critic.dense, critic.held_out, critic.validation,
-        _Judged(judged.tasks, judged.traces, judged.loss, {k: (g, _number(w)) for k, (g, w) in judged.gain.items()},
+        _Judged(judged.tasks, judged.traces, judged.loss, {k: (g, bound(w)) for k, (g, w) in judged.gain.items()},
                 judged.calibration, list(judged.curve)),
-        [_Test(*test[:4], _number(test.stderr), test.p_value, test.validated) for test in critic.tests],
+        [kept_test(test) for test in critic.tests],
         network, additive,
     )  # fmt: skip
     with atomic_write(folder / "critic.json") as file:
@@ -168,12 +158,10 @@ def read_critic(folder: Path) -> Critic:
     fitted = _network(folder, kept.network) if kept.network is not None else _additive(folder, kept.additive)
     judged = Judged(
         kept.judged.tasks, kept.judged.traces, kept.judged.loss,
-        {k: (g, _unbounded(w)) for k, (g, w) in kept.judged.gain.items()}, kept.judged.calibration,
+        {k: (g, unbounded(w)) for k, (g, w) in kept.judged.gain.items()}, kept.judged.calibration,
         tuple(kept.judged.curve),
     )  # fmt: skip
-    tests = tuple(
-        TypeTest(t.kind, t.tasks, t.events, t.mean, _unbounded(t.stderr), t.p_value, t.validated) for t in kept.tests
-    )
+    tests = tuple(sign_test(path, i, test) for i, test in enumerate(kept.tests))
     return Critic(fitted, kept.roles, kept.dense, judged, kept.held_out, kept.validation, tests)
 
 
@@ -287,12 +275,3 @@ def _load_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
         if values.dtype.kind not in "fi" or values.ndim == 0 or not np.isfinite(values).all():
             raise CreditError(f"{path}: {name} is not an array of finite numbers")
     return arrays
-
-
-def _number(value: float) -> float | None:
-    """A number as JSON can hold it: None for infinity."""
-    return float(value) if np.isfinite(value) else None
-
-
-def _unbounded(value: float | None) -> float:
-    return float("inf") if value is None else value

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from estimators.critic.calibration import Judged
     from estimators.critic.data import Corpus
     from estimators.critic.train import Fitted
-    from estimators.critic.validation import TypeTest
+    from estimators.critic.validation import SignTest
     from estimators.critic.value_increments import CriticCredit, PrefixValues
 
 __all__ = ["Critic", "corpus_of", "predict_by", "require_extra"]
@@ -35,7 +35,8 @@ class Critic:
       judged: how good it is on held-out tasks.
       held_out: names of those tasks.
       validation: mean loss of each model on the validation tasks, by "network" and "additive".
-      tests: for each type of event whether the signs of its increments held on held-out tasks.
+      tests: for each region (a type of event under some circumstances) whether the signs of its increments held on
+        held-out tasks.
     """
 
     fitted: Fitted | AdditiveCritic
@@ -44,7 +45,7 @@ class Critic:
     judged: Judged
     held_out: tuple[str, ...]
     validation: dict[str, float]
-    tests: tuple[TypeTest, ...]
+    tests: tuple[SignTest, ...]
 
     @property
     def model(self) -> str:
@@ -76,8 +77,8 @@ class Critic:
         """Increments of V̂, and the rest of the reward.
 
         The increments have no standard error (`stderr` is infinite; `intervals_withheld` says why); `spread` is how far
-        the members of the ensemble disagree. The sign of an increment is reported (`undecided` is False) only for types
-        of events in `validated_types`.
+        the members of the ensemble disagree. The sign of an increment is reported (`undecided` is False) only in a
+        region whose signs held on held-out tasks (`tests`).
 
         Args:
           traces: what `credit.read` returns.
@@ -89,16 +90,16 @@ class Critic:
         Raises:
           CreditError: `dense` is missing, or has another number of columns than the critic was fitted on.
         """
+        from estimators.critic.validation import validated_events
         from estimators.critic.value_increments import critic_credit
 
-        mask = np.isin(np.asarray(traces.graph.event_type), self.validated_types)
-        result: CriticCredit = critic_credit(traces.graph, traces.reward, self.values(traces, dense=dense), mask)
+        graph, values = traces.graph, self.values(traces, dense=dense)
+        mask = validated_events(
+            self.tests, np.asarray(values.before), np.asarray(values.after), np.asarray(graph.event_type),
+            np.asarray(graph.trace_ids), np.asarray(graph.action_mask) & np.asarray(graph.event_mask),
+        )  # fmt: skip
+        result: CriticCredit = critic_credit(graph, traces.reward, values, mask)
         return result
-
-    @property
-    def validated_types(self) -> tuple[int, ...]:
-        """Types of events whose signs held on held-out tasks."""
-        return tuple(test.kind for test in self.tests if test.validated)
 
     @property
     def intervals_withheld(self) -> str:

@@ -84,7 +84,7 @@ def fit_critic(
     from estimators.critic.calibration import judge
     from estimators.critic.data import split_by_task
     from estimators.critic.train import Settings
-    from estimators.critic.validation import validate_types
+    from estimators.critic.validation import validate_signs
 
     settings = Settings() if settings is None else settings
     roles = tuple(dict.fromkeys(traces.agents["role"].to_pylist()))[:MOST_ROLES]
@@ -99,7 +99,7 @@ def fit_critic(
     after, start = predict_by(fitted, corpus)
     judged = judge(after.mean(axis=0), corpus, split, settings.head)
     acts = np.asarray(traces.graph.action_mask)[: len(corpus.features)]
-    tests = validate_types(after, start, corpus, acts, split.test)
+    tests = validate_signs(after, start, corpus, acts, split.test)
     critic = Critic(fitted, roles, columns, judged, held_out, losses, tests)
     if folder is not None:
         from credit.critic_folder import save_critic

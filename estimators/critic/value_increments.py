@@ -66,7 +66,7 @@ class CriticCredit(NamedTuple):
       environment: float [E], increments of events behind it that no policy chose; 0 elsewhere.
       outcome: float [T], R − V̂ at the end, what no event explains; 0 where there is no reward.
       undecided: bool [E], actions whose sign is not reported: the increment is within 1.96 spreads of 0, or signs of
-        its type were not validated on held-out tasks.
+        its region were not validated on held-out tasks.
       spread: float [E], how far the members disagree (`member_spread`); infinite for one member. It is no standard
         error: it does not show what all members get wrong alike.
     """
@@ -201,8 +201,8 @@ def critic_credit(
       graph: a batch.
       reward: float [T]; a trace without one gets no credit.
       values: V̂ around each event, float [M, E].
-      validated_mask: bool [E], events of types whose signs held on held-out tasks
-        (`estimators.critic.validation.validate_types`); None takes all as validated.
+      validated_mask: bool [E], events whose signs held on held-out tasks
+        (`estimators.critic.validation.validated_events`); None takes all as validated.
 
     Returns:
       `CriticCredit`; its parts add up to R on every trace.

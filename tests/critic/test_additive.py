@@ -1,19 +1,16 @@
-"""The additive critic and the test of signs: what they find, what they refuse, and what they may not know."""
+"""The additive critic: what it finds, what it refuses, and what it may not know."""
 
 from __future__ import annotations
-
-import dataclasses
 
 import numpy as np
 import pytest
 
 import credit
 from estimators.critic.additive.additive_critic import fit_additive, predict_additive
-from estimators.critic.data import Corpus, split_by_task
+from estimators.critic.data import Corpus
 from estimators.critic.features import event_features
-from estimators.critic.validation import stderr_factor, validate_types
+from estimators.critic.validation import stderr_factor
 from graphs.errors import CreditError
-from graphs.event_types import EventType
 from graphs.worlds.decisive import DecisiveEpisodes, DecisiveWorld
 
 
@@ -90,28 +87,6 @@ def test_the_same_seed_gives_the_same_critic_and_wrong_calls_are_refused() -> No
     with pytest.raises(CreditError, match=r"feature columns; expected \d+, as fitted"):
         critic = fit_additive(corpus, np.arange(80), members=4)
         predict_additive(critic, corpus._replace(features=corpus.features[:, 1:]))
-
-
-def test_signs_are_validated_where_they_hold_and_nowhere_else() -> None:
-    episodes = DecisiveWorld().sample(5, 480)
-    corpus = corpus_of(episodes)
-    split = split_by_task(corpus.group, corpus.reward, seed=0)
-    acts = episodes.graph.action_mask
-    size = corpus.lengths[0]
-    rng = np.random.default_rng(0)
-    noise = rng.normal(0, 1e-3, (8, len(corpus.features)))
-
-    def tested(increments: np.ndarray) -> dict[int, bool]:
-        after = 0.5 + np.cumsum(increments.reshape(-1, size), axis=1).ravel() + noise
-        return {t.kind: t.validated for t in validate_types(after, np.full(8, 0.5), corpus, acts, split.test)}
-
-    decides, messages = int(EventType.ORCHESTRATOR_DECISION), int(EventType.MESSAGE)
-    assert tested(episodes.increments)[decides] and not tested(episodes.increments)[messages]
-    assert not tested(-episodes.increments)[decides]  # confident and wrong
-    assert not any(tested(rng.choice([-0.2, 0.2], episodes.increments.shape)).values())  # confident about noise
-    few = dataclasses.replace(split, test=split.test[:16])  # two tasks
-    after = 0.5 + np.cumsum(episodes.increments, axis=1).ravel() + noise
-    assert not any(t.validated for t in validate_types(after, np.full(8, 0.5), corpus, acts, few.test))
 
 
 def test_the_factor_makes_intervals_of_few_members_hold() -> None:

@@ -157,7 +157,7 @@ def _plain(fitted: Critic, output: str) -> dict[str, Any]:
         "calibration": judged.calibration,
         "converged": bool(fitted.fitted.converged),
         "intervals_withheld": fitted.intervals_withheld,
-        "signs_held_for": [EventType(test.kind).name.lower() for test in fitted.tests if test.validated],
+        "signs_held_for": _signs_held_for(fitted),
     }
 
 
@@ -181,12 +181,19 @@ def _summary(fitted: Critic, output: str) -> list[str]:
         lines.append(
             "these tasks do not show that the critic knows more than the best constant: do not rely on its credit"
         )
-    names = [EventType(test.kind).name.lower() for test in fitted.tests if test.validated]
+    held = _signs_held_for(fitted)
     lines.append(
-        f"signs held on held-out tasks for events of type {', '.join(names)}; others are reported as undecided"
-        if names
+        f"signs held on held-out tasks for events of type {'; '.join(held)}. Others are reported as undecided"
+        if held
         else "no type of event had signs that held on held-out tasks: every sign is reported as undecided"
     )
     lines.append(fitted.intervals_withheld)
     lines.append(f"kept in {output}")
     return lines
+
+
+def _signs_held_for(fitted: Critic) -> list[str]:
+    """Types of events, with the circumstances where these matter, whose signs held on held-out tasks."""
+    held = [test.region for test in fitted.tests if test.validated]
+    bounds = [(EventType(region.kind).name.lower(), region.words()) for region in held]
+    return [f"{name} ({words})" if words else name for name, words in bounds]
