@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import msgspec
+
 from graphs.errors import Problem
 from graphs.readers.common.encodings import wide_text
+from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.results import is_result
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.near_misses import resemblance
@@ -76,6 +80,7 @@ PARQUET: dict[str, frozenset[str]] = {
 
 FURTHER = 1 << 24  # bytes that are looked at where the head shows no format
 LONG = 256  # bytes of a string that is left out there
+ELEMENTS = 4  # of a list that is longer there
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 HEAD = 1 << 16  # bytes that a reader may look at to know its format
 
@@ -148,14 +153,35 @@ def _of_parquet(source: Source, head: bytes) -> str | None:
 
 
 def _detect_further(source: Source, head: bytes) -> str | None:
-    """The format of a file that begins with many blanks or a long string, by the content after them."""
+    """The format of a file that begins with many blanks, or a long string or value, by the content after them."""
     if len(head) < HEAD:
         return None
     try:
         more = source.head(FURTHER).lstrip()
     except OSError:  # damaged behind its head, and of no known format
         return None
-    return detect(_STRING.sub(lambda match: match[0] if len(match[0]) <= LONG else b'"..."', more)[:HEAD])
+    further = detect(_STRING.sub(lambda match: match[0] if len(match[0]) <= LONG else b'"..."', more)[:HEAD])
+    return further or _detect_shortened(more)
+
+
+def _detect_shortened(text: bytes) -> str | None:
+    """The format of the first record, or the whole content, with few elements of each list."""
+    first = text[: text.find(b"\n")] if b"\n" in text else text
+    for part in dict.fromkeys((first, text)):
+        try:
+            return detect(json.dumps(_shortened(msgspec.json.decode(part)), ensure_ascii=False).encode())
+        except JSON_ERRORS:
+            continue
+    return None
+
+
+def _shortened(value: Any) -> Any:
+    """A JSON value with the first elements of each list and the first characters of each string; limits bound depth."""
+    if isinstance(value, dict):
+        return {key: _shortened(held) for key, held in value.items()}
+    if isinstance(value, list):
+        return [_shortened(held) for held in value[:ELEMENTS]]
+    return value[:LONG] if isinstance(value, str) else value
 
 
 def _unknown(source: Source, head: bytes) -> Problem:
@@ -163,8 +189,13 @@ def _unknown(source: Source, head: bytes) -> Problem:
     close = resemblance(head)
     if close is None:
         kinds = "a supported format: " + ", ".join(FORMATS)
-        if len(head) == HEAD:
-            kinds += f"; `--format NAME` where the first {HEAD} bytes do not show it"
-        return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds)
+        return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds + _by_name(head))
     value_text, expected = close
+    if "--format" not in expected:
+        expected += _by_name(head)
     return Problem("unknown-format", source.name, 0, "content", value_text, expected)
+
+
+def _by_name(head: bytes) -> str:
+    """The advice to name the format of a file whose head may not show it."""
+    return "" if len(head) < HEAD else f"; `--format NAME` where the first {HEAD} bytes do not show it"

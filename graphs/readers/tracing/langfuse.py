@@ -244,12 +244,13 @@ def _records(trace: str, gathered: _Gathered) -> Iterator[TraceRecord | Problem]
 
 def _drop_workflow(spans: list[Span]) -> None:
     """The root that OpenInference's instrumentation of the OpenAI Agents SDK makes of a run is no agent."""
-    for span in spans:
-        if span.kind is Kind.AGENT and span.target == "workflow":
-            below = [other for other in spans if other.parent == span.id]
-            if below and all(other.kind is Kind.AGENT for other in below):
-                span.kind = Kind.OTHER
-            span.target = ""
+    roots = [span for span in spans if span.kind is Kind.AGENT and span.target == "workflow"]
+    holding = {span.parent for span in spans}
+    acting = {span.parent for span in spans if span.kind is not Kind.AGENT}
+    for span in roots:
+        if span.id in holding and span.id not in acting:
+            span.kind = Kind.OTHER
+        span.target = ""
 
 
 def _give_tools_to_callers(spans: list[Span]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.methods.advice import BRANCHES, TRAINED_WITH, UNITS, Advice, choose
-from credit.methods.survey_questions import LONG, QUESTIONS
+from credit.methods.survey_questions import LONG, QUESTIONS, answer_questions
 from graphs.readers import read
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -182,3 +183,16 @@ def test_every_question_cites_a_page_that_exists() -> None:
     for _, _, evidence in QUESTIONS.values():
         pages = re.findall(r"docs/[\w-]+\.md", evidence)
         assert pages and all((docs / page).is_file() for page in pages)
+
+
+@pytest.mark.slow
+def test_orders_of_agents_are_counted_in_linear_time(tmp_path: Path) -> None:
+    """20,000 traces, each of two agents of its own, have 20,000 orders."""
+    path = tmp_path / "x.csv"
+    rows = [f"t{i},q,{name}{i},{i % 2}" for i in range(20_000) for name in "ab"]
+    path.write_text("trace,group,agent,reward\n" + "\n".join(rows))
+    found = read(path)
+    start = time.process_time()
+    (stated,) = [question.stated for question in answer_questions(found) if "in one order" in question.stated]
+    assert stated == "agents act once each, in one order, in 1 of 20000 traces with several agents"
+    assert time.process_time() - start < 5

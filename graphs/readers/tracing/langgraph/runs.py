@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import collections
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import msgspec
@@ -42,10 +44,13 @@ class Step(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """A task that has begun: its agent, the keys of messages in its input, and the events that caused it."""
+    """A task that has begun: its agent, how often its input has messages by key, and the events that caused it.
+
+    Tasks of one checkpoint have one input, and share the last two.
+    """
 
     agent: str
-    keys: list[str]
+    keys: collections.Counter[str]
     causes: list[int]
 
 
@@ -62,7 +67,10 @@ class Run:
         self.last: dict[str, int] = {}
         self.results: dict[str, list[int]] = {}  # agent -> results of its tools since its last call
         self.latest: dict[tuple[tuple[str, ...], ...], dict[int, list[int]]] = {}  # graph -> step -> its calls
+        self.steps: dict[tuple[tuple[str, ...], ...], list[int]] = {}  # graph -> steps with calls, ascending
         self.models: set[str | None] = set()
+        self._input: tuple[msgspec.Raw, collections.Counter[str], list[int]] | None = None  # of the last task
+        self._heard_all: dict[str, list[int]] = {}  # agent -> the causes of its last call
 
     def begin(self, step: Step, task: Task) -> None:
         """Note a task, and what it was given."""
@@ -71,19 +79,28 @@ class Run:
         path = [outer[0] for outer in step.outer]
         agent = "/".join([*path, f"{task.name}:{task.id}" if sent else task.name])
         self.record.instances.setdefault(agent, Agent(name="/".join([*path, task.name]), role=task.name))
-        keys, causes = [], []
-        for message, key in messages_of(task.input, **self._where(step, "payload.input")):
-            keys.append(key)
+        if self._input is None or self._input[0] is not task.input:
+            self._input = (task.input, *self._given(step, task, sent))
+        _, keys, causes = self._input
+        if sent and not causes:
+            steps = self.steps.get(step.outer, [])
+            earlier = bisect.bisect_left(steps, step.number)
+            causes = self.latest[step.outer][steps[earlier - 1]] if earlier else []
+        self.tasks[task.id] = _Begun(agent, keys, causes)
+
+    def _given(self, step: Step, task: Task, sent: bool) -> tuple[collections.Counter[str], list[int]]:
+        """How often the input of a task has messages by key, and the events that are among them."""
+        keys, causes = collections.Counter[str](), list[int]()
+        messages = messages_of(task.input, **self._where(step, "payload.input"))
+        for number, (message, key) in enumerate(messages):
+            keys[key] += 1
             if message.type in HUMAN and key not in self.position and not sent:
                 self.record.instances.setdefault("user", Agent(name="user", role="user"))
-                self.position[key] = self._event(f"{task.id}/input-{len(keys) - 1}", EventType.MESSAGE, "user", step)
+                self.position[key] = self._event(f"{task.id}/input-{number}", EventType.MESSAGE, "user", step)
             given = self.position.get(key)
             if given is not None:
                 causes.append(given)
-        if sent and not causes:
-            earlier = self.latest.get(step.outer, {})
-            causes = next((earlier[number] for number in sorted(earlier, reverse=True) if number < step.number), [])
-        self.tasks[task.id] = _Begun(agent, keys, causes)
+        return keys, causes
 
     def end(self, step: Step, task: Task) -> None:
         """Append the events of a task.
@@ -94,10 +111,10 @@ class Run:
         begun = self.tasks.pop(task.id, None)
         if begun is None:
             self._refuse("unknown-task", step, "payload.id", task.id, "the id of a task that has begun")
-        given = list(begun.keys)
+        repeated = collections.Counter[str]()
         for index, (message, key) in enumerate(messages_of(task.result, **self._where(step, "payload.result"))):
-            if key in given:  # a node may return the whole state
-                given.remove(key)
+            if repeated[key] < begun.keys[key]:  # a node may return the whole state
+                repeated[key] += 1
             elif (message.id and key in self.position) or task.id in self.inner:
                 continue
             else:
@@ -133,7 +150,9 @@ class Run:
         )
         record.actions[position] = True
         heard = self.heard.setdefault(agent, set())
-        for cause in [*begun.causes, *self.results.pop(agent, ())]:
+        known = self._heard_all.get(agent) is begun.causes
+        self._heard_all[agent] = begun.causes
+        for cause in [*(() if known else begun.causes), *self.results.pop(agent, ())]:
             if cause not in heard and (record.agents[cause] != agent or record.types[cause] == EventType.TOOL_RESULT):
                 is_result = record.types[cause] == EventType.TOOL_RESULT
                 record.edge(cause, position, EdgeType.CAUSAL if is_result else EdgeType.MESSAGE)
@@ -141,7 +160,10 @@ class Run:
         if agent in self.last:
             record.edge(self.last[agent], position, EdgeType.TEMPORAL)
         self.last[agent] = position
-        self.latest.setdefault(step.outer, {}).setdefault(step.number, []).append(position)
+        calls = self.latest.setdefault(step.outer, {})
+        if step.number not in calls:
+            bisect.insort(self.steps.setdefault(step.outer, []), step.number)
+        calls.setdefault(step.number, []).append(position)
         for number, asked in enumerate(message.tool_calls):
             effect = self._event(f"{event_id}/call-{number}", EventType.TOOL_CALL, agent, step, tool=asked.name)
             record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)

@@ -9,6 +9,7 @@ answers one of its tool call ids.
 
 from __future__ import annotations
 
+import bisect
 import heapq
 from collections.abc import Iterable
 
@@ -141,7 +142,8 @@ def emitters(tree: Tree, drafts: list[Draft]) -> dict[int, int]:
         if draft.call:
             latest[draft.agent] = i
         elif draft.type in _EFFECTS and not draft.action:
-            earlier = [call for call in _calls_by_id(tree, draft, asked) if call < i]
+            calls = _calls_by_id(tree, draft, asked)
+            earlier = bisect.bisect_left(calls, i)
             if earlier or draft.agent in latest:
-                emitter[i] = earlier[-1] if earlier else latest[draft.agent]
+                emitter[i] = calls[earlier - 1] if earlier else latest[draft.agent]
     return emitter

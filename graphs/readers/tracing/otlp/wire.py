@@ -15,6 +15,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.places import Places
 from graphs.readers.common.repeated_keys import repeated_where_read
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import refuse_repeated
@@ -293,20 +294,13 @@ def _whole(data: bytes) -> _Request | Exception | None:
 
 
 def _request_items(request: _Request, text: bytes, base: Place) -> Iterator[Item]:
-    line, counted, cursor = base.line, 0, 0
-    groups = [request] if request.scope_spans or request.scope_logs else []
-    for group in (*groups, *(request.resource_spans or ()), *(request.resource_logs or ())):
-        resource = attributes(group.resource.attributes if group.resource else None)
-        spans = [raw for scope in group.scope_spans or () for raw in scope.spans or ()]
-        logs = [raw for scope in group.scope_logs or () for raw in scope.log_records or ()]
-        for is_span, raw in [*((True, raw) for raw in spans), *((False, raw) for raw in logs)]:
-            content = bytes(raw)
-            begin = text.find(content, cursor)
-            if begin < 0:  # keys may come in another order in the file than they are gone through here
-                begin = text.find(content)
-                place = Place(base.file, base.line + text.count(b"\n", 0, begin), base.offset + begin)
-            else:
-                line += text.count(b"\n", counted, begin)
-                counted, cursor = begin, begin + len(content)
-                place = Place(base.file, line, base.offset + begin)
-            yield Item(is_span, raw, resource, place)
+    for groups in ([request], request.resource_spans or (), request.resource_logs or ()):
+        # Keys may come in any order in the file, but the elements of a list do not: each list has its own search.
+        spans, logs = Places(text, 0, base.line), Places(text, 0, base.line)
+        for group in groups:
+            resource = attributes(group.resource.attributes if group.resource else None)
+            listed = [(True, raw, spans) for scope in group.scope_spans or () for raw in scope.spans or ()]
+            listed += [(False, raw, logs) for scope in group.scope_logs or () for raw in scope.log_records or ()]
+            for is_span, raw, places in listed:
+                line, begin = places.of(raw)
+                yield Item(is_span, raw, resource, Place(base.file, line, base.offset + begin))

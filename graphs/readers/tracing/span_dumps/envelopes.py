@@ -121,15 +121,20 @@ def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> I
         except JSON_ERRORS as error:
             yield json_problem(error, value, place.file, place.line)
             continue
-        holders = [key for key in WRAPPERS if bytes(members.get(key, b""))[:1] in (b"[", b"{")]
+        # In the order of the file, so that each span is found behind the one before.
+        holders = [key for key, held in members.items() if key in WRAPPERS and bytes(held)[:1] in (b"[", b"{")]
         if holders and depth < _DEPTH and not ({"attributes", "span_id", "context"} <= members.keys()):
             twice = repeated_where_read(_Envelope, value) or repeated_anywhere(bytes(members.get("info", b"")))
             if twice is not None:
                 expected = "each key once in an object"
                 yield Problem("repeated-key", place.file, place.line, twice, "stated twice", expected)
                 continue
-            if "info" in members:
-                given = given | of_mlflow_assessments(_ANY.decode(members["info"]))
+            try:
+                info = _ANY.decode(members.get("info", b"null"))
+            except JSON_ERRORS as error:  # bytes that are no text
+                yield json_problem(error, bytes(members["info"]), place.file, place.line)
+                continue
+            given = given | of_mlflow_assessments(info)
             waiting += [(bytes(members[key]), 0, depth + 1, given) for key in reversed(holders)]
             continue
         start = within.find(value, cursor)
@@ -138,4 +143,5 @@ def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> I
         else:
             line += within.count(b"\n", counted, start)
             cursor, counted = start + len(value), start
-        yield Dumped(value, place.file, line, place.offset + start, given)
+        yield Dumped(value, place.file, line, place.offset + start, dict(given) or None)
+        given.clear()  # the trace's assessments are stated once, at its first span

@@ -183,10 +183,11 @@ def _place(
 ) -> None:
     """A reward linked to a call is a reward there; of the others the last is the outcome, with its further channels."""
     position = {event_id: i for i, event_id in enumerate(record.ids)}
+    by_id = {span.id: span for span in reversed(spans)}  # the first of an id
     free: list[tuple[float, int | None]] = []
     outcome: dict[str, float] = {}
     for amounts, latest, links in rewards:
-        about = _linked(links, spans, responses)
+        about = _linked(links, by_id, responses)
         primary = next(iter(amounts.values()))
         if about is not None and about.id in position:
             add_reward(record, position[about.id], primary)
@@ -197,10 +198,10 @@ def _place(
     place_rewards(record, free)
 
 
-def _linked(links: list[tuple[str, str]], spans: list[Span], responses: dict[str, Span]) -> Span | None:
+def _linked(links: list[tuple[str, str]], spans: dict[str, Span], responses: dict[str, Span]) -> Span | None:
     for key, value in links:
         if key in _RESPONSE and value in responses:
             return responses[value]
         if key == "span_id":
-            return next((span for span in spans if span.id == value), None)
+            return spans.get(value)
     return None
