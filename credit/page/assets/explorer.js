@@ -258,7 +258,7 @@
       const about = facts([["id", view.event[i]], ["tool", named(view.tool, i)], ["status", named(view.status, i)], ["turn", String(view.turn[i])],
         ["tokens", view.tokens[i] == null ? null : number(view.tokens[i])], ["log", `${view.file}${view.line[i] ? `, line ${view.line[i]}` : ""}`],
         ["chosen by a policy", view.action[i] ? "yes" : "no"]]);
-      const parts = [head, view.text?.[i] ? make("blockquote", {}, view.text[i]) : null];
+      const parts = [head, view.text?.[i] ? make("blockquote", { tabindex: "0" }, view.text[i]) : null];
       if (!of) { this.receipt.replaceChildren(...parts.filter(Boolean), about); return; }
       const noise = of.noise[i];
       const lines = of.lines.map((line) => ({ ...line, i }));
@@ -272,13 +272,13 @@
           `Added up, the claims would pay ${number(of.naive[i], true)}; the ledger pays ${number(of.entry[i], true)}${of.stderr[i] == null ? "" : ` ± ${number(of.stderr[i])}`}` +
           `${noise ? ", which is noise: within two standard errors of 0" : ""}.`),
         table([["claim", (l) => l.claim, "w"], ["estimates", (l) => l.estimand, "w"], ["per", (l) => l.unit, "w"], ["advantage", (l) => number(view.methods[l.claim]?.advantage[i], true), "n"], ["wanted", at("wanted"), "n"], ["±", (l) => number(l.stderr[i]), "n"],
-          ["as increment", at("increment"), "n"], ["weight", (l) => number(l.weight[i]), "n"], ["got", at("got"), "n"], ["why", (l) => named(l.why, i)]], lines, "Claims"));
+          ["as increment", at("increment"), "n"], ["weight", (l) => number(l.weight[i]), "n"], ["got", at("got"), "n"], ["why", (l) => named(l.why, i)]], lines, `Claims of ${this.name}`));
     }
     list() {
       const view = this.view;
       this.rows.replaceChildren(table([["#", (i) => make("button", { type: "button", onclick: () => this.select(i), "aria-label": `Event ${i}` }, String(i)), "n"], ["type", (i) => named(view.type, i), "w"], ["agent", (i) => view.lanes[view.lane[i]].label, "w"],
         ["tool", (i) => named(view.tool, i), "w"], ["status", (i) => named(view.status, i), "w"], ...(methods.length ? [["credit", (i) => number(value(view, i), true), "n"]] : []), ["text", (i) => cut(view.text?.[i] ?? "", labelled ? 2000 : 100), "t"]],
-      view.event.map((_, i) => i), "Events", 60));
+      view.event.map((_, i) => i), `Events of ${this.name}`, 60));
     }
   }
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import base64
-import functools
-import hashlib
 import json
 import re
-import shutil
-import subprocess
 import zlib
 from pathlib import Path
 from typing import Any
@@ -200,99 +196,6 @@ def test_only_html_files_are_written(tmp_path: Path) -> None:
     log = written(tmp_path, [trace(0), trace(1)])
     result = CliRunner().invoke(cli, ["report", str(log), "-o", str(tmp_path / "out.txt")])
     assert result.exit_code == 1 and "expected a name ending in .html" in result.output
-
-
-DRIVER = """
-(async () => {
-  const errors = [];
-  addEventListener("error", (event) => errors.push(String(event.message)));
-  addEventListener("unhandledrejection", (event) => errors.push(String(event.reason)));
-  addEventListener("securitypolicyviolation", (event) => errors.push(event.violatedDirective));
-  window.alert = () => errors.push("alert");
-  const pause = () => new Promise((done) => setTimeout(done, 30));
-  while (!document.querySelector("#explorer .about").textContent) await pause();
-  document.querySelectorAll("details").forEach((one) => { one.open = true; });
-  for (const box of document.querySelectorAll("section")) { box.scrollIntoView(); await pause(); }
-  const exercised = new Set();
-  for (const select of [...document.querySelectorAll("select")])
-    for (const option of [...select.options].slice(0, 4)) {
-      select.value = option.value; select.dispatchEvent(new Event("change")); await pause();
-      exercised.add(select);
-    }
-  for (const button of [...document.querySelectorAll("button")]) {
-    button.click(); await pause(); exercised.add(button);
-  }
-  const lanes = document.querySelector("#explorer .lanes");
-  for (const key of ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp", "Home", "End", "+", "-", "0", "m", "l", "c"]) {
-    lanes.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true })); await pause();
-  }
-  await pause();
-  const inked = (canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data
-    .some((byte, i) => i % 4 < 3 && byte < 250);
-  const boxes = [...document.querySelectorAll(".chart")].filter((box) => box.clientWidth && box.clientHeight);
-  dispatchEvent(new Event("beforeprint"));
-  const printed = boxes.map((box) => [...box.querySelectorAll(".paper")].filter(inked).length);
-  dispatchEvent(new Event("afterprint"));
-  const left = document.querySelectorAll(".paper").length;
-  const means = boxes.find((box) => box.getAttribute("aria-label").startsWith("Mean advantage"));
-  const who = echarts.getInstanceByDom(means);
-  const rows = who.getOption().series[0].data.flatMap((row) => row.coords);
-  const places = rows.map(([x]) => who.convertToPixel({ xAxisIndex: 0 }, x));
-  const cut = places.filter((at) => at < 0 || at > who.getWidth()).length;
-  const result = { errors, printed, left, cut, rows: rows.length,
-    exercised: exercised.size, canvases: document.querySelectorAll("canvas").length,
-    images: document.images.length, receipt: document.querySelector("#explorer .receipt h3")?.textContent,
-    wide: document.documentElement.scrollWidth - innerWidth };
-  const note = document.createElement("output");
-  note.id = "result"; note.textContent = JSON.stringify(result);
-  document.body.append(note);
-})();
-"""
-
-
-@functools.cache
-def chromium() -> str | None:
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-def driven(path: Path, folder: Path, *options: str) -> dict[str, Any]:
-    """What a script saw that used every control of a page in a browser."""
-    digest = base64.b64encode(hashlib.sha256(DRIVER.encode()).digest()).decode()
-    html = path.read_text().replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
-    html = html.replace("</body>", f"<script>{DRIVER}</script></body>")
-    copy = folder / "driven.html"
-    copy.write_text(html)
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        f"--user-data-dir={folder / 'profile'}",
-    ]
-    command = [str(chromium()), *flags, *options, "--virtual-time-budget=120000", "--dump-dom", copy.as_uri()]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stdout
-    match = re.search(r'<output id="result">(.*?)</output>', dom, re.S)
-    assert match is not None, dom[-2000:]
-    result: dict[str, Any] = json.loads(match[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
-    return result
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
-@pytest.mark.parametrize("size", ["1280,900", "420,860"])
-def test_a_browser_uses_every_control_without_an_error(tmp_path: Path, size: str) -> None:
-    hostile = HOSTILE + "W" * 10_000
-    records = [trace(i, group=group, agent=HOSTILE, text=hostile) for group in "qp" for i in range(3)]
-    out = tmp_path / "page.html"
-    write_page(findings_of(credit.read(written(tmp_path, records))), out)
-    result = driven(out, tmp_path, f"--window-size={size}")
-    assert result["errors"] == []
-    assert result["canvases"] >= 6 and result["images"] == 0
-    assert result["exercised"] > 20
-    assert result["receipt"].startswith("Event ")
-    assert result["wide"] <= 0
-    assert len(result["printed"]) >= 6 and set(result["printed"]) == {1} and result["left"] == 0
-    assert result["rows"] > 0 and result["cut"] == 0  # no interval leaves its chart
 
 
 @pytest.mark.slow

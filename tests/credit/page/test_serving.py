@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
 import http.client
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -330,99 +326,51 @@ def test_an_interrupt_ends_the_command_cleanly(tmp_path: Path) -> None:
             stop.cancel()
 
 
-DRIVER = """
-(async () => {
-  const errors = [];
-  addEventListener("error", (event) => errors.push(String(event.message)));
-  addEventListener("unhandledrejection", (event) => errors.push(String(event.reason)));
-  addEventListener("securitypolicyviolation", (event) => errors.push(event.violatedDirective));
-  const text = (name) => document.querySelector(name).textContent;
-  const until = async (test) => { while (!test()) await new Promise((done) => setTimeout(done, 20)); };
-  const press = (key) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-  await until(() => text("#explorer .about").includes("t0"));
-  press("g");
-  await until(() => text(".label").includes("1 of 4"));
-  press("n");
-  await until(() => text("#explorer .about").includes("t1"));
-  document.querySelector(".label input").value = "<img src=x onerror=alert(1)>";
-  press("b");
-  await until(() => text(".label").includes("2 of 4"));
-  document.querySelector(".label input[type=number]").value = "0.25";
-  [...document.querySelectorAll(".label button")].find((one) => one.textContent === "Save").click();
-  await until(() => text(".label").includes("reward 0.25"));
-  const note = document.createElement("output");
-  note.id = "result";
-  note.textContent = JSON.stringify({ errors, images: document.images.length,
-    rows: document.querySelectorAll("#explorer td.t").length });
-  document.body.append(note);
-})();
-"""
-
-
-@functools.cache
-def chromium() -> str | None:
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-def driven(server: PageServer, driver: str, folder: Path) -> Any:
-    """What a script leaves on a served page."""
-    digest = base64.b64encode(hashlib.sha256(driver.encode()).digest()).decode()
-    text = server._page.decode().replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
-    server._page = text.replace("</body>", f"<script>{driver}</script></body>").encode()
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        f"--user-data-dir={folder / 'p'}",
-    ]
-    command = [str(chromium()), *flags, "--virtual-time-budget=60000", "--dump-dom", server.url]
-    for _ in served(server):
-        dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    match = re.search(r'<output id="result">(.*?)</output>', dom, re.S)
-    assert match is not None, dom[-2000:]
-    return json.loads(match[1])
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
-def test_a_browser_labels_traces_by_its_keyboard(findings: Findings, tmp_path: Path) -> None:
+def test_a_person_labels_traces_by_the_keyboard(findings: Findings, tmp_path: Path, window: Any) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser` is not installed")
     path = tmp_path / "labels.jsonl"
-    result = driven(PageServer(findings, labels=Labels(path)), DRIVER, tmp_path)
-    assert result == {"errors": [], "images": 0, "rows": 3}
+    server = PageServer(findings, labels=Labels(path))
+    for _ in served(server):
+        with window(server.url) as opened:
+            page, label = opened.page, opened.page.locator(".label")
+            about = page.locator("#explorer .about").first
+            about.filter(has_text="t0").wait_for()
+            page.keyboard.press("g")
+            label.filter(has_text="1 of 4").wait_for()
+            page.keyboard.press("n")
+            about.filter(has_text="t1").wait_for()
+            page.get_by_label("Note (write it before the answer)").fill("<img src=x onerror=alert(1)>")
+            page.keyboard.press("Escape")
+            page.keyboard.press("b")
+            label.filter(has_text="2 of 4").wait_for()
+            page.get_by_label("Another reward").fill("0.25")
+            page.get_by_role("button", name="Save").click()
+            label.filter(has_text="reward 0.25").wait_for()
+            assert page.locator("#explorer td.t").count() == 3 and page.locator("img").count() == 0
+            assert axe.Axe().run(page).response["violations"] == []
+            assert opened.complaints == []
     labels = Labels(path).by_trace
     assert {name: label.reward for name, label in labels.items()} == {"t0": 1.0, "t1": 0.25}
     assert labels["t1"].note == "<img src=x onerror=alert(1)>"
 
 
-SEARCH = """
-(async () => {
-  const about = () => document.querySelector("#explorer .about").textContent;
-  const until = async (test) => { while (!test()) await new Promise((done) => setTimeout(done, 20)); };
-  await until(about);
-  const field = document.querySelector("#explorer input[type=search]");
-  const found = [];
-  for (const text of ["3", "T1", "nothing"]) {
-    const before = about();
-    field.value = text; field.dispatchEvent(new Event("change"));
-    await until(() => about() !== before);
-    found.push(about().slice(0, 8));
-  }
-  const note = document.createElement("output");
-  note.id = "result"; note.textContent = JSON.stringify(found);
-  document.body.append(note);
-})();
-"""
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(chromium() is None, reason="no Chromium is installed")
 def test_many_traces_are_searched_by_their_ids(
-    findings: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    findings: Findings, window: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def few(name: str) -> str:
         return asset(name).replace("MOST_LISTED = 1000;", "MOST_LISTED = 3;")
 
     asset = html._asset
     monkeypatch.setattr(html, "_asset", few)
-    assert driven(PageServer(findings), SEARCH, tmp_path) == ["t3 · gro", "t1 · gro", "No trace"]
+    server = PageServer(findings)
+    for _ in served(server):
+        with window(server.url) as opened:
+            about = opened.page.locator("#explorer .about").first
+            about.filter(has_text="t0").wait_for()
+            for text, found in (("3", "t3 · gro"), ("T1", "t1 · gro"), ("nothing", "No trace")):
+                opened.page.locator("#explorer input[type=search]").first.fill(text)
+                opened.page.keyboard.press("Enter")
+                about.filter(has_text=found).wait_for()
+            assert opened.complaints == []

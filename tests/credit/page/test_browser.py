@@ -1,0 +1,356 @@
+"""The page of `credit report` in a browser: every control, both themes, two sizes, and a checker of accessibility."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import credit
+from credit.page import Findings, write_page
+from credit.page.html import LARGEST
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "</script><img src=x onerror=alert(1)><!-- & \u2028 \u202e back \x1b[31m " + "W" * 10_000
+SIZES = ((1280, 900), (420, 860))
+VIEWS = [pytest.param(size, theme, id=f"{theme}-{size[0]}") for theme in ("light", "dark") for size in SIZES]
+METHODS = ("rloo", "turn_baseline", "gae")
+TYPES = (
+    "message", "orchestrator_decision", "spawn", "message", "tool_call", "tool_result", "return", "aggregate",
+    "human_intervention", "safety_event", "stop",
+)  # fmt: skip
+
+
+def trace(number: int, group: str, text: str) -> dict[str, Any]:
+    """A trace with an event of each type, by a lead, a worker and the worker's own worker."""
+    names = ("lead", f"worker {text}", "helper")
+    agents = [
+        {"id": name, "role": role, "parent": parent}
+        for name, role, parent in zip(names, ("lead", "worker", text), (None, *names), strict=False)
+    ]
+    agents[0].pop("parent")
+    events = [
+        {"id": f"e{i}", "type": kind, "agent": names[i % 3], "text": text, "time": float(i), "tokens": 10 + i,
+         "value": (number + i) % 5 / 4, **({"tool": f"search {text}"} if kind.startswith("tool") else {}),
+         **({"status": "error"} if kind == "tool_result" else {})}
+        for i, kind in enumerate(TYPES * 3)
+    ]  # fmt: skip
+    record = {"trace_id": f"{group} {number} {text}", "task_id": f"{group} {text}", "agents": agents, "events": events}
+    return record | {"rewards": {"team": float(number % 2)}}
+
+
+def read(folder: Path, records: list[dict[str, Any]]) -> credit.Traces:
+    log = folder / "log.jsonl"
+    log.write_text("\n".join(json.dumps(one) for one in records))
+    return credit.read(log)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Addresses of pages about hostile logs: with credit, and without outcomes."""
+    folder = tmp_path_factory.mktemp("pages")
+    records = [trace(i, group, HOSTILE) for group in "qp" for i in range(3)]
+    traces = read(folder, records)
+    findings = Findings.of(traces, {name: credit.run(traces, name) for name in METHODS})
+    write_page(findings, folder / "credit.html", title=HOSTILE)
+    write_page(Findings.of(read(folder, [one | {"rewards": {}} for one in records]), {}), folder / "triage.html")
+    return {name: (folder / f"{name}.html").as_uri() for name in ("credit", "triage")}
+
+
+def until(page: Page, expression: str) -> None:
+    """Wait for an expression to be true. Playwright's own wait evaluates in the page, whose policy forbids that."""
+    end = time.monotonic() + 60
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(20)
+
+
+def shown(page: Page) -> None:
+    """Wait until the explorer shows a trace and every section was in view once, so that all charts are drawn."""
+    until(page, "document.querySelector('#explorer .about').textContent")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    box = "(box) => !box.clientHeight || !box.offsetParent || box.querySelector('canvas')"
+    for section in page.locator("section").all():
+        section.evaluate("(one) => one.scrollIntoView()")
+        until(page, f"[...document.querySelectorAll('#{section.get_attribute('id')} .chart')].every({box})")
+
+
+def fits(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
+
+
+def span(page: Page) -> str:
+    """The part of a trace that the first pane shows."""
+    text: str = page.evaluate(
+        """() => {
+          const drawn = echarts.getInstanceByDom(document.querySelector("#explorer .pane .chart"));
+          const { startValue, endValue } = drawn.getOption().dataZoom[0];
+          return `${startValue} ${endValue}`;
+        }"""
+    )
+    return text
+
+
+def credited(page: Page) -> float:
+    """The credit of the selected event, from its receipt."""
+    claim = page.locator(".receipt").first.locator("table >> nth=-1").locator("tbody tr", has_text="gae")
+    return float((claim.locator("td").nth(3).text_content() or "").replace("−", "-"))
+
+
+def pixels(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+
+
+def controls(page: Page) -> list[tuple[str, float, float, float]]:
+    """The text, left and right end and height of each control in sight; a wide table scrolls by itself."""
+    places: list[tuple[str, float, float, float]] = page.evaluate(
+        """[...document.querySelectorAll("select, button, summary, nav a")]
+          .filter((one) => one.offsetParent && !one.closest(".scroll"))
+          .map((one) => [one, one.getBoundingClientRect()])
+          .map(([one, at]) => [one.textContent.slice(0, 40), at.left, at.right, at.height])"""
+    )
+    return places
+
+
+def drawn(page: Page) -> list[str]:
+    """What the canvases of the explorer hold."""
+    texts: list[str] = page.evaluate(
+        "[...document.querySelectorAll('#explorer .pane:not([hidden]) canvas')].map((one) => one.toDataURL())"
+    )
+    return texts
+
+
+def use_selects(page: Page) -> int:
+    selects = page.locator("select").all()
+    for select in selects:
+        values = select.locator("option").evaluate_all("all => all.slice(0, 5).map((one) => one.value)")
+        for value in [*values[1:], values[0]]:
+            select.select_option(value)
+            assert select.input_value() == value
+            assert fits(page)
+    return len(selects)
+
+
+def use_buttons(page: Page) -> int:
+    """Click every button, the first two of a table, by the mouse: one that is covered or out of reach fails."""
+    every = page.locator("button:not(td button, [aria-pressed]), tr:nth-child(-n + 2) > td button").all()
+    for place, button in enumerate(every):
+        button.click()
+        assert fits(page), (place, button.text_content())
+    return len(every)
+
+
+def pixel(page: Page, event: int) -> tuple[float, float]:
+    """Where the first pane shows an event."""
+    place: list[float] = page.evaluate(
+        """(event) => {
+          const box = document.querySelector("#explorer .pane .chart"), drawn = echarts.getInstanceByDom(box);
+          const all = drawn.getOption().series.flatMap((one) => one.data);
+          const { value } = all.find((one) => one.event === event);
+          const [x, y] = drawn.convertToPixel({ xAxisIndex: 0, yAxisIndex: 0 }, value);
+          const { left, top } = box.getBoundingClientRect();
+          return [left + x, top + y];
+        }""",
+        event,
+    )
+    return place[0], place[1]
+
+
+@pytest.mark.parametrize(("size", "theme"), (VIEWS[0], VIEWS[3]))
+def test_every_control_works_without_a_word_on_the_console(
+    window: Any, pages: dict[str, str], size: tuple[int, int], theme: str
+) -> None:
+    with window(pages["credit"], size=size, theme=theme) as opened:
+        page: Page = opened.page
+        shown(page)
+        assert page.evaluate("document.documentElement.dataset.theme") == theme
+        assert fits(page)
+        compare = page.get_by_role("button", name="Compare with a trace of its group")
+        compare.click()
+        page.locator(".lanes").nth(1).scroll_into_view_if_needed()
+        page.locator(".pane").nth(1).locator("canvas").first.wait_for()
+        assert use_selects(page) == 10  # across, method, by, level, four of the explorer, and the trace of each pane
+        assert use_buttons(page) > 25
+        compare.click()
+        assert not page.locator(".pane").nth(1).is_visible()
+        for link in page.locator("nav a").all():
+            link.click()
+        for summary in page.locator("summary").all():
+            if summary.is_visible():
+                was = summary.evaluate("one => one.parentElement.open")
+                summary.click()
+                assert summary.evaluate("one => one.parentElement.open") != was
+        assert page.locator("img").count() == 0
+        assert opened.complaints == []
+
+
+@pytest.mark.parametrize(("size", "theme"), (VIEWS[0], VIEWS[3]))
+def test_the_explorer_follows_the_keyboard_and_the_mouse(
+    window: Any, pages: dict[str, str], size: tuple[int, int], theme: str
+) -> None:
+    with window(pages["credit"], size=size, theme=theme) as opened:
+        page: Page = opened.page
+        shown(page)
+        lanes, receipt = page.locator(".lanes").first, page.locator(".receipt").first
+        lanes.focus()
+        for key, heading in (("Home", "Event 0:"), ("ArrowRight", "Event 1:"), ("ArrowLeft", "Event 0:"),
+                             ("End", "Event 32:"), ("Home", "Event 0:"), ("ArrowDown", "Event 1:")):  # fmt: skip
+            page.keyboard.press(key)
+            assert (receipt.locator("h3").text_content() or "").startswith(heading), key
+        page.keyboard.press("Home")
+        for key in ("0", "+", "-", "+", "Shift+ArrowRight", "Shift+ArrowLeft", "End", "Home", "c", "c"):
+            before = span(page), drawn(page)
+            page.keyboard.press(key)
+            assert (span(page), drawn(page)) != before or key == "0", key
+        page.get_by_label("Colour by credit of").select_option("gae")
+        lanes.focus()
+        page.keyboard.press("m")
+        most = credited(page)
+        page.keyboard.press("l")
+        assert credited(page) < most
+        page.keyboard.press("Home")
+        page.keyboard.press("0")
+        lanes.evaluate("one => one.scrollIntoView({ block: 'center' })")
+        page.wait_for_timeout(300)  # a mark can be hit once the frame that shows it is drawn
+        x, y = pixel(page, 4)
+        page.mouse.click(x, y)
+        receipt.get_by_role("heading", name="Event 4: tool_call").wait_for()
+        page.mouse.move(x + 1, y)
+        page.keyboard.press("+")
+        before = span(page)
+        x, y = pixel(page, 4)
+        page.mouse.move(x, y + 15)
+        page.mouse.down()
+        page.mouse.move(x - 60, y + 15, steps=4)
+        page.mouse.up()
+        assert span(page) != before  # a drag pans
+        before = span(page)
+        x = lanes.evaluate("one => one.getBoundingClientRect().right - 60")
+        page.mouse.move(x, y + 15)
+        page.keyboard.down("Control")
+        page.mouse.wheel(0, -200)
+        page.wait_for_timeout(1000)  # the chart takes the wheel at most ten times a second
+        page.keyboard.up("Control")
+        assert span(page) != before  # Ctrl and the wheel zoom
+        assert opened.complaints == []
+
+
+@pytest.mark.parametrize(("size", "theme"), VIEWS)
+def test_no_violation_of_accessibility(window: Any, pages: dict[str, str], size: tuple[int, int], theme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser` is not installed")
+    for name in pages:
+        with window(pages[name], size=size, theme=theme) as opened:
+            page: Page = opened.page
+            shown(page)
+            page.locator("#explorer td button").first.click()  # with a receipt
+            page.get_by_role("button", name="Compare with a trace of its group").click()
+            found = axe.Axe().run(page).response
+            assert len(found["passes"]) > 30  # it looked
+            assert [(one["impact"], one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
+
+
+def test_the_checker_of_accessibility_finds_what_is_wrong(window: Any, pages: dict[str, str]) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser` is not installed")
+    with window(pages["credit"]) as opened:
+        shown(opened.page)
+        opened.page.evaluate("""() => {
+          document.querySelector("#theme").removeAttribute("aria-label");
+          document.querySelector("#theme").textContent = "";
+          document.documentElement.style.setProperty("--soft", "#bbbbbb");
+        }""")
+        found = {one["id"] for one in axe.Axe().run(opened.page).response["violations"]}
+        assert {"button-name", "color-contrast"} <= found
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size[0]))
+def test_pictures_of_both_themes_show_the_page(window: Any, pages: dict[str, str], size: tuple[int, int]) -> None:
+    bright = {}
+    for theme in ("light", "dark"):
+        with window(pages["credit"], size=size, theme=theme) as opened:
+            page: Page = opened.page
+            shown(page)
+            assert fits(page)
+            for text, left, right, tall in controls(page):
+                assert left >= 0 and right <= size[0] and right - left > 5 and tall > 5, text
+            assert len(controls(page)) > 30
+            whole = pixels(page.screenshot(full_page=True))
+            assert whole.shape[1] == size[0] and whole.shape[0] > 2000
+            bright[theme] = whole.mean()
+            charts = [box for box in page.locator(".chart").all() if box.is_visible()]
+            assert len(charts) >= 6
+            for box in charts:
+                colours = np.unique(pixels(box.screenshot()).astype(np.int32) @ (1, 1 << 8, 1 << 16))
+                assert len(colours) > 20  # marks and letters, not one surface
+    assert bright["light"] > 200 and bright["dark"] < 70
+
+
+def test_paper_shows_each_chart_once_in_the_light_theme(window: Any, pages: dict[str, str]) -> None:
+    with window(pages["credit"], theme="dark") as opened:
+        page: Page = opened.page
+        shown(page)
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.evaluate("document.documentElement.dataset.theme") == "light"
+        papers = page.evaluate("""() => {
+          const inked = (canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data
+            .some((byte, i) => i % 4 < 3 && byte < 250);
+          return [...document.querySelectorAll(".chart")].filter((box) => box.clientWidth && box.clientHeight)
+            .map((box) => [...box.querySelectorAll(".paper")].filter(inked).length);
+        }""")
+        assert len(papers) >= 6 and set(papers) == {1}
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        assert page.locator(".paper").count() == 0
+        assert len(page.pdf(format="A4")) > 20_000
+        assert opened.complaints == []
+
+
+def test_no_interval_leaves_its_chart(window: Any, pages: dict[str, str]) -> None:
+    with window(pages["credit"]) as opened:
+        shown(opened.page)
+        places, width = opened.page.evaluate("""() => {
+          const who = echarts.getInstanceByDom(document.querySelector(".chart[aria-label^='Mean advantage']"));
+          const ends = who.getOption().series[0].data.flatMap((row) => row.coords);
+          return [ends.map(([x]) => who.convertToPixel({ xAxisIndex: 0 }, x)), who.getWidth()];
+        }""")
+        assert places and min(places) >= 0 and max(places) <= width
+
+
+def test_a_hundred_traces_of_five_hundred_events_open_within_two_seconds(window: Any, tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    tools = ("search", "read", "write", "run")
+    records = []
+    for number in range(100):
+        agents = [{"id": "lead", "role": "lead"}]
+        agents += [{"id": f"w{i}", "role": "worker", "parent": "lead"} for i in range(6)]
+        events = [
+            {"id": f"e{i}", "agent": f"w{draw.integers(6)}" if i % 7 else "lead", "text": "some words " * 8,
+             "value": round(float(draw.random()), 3),
+             **({"type": "tool_call", "tool": tools[i % 4]} if i % 2 else {"type": "message"})}
+            for i in range(500)
+        ]  # fmt: skip
+        records.append({"trace_id": f"t{number}", "task_id": f"q{number // 5}", "agents": agents, "events": events,
+                        "rewards": {"team": float(draw.random() < 0.4)}})  # fmt: skip
+    traces, out = read(tmp_path, records), tmp_path / "page.html"
+    write_page(Findings.of(traces, {name: credit.run(traces, name) for name in METHODS}), out)
+    assert out.stat().st_size <= LARGEST
+    seconds = []
+    for _ in range(3):  # the least, since other tests run beside this one
+        start = time.perf_counter()
+        with window(out.as_uri()) as opened:
+            until(opened.page, "document.querySelector('#explorer .about').textContent")
+            opened.page.locator("section canvas").first.wait_for()
+            seconds.append(time.perf_counter() - start)
+            shown(opened.page)
+            assert opened.page.locator("#tiles .tile b").first.text_content() == "100"
+            assert opened.complaints == []
+    assert min(seconds) < 2
