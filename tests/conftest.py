@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import re
 import signal
@@ -13,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import jax
 import pytest
 
@@ -23,9 +23,12 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 # Hypothesis draws the same examples in each run, so that a run can be repeated; `pytest --hypothesis-profile=search`
 # draws others. A busy machine is no failure: no example has a deadline.
-hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
-hypothesis.settings.register_profile("search", deadline=None)
-hypothesis.settings.load_profile("repeatable")
+if importlib.util.find_spec("hypothesis") is not None:  # not in the environments of `make integrations`
+    import hypothesis
+
+    hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+    hypothesis.settings.register_profile("search", deadline=None)
+    hypothesis.settings.load_profile("repeatable")
 
 # Tables are as wide as the console; tests read those of a console that has no width.
 os.environ.pop("COLUMNS", None)
