@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,15 @@ from credit.integrations.tunix import CreditAgenticLearner, estimator, metrics_o
 from graphs.errors import CreditError
 
 TOLERANCE = 2e-6
+
+
+@pytest.fixture(autouse=True)
+def standard_promotion() -> Iterator[None]:
+    """Tunix adds booleans to integers, which strict promotion refuses."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
 PROMPTS = ["input string", "hello world", "My name", "hello there"]
 
 
