@@ -121,9 +121,11 @@ const page = (() => {
     splitLine: { show: extra.split ?? true, lineStyle: { color: color("line"), opacity: 0.6 } },
     nameTextStyle: { color: color("soft"), fontSize: 12 }, nameLocation: "middle", nameGap: 30, ...extra.more,
   });
+  /* An element of text that lets the pointer through: a hint drawn on the canvas would take the clicks of the marks below it. */
   const tooltip = (formatter) => ({
-    renderMode: "richText", trigger: "item", confine: true, formatter, backgroundColor: color("surface"), borderColor: color("line"),
-    textStyle: { color: color("text"), fontSize: 12 },
+    renderMode: "html", trigger: "item", confine: true, formatter: (at) => { const text = formatter(at); return text ? make("div", {}, text) : ""; },
+    backgroundColor: color("surface"), borderColor: color("line"), transitionDuration: 0, textStyle: { color: color("text"), fontSize: 12 },
+    extraCssText: "max-width: min(26rem, 80%); white-space: pre-wrap; overflow-wrap: anywhere; pointer-events: none;",
   });
   const zoom = (of) => ({ type: "slider", filterMode: "none", borderColor: color("line"), fillerColor: color("accent") + "22",
     handleStyle: { color: color("surface"), borderColor: color("soft") }, textStyle: { color: color("soft") }, showDataShadow: false,
