@@ -4,7 +4,10 @@
 
 Each run is a process of its own that assigns Dr. MAS advantages and writes their table. Before it is timed, it and its
 workers have read and computed a small log, so that the start of Ray and of its workers is apart. Digests of the
-advantages must agree. The logs are removed.
+advantages must agree. The logs are removed at the end.
+
+With `--folder`, what was measured is kept there until then: a benchmark that was ended goes on when the same command is
+given again, and leaves out what it has measured.
 
 The model takes processor time of each stage, measured in one process on some parts, and of the driver of the run with
 two workers. It is compared with the wall clock of the runs with 1, 2 and 4 workers. Its seconds beyond this machine's
@@ -15,23 +18,25 @@ is printed.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
 import json
 import os
 import platform
-import subprocess
-import sys
+import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from cluster_model import WORKERS, constants, modelled, predict, where_it_stops
+from cluster_scripts import ONE, RAY, STAGES, digest, run
 from reading import multiply, write_logs
 
 from graphs.atomic import atomic_write
 
-METHOD = "dr_mas"
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -39,151 +44,59 @@ ENVIRONMENT = {
     "RAY_worker_niceness": "0",  # the priority of the one process; Ray gives its workers a lower one
 }
 TARGET = 1.5  # two workers over one process
+TRACES = 24  # of the base, which all logs hold many times
+FOLDERS = ("base", "sample", "logs")
 LIBRARIES = ("ray", "jax", "numba", "pyarrow", "msgspec", "numpy")
 
-# What every process begins with: the arguments, the clock, and the peak of its memory.
-COMMON = """
-import importlib.util, json, re, sys, time
-from pathlib import Path
-logs, small, output, size = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
-METHOD = "dr_mas"
-def peak(pid="self"):
-    return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path(f"/proc/{pid}/status").read_text())[1]) * 1024
-def warm(path):
-    import credit
-    traces = credit.read(path, compiled=importlib.util.find_spec("numba") is not None)
-    credit.table(traces, credit.run(traces, METHOD))
-def fresh_peak(path):
-    import os
-    warm(path)
-    Path("/proc/self/clear_refs").write_text("5")
-    return os.getpid(), peak()
-"""
-
-ONE = (
-    COMMON
-    + """
-from credit.cli.advantages.assign_chunks import assign_in_chunks
-_, before = fresh_peak(small)
-wall, process = time.perf_counter(), time.process_time()
-_, rows, chunks = assign_in_chunks(
-    (logs,), str(output), METHOD, (), (), events=size, actions_only=False, format_=None, columns=None, rewards=None,
-    groups=None, group_by=None, reward_channel="team", limits=())
-wall, process = time.perf_counter() - wall, time.process_time() - process
-print(json.dumps({"seconds": wall, "process": process, "rows": rows, "parts": len(chunks), "grown": [peak() - before]}))
-"""
+RUNS: tuple[tuple[str, str, tuple[int, ...]], ...] = (
+    ("one process", ONE, ()),
+    *((f"{count} workers", RAY, (count,)) for count in (2, 1, 4)),
 )
 
-RAY = (
-    COMMON
-    + """
-import ray
-from credit.methods.chunked import ChunkedMethod
-from credit.ray.cluster import chunks_on_cluster
-from credit.ray.jobs import Advantages
-from credit.ray.part_runs import run_parts
-from graphs.traces.limits import DEFAULT
-workers, start = int(sys.argv[5]), time.perf_counter()
-ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, object_store_memory=500_000_000)
-levels = {}
-warm(small)
-def warm_and_wait(path):
-    found = fresh_peak(path)
-    time.sleep(3)  # so that each task is given a worker of its own
-    return found
-while len(levels) < workers:
-    levels |= dict(ray.get([ray.remote(warm_and_wait).remote(small) for _ in range(workers)]))
-ready = time.perf_counter()
-process = time.process_time()
-chunks = chunks_on_cluster((logs,), size, "team", None, None, ("task", "model", "system"), DEFAULT)
-indexed, process_indexed = time.perf_counter(), time.process_time()
-parts = run_parts(chunks, Advantages(ChunkedMethod(METHOD), False), output, iter)
-done, process_done = time.perf_counter(), time.process_time()
-peaks = {}
-for pid, level in levels.items():
-    try:
-        peaks[pid] = peak(pid) - level
-    except OSError:
-        pass
-print(json.dumps({
-    "start-up": ready - start, "seconds": done - ready, "first pass": indexed - ready, "rows": parts.rows,
-    "parts": len(chunks), "grown": sorted(peaks.values()),
-    "driver": {"first pass": process_indexed - process, "parts": process_done - process_indexed}}))
-ray.shutdown()
-"""
-)
 
-STAGES = (
-    COMMON
-    + """
-import pickle
-from ray import cloudpickle
-import numpy as np
-from credit.methods.chunked import ChunkedMethod
-from credit.ray.jobs import Advantages
-from credit.ray.part_notes import part_file
-from credit.tables.files import write_table
-from graphs.readers.chunk_index import glance
-from graphs.readers.chunks import read_chunks
-warm(small)
-clock, spent = time.process_time, {}
-def timed(name, call):
-    begin = clock()
-    result = call()
-    spent[name] = spent.get(name, 0.0) + clock() - begin
-    return result
-seen = []
-def look_over(look, files):
-    seen.append(timed("look", lambda: look(files)))
-    yield seen[0]
-chunks = read_chunks(logs, events=size, compiled=importlib.util.find_spec("numba") is not None, map_files=look_over)
-chunks.fingerprint(0)
-sent = cloudpickle.dumps(chunks, protocol=5)
-job = Advantages(ChunkedMethod(METHOD), False)
-events, shapes, output = 0, set(), output
-output.mkdir()
-compiling = 0.0
-for number in [*range(len(chunks))] * 2:
-    if number == 0:  # the first round compiles the method for the shapes of the parts
-        compiling, spent = spent.get("assign", 0.0), {"look": spent["look"]}
-        events = rows = 0
-    timed("take over", lambda: pickle.loads(sent))
-    traces, _ = timed("read", lambda: chunks.part(number))
-    table, note = timed("assign", lambda: job.compute(traces))
-    timed("write", lambda: write_table(table, part_file(output, number)))
-    events, rows = events + traces.sizes.events, rows + table.num_rows
-written = sum(file.stat().st_size for file in output.iterdir())
-spent["compile"] = compiling - spent["assign"]
-print(json.dumps({
-    "seconds": spent, "events": events, "traces": sum(len(one.index.source) for one in seen), "parts": len(chunks),
-    "files": len(chunks.files), "bytes": {
-        "logs": sum(Path(name).stat().st_size for name in chunks.files), "output": written, "chunks": len(sent),
-        "index": len(pickle.dumps(seen[0], protocol=5)), "note": len(json.dumps(note))}}))
-"""
-)
+class Kept:
+    """What was measured so far, in a file, where a folder is kept; the logs lie beside it."""
 
-DIGEST = """
-import hashlib, sys
-import numpy as np
-import pyarrow.dataset
-column = pyarrow.dataset.dataset(sys.argv[1], format="parquet").to_table(columns=["advantage"])["advantage"]
-print(hashlib.blake2b(np.sort(column.to_numpy()).tobytes(), digest_size=16).hexdigest())
-"""
+    def __init__(self, folder: Path, asked: dict[str, Any]) -> None:
+        self.folder, self._file = folder, folder / "measured.json"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._known: dict[str, Any] = json.loads(self._file.read_text()) if self._file.exists() else {"asked": asked}
+        if self._known["asked"] != asked:
+            raise SystemExit(f"{self._file}: measured with {self._known['asked']}; expected {asked}, or another folder")
+
+    def get(self, name: str, measure: Callable[[], Any]) -> Any:
+        """What `measure` returns, or returned before."""
+        if name not in self._known:
+            self._known[name] = measure()
+            with atomic_write(self._file) as file:
+                file.write(json.dumps(self._known).encode())
+        return self._known[name]
 
 
-def run(script: str, *arguments: object) -> Any:
-    """What a process printed as JSON."""
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+def logs_of(folder: Path, gigabytes: float) -> dict[str, int]:
+    """Write the base, the sample and all logs anew; bytes of the base, and how often all logs hold it."""
+    base, sample, logs = (folder / name for name in FOLDERS)
+    for one in (base, sample, logs):
+        shutil.rmtree(one, ignore_errors=True)
+        one.mkdir()
+    of_base = write_logs(base, TRACES, 4000, 0)
+    copies = max(1, round(gigabytes * 1e9 / of_base))
+    multiply(base, sample, min(copies, 12))
+    multiply(base, logs, copies)
+    return {"bytes": of_base, "copies": copies}
 
 
-def digest(output: Path) -> str:
-    """A digest of the advantages of a table, row order aside."""
-    done = subprocess.run([sys.executable, "-c", DIGEST, str(output)], capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+def measured(script: str, output: Path, *arguments: object) -> dict[str, Any]:
+    """What a run printed, and a digest of what it wrote, which is removed."""
+    for old in (output, output.with_suffix(".parquet")):
+        shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
+    logs, small, events, *more = arguments
+    begin = os.getloadavg()
+    target = output.with_suffix(".parquet") if script is ONE else output
+    found = run(script, logs, small, target, events, *more)
+    found |= {"digest": digest(target), "load of the machine before and after": [begin, os.getloadavg()]}
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    return dict(found)
 
 
 def main() -> None:
@@ -191,32 +104,46 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=5.0)
     parser.add_argument("--chunk-events", type=int, default=200_000)
-    parser.add_argument("--folder", type=Path, help="where the logs are written; by default that of temporary files")
+    parser.add_argument(
+        "--folder", type=Path, help="keeps logs and what was measured until the end; else temporary files"
+    )
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "clusters.json")
     given = parser.parse_args()
-    load, begin = os.getloadavg(), time.perf_counter()
+    begin = time.perf_counter()
     os.environ |= ENVIRONMENT
-    runs: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory(dir=given.folder) as temporary:
-        base, logs, sample = (Path(temporary) / name for name in ("base", "logs", "sample"))
-        for folder in (base, logs, sample):
-            folder.mkdir()
-        of_base = write_logs(base, 24, 4000, 0)
-        copies = max(1, round(given.gigabytes * 1e9 / of_base))
-        multiply(base, sample, min(copies, 12))
-        multiply(base, logs, copies)
-        size, traces, small = copies * of_base, 24 * copies, min(base.iterdir())
-        stages = run(STAGES, sample, small, Path(temporary) / "stages", given.chunk_events)
+    with contextlib.ExitStack() as ends:
+        if given.folder is None:
+            given.folder = Path(ends.enter_context(tempfile.TemporaryDirectory()))
+        asked = {"gigabytes": given.gigabytes, "chunk events": given.chunk_events}
+        kept = Kept(given.folder / "clusters", asked)
+        base, sample, logs = (kept.folder / name for name in FOLDERS)
+        written = kept.get("logs", lambda: logs_of(kept.folder, given.gigabytes))
+        size, traces, small = written["bytes"] * written["copies"], TRACES * written["copies"], min(base.iterdir())
+        stages = kept.get("stages", lambda: stages_of(sample, small, kept.folder / "stages", given.chunk_events))
         print(f"{'stages of a sample':>18} {stages['seconds']}", flush=True)
-        for name, script, more in (
-            ("one process", ONE, ()),
-            *((f"{count} workers", RAY, (count,)) for count in (2, 1, 4)),
-        ):
-            output = Path(temporary) / ("one.parquet" if script is ONE else "parts")
-            runs[name] = run(script, logs, small, output, given.chunk_events, *more)
-            runs[name]["digest"] = digest(output)
+        runs: dict[str, dict[str, Any]] = {}
+        for name, script, more in RUNS:
+            call = functools.partial(measured, script, kept.folder / "parts", logs, small, given.chunk_events, *more)
+            runs[name] = kept.get(name, call)
             print(f"{name:>18} {runs[name]}", flush=True)
-            subprocess.run(["rm", "-r", str(output)], check=True)
+        report = report_of(stages, runs, size, traces)
+        report |= {"chunk events": given.chunk_events, "seconds of this call": time.perf_counter() - begin}
+        given.output.parent.mkdir(exist_ok=True)
+        with atomic_write(given.output) as file:
+            file.write(json.dumps(report, indent=1).encode() + b"\n")
+        shutil.rmtree(kept.folder)
+    if not report["identical advantages"]:
+        raise SystemExit("advantages depend on the engine")
+
+
+def stages_of(sample: Path, small: Path, output: Path, events: int) -> dict[str, Any]:
+    """Processor time of each stage of the sample."""
+    shutil.rmtree(output, ignore_errors=True)
+    return dict(run(STAGES, sample, small, output, events))
+
+
+def report_of(stages: dict[str, Any], runs: dict[str, dict[str, Any]], size: int, traces: int) -> dict[str, Any]:
+    """What the runs come to, which is printed, too."""
     cores, two = os.cpu_count() or 1, runs["2 workers"]
     found = constants(stages, two, size, traces)
     checked = {}
@@ -242,10 +169,9 @@ def main() -> None:
         print(name, ", ".join(f"{what} {value:.4g}" for what, value in row.items()))
     met = "met" if gain >= TARGET else "NOT met"
     print(f"two workers over one process: {gain:.2f}x, wanted {TARGET}x: {met}; advantages identical: {same}")
-    report = {
+    return {
         "bytes": size,
         "traces": traces,
-        "chunk events": given.chunk_events,
         "runs": runs,
         "stages of a sample": stages,
         "constants": found,
@@ -255,17 +181,10 @@ def main() -> None:
         "two workers over one process": gain,
         "target": TARGET,
         "identical advantages": same,
-        "seconds of all": time.perf_counter() - begin,
-        "load of the machine before and after": [load, os.getloadavg()],
         "device": f"CPU, {platform.machine()}, {cores} cores",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in LIBRARIES},
     }
-    given.output.parent.mkdir(exist_ok=True)
-    with atomic_write(given.output) as file:
-        file.write(json.dumps(report, indent=1).encode() + b"\n")
-    if not same:
-        raise SystemExit("advantages depend on the engine")
 
 
 if __name__ == "__main__":
