@@ -10,8 +10,8 @@ are cut. Each input is read in a process of its own.
 
 The run fails (exit code 1) where reading raises something else than the library's own errors, takes more than 5 seconds
 of processor time, takes more memory than 20 times the input and 300 MB, or gives a trace a reward that is no number or
-verdict in the file, nor the sum of channels that are. In a table the reward must stand in a row of that trace, by a
-slow reading that shares no code with the library.
+verdict in the file, nor the sum of channels that are, nor of the listed scores of a row (SkyRL's are of tokens). In a
+table the reward must stand in a row of that trace, by a slow reading that shares no code with the library.
 """
 
 from __future__ import annotations
@@ -269,6 +269,7 @@ def _read(path: Path) -> dict[str, Any]:
             unchecked = {"kind": f"{kind}, rewards not checked", "seconds": seconds, "memory": memory}
             return {**unchecked, "bytes": len(data), "fault": fault}
         stated |= {np.float32(sum(some)) for some in _sums(channels, stated)}
+        stated |= {np.float32(math.fsum(scores)) for scores in _listed_scores(data)}
         invented = [r for r in rewards if np.float32(r) not in stated]
         beside = rewards_beside(data) if rows else None
         if beside is not None:
@@ -284,6 +285,15 @@ def _sums(channels: list[list[float]], stated: set[np.float32]) -> Iterator[tupl
     parts = sorted({amount for one in channels for amount in one if np.float32(amount) in stated})[:40]
     yield from itertools.combinations(parts, 2)
     yield from itertools.combinations(parts, 3)
+
+
+def _listed_scores(data: bytes) -> Iterator[list[float]]:
+    """Lists of numbers that rows of JSON state as their `score`."""
+    for line in data.split(b"\n"):
+        row = _parsed(line)
+        scores = row.get("score") if isinstance(row, dict) else None
+        if isinstance(scores, list) and all(isinstance(one, int | float) and math.isfinite(one) for one in scores):
+            yield scores
 
 
 def run(

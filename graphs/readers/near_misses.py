@@ -56,29 +56,53 @@ class Product(NamedTuple):
     advice: str
 
 
+_CHATS = "rollouts with rewards; a table with a row an action and --columns, or the native format"
+_ACTIONS = "a table with a row an action and --columns, or the native format (`credit schema`)"
+_SPANS = "the same spans as OTLP JSON, as the OpenTelemetry Collector's file exporter writes them"
+_SCORES = "logs of the agents; scores alone are a table of trace and reward for --rewards"
+
 PRODUCTS = (
     Product("an ATOF event stream (NVIDIA NeMo Relay)", frozenset({"atof_version", "scope_category"}),
             "the run exported as ATIF, which NeMo Relay writes from the same events"),
-    Product("chats for fine-tuning (OpenAI, ShareGPT)", frozenset({"messages"}),
-            "rollouts with rewards; a table with a row an action and --columns, or the native format"),
-    Product("chats for fine-tuning (ShareGPT)", frozenset({"conversations"}),
-            "rollouts with rewards; a table with a row an action and --columns, or the native format"),
-    Product("a Jaeger export", frozenset({"data", "traceID", "spanID", "operationName"}),
-            "the same spans as OTLP JSON, as the OpenTelemetry Collector's file exporter writes them"),
-    Product("a Zipkin export", frozenset({"traceId", "localEndpoint", "annotations"}),
-            "the same spans as OTLP JSON, as the OpenTelemetry Collector's file exporter writes them"),
+    Product("chats for fine-tuning (OpenAI, ShareGPT)", frozenset({"messages"}), _CHATS),
+    Product("chats for fine-tuning (ShareGPT)", frozenset({"conversations"}), _CHATS),
+    Product("pairs of preferred and rejected answers", frozenset({"chosen", "rejected"}), _CHATS),
+    Product("a Jaeger export", frozenset({"data", "traceID", "spanID", "operationName"}), _SPANS),
+    Product("a Zipkin export", frozenset({"traceId", "localEndpoint", "annotations"}), _SPANS),
+    Product("traces of a Datadog agent", frozenset({"trace_id", "span_id", "parent_id", "service", "resource", "meta"}),
+            _SPANS),
+    Product("a trace of Chrome or Perfetto", frozenset({"traceEvents", "ph", "ts"}), _SPANS),
+    Product("calls of W&B Weave", frozenset({"op_name", "project_id", "trace_id", "started_at", "inputs"}), _ACTIONS),
+    Product("spans of Braintrust", frozenset({"span_id", "root_span_id", "span_attributes", "scores"}), _ACTIONS),
+    Product("a history of DSPy", frozenset({"messages", "kwargs", "outputs", "model_type"}), _ACTIONS),
+    Product("a session of Gemini CLI", frozenset({"sessionId", "projectHash", "messages"}), _ACTIONS),
+    Product("results of OpenAI's batch API", frozenset({"custom_id", "response", "status_code", "body"}), _ACTIONS),
+    Product("a record of OpenAI Evals", frozenset({"run_id", "event_id", "sample_id", "data"}), _SCORES),
+    Product("samples of lm-evaluation-harness", frozenset({"doc_id", "target", "resps", "filtered_resps"}), _SCORES),
+    Product("a scenario state of HELM", frozenset({"adapter_spec", "request_states"}), _SCORES),
     Product("a notebook", frozenset({"cells", "nbformat"}), "logs of agents"),
 )  # fmt: skip
 """Products by name, the keys that show them, and what would be read instead."""
 
+_NO_PICKLE = "JSON; pickles run code when they are loaded, and are never read"
+_UNPACKED = "the content unpacked, or packed by gzip or Zstandard (.gz, .zst)"
 _MAGIC = (
     (b"PAR1", "a Parquet file", "a cache, or a table of a trainer, with its columns named by --columns"),
     (b"ARROW1", "an Arrow file", "Parquet, CSV or JSON lines with a column map, --columns"),
     (b"PK\x03\x04", "a zip archive", "its members unpacked; of archives only Inspect's .eval is read"),
     (b"SQLite format 3", "an SQLite database", "an export of it as JSON"),
-    (b"\x80\x04", "a Python pickle", "JSON; pickles run code when they are loaded, and are never read"),
-    (b"\x80\x05", "a Python pickle", "JSON; pickles run code when they are loaded, and are never read"),
-    (b"OBJ\x01", "an Avro file", "JSON lines"),
+    *((b"\x80" + bytes([protocol]), "a Python pickle", _NO_PICKLE) for protocol in range(2, 6)),
+    (b"Obj\x01", "an Avro file", "JSON lines"),
+    (b"ORC", "an ORC file", "Parquet, CSV or JSON lines with a column map, --columns"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "Parquet, CSV or JSON lines with a column map, --columns"),
+    (b"\x93NUMPY", "a NumPy array", "Parquet, CSV or JSON lines with a column map, --columns"),
+    (b"BZh", "bzip2", _UNPACKED),
+    (b"\xfd7zXZ\x00", "xz", _UNPACKED),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACKED),
+    (b"\x04\x22\x4d\x18", "LZ4", _UNPACKED),
+    (b"%PDF-", "a PDF", "logs of agents"),
+    (b"<?xml", "XML", "JSON or JSON lines"),
+    (b"<!DOCTYPE html", "a page of HTML", "JSON or JSON lines"),
 )
 
 

@@ -184,6 +184,19 @@ def test_names_of_columns_that_are_not_utf_8_are_named(tmp_path: Path) -> None:
         read(native_log(tmp_path), rewards=tmp_path / "rows.parquet")
 
 
+def test_names_of_columns_that_stand_differently_in_two_places_are_named(tmp_path: Path) -> None:
+    completions = [[{"role": "assistant", "content": "x"}]]
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"step": [1], "prompt": ["p"], "completion": completions, "advantage": [0.5]}), path)
+    whole = path.read_bytes()
+    places = [at for at in range(len(whole)) if whole.startswith(b"list", at)]
+    assert len(places) > 2
+    for at in places:
+        path.write_bytes(whole[:at] + b"l\x1ast" + whole[at + 4 :])
+        with pytest.raises(NothingReadError, match="bad-parquet"):
+            read(path)
+
+
 def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused_before_it_is(tmp_path: Path) -> None:
     """A run of one value takes no room in the file: a dictionary and its length."""
     with pq.ParquetWriter(

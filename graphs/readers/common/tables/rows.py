@@ -140,7 +140,7 @@ def open_parquet(source: Source) -> pq.ParquetFile:
         names = file.schema_arrow.names
     except PackedError as error:
         raise TraceError(Problem("too-large", source.name, 0, "file", excerpt(str(error)), most)) from error
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last for the name of a column
+    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:  # the last two for names of columns
         problem = Problem("bad-parquet", source.name, 0, "content", excerpt(str(error)), "a Parquet file")
         raise TraceError(problem) from error
     if len(set(names)) < len(names):
