@@ -12,6 +12,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.counterfactual.replays import event_ids, replay_tree
@@ -299,7 +300,16 @@ def c3_magrpo(
     m = members(graph, reward, event_reward, by=by, population=population, aggregate="sum", over=over)
     n, _, squares = statistics(m)
     spread = jnp.sqrt(safe_divide(squares, n) + eps)[m.key][m.of_event]
-    return dataclasses.replace(plain, scale=jnp.where(plain.valid, spread, jnp.ones_like(spread)))
+    lost = plain.valid & ~jnp.isfinite(spread)  # the squares overflow, and any number over it would be 0
+    zero = jnp.zeros_like(spread)
+    return dataclasses.replace(
+        plain,
+        credit=jnp.where(lost, zero, plain.credit),
+        baseline=jnp.where(lost, zero, plain.baseline),
+        stderr=jnp.where(lost, zero, plain.stderr),
+        scale=jnp.where(plain.valid & ~lost, spread, jnp.ones_like(spread)),
+        reason=jnp.where(lost, np.int8(Reason.OUT_OF_RANGE), plain.reason),
+    )
 
 
 def _leaf_means(graph: EventGraph, reward: Array, event_reward: Array | None, leaf: jax.Array) -> jax.Array:

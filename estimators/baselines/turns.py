@@ -262,6 +262,9 @@ def mt_grpo(
     deviation = (safe_sqrt(safe_divide(squares, n - ddof)) + eps)[t.key]
     apart = jnp.where(t.leads, safe_divide(t.earned - expected, deviation), jnp.zeros_like(t.earned))
     score = t.to_go(apart)
+    # Division by a spread whose squares overflow gives 0, and a part of the trace's sum would be missing.
+    lost = segment_count(trace, graph.num_traces, t.leads & ~jnp.isfinite(deviation)) > 0
+    score = jnp.where(lost[trace], infinite, score)
     return _finish(graph, t, score, jnp.zeros_like(score), infinite, source="mt_grpo", score=True)
 
 

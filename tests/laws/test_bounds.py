@@ -102,3 +102,21 @@ def test_the_page_names_every_method_that_divides(name: str) -> None:
             f"Add a row to the table of bounds in docs/laws.md, with one of {[*LARGEST]}"
         )
         assert divides or name not in STATED, f"{name} does not divide, but is in the table of bounds of docs/laws.md"
+
+
+@pytest.mark.every_method
+@pytest.mark.parametrize("name", [name for name, method in credit.METHODS.items() if not method.needs])
+def test_no_number_is_lost_where_squares_overflow(name: str) -> None:
+    """A deviation of infinity would turn every advantage into a valid 0."""
+    rewards = np.repeat([1.0, 0.0, 0.25], 2)
+
+    def numbers(factor: float) -> tuple[np.ndarray, np.ndarray]:
+        graph, reward, rows = credit.from_columns(
+            group=[0] * 6, trace=[0, 0, 1, 1, 2, 2], turn=[0, 1] * 3, reward=factor * rewards
+        )
+        result = credit.METHODS[name].fn(graph, reward)
+        return np.asarray(rows.gather(result.advantage)), np.asarray(rows.gather(result.valid))
+
+    (small, allowed), (large, answered) = numbers(1.0), numbers(1e30)
+    assert allowed.any()
+    assert not np.any(answered & (large == 0) & (small != 0)), (small, large, answered)
