@@ -2,7 +2,7 @@
 
     python benchmarks/critic_few.py [additive|auto] ... [WORLD] ...    (default: both, in all worlds)
 
-"additive" fits the additive model alone, with three seeds or five in each of 16 worlds; "auto" fits both models and
+"additive" fits the additive model alone, with three seeds or five in each of 15 worlds; "auto" fits both models and
 keeps one, as `credit fit critic` does, three seeds in three worlds. Rows of worlds that are not named stay as they are.
 Results go to benchmarks/results/critic_few.json. Everything is computed from seeds.
 
@@ -108,7 +108,6 @@ WORLDS: dict[str, tuple[Callable[..., Drawn], dict[str, Any]]] = {
     "TeamWorld padding": (team, {"kind": "padding", "spawn": 0.7}),
     "TeamWorld bottleneck": (team, {"kind": "bottleneck", "spawn": 0.7}),
     "TeamWorld poisoned": (team, {"kind": "poisoned"}),
-    "TeamWorld poisoned, hierarchy": (team, {"kind": "poisoned", "topology": "hierarchical", "agents": 7}),
     "QualityWorld": (quality, {}),
     "World(Additive)": (plan, {"outcome": Additive()}),
     "World(Bernoulli)": (plan, {"outcome": Bernoulli()}),

@@ -69,7 +69,8 @@ def test_critics_of_few_traces() -> None:
     for row in results("critic_few")["additive"]["rows"]:
         stored.setdefault(row["world"], []).append(row)
     assert rows.keys() == stored.keys()
-    fields = ("inside_95", "inside_95_where_not_zero", "correlation", "signs_reported", "signs_right", "decisive_first")
+    fields = ("inside_95", "inside_95_where_not_zero", "correlation", "signs_reported", "signs_right",
+              "signs_reported_of_zeros", "decisive_first")  # fmt: skip
     for world, (seeds, *cells) in rows.items():
         assert int(seeds) == len(stored[world])
         for field, cell in zip(fields, cells, strict=True):
@@ -94,8 +95,18 @@ def test_what_the_page_says_of_few_traces_in_sentences() -> None:
         assert (world in named or (world.startswith("TeamWorld") and name in named)) == (world not in held), world
     others = [share for world, share in pooled.items() if world not in held]
     assert f"{min(others):.0%}"[:-1] + " to " + f"{max(others):.0%}"[:-1] + " % in the other worlds" in text
-    zeros = [row["signs_reported_of_zeros"] for row in stored["TeamWorld poisoned"]]
-    assert f"for {min(zeros) * 100:.0f} to {max(zeros) * 100:.0f} % of the actions whose truth is 0" in text
+    zeros = {world: [row["signs_reported_of_zeros"] for row in rows] for world, rows in stored.items()}
+    false = {world: math.fsum(x or 0 for x in found) / len(found) for world, found in zeros.items()}
+    assert max(false.values()) < 0.1
+    none = [world for world, share in false.items() if round(share, 2) == 0]
+    assert f"for 0 % of the actions without an effect in {len(none)} worlds" in text
+    assert (
+        f"{100 * false['TeamWorld padding']:.0f} to {100 * false['TeamWorld free_rider']:.0f} % in free_rider" in text
+    )
+    assert f"{100 * false['TeamWorld bottleneck']:.0f} % in bottleneck" in text
+    worst = [max(zeros[f"TeamWorld {name}"]) * 100 for name in ("padding", "free_rider")]
+    assert f"have {worst[0]:.0f} to {worst[1]:.0f} %" in text
+    assert max(zeros["TeamWorld poisoned"]) == 0
     first = [row["decisive_first"] for rows in results("critic_few").values() for row in rows["rows"]
              if "decisive" in row["world"]]  # fmt: skip
     assert set(first) == {1.0} and "came first in every fresh trace" in text
