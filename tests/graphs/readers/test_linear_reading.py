@@ -171,8 +171,9 @@ def test_reading_is_linear(name: str, tmp_path: Path) -> None:
         return time.process_time() - start
 
     spent(100)  # what the first read of a format imports
-    small, large = spent(SMALL), LARGE * TIMES.get(name, 1)
-    assert spent(large) < 2.5 * small * large / SMALL + 0.1
+    large = LARGE * TIMES.get(name, 1)
+    # Other work may stretch one reading; what is quadratic takes many times as long each time.
+    assert any(spent(large) < 2.5 * spent(SMALL) * large / SMALL + 0.1 for _ in range(3))
 
 
 def test_assessments_of_a_trace_count_once(tmp_path: Path) -> None:
