@@ -1,10 +1,13 @@
 """How time and memory grow with a log: one long trace, one large team, many small traces.
 
-    python benchmarks/growth.py [--from 10000] [--to 1000000] [--output benchmarks/results/growth.json]
+    python benchmarks/growth.py [--from 10000] [--to 1000000] [--warm N] [--output benchmarks/results/growth.json]
 
 For each shape and each command, a log of `--from` and of larger sizes (times ten) is written and the command run on it
 in a process of its own. Reported are processor seconds and the growth of memory over what the command takes on a log of
 a hundred events, and between consecutive sizes the exponent: 1 is linear, 2 quadratic. Exponents above 1.1 are marked.
+
+`--warm N` runs the command N + 1 times in its process. The time is the least of all but the first, whole: imports and
+compilation, which vary by more than a small log takes, are not in it.
 
     events   one trace of n events, edges to the event before, 100 agents
     agents   one trace of n / 10 agents that a chain of spawns started, one action each, and their returns
@@ -49,6 +52,24 @@ COMMANDS: dict[str, list[str]] = {
 }
 
 
+AGAIN = """
+import sys, time
+from credit.__main__ import main
+repeats, sys.argv = int(sys.argv[1]), ["credit", *sys.argv[2:]]
+spent, code = [], 0
+for _ in range(repeats + 1):
+    start = time.process_time()
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    spent.append(time.process_time() - start)
+print(min(spent[1:]), file=sys.stderr)
+sys.exit(code)
+"""
+"""A program that runs a command several times and says the least time after the first run."""
+
+
 def one_trace(events: int) -> Iterator[dict[str, Any]]:
     """One trace of many events."""
     listed = [
@@ -83,27 +104,31 @@ FIRST = {"events": ("t", "e1"), "agents": ("t", "m0"), "traces": ("t0", "e0")}
 """A trace and an event of each shape."""
 
 
-def measure(command: list[str], shape: str, log: Path, out: Path) -> tuple[float, float, int]:
+def measure(command: list[str], shape: str, log: Path, out: Path, warm: int) -> tuple[float, float, int]:
     """Processor seconds, peak megabytes and exit code of a command."""
     arguments = [part.format(out=out, trace=FIRST[shape][0], event=FIRST[shape][1]) for part in command]
     arguments[1:1] = [str(log)]
-    done = subprocess.Popen([sys.executable, "-m", "credit", *arguments], stdout=subprocess.DEVNULL,
+    program = ["-c", AGAIN, str(warm)] if warm else ["-m", "credit"]
+    done = subprocess.Popen([sys.executable, *program, *arguments], stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
     with done:
         _, message = done.communicate()
         _, _, used = done.pid, done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 3):
         print(f"{' '.join(arguments)}: {message.decode()[-300:]}", file=sys.stderr)
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3, done.returncode
+    seconds = float(message.split()[-1]) if warm else used.ru_utime + used.ru_stime
+    return seconds, used.ru_maxrss / 1e3, done.returncode
 
 
-def in_a_process_of_its_own(command: list[str], shape: str, log: Path, out: Path) -> tuple[float, float, int]:
+def in_a_process_of_its_own(
+    command: list[str], shape: str, log: Path, out: Path, warm: int
+) -> tuple[float, float, int]:
     """`measure` in a fork, whose children are this command alone."""
     parent, child = os.pipe()
     pid = os.fork()
     if pid == 0:
         with os.fdopen(child, "w") as stream:
-            json.dump(measure(command, shape, log, out), stream)
+            json.dump(measure(command, shape, log, out, warm), stream)
         os._exit(0)
     os.close(child)
     with os.fdopen(parent) as stream:
@@ -116,6 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--from", dest="least", type=int, default=10_000)
     parser.add_argument("--to", dest="most", type=int, default=1_000_000)
+    parser.add_argument("--warm", type=int, default=0, help="Runs after the first, the least of which is the time.")
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--commands", nargs="*", default=list(COMMANDS), choices=list(COMMANDS))
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "growth.json")
@@ -134,9 +160,11 @@ def main() -> None:
                     file.writelines(json.dumps(trace) + "\n" for trace in SHAPES[shape](size))
             for name in given.commands:
                 found = {
-                    size: in_a_process_of_its_own(COMMANDS[name], shape, log, folder) for size, log in logs.items()
+                    size: in_a_process_of_its_own(COMMANDS[name], shape, log, folder, given.warm)
+                    for size, log in logs.items()
                 }
-                seconds = {size: max(found[size][0] - found[100][0], 0.0) for size in sizes}
+                start = 0.0 if given.warm else found[100][0]
+                seconds = {size: max(found[size][0] - start, 0.0) for size in sizes}
                 memory = {size: max(found[size][1] - found[100][1], 0.0) for size in sizes}
                 exponents = {
                     what: [_exponent(values[a], values[b], b / a, least) for a, b in itertools.pairwise(sizes)]
