@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,14 @@ EXCERPTS = (160, 60, 0)  # lengths of excerpts of text, tried in turn until all 
 SCRIPTS = ("echarts.min.js", "format.js", "overview.js", "explorer.js", "labelling.js")
 
 
-def write_page(findings: Findings, path: str | Path, *, title: str = "Credit report", text: bool = True) -> list[str]:
+def write_page(
+    findings: Findings,
+    path: str | Path,
+    *,
+    title: str = "Credit report",
+    text: bool = True,
+    watch: Callable[[Sequence[int]], Iterable[int]] = iter,
+) -> list[str]:
     """Write a page that needs no network.
 
     The file has at most `LARGEST` bytes as long as its overview alone does. Excerpts of text are shortened first. Then
@@ -34,6 +42,7 @@ def write_page(findings: Findings, path: str | Path, *, title: str = "Credit rep
       path: of the HTML file; it appears whole or not at all.
       title: of the page.
       text: include excerpts of what events said.
+      watch: iterates over the rows of the traces that are packed, as a bar of progress does.
 
     Returns:
       The ids of the traces that the explorer holds.
@@ -51,18 +60,24 @@ def write_page(findings: Findings, path: str | Path, *, title: str = "Credit rep
       ['a', 'b']
     """
     expect("findings", findings, Findings, "what Findings.of returns")
-    html, held = page(findings, title=title, text=text)
+    html, held = page(findings, title=title, text=text, watch=watch)
     with atomic_write(path) as file:
         file.write(html.encode())
     return held
 
 
-def page(findings: Findings, *, title: str = "Credit report", text: bool = True) -> tuple[str, list[str]]:
+def page(
+    findings: Findings,
+    *,
+    title: str = "Credit report",
+    text: bool = True,
+    watch: Callable[[Sequence[int]], Iterable[int]] = iter,
+) -> tuple[str, list[str]]:
     """The HTML of a page, and the ids of the traces that its explorer holds."""
     head = {"title": printable(title, 200), "overview": overview(findings), "explorer": None}
     frame = _filled(head, [])
     room = LARGEST - len(frame.encode())
-    views, held = _views(findings, room, EXCERPTS if text else (0,))
+    views, held = _views(findings, room, EXCERPTS if text else (0,), watch)
     ids = findings.traces.traces["trace"].to_pylist()[:held]
     head["explorer"] = {"held": held, "traces": findings.traces.sizes.traces}
     return _filled(head, views), ids
@@ -82,13 +97,15 @@ def served_page(findings: Findings, *, title: str = "Credit report", labelled: b
     return _filled(head, [], served=True)
 
 
-def _views(findings: Findings, room: int, excerpts: tuple[int, ...]) -> tuple[list[str], int]:
+def _views(
+    findings: Findings, room: int, excerpts: tuple[int, ...], watch: Callable[[Sequence[int]], Iterable[int]]
+) -> tuple[list[str], int]:
     """Packed traces that fit into a number of bytes, the first ones, with the longest excerpts that let all fit."""
     maker = TraceViews(findings)
     total = findings.traces.sizes.traces
     kept: list[dict[str, Any]] = []
     spent = 0
-    for row in range(total):
+    for row in watch(range(total)):
         kept.append(maker.of(row, excerpt=excerpts[0]))
         spent += len(packed(kept[-1] | {"text": None})) + 3
         if spent > room:  # even without text

@@ -12,7 +12,7 @@ from credit.cli.shared.answers import json_option, leave, print_json
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
-from credit.cli.shared.progress import steps, working
+from credit.cli.shared.progress import progress_bar, steps, working
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
 
 if TYPE_CHECKING:
@@ -70,9 +70,12 @@ def report(
 
     traces = read_traces(paths, **reading)
     traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
-    with working(stderr(), "composing and writing"):
+    with working(stderr(), "composing"):
         findings = Findings.of(traces, claims, **making)
-        held = write_page(findings, output, title=title, text=not no_text)
+    with progress_bar(stderr()) as bar:
+        held = write_page(
+            findings, output, title=title, text=not no_text, watch=lambda rows: bar.track(rows, description="packing")
+        )
     number = traces.sizes.traces
     if as_json:
         print_json({"output": str(output), "methods": list(claims), "traces": number, "in_explorer": len(held)})

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,18 @@ def test_only_html_files_are_written(tmp_path: Path) -> None:
     log = written(tmp_path, [trace(0), trace(1)])
     result = CliRunner().invoke(cli, ["report", str(log), "-o", str(tmp_path / "out.txt")])
     assert result.exit_code == 1 and "expected a name ending in .html" in result.output
+
+
+def test_a_bar_sees_each_trace_that_is_packed(findings: Findings, tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def watch(rows: Sequence[int]) -> Iterator[int]:
+        for row in rows:
+            seen.append(row)
+            yield row
+
+    held = write_page(findings, tmp_path / "page.html", watch=watch)
+    assert seen == list(range(5)) and len(held) == 5
 
 
 @pytest.mark.slow
