@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from credit.ray.cluster import RETRIES, connected
-from credit.replay.execution import HangingError, Limits, execute
+from credit.replay.execution import AT_ONCE, HangingError, Limits, execute
 from credit.replay.replay_plan import ReplayPlan
 from credit.replay.replayer import Continuation, Prefix, Replayer, SeededReplayer, load_replayer
 from credit.replay.run_results import Results
@@ -60,7 +60,7 @@ def replay(
     """
     actors = _Actors(driver, limits, actor_options or {})
     try:
-        replayer = _SeededActors(actors) if actors.seeded else _PlainActors(actors)
+        replayer = _SeededActors(actors) if actors.at_once else _PlainActors(actors)
         return execute(
             plan, replayer, Path(results), limits=dataclasses.replace(limits, seconds=math.inf), advance=advance
         )
@@ -82,13 +82,13 @@ class RunActor:
             sys.path.insert(0, self._folder)
         return load_replayer(self._driver)
 
-    def seeded(self) -> bool:
-        """Load the driver; whether it makes many runs at once."""
-        return isinstance(self._replayer, SeededReplayer)
+    def at_once(self) -> int:
+        """Load the driver; how many runs it makes at once, 0 for one at a time without a method for more."""
+        return getattr(self._replayer, "at_once", AT_ONCE) if isinstance(self._replayer, SeededReplayer) else 0
 
     def make(
         self, prefix: Prefix, replace: str | None, forbid: Sequence[str], seeds: Sequence[int]
-    ) -> Sequence[Continuation]:
+    ) -> Sequence[Continuation | Exception]:
         """Runs from a prefix, one for each seed."""
         if isinstance(self._replayer, SeededReplayer):
             return self._replayer.run_seeds(prefix, replace=replace, forbid=forbid, seeds=seeds)
@@ -116,14 +116,14 @@ class _Actors:
             self._start()
         try:
             first, _ = self._ray.wait(list(self._starting), num_returns=1)
-            self.seeded: bool = self._answer(first[0], None)
+            self.at_once: int = self._answer(first[0], None)
         except BaseException:
             self.close()
             raise
 
     def make(
         self, prefix: Prefix, replace: str | None, forbid: Sequence[str], seeds: Sequence[int]
-    ) -> Sequence[Continuation]:
+    ) -> Sequence[Continuation | Exception]:
         """Runs by a free actor, once there is one.
 
         Raises:
@@ -133,7 +133,9 @@ class _Actors:
         actor = self._take()
         limit = None if math.isinf(self._seconds) else min(self._seconds, threading.TIMEOUT_MAX)
         try:
-            outcomes: Sequence[Continuation] = self._answer(actor.make.remote(prefix, replace, forbid, seeds), limit)
+            outcomes: Sequence[Continuation | Exception] = self._answer(
+                actor.make.remote(prefix, replace, forbid, seeds), limit
+            )
         except HangingError:
             with self._lock:
                 self._all.discard(actor)
@@ -159,7 +161,7 @@ class _Actors:
             if not self._closed:
                 actor = self._remote.remote(*self._given)
                 self._all.add(actor)
-                self._starting[actor.seeded.remote()] = actor
+                self._starting[actor.at_once.remote()] = actor
 
     def _take(self) -> Any:
         while not self._closed:
@@ -197,14 +199,20 @@ class _PlainActors:
         self, prefix: Prefix, *, replace: str | None = None, forbid: Sequence[str] = (), n: int, seed: int
     ) -> Sequence[Continuation]:
         """One run; `execute` asks for no more."""
-        return self._actors.make(prefix, replace, tuple(forbid), [seed])
+        outcomes: Sequence[Any] = self._actors.make(prefix, replace, tuple(forbid), [seed])
+        return outcomes
 
 
 class _SeededActors(_PlainActors):
     """A `SeededReplayer` whose runs are made by an actor."""
 
+    @property
+    def at_once(self) -> int:
+        """Runs of one call at most."""
+        return self._actors.at_once
+
     def run_seeds(
         self, prefix: Prefix, *, replace: str | None = None, forbid: Sequence[str] = (), seeds: Sequence[int]
-    ) -> Sequence[Continuation]:
+    ) -> Sequence[Continuation | Exception]:
         """One run for each seed."""
         return self._actors.make(prefix, replace, tuple(forbid), list(seeds))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -29,10 +30,10 @@ from credit.replay.run_results import Results
 from graphs.errors import CreditError
 from graphs.text import counted
 
-__all__ = ["HangingError", "Limits", "execute", "read_results"]
+__all__ = ["AT_ONCE", "HangingError", "Limits", "execute", "read_results"]
 
-_AT_ONCE = 512
-"""Runs of one job that a `SeededReplayer` makes in one call."""
+AT_ONCE = 512
+"""Runs of one job that a `SeededReplayer` makes in one call, unless it has a number `at_once` of its own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +130,7 @@ def execute(
     """
     before = read_results(plan, path)
     sitting = _Sitting(plan, replayer, path, limits, advance, set(before.strayed), before.tokens)
-    size = _AT_ONCE if isinstance(replayer, SeededReplayer) else 1
+    size = getattr(replayer, "at_once", AT_ONCE) if isinstance(replayer, SeededReplayer) else 1
     tasks: list[tuple[int, list[int]]] = []
     for job, planned in enumerate(plan.jobs):
         left = [] if job in before.strayed else [run for run in range(planned.runs) if run not in before.rewards[job]]
@@ -184,7 +185,7 @@ class _Sitting:
             if self.advance is not None:
                 self.advance(len(lines))
             broken = [line["error"] for line in lines if "error" in line and not line["prefix"]]
-            self.failures = self.failures + 1 if broken else 0
+            self.failures = self.failures + 1 if len(broken) == len(lines) else 0
             if self.failures >= self.limits.failures:
                 raise CreditError(f"{self.failures} runs in a row failed, the last with: {broken[-1]}")
             self.background = [thread for thread in self.background if thread.is_alive()]
@@ -194,43 +195,47 @@ class _Sitting:
 
     def _attempts(self, job: int, runs: list[int]) -> list[dict[str, Any]] | None:
         """The lines of runs after as many tries as allowed; None where the whole execution ends."""
-        planned, error = self.plan.jobs[job], ""
+        planned, errors = self.plan.jobs[job], dict.fromkeys(runs, "")
+        done: list[dict[str, Any]] = []
         for attempt in range(self.limits.attempts):
             if attempt:
                 self.stop.wait(self.limits.pause * 2 ** (attempt - 1))
             if self.stop.is_set():
-                return None
+                return done or None
+            left = list(errors)
             try:
-                outcomes = self._within_time(lambda: self._run(planned, [seed_of(self.plan, job, r) for r in runs]))
+                seeds = [seed_of(self.plan, job, run) for run in left]
+                outcomes = self._within_time(functools.partial(self._run, planned, seeds))
             except PrefixError as strayed:
-                return [{"job": job, "run": runs[0], "error": str(strayed)[:1000], "prefix": True}]
+                return [*done, {"job": job, "run": left[0], "error": str(strayed)[:1000], "prefix": True}]
             except HangingError as late:
-                error = str(late)
+                errors = dict.fromkeys(left, str(late))
                 break
             except Exception as failure:  # noqa: BLE001 - a driver may raise anything; it is tried again, then logged
-                error = f"{type(failure).__name__}: {failure}"[:1000]
+                errors = dict.fromkeys(left, _words(failure))
                 continue
-            wrong = _wrong(outcomes, len(runs))
-            if not wrong:
-                return [
-                    {
-                        "job": job,
-                        "run": run,
-                        "reward": float(outcome.reward),
-                        "alternative": str(outcome.alternative),
-                        "tokens": int(outcome.tokens),
-                    }
-                    for run, outcome in zip(runs, outcomes, strict=True)
-                ]
-            error = wrong
-        return [{"job": job, "run": run, "error": error, "prefix": False} for run in runs]
+            wrong = _wrong(outcomes, len(left))
+            if wrong:
+                errors = dict.fromkeys(left, wrong)
+                continue
+            for run, outcome in zip(left, outcomes, strict=True):
+                if isinstance(outcome, Exception):
+                    errors[run] = _words(outcome)
+                else:
+                    del errors[run]
+                    done.append(_line(job, run, outcome))
+            if not errors:
+                break
+        return done + [{"job": job, "run": run, "error": error, "prefix": False} for run, error in errors.items()]
 
-    def _run(self, job: Job, seeds: list[int]) -> Sequence[Continuation]:
+    def _run(self, job: Job, seeds: list[int]) -> Sequence[Continuation | Exception]:
         if isinstance(self.replayer, SeededReplayer):
             return self.replayer.run_seeds(job.prefix, replace=job.replace, forbid=job.forbid, seeds=seeds)
         return self.replayer.run(job.prefix, replace=job.replace, forbid=job.forbid, n=1, seed=seeds[0])
 
-    def _within_time(self, call: Callable[[], Sequence[Continuation]]) -> Sequence[Continuation]:
+    def _within_time(
+        self, call: Callable[[], Sequence[Continuation | Exception]]
+    ) -> Sequence[Continuation | Exception]:
         """What the call returns or raises, in a thread of its own that is left to itself after the limit.
 
         Raises:
@@ -238,7 +243,7 @@ class _Sitting:
         """
         if math.isinf(self.limits.seconds):
             return call()
-        answer: queue.SimpleQueue[tuple[Sequence[Continuation], BaseException | None]] = queue.SimpleQueue()
+        answer: queue.SimpleQueue[tuple[Sequence[Continuation | Exception], BaseException | None]] = queue.SimpleQueue()
 
         def work() -> None:
             try:
@@ -259,6 +264,20 @@ class _Sitting:
         return outcomes
 
 
+def _line(job: int, run: int, outcome: Continuation) -> dict[str, Any]:
+    return {
+        "job": job,
+        "run": run,
+        "reward": float(outcome.reward),
+        "alternative": str(outcome.alternative),
+        "tokens": int(outcome.tokens),
+    }
+
+
+def _words(failure: Exception) -> str:
+    return f"{type(failure).__name__}: {failure}"[:1000]
+
+
 def _wrong(outcomes: Any, runs: int) -> str:
     """What is wrong with the outcomes of a driver; "" where nothing is."""
     try:
@@ -268,6 +287,8 @@ def _wrong(outcomes: Any, runs: int) -> str:
     if count != runs:
         return f"the driver returned {counted(count, 'outcome')}; expected {runs}"
     for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            continue
         if not (isinstance(outcome, Continuation) and math.isfinite(outcome.reward)):
             return f"the driver returned {outcome!r}; expected a Continuation with a finite reward"[:1000]
     return ""

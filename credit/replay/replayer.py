@@ -84,12 +84,19 @@ class Replayer(Protocol):
 
 @runtime_checkable
 class SeededReplayer(Replayer, Protocol):
-    """A driver that makes many runs from one prefix at once, each with a seed of its own."""
+    """A driver that makes many runs from one prefix at once, each with a seed of its own.
+
+    The attribute `at_once`, if it has one, is the largest number of runs to ask for. Runs in the making are lost where
+    the process is killed, so a driver whose runs cost much has a small number.
+    """
 
     def run_seeds(
         self, prefix: Prefix, *, replace: str | None = None, forbid: Sequence[str] = (), seeds: Sequence[int]
-    ) -> Sequence[Continuation]:
-        """Run the team from the prefix to the end, once for each seed; a run depends on its own seed only."""
+    ) -> Sequence[Continuation | Exception]:
+        """Run the team from the prefix to the end, once for each seed; a run depends on its own seed only.
+
+        A run that failed may be an exception in its place; the others count.
+        """
         ...
 
 

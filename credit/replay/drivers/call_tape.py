@@ -31,6 +31,7 @@ __all__ = [
     "Session",
     "Tape",
     "TapeReplayer",
+    "digest",
     "read_tapes",
     "record",
     "write_log",
@@ -119,30 +120,44 @@ class Session:
         with self._lock:
             return tuple(self._ended)
 
-    def ask(self, agent: str, request: Any) -> tuple[str, Answer]:
+    def ask(
+        self, agent: str, request: Any, *, name: str | None = None, differs: Callable[[str], str] | None = None
+    ) -> tuple[str, Answer]:
         """The id of an agent's next call, and how it is answered.
+
+        Args:
+          agent: who asks; of several instances of one agent, which.
+          request: what is asked, as JSON.
+          name: the agent's name, by which it is forbidden. Default: `agent`.
+          differs: how the request of the call with this id differs from the recorded one, in words.
 
         Raises:
           PrefixError: the request of a call before the decision, or of the decision, is not the recorded one.
         """
         with self._lock:
-            name = self._next(agent)
-            if agent in self._forbid:
-                return name, Answer("text", self._mute)
-            if name not in self._before and name != self._decision:
-                return name, Answer("live")
-            logged = self._logged.get(name)
-            if logged is None or logged.request != _digest(request):
-                raise self._stray(f"call {name!r} was asked for something else than in the log")
-            if name in self._before:
-                return name, Answer("logged", logged.response)
+            call = self._next(agent)
+            if (agent if name is None else name) in self._forbid:
+                return call, Answer("text", self._mute)
+            if call not in self._before and call != self._decision:
+                return call, Answer("live")
+            logged = self._logged.get(call)
+            if logged is None or logged.request != digest(request):
+                how = "" if differs is None or logged is None else f": {differs(call)}"
+                raise self._stray(f"call {call!r} was asked for something else than in the log{how}")
+            if call in self._before:
+                return call, Answer("logged", logged.response)
             self.passed = True
-            return name, Answer("live") if self._replace is None else Answer("text", self._replace)
+            return call, Answer("live") if self._replace is None else Answer("text", self._replace)
+
+    def withdraw(self, agent: str) -> None:
+        """The agent's latest call failed; its next one has the same id."""
+        with self._lock:
+            self._count[agent] -= 1
 
     def answered(self, name: str, agent: str, request: Any, response: Any, text: str, tokens: int) -> None:
         """Note the answer of a call; `text` is what stands for it as an alternative."""
         with self._lock:
-            self._ended.append(Call(name, agent, _digest(request), response, tokens))
+            self._ended.append(Call(name, agent, digest(request), response, tokens))
             if name == self._decision:
                 self.chosen = text
 
@@ -196,6 +211,9 @@ class Session:
             raise CreditError(self.refused)
         if not self.passed:
             raise PrefixError(f"the run ended before call {self._decision!r}")
+        left = self._before & self._logged.keys() - {call.id for call in self.calls}
+        if left:
+            raise PrefixError(f"the run did not make call {min(left)!r}, which the log has before the decision")
 
     def _tool(
         self, function: Callable[..., Any], effects: Effects, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -205,7 +223,7 @@ class Session:
         with self._lock:
             name = self._next(key)
             logged = None if self.passed else self._logged.get(name)
-        if logged is not None and logged.request != _digest(request):
+        if logged is not None and logged.request != digest(request):
             raise self._stray(f"{name} was called with something else than in the log")
         if effects == "once" and self._logged:
             if logged is None:
@@ -217,7 +235,7 @@ class Session:
             if logged is not None and json.loads(json.dumps(result)) != logged.response:
                 raise self._stray(f"{name} answered {excerpt(result)}; the log has {excerpt(logged.response)}")
         with self._lock:
-            self._ended.append(Call(name, "", _digest(request), json.loads(json.dumps(result))))
+            self._ended.append(Call(name, "", digest(request), json.loads(json.dumps(result))))
         return result
 
     def _next(self, key: str) -> str:
@@ -230,7 +248,8 @@ class Session:
         return PrefixError(why)
 
 
-def _digest(request: Any) -> str:
+def digest(request: Any) -> str:
+    """What stands for a request on a tape."""
     return hashlib.sha256(json.dumps(request, sort_keys=True, default=str).encode()).hexdigest()
 
 

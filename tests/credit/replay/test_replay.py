@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import itertools
 import json
 import math
@@ -220,6 +222,40 @@ def test_failures_are_retried_counted_and_never_scored(tmp_path: Path) -> None:
     assert all(reward == 1.0 for by_run in results.rewards for reward in by_run.values())
     again = execute(plan, CallableReplayer(lambda *_: 0.5), path, limits=FAST)  # what failed is tried again
     assert again.done == 120 and not any(again.failed)
+
+
+class Batches:
+    """Makes seven runs at once; every third fails the first time."""
+
+    at_once = 7
+
+    def __init__(self) -> None:
+        self.asked: list[list[int]] = []
+
+    def run(self, prefix: Prefix, **options: object) -> list[Continuation]:
+        raise AssertionError(f"{prefix} was run alone")
+
+    def run_seeds(
+        self, prefix: Prefix, *, replace: str | None = None, forbid: Sequence[str] = (), seeds: Sequence[int]
+    ) -> list[Continuation | Exception]:
+        self.asked.append(list(seeds))
+        before = [seed for batch in self.asked[:] for seed in batch]
+        return [
+            OSError("broke") if seed % 3 == 0 and before.count(seed) < 2 else Continuation(1.0, tokens=5)
+            for seed in seeds
+        ]
+
+
+def test_runs_of_a_batch_that_failed_are_tried_again_without_the_others(tmp_path: Path) -> None:
+    plan, path, driver = plan_replays(log(), "value", 120), tmp_path / "results.jsonl", Batches()
+    results = execute(plan, driver, path, limits=FAST)
+    tries = collections.Counter(seed for batch in driver.asked for seed in batch)
+    assert results.done == 120 and not any(results.failed) and results.tokens == 600
+    assert max(map(len, driver.asked)) <= 7
+    assert len(tries) == 120 and all(count == 1 + (seed % 3 == 0) for seed, count in tries.items())
+    once = execute(plan, Batches(), tmp_path / "once.jsonl", limits=dataclasses.replace(FAST, attempts=1, failures=9))
+    assert sum(map(len, once.failed)) == sum(seed % 3 == 0 for seed in tries)
+    assert once.done == 120 - sum(map(len, once.failed))
 
 
 def test_a_prefix_that_does_not_reproduce_is_named_and_no_evidence(tmp_path: Path) -> None:
