@@ -195,7 +195,6 @@ class InspectReplayer:
         """Samples of one evaluation by epoch, each with its return."""
         package, solvers, logs = _inspect(), _inspect("solver"), _inspect("log")
 
-        @solvers.solver
         def begin() -> Any:
             async def solve(state: Any, generate: Any) -> Any:
                 _RUN.set(start(state.epoch))
@@ -212,7 +211,7 @@ class InspectReplayer:
         given = {name: value for name, value in limits.items() if value is not None} | settings | dict(self.options)
         with _ONE_AT_A_TIME:
             [log] = package.eval(
-                package.task_with(made, setup=[begin(), *setup]),
+                package.task_with(made, setup=[solvers.solver(begin)(), *setup]),
                 model=_taped(self.model or header.eval.model),
                 model_roles=self._roles(header),
                 sample_id=sample.sample,
