@@ -216,7 +216,7 @@ def test_shapley_values_of_a_real_task(tmp_path: Path, monkeypatch: pytest.Monke
     path = logged(world, tmp_path)
     mute = '{"tool_calls": [{"function": "submit", "arguments": {"answer": "bad"}}]}'
     names = ("coder", *REVIEWERS)
-    units = [part for name in names for part in ("--units", name)]
+    units = ("--units", ",".join(names))
     driver = replayer(world, path, mute=mute)
     known = replayed(driver, tmp_path, monkeypatch, "--for", "shapley", "--budget", str(12 * 8), *units)
     n = known.sizes.events
