@@ -5,7 +5,8 @@
 
 Notebooks run in an empty folder of their own, so that nothing they write stays and nothing there can be read. What is
 stored says nothing about the machine: no times, no versions, no paths. Notebooks about real logs look for them in
-`shared/data` beside the checkout, or where `CREDIT_DATA` says, and run on generated logs where there are none.
+`shared/data` beside the checkout, or where `CREDIT_DATA` says, and run on generated logs where there are none. Those
+about recordings find them in `tests/recordings`, or where `CREDIT_RECORDINGS` says.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from nbclient import NotebookClient
 HERE = Path(__file__).resolve().parent
 SECONDS = 600  # that a cell may take
 DATA = HERE.parent.parent / "shared" / "data"
+RECORDINGS = HERE.parent / "tests" / "recordings"
 
 
 def notebooks() -> list[Path]:
@@ -39,6 +41,7 @@ def execute(path: Path) -> nbformat.NotebookNode:
     """
     notebook = nbformat.read(path, as_version=4)
     os.environ.setdefault("CREDIT_DATA", str(DATA))
+    os.environ.setdefault("CREDIT_RECORDINGS", str(RECORDINGS))
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             notebook,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,7 @@ from credit.bench.training.learning_tasks import TASKS, LearningTask, learning_t
 from credit.bench.training.online_critic import critic_evidence, fresh_critic, learn
 from credit.bench.training.reruns import coalition_shares, replaced_rewards, siblings
 from credit.bench.training.rollouts import draw_rollout, exact_return
+from credit.bench.training.team_policies import first_parameters, policy_logits
 from credit.bench.training.training_loop import Signal, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
 from graphs.errors import CreditError
@@ -100,11 +103,27 @@ def test_rloo_here_and_in_numpy_lie_within_each_others_bands() -> None:
 
 
 @pytest.mark.slow
-def test_an_mlp_shared_by_all_decisions_learns() -> None:
+@pytest.mark.parametrize("policy", ["mlp", "transformer"])
+def test_a_network_shared_by_all_decisions_learns(policy: Literal["mlp", "transformer"]) -> None:
     task = learning_task("router")
-    settings = TrainingSettings(steps=150, groups=8, group_size=8, policy="mlp")
-    curve = train(task, training_signal("rloo"), settings, 0, 0.02).expected
+    settings = TrainingSettings(steps=150, groups=8, group_size=8, policy=policy)
+    curve, again = (train(task, training_signal("rloo"), settings, 0, 0.02).expected for _ in range(2))
     assert curve[-1] > curve[0] + 0.3
+    assert curve.tobytes() == again.tobytes()
+
+
+@pytest.mark.sampled
+def test_a_transformers_decision_sees_the_kind_and_who_decided_up_to_it() -> None:
+    task = learning_task("router")
+    options = TrainingSettings(policy="transformer", hidden=8)
+    parameters = first_parameters(task, options, jax.random.key(0))
+    parameters["out"]["kernel"] *= 100  # so that logits differ by what can be told from rounding
+    logits = np.asarray(policy_logits(task, options, parameters))
+    assert logits.shape == (4, 4, 4) and np.ptp(logits, axis=0).min() > 1e-3  # each decision is told the kind
+    later = dataclasses.replace(task, agents=(0, 1, 3, 2))
+    other = np.asarray(policy_logits(later, options, parameters))
+    np.testing.assert_allclose(other[:, :2], logits[:, :2], atol=1e-6)
+    assert np.abs(other - logits)[:, 2:].max(axis=(0, 2)).min() > 1e-3
 
 
 @pytest.mark.slow
@@ -159,6 +178,24 @@ def test_the_critic_learns_additive_rewards_and_its_claims_are_centred() -> None
 
 
 @pytest.mark.slow
+def test_contrasts_of_choices_give_the_values_of_a_weight_for_each_choice() -> None:
+    """With a table of decisions that are all taken, which says what no table says, the critic has a weight for each."""
+    task = learning_task("router")
+    same = dataclasses.replace(task, taken=np.ones((4, 4, 4), bool))
+    evidence = []
+    for stated in (task, same):
+        critic = fresh_critic(stated)
+        for step in range(3):
+            critic = learn(critic, draw_rollout(stated, jnp.zeros((4, 4, 4)), 8, 8, jax.random.key(step)))
+        logits = jax.random.normal(jax.random.key(9), (4, 4, 4))
+        evidence.append(critic_evidence(critic, draw_rollout(stated, logits, 4, 4, jax.random.key(99))))
+    contrasts, weights = evidence
+    assert np.ptp(contrasts.q) > 0.2
+    np.testing.assert_allclose(contrasts.value, weights.value, atol=1e-4)
+    np.testing.assert_allclose(contrasts.q, weights.q, atol=1e-4)
+
+
+@pytest.mark.slow
 def test_a_signal_that_costs_runs_makes_fewer_updates() -> None:
     plain = training_signal("zero")
 
@@ -198,5 +235,7 @@ def test_wrong_names_and_numbers_are_refused() -> None:
         training_signal("gigpo")
     with pytest.raises(CreditError, match=r"TrainingSettings\.steps is 0"):
         TrainingSettings(steps=0)
+    with pytest.raises(CreditError, match=r"TrainingSettings\.hidden is 30"):
+        TrainingSettings(policy="transformer", hidden=30)
     with pytest.raises(CreditError, match="learning_rate is 0"):
         train(learning_task("pivotal"), training_signal("zero"), SHORT, 0, 0)

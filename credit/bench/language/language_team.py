@@ -33,7 +33,7 @@ from credit.bench.language.language_questions import (
     STOP,
     facts,
 )
-from credit.bench.language.tiny_transformer import TinyTransformer
+from credit.bench.training.tiny_transformer import TinyTransformer
 
 __all__ = ["DECISIONS", "Said", "Team", "fresh_team", "log_probs", "play", "prompts", "questions_as_tokens"]
 

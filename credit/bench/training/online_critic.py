@@ -2,10 +2,14 @@
 
     R ≈ w₀ + Σ_{d taken} w_d[choice_d]        for each kind, by ridge regression
 
+Where all decisions are always taken, the mean of w_d over choices only adds to w₀, so that C − 1 contrasts of choices
+take the place of C weights: w_d = H v_d with HᵀH = I and Σ_c H[c] = 0. The values are the same.
+
 Sums over earlier steps are multiplied by `MEMORY` at each step, so that the critic follows the policy. A step's claims
 use earlier steps only. An additive critic is exact where choices add up; elsewhere it holds the part that does.
 
-Legend: n traces, K kinds, D decisions, C choices, F = 1 + D C features, E events.
+Legend: n traces, K kinds, D decisions, C choices, B columns of a choice (C, or C − 1 contrasts), F = 1 + D B features,
+E events.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import Rollout
@@ -57,11 +62,13 @@ def fresh_critic(task: LearningTask) -> CriticSums:
       >>> from credit.bench.training.learning_tasks import learning_task
       >>> fresh_critic(learning_task("pivotal")).moment.shape
       (1, 25)
+      >>> fresh_critic(learning_task("planner")).moment.shape
+      (1, 53)
 
     Args:
       task: what is learned.
     """
-    features = 1 + task.decisions * task.choices
+    features = 1 + task.decisions * _columns(task).shape[1]
     return CriticSums(jnp.zeros((task.kinds, features, features)), jnp.zeros((task.kinds, features)))
 
 
@@ -73,7 +80,7 @@ def learn(critic: CriticSums, rollout: Rollout) -> CriticSums:
       rollout: the traces of the step.
     """
     task, n = rollout.task, len(rollout.kind)
-    chosen = jnp.where(rollout.taken[..., None], jax.nn.one_hot(rollout.choice, task.choices), 0)
+    chosen = jnp.where(rollout.taken[..., None], jnp.asarray(_columns(task))[rollout.choice], 0)
     features = jnp.concatenate([jnp.ones((n, 1)), chosen.reshape(n, -1)], axis=1)
     by_kind = jnp.where((rollout.kind[None] == jnp.arange(task.kinds)[:, None])[..., None], features[None], 0)
     gram = jnp.einsum("knf,ng->kfg", by_kind, features)
@@ -90,9 +97,13 @@ def critic_evidence(critic: CriticSums, rollout: Rollout) -> CriticEvidence:
       rollout: the traces of the step.
     """
     task = rollout.task
-    ridge = jnp.full(critic.moment.shape[1], RIDGE).at[0].set(1e-3)
+    columns = _columns(task)
+    first = 1e-3
+    if columns.shape[1] < task.choices:  # w₀ has taken up D means with a prior of their own
+        first = 1 / (1 / first + task.decisions / (task.choices * RIDGE))
+    ridge = jnp.full(critic.moment.shape[1], RIDGE).at[0].set(first)
     weights = jnp.linalg.solve(critic.gram + jnp.diag(ridge)[None], critic.moment[..., None])[..., 0]
-    table = weights[:, 1:].reshape(task.kinds, task.decisions, task.choices)
+    table = weights[:, 1:].reshape(task.kinds, task.decisions, -1) @ columns.T
     policy = jax.nn.softmax(rollout.logits)
     mean = jnp.sum(policy * table, axis=2)  # [K, D]
     own = jnp.take_along_axis(table[rollout.kind], rollout.choice[..., None], axis=2)[..., 0]
@@ -106,3 +117,15 @@ def critic_evidence(critic: CriticSums, rollout: Rollout) -> CriticEvidence:
         rollout.of_events(policy[rollout.kind]),
         rollout.of_events(rollout.choice),
     )
+
+
+def _columns(task: LearningTask) -> np.ndarray:
+    """What stands for each choice in the regression: float32 [C, B]."""
+    c = task.choices
+    if task.taken is not None:
+        return np.eye(c, dtype=np.float32)
+    contrasts = np.zeros((c, c - 1))
+    for j in range(c - 1):  # Helmert's: choice j + 1 against the mean of those before it
+        contrasts[: j + 1, j], contrasts[j + 1, j] = 1, -(j + 1)
+        contrasts[:, j] /= np.sqrt((j + 1) * (j + 2))
+    return contrasts.astype(np.float32)

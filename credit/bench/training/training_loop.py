@@ -23,6 +23,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
+from credit.bench.training.team_policies import HEADS, first_parameters, policy_logits
 from graphs.errors import CreditError
 
 __all__ = ["Answer", "Curves", "Signal", "TrainingSettings", "train"]
@@ -66,8 +67,8 @@ class TrainingSettings:
         a signal with evidence makes fewer updates; a task with stops leaves more.
       groups: groups of traces in a step; the kind of group g is g modulo K.
       group_size: traces of a group.
-      policy: "tabular", a logit for each kind, decision and choice, or "mlp", shared by all decisions.
-      hidden: width of the MLP.
+      policy: "tabular", "mlp" or "transformer", as `team_policies` has them.
+      hidden: width of the MLP or of the transformer.
 
     Raises:
       CreditError: a number is out of range.
@@ -76,15 +77,17 @@ class TrainingSettings:
     steps: int = 60
     groups: int = 4
     group_size: int = 4
-    policy: Literal["tabular", "mlp"] = "tabular"
+    policy: Literal["tabular", "mlp", "transformer"] = "tabular"
     hidden: int = 32
 
     def __post_init__(self) -> None:
         for field, least in (("steps", 1), ("groups", 1), ("group_size", 1), ("hidden", 1)):
             if getattr(self, field) < least:
                 raise CreditError(f"TrainingSettings.{field} is {getattr(self, field)!r}; expected {least} or more")
-        if self.policy not in ("tabular", "mlp"):
-            raise CreditError(f"TrainingSettings.policy is {self.policy!r}; expected 'tabular' or 'mlp'")
+        if self.policy not in ("tabular", "mlp", "transformer"):
+            raise CreditError(f"TrainingSettings.policy is {self.policy!r}; expected 'tabular', 'mlp' or 'transformer'")
+        if self.policy == "transformer" and self.hidden % HEADS:
+            raise CreditError(f"TrainingSettings.hidden is {self.hidden}; expected a multiple of {HEADS}, the heads")
 
     def budget(self, task: LearningTask) -> int:
         """Events that a run may cost.
@@ -123,7 +126,7 @@ def train(
     learning_rate: float,
     devices: Sequence[jax.Device] | None = None,
 ) -> Curves:
-    """Train one team from uniform choices (tabular) or small random ones (MLP) until the budget is spent.
+    """Train one team from choices that are uniform (tabular) or nearly so until the budget is spent.
 
     Args:
       task: what is learned.
@@ -176,7 +179,7 @@ def _compiled(
 
     @jax.jit
     def begin(task: LearningTask, key: jax.Array) -> Any:
-        parameters = _initial(task, settings, key)
+        parameters = first_parameters(task, settings, key)
         return parameters, adam.init(parameters), signal.start(task)
 
     @jax.jit
@@ -184,17 +187,21 @@ def _compiled(
         def step(carry: Any, key: jax.Array) -> Any:
             parameters, memory, state = carry
             draw, runs = jax.random.split(key)
-            logits = _logits(task, settings, parameters)
+            logits = policy_logits(task, settings, parameters)
             rollout = _spread(draw_rollout(task, logits, settings.groups, settings.group_size, draw), mesh)
             weights, cost, state = signal.weigh(rollout, state, runs)
             # traces of a kind see the same logits, so that their weights add up
             weights = jax.ops.segment_sum(weights, rollout.kind, task.kinds) / len(rollout.kind)
 
             def loss(p: Any) -> jax.Array:
-                return -jnp.sum(weights * jax.nn.log_softmax(_logits(task, settings, p)))
+                return -jnp.sum(weights * jax.nn.log_softmax(policy_logits(task, settings, p)))
 
             slope = jax.grad(loss)(parameters)
-            expected, exact = jax.value_and_grad(lambda p: exact_return(task, _logits(task, settings, p)))(parameters)
+
+            def exactly(p: Any) -> jax.Array:
+                return exact_return(task, policy_logits(task, settings, p))
+
+            expected, exact = jax.value_and_grad(exactly)(parameters)
             with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
                 change, memory = adam.update(slope, memory, parameters)
             by_group = rollout.reward.reshape(settings.groups, settings.group_size)
@@ -225,35 +232,6 @@ def _spread(rollout: Rollout, mesh: Mesh | None) -> Rollout:
 
 def _entropy(logits: jax.Array) -> jax.Array:
     return -jnp.mean(jnp.sum(jax.nn.softmax(logits) * jax.nn.log_softmax(logits), axis=2))
-
-
-def _initial(task: LearningTask, settings: TrainingSettings, key: jax.Array) -> Any:
-    shape = (task.kinds, task.decisions, task.choices)
-    if settings.policy == "tabular":
-        return jnp.zeros(shape)
-    one, two = jax.random.split(key)
-    inputs = _inputs(task).shape[-1]
-    return {
-        "into": jax.random.normal(one, (inputs, settings.hidden)) / jnp.sqrt(3.0),
-        "bias": jnp.zeros(settings.hidden),
-        "out": 0.01 * jax.random.normal(two, (settings.hidden, task.choices)),
-    }
-
-
-def _inputs(task: LearningTask) -> np.ndarray:
-    """What a decision sees: kind, agent and its own number, one column each: float32 [K, D, F]."""
-    kind = np.eye(task.kinds)[:, None].repeat(task.decisions, axis=1)
-    agent = np.eye(max(task.agents) + 1)[list(task.agents)][None].repeat(task.kinds, axis=0)
-    number = np.eye(task.decisions)[None].repeat(task.kinds, axis=0)
-    return np.concatenate([kind, agent, number], axis=2).astype(np.float32)
-
-
-def _logits(task: LearningTask, settings: TrainingSettings, parameters: Any) -> jax.Array:
-    """float32 [K, D, C]."""
-    if settings.policy == "tabular":
-        return jnp.asarray(parameters)
-    hidden = jnp.tanh(_inputs(task) @ parameters["into"] + parameters["bias"][None, None])
-    return jnp.asarray(hidden @ parameters["out"])
 
 
 def _cosine(one: Any, other: Any) -> jax.Array:

@@ -52,8 +52,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--group-size", type=click.IntRange(1), default=4, show_default=True, help="Traces of a group.")
 @click.option("--learning-rates", callback=_rates, metavar="NUMBERS",
               help="Of Adam, by commas; the best for each method and task.  [default: 0.1,0.2,0.4,0.8]")  # fmt: skip
-@click.option("--policy", type=click.Choice(["tabular", "mlp"]), default="tabular", show_default=True,
-              help="A logit for each decision, or a network shared by all.")  # fmt: skip
+@click.option("--policy", type=click.Choice(["tabular", "mlp", "transformer"]), default="tabular",
+              show_default=True, help="A logit for each decision, or a network shared by all.")  # fmt: skip
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Keep every row in a .json or .parquet file; a run that was cut off resumes.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Three methods, two tasks, two seeds, 20 steps, one learning rate.")
