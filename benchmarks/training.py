@@ -88,7 +88,7 @@ def speed() -> None:
                 wall[name] = min(wall[name], (time.perf_counter() - start[0]) / updates)
                 busy[name] = min(busy[name], (time.process_time() - start[1]) / updates)
         start = time.perf_counter(), time.process_time()
-        jax.block_until_ready(_slope(weights, inputs))
+        jax.block_until_ready(_slope(weights, inputs))  # type: ignore[no-untyped-call]
         wall["network"] = min(wall["network"], time.perf_counter() - start[0])
         busy["network"] = min(busy["network"], time.process_time() - start[1])
     for name, cost in busy.items():
