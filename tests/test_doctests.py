@@ -46,9 +46,12 @@ def _modules() -> list[str]:
     return found
 
 
-# Those of estimators compile most of the methods once more; the laws and the references run these in the default run.
+# These compile most of the methods and the ledger once more; laws, references and the ledger's tests run by default.
+COMPILING = ("estimators.", "credit.ledger.", "credit.bench.training.")
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * n.startswith("estimators.")) for n in _modules()]
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * n.startswith(COMPILING)) for n in _modules()]
 )
 def test_examples_of(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module(name)

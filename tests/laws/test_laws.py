@@ -363,6 +363,7 @@ def test_law_catches_a_method_fed_with_zeros_for_absent_evidence(name: str) -> N
     assert "counts as 0 where it is absent" in report.broken[0].detail
 
 
+@pytest.mark.slow
 def test_the_sound_method_breaks_no_law() -> None:
     report = check(good)
     assert not report.broken

@@ -86,6 +86,7 @@ def test_siblings_of_one_prefix_are_no_baseline_for_each_other(method: Method) -
 
 
 @pytest.mark.parametrize("method", [estimators.rloo, estimators.turn_baseline])
+@pytest.mark.sampled
 def test_two_fan_outs_give_the_gradient(method: Method) -> None:
     found, reasons = gradient(method, fans=2)
     assert reasons == {Reason.VALID}
@@ -148,8 +149,8 @@ def test_what_promises_no_bias_has_none_at_any_step(name: str, world: str) -> No
         assert fans == 1 or row.answered > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["relay-and", "stop-rewards"])
-@pytest.mark.sampled
 def test_control_with_claims_of_siblings_has_no_bias(world: str) -> None:
     draws = fan_outs(MICRO[world], 2, 1, 2)
     batch = stack(draws, {"context", "node"})

@@ -282,6 +282,7 @@ def large_claims(reward: list[float]) -> tuple[Ledger, credit.Credit]:
     return credit.compose(graph, outcome, [claim]), credit.dr_mas(graph, outcome)
 
 
+@pytest.mark.slow
 def test_claims_that_are_large_against_the_rewards_are_refused() -> None:
     """Claims of 1,000 beside rewards of 0 and 1 gave advantages of 999."""
     ledger, scale = large_claims([1.0, 0.0])
