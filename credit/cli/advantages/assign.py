@@ -56,6 +56,7 @@ evidence_option = click.option(
     credit assign runs/ --method rloo --actions-only -o advantages.csv
     credit assign runs/ --method gae --option lambda_=0.9 -o -
     credit assign runs/ --method rloo --to verifiers -o trained/traces.jsonl
+    credit assign logs/ --method rloo --to inspect -o credited/
     """,
 )
 @reads_logs()
@@ -65,14 +66,16 @@ evidence_option = click.option(
     required=True,
     metavar="OUT",
     type=click.Path(allow_dash=True),
-    help="File to write: .parquet, .csv, .jsonl or .arrow. - writes CSV to standard output. With --engine: a folder.",
+    help="File to write: .parquet, .csv, .jsonl or .arrow. - writes CSV to standard output. With --engine or "
+    "--to inspect: a folder.",
 )
 @click.option(
     "--to",
-    type=click.Choice(["table", "verifiers"]),
+    type=click.Choice(["table", "verifiers", "inspect"]),
     default="table",
     show_default=True,
-    help="verifiers: the episodes that were read, with the advantages at their sampled tokens, in a .jsonl file.",
+    help="verifiers: the episodes that were read, with the advantages at their sampled tokens, in a .jsonl file. "
+    "inspect: copies of the Inspect logs that were read, with the advantages in the metadata of model calls.",
 )
 @method_option
 @method_options
@@ -120,13 +123,17 @@ def assign(
     if dense is not None and critic is None:
         raise click.UsageError("--dense has the features of a fitted critic; expected --critic with it")
     if engine is not None:
+        if to != "table":
+            raise click.UsageError(f"--to {to} copies logs; --engine writes tables: expected one of them")
         if critic is not None:
             raise click.UsageError("--critic values all traces at once; expected it without --engine")
         from credit.cli.advantages.assign_on_ray import assign_on_ray
 
         asked = (method, options, also)
         assign_on_ray(ctx, paths, output, asked, chunk_events, actions_only, allow_bad, as_json, reading)
-    if output != "-" and Path(output).is_dir():
+    if to != "table":
+        _check_copies(ctx, to, output, chunk_events, actions_only)
+    elif output != "-" and Path(output).is_dir():
         raise click.BadParameter(f"{output!r} is a folder; expected a file", param_hint="--output")
     if output == "-":
         if as_json:
@@ -134,10 +141,9 @@ def assign(
         if sys.stdout is None:
             raise click.BadParameter("standard output is closed; expected it open", param_hint="--output")
     else:
-        table_writer(output)
+        if to != "inspect":
+            table_writer(output)
         check_folder(Path(output), "--output")
-    if to == "verifiers":
-        _check_episodes(ctx, output, chunk_events, actions_only)
 
     if chunk_events is not None:
         if critic is not None:
@@ -149,7 +155,7 @@ def assign(
     arrays = {} if critic is None else _of_critic(traces, method, critic, dense)
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **arrays, **options)
-    count = _write_table(traces, credit, output, actions_only) if to == "table" else _fill(traces, credit, output)
+    count = _write_table(traces, credit, output, actions_only) if to == "table" else _fill(traces, credit, to, output)
 
     console = stderr()
     summary = Summary()
@@ -157,21 +163,27 @@ def assign(
     for line in summary.lines(method):
         console.print(words(line), soft_wrap=True)
     place = "standard output" if output == "-" else output
-    wrote = counted(count, "row") if to == "table" else f"advantages of {counted(count, 'message node')}"
+    wrote = counted(count, "row") if to == "table" else f"advantages of {counted(count, _FILLED[to][1])}"
     console.print(words(f"wrote {wrote} to {place}"), soft_wrap=True)
     if as_json:
-        counts = {"rows": count} if to == "table" else {"nodes": count}
+        counts = {"rows" if to == "table" else _FILLED[to][0]: count}
         print_json(summary.as_json(method) | counts | {"output": output})
     leave(ctx, traces, allow_bad)
 
 
-def _check_episodes(ctx: click.Context, output: str, chunk_events: int | None, actions_only: bool) -> None:
+_FILLED = {"verifiers": ("nodes", "message node"), "inspect": ("calls", "model call")}
+"""What gets the advantages in copies of logs: its key in the JSON, and its name."""
+
+
+def _check_copies(ctx: click.Context, to: str, output: str, chunk_events: int | None, actions_only: bool) -> None:
     """Refuse options that concern tables, and an output that would be read as a second copy of the logs."""
-    if not output.endswith(".jsonl"):
+    if to == "verifiers" and not output.endswith(".jsonl"):
         raise click.BadParameter(f"{output!r}; expected a name ending in .jsonl with --to verifiers", ctx=ctx)
+    if to == "inspect" and (output == "-" or Path(output).exists()):
+        raise click.BadParameter(f"{output!r}; expected the name of a new folder with --to inspect", ctx=ctx)
     for option, given in (("--chunk-events", chunk_events is not None), ("--actions-only", actions_only)):
         if given:
-            raise click.UsageError(f"{option} concerns tables; expected it without --to verifiers")
+            raise click.UsageError(f"{option} concerns tables; expected it without --to {to}")
     stay_outside(ctx, Path(output))
 
 
@@ -188,13 +200,14 @@ def _write_table(traces: Traces, credit: Credit, output: str, actions_only: bool
     return int(rows.num_rows)
 
 
-def _fill(traces: Traces, credit: Credit, output: str) -> int:
-    """Write episodes of verifiers with their advantages, and return the number of nodes that have one."""
+def _fill(traces: Traces, credit: Credit, to: str, output: str) -> int:
+    """Write copies of the logs with their advantages, and return the number of places that have one."""
     import numpy as np
 
-    from graphs.writers import verifiers
+    from graphs.writers import inspect_logs, verifiers
 
-    return verifiers.write(traces, np.asarray(credit.advantage), np.asarray(credit.valid), output)
+    writer = {"verifiers": verifiers, "inspect": inspect_logs}[to]
+    return writer.write(traces, np.asarray(credit.advantage), np.asarray(credit.valid), output)
 
 
 def _of_critic(traces: Traces, method: str, folder: str, dense: str | None) -> dict[str, Any]:

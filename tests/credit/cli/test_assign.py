@@ -275,6 +275,26 @@ def test_what_cannot_go_into_episodes(
     assert not list(tmp_path.glob("out*"))
 
 
+def test_assign_fills_copies_of_inspect_logs(tmp_path: Path) -> None:
+    log = Path(__file__).parents[2] / "recordings" / "inspect_team.eval"
+    out = tmp_path / "credited"
+    call = ("assign", log, "--reward-channel", "match", "--method", "rloo", "--to", "inspect")
+    result = run(*call, "-o", out, "--json")
+    assert result.exit_code == 0, result.output
+    assert f"wrote advantages of 10 model calls to {out}" in result.stderr
+    assert json.loads(result.stdout)["calls"] == 10
+    assert (out / "inspect_team.json").read_text().count("orchestration_credit.advantage") == 10
+    for where, more, expected in (
+        (out, (), "expected the name of a new folder"),
+        ("-", (), "expected the name of a new folder"),
+        (tmp_path / "new", ("--actions-only",), "--actions-only concerns tables"),
+        (tmp_path / "new", ("--engine", "ray"), "--engine writes tables"),
+    ):
+        refused = run(*call, "-o", where, *more)
+        assert refused.exit_code != 0 and expected in " ".join(refused.output.split())
+    assert not (tmp_path / "new").exists()
+
+
 def test_large_advantages_are_pointed_out(tmp_path: Path) -> None:
     """Rewards near 100 without a baseline; and a whole batch whose only failure stands alone among 200."""
     log = write(tmp_path / "log.jsonl", [trace("a", "q", 100.0), trace("b", "q", 101.0)])
