@@ -206,8 +206,8 @@ def _fill(traces: Traces, credit: Credit, to: str, output: str) -> int:
 
     from graphs.writers import inspect_logs, verifiers
 
-    writer = {"verifiers": verifiers, "inspect": inspect_logs}[to]
-    return writer.write(traces, np.asarray(credit.advantage), np.asarray(credit.valid), output)
+    write = verifiers.write if to == "verifiers" else inspect_logs.write
+    return write(traces, np.asarray(credit.advantage), np.asarray(credit.valid), output)
 
 
 def _of_critic(traces: Traces, method: str, folder: str, dense: str | None) -> dict[str, Any]:
