@@ -64,7 +64,7 @@ REASONS: tuple[str, ...] = (
     "the trace has no reward",
     "nothing to compare with: the group has one member",
     "the log lacks the evidence that the method needs here",
-    "too few members, or none that differ, to estimate a spread",
+    "too few members, or too few that differ, to estimate a spread",
     "no sibling: one alternative under this context",
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, 0 or 1: no alternative was possible",

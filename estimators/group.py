@@ -396,14 +396,14 @@ def beyond_members(m: Members, n: jax.Array, apart: jax.Array, divisor: jax.Arra
 
     Args:
       m: the members.
-      n: float [E], how many members the key of each event has.
+      n: [E], how many members the key of each event has.
       apart: float [E], the number minus the mean.
       divisor: float [E], what it is to be divided by.
       times: 1, or more for released code, whose numbers are kept unless the divisor is nearly 0.
     """
     weight = jnp.ones_like(m.score) if m.clusters is None else m.clusters.weight.astype(m.score.dtype)
     own = weight[m.of_event]
-    return jnp.abs(apart) > times * safe_sqrt(safe_divide(n, own)) * divisor
+    return jnp.abs(apart) > times * safe_sqrt(safe_divide(n.astype(own.dtype), own)) * divisor
 
 
 def settle_alone(

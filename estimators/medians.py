@@ -23,7 +23,7 @@ def median(m: Members, value: jax.Array | None = None) -> tuple[jax.Array, jax.A
 
     Args:
       m: the members.
-      value: float [M], of each member; None for its score.
+      value: float [M], of each member; None for its score. With replays, a cluster has the mean of its members' values.
 
     Examples:
       >>> import credit

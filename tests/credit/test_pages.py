@@ -48,7 +48,7 @@ def test_the_method_of_the_guide_for_contributors_obeys_the_laws() -> None:
 def median_of_the_guide() -> Callable[..., Credit]:
     names: dict[str, Any] = {}
     exec(compile(blocks_of_the_guide()[1], "CONTRIBUTING.md", "exec"), names)
-    return names["against_the_median"]
+    return names["median_baseline"]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from pathlib import Path
@@ -39,7 +40,8 @@ def stated() -> dict[str, tuple[float, float]]:
     for line in table.strip().splitlines()[2:]:
         names, formula, samples = (cell.strip() for cell in line.strip("|").split("|"))
         assert formula in LARGEST, f"docs/laws.md: {names} has the bound {formula!r}; expected one of {[*LARGEST]}"
-        n = next(number for words, number in SAMPLES.items() if samples.startswith(words))
+        n = next((number for words, number in SAMPLES.items() if samples.startswith(words)), None)
+        assert n is not None, f"docs/laws.md: {names} has the samples {samples!r}; expected one of {[*SAMPLES]}"
         bound = LARGEST[formula](n)
         bounds |= dict.fromkeys(re.findall(r"`(\w+)`", names), (0.0 if formula == REFUSING else 0.6 * bound, bound))
     return bounds
@@ -86,6 +88,19 @@ def test_no_advantage_exceeds_the_stated_bound(name: str) -> None:
     least, bound = STATED[name]
     assert least < largest <= bound * (1 + 1e-3), "the bound in docs/laws.md"
     assert "exceeds" in credit.METHODS[name].fn.__doc__, f"the docstring of {name} does not say what no |A| exceeds"
+
+
+def test_with_replays_the_bound_is_that_of_the_weight() -> None:
+    """Three replays of one trace and one other: n = 2 samples, and each replay weighs a third."""
+    cluster_ids = np.arange(GRAPH.num_traces, dtype=np.int32)
+    cluster_ids[:3] = 0
+    graph, rng = dataclasses.replace(GRAPH, cluster_ids=cluster_ids), np.random.default_rng(2)
+    largest = 0.0
+    for reward in [*np.eye(4), *rng.normal(size=(50, 4))]:
+        outcome = np.zeros(GRAPH.num_traces, np.float32)
+        outcome[:4] = reward
+        largest = max(largest, float(np.abs(credit.grpo(graph, outcome).advantage).max()))
+    assert math.sqrt(3) / 2 < largest <= math.sqrt(2 / (1 / 3))
 
 
 @pytest.mark.every_method
