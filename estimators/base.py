@@ -15,7 +15,7 @@ from graphs.errors import ArrayTypeError, CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.floats import at_least_float32
 from graphs.html_table import html_table
-from graphs.text import excerpt
+from graphs.text import counted, excerpt
 
 __all__ = [
     "REASONS",
@@ -164,6 +164,16 @@ class Credit:
     def valid(self) -> Array:
         """bool [E], False where the data cannot identify an answer; `reason` says why."""
         return self.reason == np.int8(Reason.VALID)
+
+    def __repr__(self) -> str:
+        what = f"Credit({self.source!r}, unit {self.unit!r}, estimand {self.estimand!r}"
+        leaves = (self.credit, self.baseline, self.scale, self.reason)
+        if any(isinstance(x, jax.core.Tracer) or not isinstance(x, jax.Array | np.ndarray) for x in leaves):
+            return f"{what}, not computed yet)"
+        valid = np.asarray(self.valid)
+        advantage = np.asarray(self.advantage)[valid]
+        span = f", advantages {advantage.min():.4g} to {advantage.max():.4g}" if len(advantage) else ""
+        return f"{what}, {counted(int(valid.sum()), 'event')} with a number{span})"
 
     def _repr_html_(self) -> str:
         """What the numbers are, how many there are, and why others are absent, for notebooks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import jax
 import numpy as np
 import pytest
 
@@ -42,6 +43,19 @@ def test_credit(rows: Rows) -> None:
     alone = credit.rloo(*credit.from_columns(group=["q"], trace=["t"], reward=[1.0])[:2])
     shown = cells(alone._repr_html_())
     assert "nothing to compare with: the group has one member" in shown and "advantage, most" not in shown
+
+
+def test_credit_in_a_line(rows: Rows) -> None:
+    graph, reward = rows.traces.graph, rows.traces.reward
+    result = credit.rloo(graph, reward)
+    numbers = "7 events with a number, advantages -0.25 to 0.9167"
+    assert repr(result) == f"Credit('rloo', unit 'trace', estimand 'total', {numbers})"
+    alone = credit.rloo(*credit.from_columns(group=["q"], trace=["t"], reward=[1.0])[:2])
+    assert repr(alone).endswith("0 events with a number)")
+    seen = []
+    jax.jit(lambda x: seen.append(repr(credit.rloo(graph, x))) or x)(reward)
+    seen.append(repr(jax.tree.map(lambda x: None, result)))
+    assert all(line.endswith("not computed yet)") for line in seen) and len(seen) == 2
 
 
 def test_a_ledger_shows_parts_that_add_up(rows: Rows) -> None:
