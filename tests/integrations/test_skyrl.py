@@ -20,19 +20,22 @@ if sys.version_info < (3, 12):  # SkyRL's types need the newer TypedDict, which 
     typing.TypedDict = typing_extensions.TypedDict  # type: ignore[attr-defined,misc,unused-ignore]
 pytest.importorskip("skyrl", reason="SkyRL is not installed here; `make integrations` runs this")
 
+import ray
 import torch
+from pages import block
 from skyrl.backends.skyrl_train.training_batch import TrainingInputBatch, pad_training_input_batch
 from skyrl.backends.skyrl_train.utils import ppo_utils
 from timing import compare
 
 from credit.integrations import skyrl as skyrl_integration
 from credit.integrations.skyrl import CreditRayPPOTrainer
+from credit.ray import RemoteRowAdvantages, row_actors
 
 TOLERANCE = 2e-6
 
 
-def trainer(estimator: str, *, step_wise: bool) -> Any:
-    made = object.__new__(CreditRayPPOTrainer)
+def trainer(estimator: str, *, step_wise: bool, of: type[CreditRayPPOTrainer] = CreditRayPPOTrainer) -> Any:
+    made = object.__new__(of)
     algorithm = types.SimpleNamespace(advantage_estimator=estimator, gamma=1.0, lambd=1.0, grpo_norm_by_std=True)
     made.cfg = types.SimpleNamespace(
         trainer=types.SimpleNamespace(algorithm=algorithm),
@@ -88,6 +91,34 @@ def test_agents_of_a_trajectory_are_told_apart() -> None:
         [1 / 3 / planner, 0.5 / worker, 1 / 3 / planner, -2 / 3 / planner, -0.5 / worker, 0, 0], abs=TOLERANCE
     )
     assert made.all_metrics["credit/traces"] == 2 and made.all_metrics["loss/avg_final_rewards"] == 0.5
+
+
+def test_an_actor_of_the_cluster_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the class of the page: ids and rewards of SkyRL's batch go to an actor, its tokens stay."""
+    sent: list[dict[str, Any]] = []
+    send = row_actors._sent
+    monkeypatch.setattr(row_actors, "_sent", lambda *given: sent.append(send(*given)[0]) or send(*given))
+    names: dict[str, Any] = {"CreditRayPPOTrainer": CreditRayPPOTrainer, "RemoteRowAdvantages": RemoteRowAdvantages}
+    exec(block("py", "class OnRay", "clusters.md"), names)
+    draw = np.random.default_rng(5)
+    last = [i % 3 == 2 for i in range(24)]
+    agents = [("planner", "worker", "planner")[i % 3] for i in range(24)]
+    data = batch(
+        draw.normal(size=24).tolist(), [f"q{i // 12}" for i in range(24)], is_last_step=last, credit_agent=agents
+    )
+    here = trainer("credit_dr_mas", step_wise=True)
+    want = here.compute_advantages_and_returns(pad_training_input_batch(data, 3))
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    try:
+        made = trainer("credit_dr_mas", step_wise=True, of=names["OnRay"])
+        got = made.compute_advantages_and_returns(pad_training_input_batch(data, 3))
+        assert isinstance(made._credit, RemoteRowAdvantages)
+    finally:
+        ray.shutdown()
+    assert torch.equal(got["advantages"], want["advantages"]) and want["advantages"].abs().max() > 0.1
+    assert got.metadata["metrics"] == want.metadata["metrics"]
+    assert set(sent[0]) == {"group", "trace", "agent", "turn", "reward", "where"}
+    assert {np.shape(column) for column in sent[0].values()} == {(27,)}
 
 
 def test_columns_come_from_the_generators_output() -> None:
