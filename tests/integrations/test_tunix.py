@@ -30,15 +30,15 @@ from graphs.errors import CreditError
 
 TOLERANCE = 2e-6
 
+PROMPTS = ["input string", "hello world", "My name", "hello there"]
+
 
 @pytest.fixture(autouse=True)
 def standard_promotion() -> Iterator[None]:
-    """Tunix adds booleans to integers, which strict promotion refuses."""
-    with jax.numpy_dtype_promotion("standard"):
-        yield
-
-
-PROMPTS = ["input string", "hello world", "My name", "hello there"]
+    """Tunix adds booleans to integers, also in threads of its own, which strict promotion refuses."""
+    jax.config.update("jax_numpy_dtype_promotion", "standard")
+    yield
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 
 class Prompts(grain.RandomAccessDataSource):
