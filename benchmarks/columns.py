@@ -12,6 +12,7 @@ and of the time that the process had on its cores.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import platform
@@ -140,7 +141,7 @@ def main() -> None:
         {
             "loop": lambda: plain(ids["group"], ids["agent"], amounts),
             "tight loop": lambda: tight(ids["group"], ids["agent"], amounts),
-            **{name: lambda form=form: of_columns(form, reward) for name, form in forms.items()},  # type: ignore[misc]
+            **{name: functools.partial(of_columns, form, reward) for name, form in forms.items()},
         },
         given.repeats,
     )

@@ -209,7 +209,9 @@ def numbers_of(data: bytes) -> set[np.float32] | None:
 def peak() -> int:
     """The most memory that this process has held since `clear_refs`."""
     status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024  # type: ignore[index]
+    found = re.search(r"VmHWM:\s*(\d+) kB", status)
+    assert found is not None, "/proc/self/status has no VmHWM"
+    return int(found[1]) * 1024
 
 
 def attempt(path: Path) -> dict[str, Any]:

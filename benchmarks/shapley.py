@@ -8,6 +8,7 @@ listed. Errors are `rel` = Σ(φ̂ − φ)² / Σφ², medians over seeds. In no
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import json
 import platform
@@ -128,7 +129,7 @@ def errors(family: str, n: int, budget: int, seeds: int, names: tuple[str, ...])
             if name in ("rule", "walks"):
                 found.append(rel(ours(game, budget, seed, name)[0], game))
                 continue
-            share = within(CUT, lambda name=name, game=game, seed=seed: theirs(name, game, budget, seed))  # type: ignore[misc]
+            share = within(CUT, functools.partial(theirs, name, game, budget, seed))
             if share is None:
                 out[name] = f"cut at {CUT:.0f} s"
                 break
