@@ -100,7 +100,7 @@ def test_with_replays_the_bound_is_that_of_the_weight() -> None:
         outcome = np.zeros(GRAPH.num_traces, np.float32)
         outcome[:4] = reward
         largest = max(largest, float(np.abs(credit.grpo(graph, outcome).advantage).max()))
-    assert math.sqrt(3) / 2 < largest <= math.sqrt(2 / (1 / 3))
+    assert (4 - 1) / math.sqrt(4) < largest <= math.sqrt(2 / (1 / 3)), "more than four samples without replays can have"
 
 
 @pytest.mark.every_method
