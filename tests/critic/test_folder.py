@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,8 @@ from estimators.critic.checkpoints import Checkpoints
 from estimators.critic.train import Settings
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +174,63 @@ def _refused(folder: Path, to: Path, damage: Callable[[Path], object], words: st
     damage(copy)
     with pytest.raises(CreditError, match=words):
         credit.load_critic(copy)
+
+
+# The system kills a process that writes beyond the largest file that it may have, in the middle of the write. At the
+# other moments the process kills itself. Each is a fork of one process that has imported what is slow to import.
+KILLED = """
+import json, os, resource, signal, sys
+from pathlib import Path
+from estimators.critic.checkpoints import Checkpoints
+from graphs import atomic
+
+class System:
+    def __init__(self, name, after):
+        self.name, self.after = name, after
+    def __getattr__(self, name):
+        real = getattr(os, name)
+        def killed(*given):
+            if self.after:
+                real(*given)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return killed if name == self.name else real
+
+for folder, moment in json.loads(sys.argv[1]):
+    child = os.fork()
+    if child == 0:
+        if moment == "half":
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (30, 30))
+        else:
+            atomic.os = System("replace" if "rename" in moment else "fsync", moment.startswith("after"))
+        Checkpoints(Path(folder), "one fit")
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.slow
+def test_a_mark_is_whole_or_as_it_was_when_its_writer_is_killed(tmp_path: Path) -> None:
+    """In the middle of the write, between the write and the rename, and right after the rename."""
+    moments = ("half", "before sync", "after sync", "before rename", "after rename")
+    cases = [(tmp_path / f"{old}, {moment}", moment, old) for moment in moments for old in (None, "")]
+    for folder, _, old in cases:
+        folder.mkdir()
+        if old is not None:
+            (folder / "fit.sha256").write_text(old)
+    given = json.dumps([(str(folder), moment) for folder, moment, _ in cases])
+    command = [sys.executable, "-W", "ignore", "-c", KILLED, given]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    ends = {"half": -signal.SIGXFSZ}
+    assert [int(line) for line in done.stdout.split()] == [ends.get(moment, -signal.SIGKILL) for _, moment, _ in cases]
+    whole = hashlib.sha256(b"one fit").hexdigest()
+    for folder, moment, old in cases:
+        mark = folder / "fit.sha256"
+        found = mark.read_text() if mark.exists() else None
+        assert found == (whole if moment == "after rename" else old), (moment, old)
+        Checkpoints(folder, "one fit")
+        assert mark.read_text() == whole
+        assert [path.name for path in folder.iterdir()] == ["fit.sha256"]
 
 
 def test_an_empty_mark_does_not_block_a_fit_that_the_checkpoint_names(tmp_path: Path) -> None:

@@ -101,7 +101,8 @@ def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> Problem | Non
 class _Graph:
     """Appends one agent's message graph to the record.
 
-    The causes of a call are the nodes on its own path: a branch knows nothing of what another branch did.
+    The causes of a call are the nodes on its own path: a branch knows nothing of what another branch did. Many branches
+    may share a long prompt, so an event of the prompt has an edge to the first call only; `_prompt` joins the others.
     """
 
     def __init__(self, record: TraceRecord, trace: AgentTrace, at: str, place: Place) -> None:
@@ -110,6 +111,9 @@ class _Graph:
         self.event: dict[int, int] = {}  # node -> position
         self.asked: dict[int, dict[str, int]] = {}  # sampled node -> tool call id -> position
         self.before: list[int] = []  # for each node, the nearest sampled node on its path, itself included, or -1
+        self.said: list[int] = []  # for each node, the nearest prompt event since then, itself included, or -1
+        self.heard: set[int] = set()  # prompt events that have an edge to a call
+        self.joined: set[int] = set()  # prompt events that have an edge from the one before them in the prompt
 
     def write(self) -> None:
         agent = self.trace.agent
@@ -130,8 +134,15 @@ class _Graph:
                 self._input(index, node, above)
             elif role not in ("system", "assistant", "developer"):
                 self._refuse("bad-value", f"nodes[{index}].message.role", role, "system, user, assistant or tool")
+            own = index in self.event and not node.sampled
+            self.said.append(index if own else -1 if node.sampled else self._said_above(index))
             if node.semantic_parents:
                 self._links(index, node.semantic_parents, start)
+
+    def _said_above(self, index: int) -> int:
+        """The nearest prompt event above a node, after the nearest call above it; -1 without one."""
+        parent = self.trace.nodes[index].parent
+        return -1 if parent is None else self.said[parent]
 
     def _links(self, index: int, links: list[Link], start: int) -> None:
         """Draw the typed links of a node, whose other edges begin at `start`.
@@ -178,12 +189,7 @@ class _Graph:
             trainable=float(self.trace.agent.trainable), input_tokens=prompt,
             log_prob=math.fsum(node.logprobs) if node.logprobs else None,
         )  # fmt: skip
-        current = node.parent
-        while current is not None and current != above:  # what was added to the prompt since the last call
-            if current in self.event:
-                kind = EdgeType.CAUSAL if self.trace.nodes[current].message.role == "tool" else EdgeType.MESSAGE
-                self.record.edge(self.event[current], position, kind)
-            current = self.trace.nodes[current].parent
+        self._prompt(index, position)
         if above >= 0:
             self.record.edge(self.event[above], position, EdgeType.TEMPORAL)
         asked = self.asked.setdefault(index, {})
@@ -194,6 +200,24 @@ class _Graph:
             )  # fmt: skip
             self.record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)
             asked[call_id or ""] = effect
+
+    def _prompt(self, index: int, position: int) -> None:
+        """Draw the edges to a call from what was added to its prompt since the call before.
+
+        What an earlier call has heard, too, is joined event by event, once, and leads to this call from its last event.
+        """
+        current = self._said_above(index)
+        while current >= 0:
+            kind = EdgeType.CAUSAL if self.trace.nodes[current].message.role == "tool" else EdgeType.MESSAGE
+            self.record.edge(self.event[current], position, kind)
+            if current in self.heard:
+                break
+            self.heard.add(current)
+            current = self._said_above(current)
+        while current >= 0 and current not in self.joined and (earlier := self._said_above(current)) >= 0:
+            self.joined.add(current)
+            self.record.edge(self.event[earlier], self.event[current], EdgeType.TEMPORAL)
+            current = earlier
 
     def _result(self, index: int, node: Node, above: int) -> None:
         """A tool's result; one of a call that no model made here is part of a prompt, and no event."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,6 +42,68 @@ def test_a_branch_does_not_follow_from_another_branch(traces: Traces) -> None:
     }  # fmt: skip
     assert ("trace-1/2/call-0", "trace-1/3") in edges(traces, EdgeType.RETURN)
     assert ("trace-1/3", "trace-1/4") in edges(traces, EdgeType.CAUSAL)
+
+
+def branches(messages: int, calls: int, own: int = 0) -> list[dict[str, Any]]:
+    """A prompt, a call, results of its tools, user messages, and calls that all go on from there."""
+    asked = [{"id": f"c{i}", "name": "f", "arguments": "{}"} for i in range(2)]
+    nodes: list[dict[str, Any]] = [
+        {"message": {"role": "user", "content": "q"}},
+        {"parent": 0, "message": {"role": "assistant", "content": "", "tool_calls": asked}, "sampled": True},
+    ]
+    nodes += [{"parent": i + 1, "message": {"role": "tool", "tool_call_id": f"c{i}", "content": "r"}} for i in range(2)]
+    nodes += [{"parent": 3 + i, "message": {"role": "user", "content": f"{i}"}} for i in range(messages)]
+    tip = len(nodes) - 1
+    for call in range(calls):
+        parent = tip
+        for _ in range(own):
+            nodes.append({"parent": parent, "message": {"role": "user", "content": f"own {call}"}})
+            parent = len(nodes) - 1
+        nodes.append({"parent": parent, "message": {"role": "assistant", "content": "y"}, "sampled": True})
+    return nodes
+
+
+def episode(nodes: list[dict[str, Any]]) -> list[Any]:
+    agent = {"id": "t", "agent": {"name": "a"}, "nodes": nodes, "rewards": {"right": {"score": 1.0}}}
+    return [{**SAMPLE.values[0], "traces": [agent]}]
+
+
+def causes(traces: Traces) -> dict[str, set[str]]:
+    """What each event follows from, directly or not."""
+    names, graph = traces.events["event"].to_pylist(), traces.graph
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for s, r in sorted(zip(graph.senders[graph.edge_mask], graph.receivers[graph.edge_mask], strict=True), key=max):
+        found[names[r]] |= {names[s], *found[names[s]]}
+    return found
+
+
+@pytest.mark.parametrize("own", [0, 2])
+def test_calls_that_share_a_prompt_follow_from_all_of_it_by_few_edges(tmp_path: Path, own: int) -> None:
+    from graphs.event_types import EdgeType
+
+    nodes = branches(4, 3, own)
+    traces = read(SAMPLE._replace(values=episode(nodes)).write(tmp_path))
+    found = causes(traces)
+    for index, node in enumerate(nodes):
+        path, parent = set(), node.get("parent")
+        while node.get("sampled") and parent is not None:
+            path.add(f"t/{parent}")
+            parent = nodes[parent].get("parent")
+        assert found[f"t/{index}"] >= path
+    drawn = [edges(traces, kind) for kind in (EdgeType.CAUSAL, EdgeType.MESSAGE, EdgeType.TEMPORAL)]
+    own_messages = {f"t/{i}" for i, node in enumerate(nodes) if "own" in node["message"]["content"]}
+    first, *later = [f"t/{i}" for i, node in enumerate(nodes) if node.get("sampled")][1:]
+    assert {s for s, r in drawn[0] | drawn[1] if r == first} - own_messages == {f"t/{i}" for i in range(2, 8)}
+    for call in later:
+        assert {s for s, r in drawn[0] | drawn[1] if r == call} - own_messages == {"t/7"}
+    assert {(s, r) for s, r in drawn[2] if s != "t/1"} == {(f"t/{i}", f"t/{i + 1}") for i in range(2, 7)}
+
+
+def test_edges_of_a_prompt_that_many_calls_share_are_linear(tmp_path: Path) -> None:
+    """They were as many as calls times messages: 2 MB of log made 10 million."""
+    for messages, calls in ((3000, 3000), (1, 3000), (3000, 1)):
+        traces = read(SAMPLE._replace(values=episode(branches(messages, calls))).write(tmp_path))
+        assert traces.sizes.edges < 3 * traces.sizes.events
 
 
 def test_typed_links_join_branches(tmp_path: Path) -> None:
