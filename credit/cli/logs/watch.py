@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["watch"]
 
+LEGEND = (
+    "teach: groups whose traces differ in outcome. signal-to-noise: spread of the advantages beyond their own errors, "
+    "over these errors. ledger: mean per trace of what each role changed. coverage: share of the reward's variance "
+    "that the claims explain. alignment: cosine with the advantages of another method."
+)
+
 
 @click.command(
     cls=Command,
@@ -95,6 +101,8 @@ def watch(
         asked = {"compare": others, "options": options, "evidence": also, "ledger": not no_ledger}
         steps = _of_logs(path, once, interval, lambda step: _numbers(step, method, asked, reading, failures), failures)
     sinks = _sinks(output, tensorboard, wandb)
+    if not as_json:
+        stderr().print(LEGEND, soft_wrap=True)
     try:
         for row in steps:
             _show(row, as_json)

@@ -14,6 +14,11 @@ from graphs.text import counted
 
 __all__ = ["shapley_solve"]
 
+LEGEND = (
+    "share: the unit's Shapley value, its mean contribution over all orders of joining. stderr: its standard error, "
+    "inf where the evaluations cannot tell. total: the value of all units less that of none."
+)
+
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW = click.Path(dir_okay=False, path_type=Path)
 
@@ -85,3 +90,4 @@ def shapley_solve(
         table.add_row(*map(words, (unit, f"{amount:.4g}", f"{spread:.2g}")))
     table.add_row(*map(words, ("total", f"{float(shares.total):.4g}", f"{float(shares.total_stderr):.2g}")))
     stdout().print(table)
+    stdout().print(LEGEND, soft_wrap=True)

@@ -67,7 +67,8 @@ def test_values_come_in_several_sittings_and_a_torn_line_is_none(tmp_path: Path)
     for row in lines(tmp_path / "rest.jsonl"):
         append_lines(values, [{"row": row["row"], "value": value(row["team"])}])
     assert len(lines(values)) == 16
-    assert run("shapley", "solve", tmp_path / "plan.jsonl", values).exit_code == 0
+    solved = run("shapley", "solve", tmp_path / "plan.jsonl", values)
+    assert solved.exit_code == 0 and "total: the value of all units less that of none" in solved.output
 
 
 @pytest.mark.parametrize(

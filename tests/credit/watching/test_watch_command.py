@@ -80,7 +80,9 @@ def test_each_log_of_a_folder_is_a_step(rollouts: Path) -> None:
 
 
 def test_the_lines_have_the_numbers(rollouts: Path) -> None:
-    printed = run("watch", rollouts, "--once", "-m", "rloo", "--compare", "dr_grpo", "--no-ledger").stdout
+    result = run("watch", rollouts, "--once", "-m", "rloo", "--compare", "dr_grpo", "--no-ledger")
+    printed = result.stdout
+    assert "alignment: cosine with the advantages of another method" in result.stderr
     assert "step 0 (step_2.jsonl): 1 groups, 100 % teach" in printed
     assert "step 1 (step_10.jsonl): 2 groups, 50 % teach\n  alignment: dr_grpo +1.00" in printed
     write(rollouts / "step_11.jsonl", [trace(name, "q", float(name == "a")) for name in "abcd"])
