@@ -19,9 +19,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import io
-import itertools
 import json
-import math
 import os
 import pickle
 import random
@@ -33,13 +31,12 @@ import tempfile
 import time
 import traceback
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from hostile_tables import mutate_csv, mutate_table, numbers_in, rewards_beside
+from hostile_rewards import invented_reward, stated_rewards
+from hostile_tables import mutate_csv, mutate_table
 from hostile_tables import seeds as table_seeds
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,9 +48,6 @@ AWKWARD = (
     None, True, 0, -1, 2**70, -(2**63), 1e308, 1e-320, "", "0", "NaN", "-1e999", "f" * 32, "9" * 400, [], {}, [[]],
     [None], {"": {}}, {"role": 7}, "\u202e\x1b[31m<script>", "1969-12-31T23:59:60Z", '",1.0\nforged,q,1.0\n',
 )  # fmt: skip
-VERDICTS = (0.0, 0.5, 1.0)
-"""Rewards that a log may state by a word: true and false, correct, partial and incorrect."""
-_NUMBER = re.compile(rb"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|-?\.\d+")
 
 
 def places(node: Any) -> list[tuple[Any, Any]]:
@@ -186,26 +180,6 @@ def sample_seeds(folder: Path) -> list[list[Path]]:
     return [[sample.write(folder / str(number))] for number, sample in enumerate(samples.SAMPLES.values())]
 
 
-def numbers_of(data: bytes) -> set[np.float32] | None:
-    """Every number that a file writes anywhere, and the verdicts, in single precision.
-
-    None for an archive that Python cannot unpack (damaged, or Zstandard) and for a damaged Parquet file: its rewards
-    count as not checked.
-    """
-    if data.startswith(b"PAR1"):
-        return numbers_in(data)
-    texts = [data]
-    if data.startswith(b"PK"):
-        try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                texts = [archive.read(name) for name in archive.namelist()]
-        except (zipfile.BadZipFile, zlib.error, NotImplementedError):
-            return None
-    with np.errstate(over="ignore"):
-        stated = {np.float32(m) for text in texts for m in _NUMBER.findall(text)}
-    return stated | {np.float32(v) for v in VERDICTS}
-
-
 def peak() -> int:
     """The most memory that this process has held since `clear_refs`."""
     status = Path("/proc/self/status").read_text()
@@ -244,58 +218,24 @@ def _read(path: Path) -> dict[str, Any]:
     data = path.read_bytes()
     Path("/proc/self/clear_refs").write_text("5")
     before, start = peak(), time.process_time()
-    rewards: list[float] = []
-    channels: list[list[float]] = []
-    names: list[str] = []
-    given: list[float] = []
-    rows: list[str] = []
     try:
         traces = read(path)
-        channels = [e.amounts.tolist() for name, e in traces.evidence.items() if name.startswith("rewards.")]
-        names = traces.traces["trace"].to_pylist()
-        given = traces.reward[: len(names)].tolist()
-        rewards = [reward for reward in given if not math.isnan(reward)]
-        rows = [f for f in traces.traces["format"].to_pylist() if f == "table"]
         kind = "read"
     except CreditError:
-        kind = "refused"
+        traces, kind = None, "refused"
     seconds, memory = time.process_time() - start, peak() - before
     fault = ""
     if seconds > SECONDS:
         fault = f"took {seconds:.1f} s"
     elif memory > TIMES * len(data) + ROOM:
         fault = f"took {memory / 1e6:.0f} MB for {len(data)} bytes"
-    else:
-        stated = numbers_of(data)
+    elif traces is not None:
+        stated = stated_rewards(data)
         if stated is None:
-            unchecked = {"kind": f"{kind}, rewards not checked", "seconds": seconds, "memory": memory}
-            return {**unchecked, "bytes": len(data), "fault": fault}
-        stated |= {np.float32(sum(some)) for some in _sums(channels, stated)}
-        stated |= {np.float32(math.fsum(scores)) for scores in _listed_scores(data)}
-        invented = [r for r in rewards if np.float32(r) not in stated]
-        beside = rewards_beside(data) if rows else None
-        if beside is not None:
-            invented += [r for name, r in zip(names, given, strict=True)
-                         if not math.isnan(r) and np.float32(r) not in beside.get(name, ())]  # fmt: skip
-        if invented:
-            fault = f"gave the reward {invented[0]}, which the file does not state"
+            kind = f"{kind}, rewards not checked"
+        elif (invented := invented_reward(traces, data, stated)) is not None:
+            fault = f"gave the reward {invented}, which the file does not state"
     return {"kind": kind, "seconds": seconds, "memory": memory, "bytes": len(data), "fault": fault}
-
-
-def _sums(channels: list[list[float]], stated: set[np.float32]) -> Iterator[tuple[float, ...]]:
-    """Channels that may make up a reward, which some formats define as the sum of its parts: each part is stated."""
-    parts = sorted({amount for one in channels for amount in one if np.float32(amount) in stated})[:40]
-    yield from itertools.combinations(parts, 2)
-    yield from itertools.combinations(parts, 3)
-
-
-def _listed_scores(data: bytes) -> Iterator[list[float]]:
-    """Lists of numbers that rows of JSON state as their `score`."""
-    for line in data.split(b"\n"):
-        row = _parsed(line)
-        scores = row.get("score") if isinstance(row, dict) else None
-        if isinstance(scores, list) and all(isinstance(one, int | float) and math.isfinite(one) for one in scores):
-            yield scores
 
 
 def run(

@@ -101,6 +101,48 @@ def test_a_row_that_is_lost_voids_its_trace(tmp_path: Path, name: str, good: byt
     assert [p.trace for p in joined.problems if p.kind == "lost-row"] == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("é", '{"trace": "\\u00e9", "reward": 1,}'),
+        ("é", '{"trace": "\\u00e9", "reward": 0, "reward": 1}'),
+        ('a"q', '{"trace": "a\\"q", "reward": 1,}'),
+        ("a/q", '{"trace": "a\\/q", "reward": 1,}'),
+        ("a\\q", '{"trace": "a\\\\q", "reward": 1,}'),
+        ("1000.0", '{"trace": 1e3, "reward": 1,}'),
+        ("1e+20", '{"trace": 100000000000000000000, "reward": 1,}'),
+        ("abc", '{"reward": 1, "trace": "ab'),
+        ("aé", '{"reward": 1, "trace": "a\\u00'),
+        ("x" * 1200, '{"trace": "' + "x" * 1200 + '", "reward": 1,}'),
+        ("abc", "ab"),
+        ('a"q', '"a""q",1,2'),
+    ],
+)
+@pytest.mark.parametrize("field", ["rewards", "groups"])
+def test_a_row_that_is_lost_voids_its_trace_however_its_id_is_written(
+    tmp_path: Path, name: str, row: str, field: str
+) -> None:
+    """The log's own reward stayed in place of the lost row's."""
+    event = {"id": "1", "type": "message", "agent": "x"}
+    lines = [{"trace_id": t, "task_id": "k", "events": [event], "rewards": {"team": 5.0}} for t in (name, "b", "other")]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    good = '{"trace": "b", "reward": 0.5, "group": "q"}' if row.startswith("{") else f"trace,{field[:-1]}\nb,0.5"
+    (tmp_path / "table").write_text(f"{good}\n{row}")
+    traces = read(tmp_path / "log.jsonl", **{field: tmp_path / "table"})  # type: ignore[arg-type]
+    found = dict(zip(traces.traces["trace"].to_pylist(), traces.reward.tolist(), strict=False))
+    if field == "rewards":
+        assert np.isnan(found.pop(name)) and found == {"b": 0.5, "other": 5.0}
+    else:
+        assert list(found) == ["b", "other"]
+    assert [p.trace for p in traces.problems if p.kind == "lost-row"] == [name]
+
+
+def test_a_row_that_is_cut_within_an_id_voids_no_trace_with_a_row_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "rewards.jsonl").write_text('{"trace": "a", "reward": 0.5}\n{"trace": "b", "reward": 1}\n{"trace": "f')
+    traces = read(native_log(tmp_path), rewards=tmp_path / "rewards.jsonl")
+    assert traces.reward[:2].tolist() == [0.5, 1.0] and np.isnan(traces.reward[2])
+
+
 def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
     rows = [{"trace": 1, "reward": 1.0}, {"trace": "1", "reward": 1.0}, {"trace": 2, "reward": 0.0}]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))

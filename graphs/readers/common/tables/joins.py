@@ -25,7 +25,8 @@ class Join:
 
     A row with a trace id and an unusable value is a problem, and the value of the log does not replace it: without a
     reward the trace has no outcome, and without a group the trace is left out. An unreadable row (`lost`) counts as an
-    unusable row of every trace that it mentions.
+    unusable row of every trace that it mentions. Where it is cut within a text (`begins`), it counts as one of the
+    traces without a row whose ids begin with that text.
     """
 
     channel: str
@@ -35,6 +36,7 @@ class Join:
     places: dict[str, tuple[str, int]]  # "reward\0trace" -> file and line, for rows that match nothing
     spoilt: dict[str, set[str]] = dataclasses.field(default_factory=lambda: {"reward": set(), "group": set()})
     lost: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
+    begins: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
 
     @classmethod
@@ -73,6 +75,7 @@ class Join:
             if isinstance(row, LostRow):
                 self.problems.append(row.problem)
                 self.lost[field] |= dict.fromkeys(row.mentions, row.problem)
+                self.begins[field] |= dict.fromkeys(row.begins, row.problem)
                 continue
             columns |= dict.fromkeys(row)
             trace: Any = row.get("trace", row.get("trace_id"))
@@ -123,12 +126,23 @@ class Join:
         """Write reward and group into a trace; False if its row in the table of groups is unusable."""
         name = trace.trace_id
         self.met.add(name)
+        self._note_cut("reward", name, self.rewards)
+        self._note_cut("group", name, self.groups)
         if name in self.spoilt["reward"] or name in self.lost["reward"]:
             trace.rewards.pop(self.channel, None)
         elif name in self.rewards:
             trace.rewards[self.channel] = self.rewards[name]
         trace.group_id = self.groups.get(name, trace.group_id)
         return name not in self.spoilt["group"] and name not in self.lost["group"]
+
+    def _note_cut(self, field: str, name: str, table: Mapping[str, Any]) -> None:
+        """Count a row that was cut in the middle of an id as one of this trace, if no other row is."""
+        begins = self.begins[field]
+        if begins and name not in table:
+            longest = min(len(name), max(map(len, begins)))
+            found = next((name[:end] for end in range(longest, 0, -1) if name[:end] in begins), None)
+            if found is not None:
+                self.lost[field].setdefault(name, begins[found])
 
     def unmatched(self) -> Iterator[Problem]:
         """Problems of rows without a trace, and of traces that an unreadable row mentions."""

@@ -5,6 +5,7 @@ CSV cells are always strings (a trace named 007 is not the number 7), and an emp
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -32,17 +33,21 @@ _NUMBER = re.compile(
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"?|([-+.\w]++)', re.DOTALL)
-_LONGEST_ID = 1000  # bytes of a text that may be the id of a lost row
+_LONGEST_ID = 1000  # bytes of a text of a lost row that are compared with ids
+_LONGEST_ESCAPE = 13  # bytes of an escaped pair, which may be cut off anywhere
+_SURE_DIGITS = 19  # a number with fewer digits is an integer, whose text is the id
 
 
 class LostRow(NamedTuple):
     """A row that cannot be read, and its texts, one of which may be the id of its trace.
 
-    A trace without one of its rows is incomplete, so readers of tables refuse the traces that `mentions` names.
+    A trace without one of its rows is incomplete, so readers of tables refuse the traces that `mentions` names. Of a
+    text that is cut off, or too long to be kept, `begins` has the beginning.
     """
 
     problem: Problem
     mentions: frozenset[str]
+    begins: frozenset[str] = frozenset()
 
 
 def read_rows(
@@ -106,22 +111,45 @@ def _json_lines(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
                 refused = json_problem(error, text, source.name, line)
             else:
                 refused = repeated_key(text, row, source.name, line)
-        yield line, row if refused is None else LostRow(refused, _mentions(text))
+        yield line, row if refused is None else _lost_json(refused, text)
 
 
-def _mentions(text: bytes) -> frozenset[str]:
-    """Strings and numbers of a line that is not JSON, if short enough for ids."""
-    mentions = set()
+def _lost_json(problem: Problem, text: bytes) -> LostRow:
+    """A line that is no row, with its strings and numbers as they are read elsewhere: escapes and exponents, too."""
+    mentions: set[str] = set()
+    begins: set[str] = set()
     for match in _TOKEN.finditer(text):
         token = match.group(1) if match.group(1) is not None else match.group(2)
-        if len(token) <= _LONGEST_ID:
-            mentions.add(token.decode("utf-8", "replace"))
-    return frozenset(mentions)
+        short = token[:_LONGEST_ID]
+        found = {short.decode("utf-8", "replace")}
+        if match.group(1) is None:
+            amount = None if short.isdigit() and len(short) < _SURE_DIGITS else number(next(iter(found)))
+            found |= set() if amount is None else {str(amount)}
+        elif b"\\" in short:
+            found.add(_unescaped(short))
+        mentions |= found if len(short) == len(token) else set()
+        cut = match.group(1) is not None and match.end() == match.end(1)  # no quote behind it
+        begins |= found if cut or len(short) < len(token) else set()
+    return LostRow(problem, frozenset(mentions), frozenset(begins - {""}))
+
+
+def _unescaped(token: bytes) -> str:
+    """The text of a JSON string up to where it is cut."""
+    for end in range(len(token), max(-1, len(token) - _LONGEST_ESCAPE), -1):
+        try:
+            return str(json.loads(b'"' + token[:end] + b'"', strict=False))
+        except ValueError:
+            continue
+    return ""
 
 
 def _csv(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
     for line, row, cells in csv_rows(source):
-        yield line, LostRow(row, frozenset(cells)) if isinstance(row, Problem) else row
+        if not isinstance(row, Problem):
+            yield line, row
+            continue
+        cut = bool(cells[-1]) and source.data.endswith(cells[-1].encode())  # else a line break is behind it
+        yield line, LostRow(row, frozenset(cells), frozenset(cells[-1:] if cut else ()))
 
 
 def open_parquet(source: Source) -> pq.ParquetFile:
