@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -89,6 +90,16 @@ class Tasks:
     def __init__(self) -> None:
         self._first: dict[str, bytes] = {}
 
-    def group(self, task: str, content: bytes, file: str) -> str:
-        """`task`, or `FILE/task` if an earlier file has this id with other content, so that tasks are not mixed."""
-        return task if self._first.setdefault(task, content) == content else f"{file}/{task}"
+    def group(self, task: str, content: bytes, otherwise: str) -> str:
+        """The group of a task, so that tasks of different content are never in one.
+
+        Args:
+          task: the group of the first content that has this id.
+          content: what the task is, such as its prompt.
+          otherwise: the group of the first other content; further ones add a digest.
+        """
+        digest = hashlib.blake2b(content, digest_size=16).digest()
+        for name in (task, otherwise):
+            if self._first.setdefault(name, digest) == digest:
+                return name
+        return f"{otherwise}/{digest.hex()}"

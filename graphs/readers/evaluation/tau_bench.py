@@ -24,7 +24,8 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers.common.chats.messages import OpenCalls
-from graphs.readers.common.places import Places, stem
+from graphs.readers.common.files import Tasks, short_names
+from graphs.readers.common.places import Place, Places
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode, decode_record
 from graphs.text import excerpt
@@ -95,7 +96,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     Problem kinds: "unreadable", "bad-json", "too-deep" (the whole file); "bad-type", "missing-field", "bad-value",
     "unknown-tool-call" (one run).
     """
-    instructions: dict[str, str | None] = {}
+    tasks, names = Tasks(), short_names(sources)
     for source in sources:
         try:
             data = content(source)
@@ -109,24 +110,22 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         for raw in runs:
             line, offset = place.of(raw)
             try:
-                yield _read_run(source, raw, data, line, offset, instructions)
+                yield _read_run(raw, data, Place(source.name, line, offset), names[source.name], tasks)
             except TraceError as error:
                 yield error.problem
         source.release()
 
 
-def _read_run(
-    source: Source, raw: msgspec.Raw, data: bytes, line: int, offset: int, instructions: dict[str, str | None]
-) -> TraceRecord:
-    run = decode_record(_RUN, raw, file=source.name, line=line)
-    name, group = stem(source.name), f"task-{run.task_id}"
+def _read_run(raw: msgspec.Raw, data: bytes, at: Place, name: str, tasks: Tasks) -> TraceRecord:
+    source, line, offset = at
+    run = decode_record(_RUN, raw, file=source, line=line)
+    task = f"task-{run.task_id}"
     instruction = run.info.task.instruction if run.info and run.info.task else None
-    if instructions.setdefault(group, instruction) != instruction:
-        group = f"{name}/{group}"
+    stated = b"" if instruction is None else b"=" + instruction.encode()
     record = TraceRecord(
-        trace_id=f"{name}/task-{run.task_id}/trial-{run.trial}",
-        group_id=group,
-        file=source.name,
+        trace_id=f"{name}/{task}/trial-{run.trial}",
+        group_id=tasks.group(task, stated, f"{name}/{task}"),
+        file=source,
         line=line,
         offset=offset,
         format="tau-bench",
@@ -142,7 +141,7 @@ def _read_run(
             record.rewards[channel] = amount
     # An equal list may stand in front of the run's own `traj`; its text is then the same, and so is the raw record.
     start = data.find(bytes(run.traj), offset)
-    messages = decode(_LIST, run.traj, file=source.name, line=line, at="traj", trace=record.trace_id)
+    messages = decode(_LIST, run.traj, file=source, line=line, at="traj", trace=record.trace_id)
     place = Places(data, start, line + data.count(b"\n", offset, start))
     _Chat(record).add_all(messages, place)
     return record

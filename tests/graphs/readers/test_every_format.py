@@ -66,6 +66,42 @@ def test_round_trip_to_native(tmp_path: Path, name: str) -> None:
     assert content(again) == content(traces)
 
 
+WITHOUT_MODEL = {
+    "autogen", "autogen messages", "codex before payloads", "openhands stream", "rollouts of nemo-rl",
+    "rollouts of skyrl", "rollouts of verl", "spans of mlflow", "swe-agent", "verifiers results",
+}  # fmt: skip
+"""Logs that name no model; what they are of is the harness, and the folder or file of a run."""
+
+
+def of_another_model(value: Any, models: frozenset[str]) -> Any:
+    """A copy of a log in which the models have other names."""
+    if isinstance(value, dict):
+        return {key: of_another_model(part, models) for key, part in value.items()}
+    if isinstance(value, list):
+        return [of_another_model(part, models) for part in value]
+    return f"other-{value}" if isinstance(value, str) and value in models else value
+
+
+@EACH
+def test_runs_of_two_models_are_never_one_group(tmp_path: Path, name: str) -> None:
+    """The same log in two folders, with other names of models in the second: their traces share no group."""
+    sample = SAMPLES[name]
+    for folder in ("a", "b"):
+        sample.write(tmp_path / folder)
+    models = frozenset(model for model in read(tmp_path / "a").traces["model"].to_pylist() if model)
+    assert bool(models) == (name not in WITHOUT_MODEL)
+    sample._replace(values=of_another_model(sample.values, models)).write(tmp_path / "b")
+    try:
+        rows = read(tmp_path).traces.to_pylist()
+    except NothingReadError as error:  # where ids are of the whole world, one id twice is no second run
+        assert {problem.kind for problem in error.problems} == {"duplicate-span"}
+        return
+    folders: dict[str, set[str]] = {}
+    for row in rows:
+        folders.setdefault(row["group"], set()).add(Path(row["file"]).parent.name)
+    assert all(len(found) == 1 for found in folders.values()), folders
+
+
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path, *(place for key, part in inner for place in places(part, (*path, key)))]

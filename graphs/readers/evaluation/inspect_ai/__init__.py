@@ -12,7 +12,6 @@ Rewards. Each scorer is a channel of its name, in parts NAME.KEY where its score
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -20,8 +19,9 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.files import Tasks, short_names
 from graphs.readers.common.keys import opening
-from graphs.readers.common.places import Place, Places, stem
+from graphs.readers.common.places import Place, Places
 from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.typed import content, decode, decode_envelope, decode_record
@@ -116,7 +116,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     "missing-parent"; "empty-trace" (a log without samples). Named while the sample reads without it: "bad-score", a
     score that is no number.
     """
-    inputs: dict[str, bytes] = {}
+    tasks, names = Tasks(), short_names(sources, ".eval")
     for source in sources:
         try:
             data = content(source)
@@ -124,7 +124,10 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             count = 0
             for header, raw, place, at in samples:
                 count += 1
-                yield from _read_sample(source, header, raw, place, at, inputs) if isinstance(raw, bytes) else [raw]
+                if isinstance(raw, bytes):
+                    yield from _read_sample(names[source.name], header, raw, place, at, tasks)
+                else:
+                    yield raw
             if not count:
                 yield Problem("empty-trace", source.name, 0, "samples", "none", "at least one sample")
         except TraceError as error:
@@ -189,18 +192,16 @@ def _header_name(archive: Archive, source: Source) -> str:
 
 
 def _read_sample(
-    source: Source, log: _Header, raw: bytes, place: Place, at: str, inputs: dict[str, bytes]
+    name: str, log: _Header, raw: bytes, place: Place, at: str, tasks: Tasks
 ) -> Iterator[TraceRecord | Problem]:
-    file = stem(source.name, ".eval")
+    file = place.file
     try:
-        sample = decode_record(_DECODE_SAMPLE, raw, file=source.name, line=place.line, at=at)
-        trace, group = f"{file}/{sample.id}/{sample.epoch}", f"{log.eval.task}/{sample.id}"
+        sample = decode_record(_DECODE_SAMPLE, raw, file=file, line=place.line, at=at)
+        trace, group = f"{name}/{sample.id}/{sample.epoch}", f"{log.eval.task}/{sample.id}"
         text = bytes(sample.input)
         if text.startswith(b'"'):  # a list of messages bears ids that differ from run to run
-            digest = hashlib.blake2b(text, digest_size=16).digest()
-            if inputs.setdefault(group, digest) != digest:
-                group = f"{file}/{sample.id}"
-        record = TraceRecord(trace, group, source.name, place.line, max(place.offset, 0), format="inspect-ai")
+            group = tasks.group(group, text, f"{name}/{sample.id}")
+        record = TraceRecord(trace, group, file, place.line, max(place.offset, 0), format="inspect-ai")
         record.model = log.eval.model
         events = _events_of(sample, place, at, trace)
         write_spans(record, spans_of(events, _place_of(raw, events, place), trace), "main", ("id", "parent_id"))
@@ -208,11 +209,11 @@ def _read_sample(
     except TraceError as error:
         yield error.problem
         return
-    for name, score in scores.items():
-        for channel, amount in channels(name, score.value).items():
+    for scorer, score in scores.items():
+        for channel, amount in channels(scorer, score.value).items():
             if amount is None:
                 value, expected = excerpt(score.value), "C, P, I, N, yes, no, true, false, or numbers"
-                yield Problem("bad-score", source.name, place.line, f"{at}.scores.{channel}", value, expected, trace)
+                yield Problem("bad-score", file, place.line, f"{at}.scores.{channel}", value, expected, trace)
             else:
                 record.rewards[channel] = amount
     if len(scores) == 1:

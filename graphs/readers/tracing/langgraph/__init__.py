@@ -59,10 +59,10 @@ class _Checkpoint(msgspec.Struct):
     tasks: list[_Named] = []
 
     @property
-    def thread(self) -> str:
+    def thread(self) -> str | int:
         """The id of the thread; "" without one."""
         named = self.config.configurable if self.config is not None else None
-        return "" if named is None or named.thread_id is None else str(named.thread_id)
+        return "" if named is None or named.thread_id is None else named.thread_id
 
 
 _EVENT = msgspec.json.Decoder(_Event)
@@ -85,7 +85,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each thread of each file; an event that is not as expected refuses its file.
 
     Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "bad-value", "unknown-task",
-    "unknown-tool-call", "forked-thread", "empty-trace".
+    "unknown-tool-call", "forked-thread", "ambiguous-id", "empty-trace".
     """
     names = short_names(sources)
     for source in sources:
@@ -100,6 +100,9 @@ def _read(source: Source, name: str) -> list[TraceRecord]:
     content(source)
     history = begins_history(source.head(_HEAD))
     runs = runs_of(documents(source), name) if history else _streamed(source, name)
+    if len({str(own) for own in runs}) < len(runs):
+        value, expected = excerpt(list(runs)), "ids of threads that differ in more than their types"
+        raise TraceError(Problem("ambiguous-id", source.name, 1, "thread_id", value, expected, name))
     if len(runs) > 1:
         for own, run in runs.items():
             run.record.trace_id = run.record.group_id = f"{name}/{own}"
@@ -109,11 +112,11 @@ def _read(source: Source, name: str) -> list[TraceRecord]:
     return [run.finish() for run in runs.values()]
 
 
-def _streamed(source: Source, name: str) -> dict[str, Run]:
+def _streamed(source: Source, name: str) -> dict[str | int, Run]:
     """The runs of a file's debug events by thread."""
-    runs: dict[str, Run] = {}
-    thread_of: dict[str, str] = {}
-    thread = ""
+    runs: dict[str | int, Run] = {}
+    thread_of: dict[str, str | int] = {}
+    thread: str | int = ""
     for document in _items(source):
         if isinstance(document, Problem):
             raise TraceError(document)
@@ -127,7 +130,7 @@ def _streamed(source: Source, name: str) -> dict[str, Run]:
             event = decode_record(_EVENT, raw, **where)
         if event.type == "checkpoint":
             checkpoint = decode(_CHECKPOINT, event.payload, at="payload", **where)
-            thread = checkpoint.thread or thread
+            thread = thread if checkpoint.thread == "" else checkpoint.thread
             thread_of |= {task.id: thread for task in checkpoint.tasks if task.id}
         elif event.type in ("task", "task_result"):
             task = decode(_TASK, event.payload, at="payload", **where)

@@ -72,19 +72,19 @@ def begins_history(head: bytes) -> bool:
     return frozenset(opening(head).keys) >= _KEYS
 
 
-def runs_of(items: Iterable[Document | Problem], name: str) -> dict[str, Run]:
+def runs_of(items: Iterable[Document | Problem], name: str) -> dict[str | int, Run]:
     """The runs of a file's checkpoints by thread; checkpoints of a thread stand in any order.
 
     Raises:
       TraceError: a fault of a checkpoint; "forked-thread", two checkpoints that follow the same one.
     """
-    threads: dict[str, list[tuple[_Snapshot, Document]]] = {}
+    threads: dict[str | int, list[tuple[_Snapshot, Document]]] = {}
     for document in items:
         if isinstance(document, Problem):
             raise TraceError(document)
         raw, place = document
         snapshot = decode_record(_SNAPSHOT, raw, file=place.file, line=place.line, trace=name)
-        threads.setdefault(str(snapshot.config.configurable.thread_id), []).append((snapshot, document))
+        threads.setdefault(snapshot.config.configurable.thread_id, []).append((snapshot, document))
     return {thread: _run(snapshots, name) for thread, snapshots in threads.items()}
 
 

@@ -36,7 +36,8 @@ def read_result(document: Document, file: str, tasks: Tasks) -> Iterator[TraceRe
     raw, place = document
     row = decode_record(_RESULT, raw, file=place.file, line=place.line)
     trace = f"{file}/{row.example_id}/{place.line}"
-    group = tasks.group(f"example-{row.example_id}", bytes(row.prompt), file)
+    task = f"example-{row.example_id}"
+    group = tasks.group(task, bytes(row.prompt), f"{file}/{task}")
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="verifiers")
     record.system = file  # no model is stated, and a file is one run of one model
     if row.reward is not None:

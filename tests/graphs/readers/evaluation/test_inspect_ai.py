@@ -218,6 +218,24 @@ def test_one_sample_in_two_logs_is_one_group_unless_it_differs(tmp_path: Path) -
     assert read(*paths).traces["group"].to_pylist() == ["quiz/q", "quiz/q", "c/q", "other/q"]
 
 
+def test_samples_of_one_id_that_differ_are_never_one_group(tmp_path: Path) -> None:
+    """Within a log, and in logs of one name in two folders, which were refused as repetitions."""
+    texts = ("hi", "bye", "why", "hi")
+    samples = [sample(model(), input=text, epoch=1 + epoch) for epoch, text in enumerate(texts)]
+    for folder in ("large", "small"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder, log(*samples), "log.json")
+    traces = read(tmp_path)
+    assert traces.problems == ()
+    assert traces.traces["trace"].to_pylist()[::4] == ["large/log/q/1", "small/log/q/1"]
+    groups = traces.traces["group"].to_pylist()
+    assert groups[:4] == ["quiz/q", "large/log/q", groups[2], "quiz/q"] and groups[4:7] == [
+        "quiz/q",
+        "small/log/q",
+        groups[6],
+    ]
+
+
 BAD = {
     "id": (sample(model(), id=None), "bad-type", "samples[1].id"),
     "epoch": (sample(model(), epoch="x"), "bad-type", "samples[1].epoch"),

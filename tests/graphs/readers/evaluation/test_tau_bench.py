@@ -188,6 +188,25 @@ def test_one_task_in_two_files_is_one_group_unless_it_differs(tmp_path: Path) ->
     assert traces.problems == ()
 
 
+def test_files_of_one_name_in_two_folders_are_two_systems_and_tasks_that_differ_are_never_one_group(
+    tmp_path: Path,
+) -> None:
+    """The second file was refused as a repetition of the first, and of three tasks of one id two were compared."""
+    for folder, instruction in (("large", "book"), ("small", "refund"), ("other", "cancel")):
+        (tmp_path / folder).mkdir()
+        runs = [run(info={"task": {"instruction": text}}, trial=i) for i, text in enumerate((instruction, "one more"))]
+        write(tmp_path / folder, runs, "airline.json")
+    traces = read(tmp_path, group_by=("task",))
+    assert traces.problems == ()
+    assert set(traces.traces["system"].to_pylist()) == {f"{folder}/airline" for folder in ("large", "small", "other")}
+    groups: dict[str, set[str]] = {}
+    for trace, group in zip(*(traces.traces[k].to_pylist() for k in ("trace", "group")), strict=True):
+        text = "one more" if trace.endswith("trial-1") else trace.split("/")[0]
+        groups.setdefault(group, set()).add(text)
+    assert all(len(texts) == 1 for texts in groups.values()), groups
+    assert len(set(read(tmp_path).traces["group"].to_pylist())) == 6
+
+
 BAD = {
     "task_id": (run(task_id=[1]), "bad-type", "task_id"),
     "trial": (run(trial=None), "bad-type", "trial"),

@@ -138,6 +138,23 @@ def test_threads_are_traces(tmp_path: Path) -> None:
     assert read(write(tmp_path, one)).traces["trace"].to_pylist() == ["run"]
 
 
+@pytest.mark.parametrize("as_history", [False, True])
+def test_threads_whose_ids_differ_in_type_alone_are_refused(tmp_path: Path, as_history: bool) -> None:
+    if as_history:
+        items = [json.loads(json.dumps(item)) for item in HISTORY * 2]
+        for number, item in enumerate(items):
+            item["config"]["configurable"]["thread_id"] = "1" if number < len(HISTORY) else 1
+    else:
+        items = [
+            item
+            for thread in ("1", 1)
+            for item in stream((1, f"{thread!r}", "agent", {}, {"messages": [ai("x")]}), thread=thread)  # type: ignore[arg-type]
+        ]
+    with pytest.raises(NothingReadError) as caught:
+        read(write(tmp_path, items))
+    assert [(p.kind, p.field) for p in caught.value.problems] == [("ambiguous-id", "thread_id")]
+
+
 def test_a_file_may_be_a_list(tmp_path: Path) -> None:
     path = tmp_path / "langgraph_team.json"
     path.write_text(json.dumps(LANGGRAPH, indent=1))

@@ -223,3 +223,14 @@ def test_other_traces_and_numbers_are_not_written(tmp_path: Path, traces: Traces
     with pytest.raises(CreditError, match="episode-2"):
         verifiers.write(traces, good, good > 0, tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_rows_of_one_example_with_other_prompts_are_never_one_group(tmp_path: Path) -> None:
+    """The third prompt of an example was compared with the second."""
+    row = SAMPLES["verifiers results"].values[0]
+    prompts = ("1+1?", "2+2?", "3+3?", "1+1?", "3+3?")
+    rows = [row | {"prompt": [{"role": "user", "content": text}]} for text in prompts]
+    traces = read(SAMPLES["verifiers results"]._replace(values=rows).write(tmp_path))
+    groups = traces.traces["group"].to_pylist()
+    assert groups[:2] == ["example-3", "results/example-3"] and len(set(groups)) == 3
+    assert (groups[3], groups[4]) == (groups[0], groups[2])
