@@ -42,6 +42,7 @@ _SAMPLE = re.compile(r"samples/.+\.json")
 class _Eval(msgspec.Struct):
     task: str
     model: str = ""
+    solver: str | None = None
 
 
 class _Named(msgspec.Struct):
@@ -202,7 +203,7 @@ def _read_sample(
         if text.startswith(b'"'):  # a list of messages bears ids that differ from run to run
             group = tasks.group(group, text, f"{name}/{sample.id}")
         record = TraceRecord(trace, group, file, place.line, max(place.offset, 0), format="inspect-ai")
-        record.model = log.eval.model
+        record.model, record.system = log.eval.model, log.eval.solver or ""
         events = _events_of(sample, place, at, trace)
         write_spans(record, spans_of(events, _place_of(raw, events, place), trace), "main", ("id", "parent_id"))
         scores = _scores_of(sample, log, place, at, trace)

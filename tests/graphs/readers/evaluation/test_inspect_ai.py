@@ -370,3 +370,13 @@ def test_logs_of_two_models_are_two_groups(tmp_path: Path) -> None:
         paths.append(write(tmp_path, value, f"{name}.json"))
     assert read(*paths).traces["group"].to_pylist() == ["quiz/q [gpt-4o]", "quiz/q [llama]"]
     assert read(*paths, group_by=("task",)).traces["group"].to_pylist() == ["quiz/q", "quiz/q"]
+
+
+def test_logs_of_two_solvers_are_two_groups(tmp_path: Path) -> None:
+    """They were compared: the log of an agent with that of a plain call."""
+    paths = []
+    for name in ("react", "generate"):
+        value = log(sample(model()))
+        value["eval"] |= {"model": "m", "solver": name}
+        paths.append(write(tmp_path, value, f"{name}.json"))
+    assert read(*paths).traces["group"].to_pylist() == ["quiz/q [react]", "quiz/q [generate]"]
