@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from estimators.base import Credit
     from graphs.event_graph import EventGraph
 
-__all__ = ["Advantages", "RowAdvantages", "rows_advantage"]
+__all__ = ["STRUCTURE", "Advantages", "RowAdvantages", "rows_advantage"]
+
+STRUCTURE = frozenset(("context", "node", "sibling_parent", "trainable"))
+"""Evidence that shapes the graph: traces that share a choice (`graphs.replay_clusters`), and agents that are frozen."""
 
 
 class Advantages(NamedTuple):
@@ -91,6 +94,8 @@ class RowAdvantages:
                 raise CreditError(f"method {self.name!r} has no option {option!r}; it has {', '.join(parameters)}")
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
+        if any(option in parameters and value != parameters[option].default for option, value in options.items()):
+            self._facts = self._facts._replace(unbiased=None)  # stated of the method with its defaults
         self._accepts = None if open_ended else frozenset(parameters)
         self._options, self._scaled = options, scaled
         if isinstance(watch, str | Path):
@@ -114,8 +119,12 @@ class RowAdvantages:
         return tuple(name for name in self._facts.needs if name not in self._options)
 
     def accepts(self, name: str) -> bool:
-        """Whether the method takes evidence of this name."""
-        return self._accepts is None or name in self._accepts
+        """Whether evidence of this name is of use: to the method, or, of `STRUCTURE`, to the graph."""
+        return self._accepts is None or name in self._accepts | STRUCTURE
+
+    def _taken(self, evidence: Mapping[str, Any]) -> dict[str, Any]:
+        """The evidence that the method itself takes; a method with open keywords gets all."""
+        return {name: array for name, array in evidence.items() if self._accepts is None or name in self._accepts}
 
     def warmup(self, rows: int | None = None, *, evidence: Collection[str] = (), event_reward: bool = False) -> float:
         """Compile before the first step, for batches of up to `rows` rows; returns the seconds that it took.
@@ -176,7 +185,8 @@ class RowAdvantages:
           turn: a label of the row's turn, distinct within its agent instance. Default: one turn an instance.
           order: the place of each row within its trace, where the rows of the batch do not stand in that order.
           event_reward: what each row earned besides.
-          evidence: further columns by the names in `credit.from_columns`.
+          evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
+            who is trained; pass it with every method that compares traces.
           where: bool [N], False for rows that fill up the batch; they get 0 and enter no baseline.
           mask: [N, L], the tokens that the policy wrote; the result is then spread over them.
 
@@ -213,7 +223,7 @@ class RowAdvantages:
             valid[at] = batch.reason[batch.rows.event] == 0
             metrics = batch_metrics(batch, use, valid, advantage, self._facts)
             if self._watch is not None:
-                own = self._method(batch.graph, batch.reward, **batch.evidence, **self._options)
+                own = self._method(batch.graph, batch.reward, **self._taken(batch.evidence), **self._options)
                 metrics |= self._watch(batch, own, metrics)
         else:
             self.last, metrics = None, no_metrics(use)
@@ -246,7 +256,7 @@ class RowAdvantages:
             if take is None:
                 raise
             raise ColumnError(error.column, take[error.rows], error.problem) from None
-        advantage, reason = self._compiled()(graph, outcome, dict(rows.evidence))
+        advantage, reason = self._compiled()(graph, outcome, self._taken(rows.evidence))
         return Batch(given, graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason))
 
     def _compiled(self) -> Callable[..., Any]:
@@ -268,7 +278,7 @@ class RowAdvantages:
             raise CreditError(
                 f"method {self.name!r} needs {', '.join(lacking)}; pass a column each in evidence=, by that name"
             )
-        if self._accepts is not None and (foreign := sorted(given - self._accepts)):
+        if self._accepts is not None and (foreign := sorted(given - self._accepts - STRUCTURE)):
             raise CreditError(f"method {self.name!r} takes no {', '.join(foreign)}; leave the column out")
 
 

@@ -53,7 +53,8 @@ def batch_metrics(
     groups_of_one          groups of one trace, which have nothing to be compared with
     advantage_mean, advantage_std   over the rows with an answer
     condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken:
-                           "unbiased" (of the method), "compared" (no row refused), "scored" (every row scored)
+                           "unbiased" (of the method; absent where its options are not the defaults),
+                           "compared" (no row refused), "scored" (every row scored)
     """
     from estimators.base import Reason
 

@@ -13,7 +13,10 @@ __all__ = ["FIELDS", "PREFIX", "method_options", "session_advantage", "split_key
 
 PREFIX = "credit_"
 
-FIELDS = ("agent", "role", "parent", "turn", "context", "node", "event_reward", "value", "anchor", "stage")
+FIELDS = (
+    "agent", "role", "parent", "turn", "context", "node", "sibling_parent", "trainable", "event_reward", "value",
+    "anchor", "stage",
+)  # fmt: skip
 """Keys of `AgentLoopOutput.extra_fields` that become columns; `agent` names the member of the team that answered."""
 
 _COLUMNS = ("agent", "role", "parent", "turn", "event_reward")

@@ -42,7 +42,7 @@ class Ledger(Entries):
       outcome: float [T], luck: the reward minus its expectation after the last event, where a critic states it.
       unexplained: float [T], what the claims leave of the reward.
       remainder: float [T], what rounding leaves; it is added last.
-      stderr: float [E], standard error of each increment; infinite where no source states one.
+      stderr: float [E], standard error of each increment; infinite where no source states one, NaN without a claim.
       claimed: bool [E], the events that may have an entry, because a claim covers them.
       refused: reasons of rejected claims, by name.
 
@@ -65,8 +65,9 @@ class Ledger(Entries):
         """One row an entry, Arrow: the column `amount` of a trace's rows sums to its reward.
 
         Columns: trace, group, entry ("expected", "increment", "outcome", "unexplained", "remainder"), what names the
-        unit down to `level` (role, agent, turn, event, type), amount, and, for events, stderr, claimed and noise (an
-        entry within two standard errors of 0; null where it states no error); units and exponent (the integer form:
+        unit down to `level` (role, agent, turn, event, type), amount, and, for events, stderr (null without a claim,
+        infinite where no claim states one), claimed and noise (an entry within two standard errors of 0; null where
+        it states no error); units and exponent (the integer form:
         amount = units · 2**exponent; null for the remainder), and a column `channel:<name>` for each channel.
 
         Amounts are float64, also of a float32 ledger, so that text files keep every digit. What sums where: amounts

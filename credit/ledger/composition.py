@@ -262,7 +262,7 @@ def partitioned(
         remainder=partition.remainder,
         cells=on_grid,
         increments=jnp.sum(on_grid, axis=1),  # exact: sums on the grid do not round
-        stderr=jnp.where(claimed, composed.stderr, 0),
+        stderr=jnp.where(claimed, composed.stderr, jnp.nan),
         claimed=claimed,
         partition=partition,
         claims=composed.claims,

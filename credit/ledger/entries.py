@@ -53,7 +53,7 @@ class Entries:
       expected, outcome, unexplained, remainder: float [T].
       cells: float [E, C], what each channel brought to each event.
       increments: float [E], sums of cells; exactly 0 on events without a claim.
-      stderr: float [E], of the increments; infinite where no source stated an error.
+      stderr: float [E], of the increments; infinite where no source stated an error, NaN on events without a claim.
       claimed: bool [E], events that a claim, or the named scale of rule "reconcile", lets have an entry.
       partition: the integers and the grid; `partition.units` is [E * C].
       claims: the claims that took part, in the form in which they did.

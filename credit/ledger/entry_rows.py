@@ -66,9 +66,10 @@ def ledger_table(ledger: Entries, traces: Traces | Rows, level: Level) -> pa.Tab
         "amount": np.where(other, floats[kind, trace], totals.amount[unit]).astype(np.float64),
     }
     if level == "event":
-        columns["stderr"] = pa.array(np.asarray(ledger.stderr)[event], mask=other)
-        columns["claimed"] = pa.array(np.asarray(ledger.claimed)[event], mask=other)
-        stated = np.isfinite(np.asarray(ledger.stderr)) & np.asarray(ledger.claimed)
+        claimed, stderr = np.asarray(ledger.claimed), np.asarray(ledger.stderr)
+        columns["stderr"] = pa.array(stderr[event], mask=other | ~claimed[event])
+        columns["claimed"] = pa.array(claimed[event], mask=other)
+        stated = np.isfinite(stderr) & claimed
         columns["noise"] = pa.array(ledger.noise[event], mask=other | ~stated[event])
     whole = np.where(other, integers[np.minimum(kind, 3), trace], totals.units.sum(axis=1)[unit])
     columns["units"] = pa.array(whole, mask=last)

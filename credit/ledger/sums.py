@@ -78,7 +78,7 @@ def _composed(
     refused: dict[str, str],
 ) -> Composed:
     """The increments of each ledger as cells, times its weight."""
-    claimed = in_scored & jnp.any(jnp.stack([ledger.claimed for ledger in ledgers.values()]), axis=0)
+    claimed = in_scored & jnp.any(jnp.stack([ledger.claimed for ledger in used.values()]), axis=0)
     cells = jnp.stack([weights[name] * ledger.increments for name, ledger in ledgers.items()], axis=1)
     variance = sum(
         (weights[name] * jnp.where(ledger.claimed, ledger.stderr, 0)) ** 2

@@ -182,7 +182,7 @@ def _control(
     if control.used:
         conditions += [
             Condition("coefficients", *_by_us(beta is None, "fitted on the traces of other groups")),
-            Condition("centred", True, "claims that are not centred under the policy that acted are left out"),
+            Condition("centred", None, _centred(ledger, [c for c in kept if c.source in control.used])),
             Condition("own outcome", True, "claims that hold their own trace's outcome serve only the actions before"),
             *(presence[source] for source in control.used),
         ]
@@ -216,6 +216,21 @@ def _no_coefficients(ledger: Entries) -> jax.Array:
 
 def _by_us(ours: bool, what: str) -> tuple[bool | None, str]:
     return (True, what) if ours else (None, "given by the caller; it must not depend on the trace's own choices")
+
+
+def _centred(ledger: Entries, claims: list[Credit]) -> str:
+    """What centredness rests on, and how far the sums of claims over traces are from 0 on average."""
+    trace, scored = np.asarray(ledger.graph.trace_ids), np.asarray(ledger.scored)
+    found = []
+    for claim in claims:
+        amount = np.where(claim.valid, claim.credit - claim.baseline, 0).astype(np.float64)
+        sums = np.bincount(trace, amount, ledger.graph.num_traces)[scored]
+        error = sums.std(ddof=1) / np.sqrt(len(sums)) if len(sums) > 1 else np.inf
+        found.append(f"{claim.source!r} {sums.mean():.3g} ± {error:.2g}")
+    return (
+        "as the claims state, others are left out; right if their alternatives are those of the policy that acted. "
+        f"Mean sum over a trace, 0 if so: {', '.join(found)}"
+    )
 
 
 def _presence(graph: EventGraph, claim: Credit, actions: np.ndarray, asserted: bool) -> Condition:
@@ -258,7 +273,7 @@ def _entries(ledger: Entries, factor: float | jax.Array, source: str) -> Credit:
         credit=amount,
         baseline=jnp.zeros_like(amount),
         scale=jnp.ones_like(amount),
-        stderr=jnp.asarray(ledger.stderr, amount.dtype),
+        stderr=jnp.where(ledger.claimed, jnp.asarray(ledger.stderr, amount.dtype), jnp.inf),
         reason=jnp.where(scored, Reason.VALID, Reason.NO_REWARD),
         unit="event",
         estimand="increment" if source == "entry" else "total",

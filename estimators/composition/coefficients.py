@@ -10,7 +10,7 @@ the large ones get the noise. So for each trace the tasks are chosen by their sp
     β_i         least squares over the other groups g with s̃_i / FACTOR <= s̃_g <= FACTOR s̃_i
 
 Groups of unequal claims but equal spread are still pooled. Nothing of trace i enters β_i: its own group is left out,
-and s_i leaves the trace itself out, with its replays.
+with every group that holds a replay of it, and s_i leaves the trace itself out, with its replays.
 """
 
 from __future__ import annotations
@@ -71,25 +71,25 @@ def fitted_coefficients(graph: EventGraph, outcome: Array, rows: Array, target: 
     acted = segment_count(trace, num, jnp.asarray(rows)) > 0
     count, variance, left_count, left_variance = _spreads(graph, jnp.asarray(outcome), acted)
     log_spread = jnp.where(variance > 0, jnp.log(jnp.where(variance > 0, variance, 1)), 0)
-    every, some = jnp.sum(log_spread), jnp.sum(jnp.where(variance > 0, 1, 0)).astype(target.dtype)
-    own_some = jnp.where(variance > 0, 1, 0).astype(target.dtype)
-    prior = jnp.exp(safe_divide(every - log_spread, some - own_some))  # p² for the traces of each group
-    known = some - own_some > 0
+    groups = jnp.arange(num, dtype=group.dtype)
 
     def one(row: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
-        own_group, own_count, own_variance = row
-        p, stated = prior[own_group], known[own_group]
+        own_group, own_count, own_variance, own_cluster = row
+        other = groups != own_group
+        if graph.cluster_ids is not None:  # replays under another task, or another version of the policy
+            kin = acted & (jnp.asarray(graph.cluster_ids) == own_cluster)
+            other = other & (segment_count(group, num, kin) == 0)
+        spreads = other & (variance > 0)
+        some = jnp.sum(spreads, dtype=target.dtype)
+        p, stated = jnp.exp(safe_divide(jnp.sum(jnp.where(spreads, log_spread, 0)), some)), some > 0  # p²
         theirs = _shrunk(count, jnp.where(stated, variance / p, 1))
         ours = _shrunk(own_count, jnp.where(stated, own_variance / p, 1))
-        alike = (
-            (theirs <= FACTOR**2 * ours)
-            & (theirs * FACTOR**2 >= ours)
-            & (jnp.arange(num, dtype=group.dtype) != own_group)
-        )
+        alike = (theirs <= FACTOR**2 * ours) & (theirs * FACTOR**2 >= ours) & other
         weight = jnp.where(alike, 1, 0).astype(sums.dtype)
         return jnp.matmul(sums, weight, precision="highest"), jnp.sum(jnp.where(alike, traces, 0))
 
-    products, donors = jax.lax.map(one, (group, left_count, left_variance), batch_size=min(ROWS, num))
+    cluster = groups if graph.cluster_ids is None else jnp.asarray(graph.cluster_ids)
+    products, donors = jax.lax.map(one, (group, left_count, left_variance, cluster), batch_size=min(ROWS, num))
     products = products.reshape(num, sources, sources + 1)
     gram, moment = products[..., :sources], products[..., sources:]
     # A little of each source's own size on the diagonal: equal sources share the coefficient.

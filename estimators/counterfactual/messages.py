@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
-from estimators.counterfactual.replays import ReplayTree, replay_tree
+from estimators.counterfactual.replays import ReplayTree, later_kin, replay_tree
 from estimators.options import checked_options
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
@@ -69,8 +69,9 @@ def c3(
       q_value: float [E], a critic's value of the chosen alternative; needed by the value variants.
       event_reward: not used; the outcome of a leaf is its reward.
       variant, baseline, mix: as above.
-      own_outcome: False leaves the event's own trace out of V(ν) and renormalises the rest. Control variates for other
-        decisions of this trace need this. An alternative with a single replay is then invalid.
+      own_outcome: False leaves the event's own trace out of V(ν), with all that share a later choice with it, and
+        renormalises the rest. Control variates for other decisions of this trace need this. An alternative without
+        another replay is then invalid.
       normalise: `credit` is A itself, `baseline` its mean over the context's nodes, and `scale` is
         max(sqrt(v + 1e-8), 1e-8), with v their population variance. Then "leave_one_out" and "mean" give the same
         numbers for "reward_only", since they differ by the factor J/(J − 1) only; with two alternatives A is ±1.
@@ -131,8 +132,9 @@ def c3(
     if not own_outcome:
         if normalise or variant != "reward_only":
             raise CreditError("own_outcome=False is for variant='reward_only' without normalise")
-        single = replays[tree.node] < 2
-        credit = _without_own(tree, credit, outcome, single)
+        kin = later_kin(graph, tree)
+        single = replays[tree.node] <= segment_count(kin, 2 * n, tree.row, own.dtype)[kin]
+        credit = _without_own(tree, credit, outcome, kin, single)
         reason = jnp.where((reason == Reason.VALID) & single, Reason.ONE_REPLAY, reason)
     return finish(
         graph,
@@ -164,9 +166,17 @@ def _baseline(tree: ReplayTree, values: jax.Array, kind: str) -> jax.Array:
     return reference + mean - safe_divide(relative - mean, j - 1)
 
 
-def _without_own(tree: ReplayTree, value: jax.Array, outcome: jax.Array, single: jax.Array) -> jax.Array:
-    """The value of each event's node without the event's own trace, float [E]; unchanged where `single`, bool [E]."""
-    return value - jnp.where(single, 0, safe_divide(tree.weight * (outcome - value), 1 - tree.weight))
+def _without_own(
+    tree: ReplayTree, value: jax.Array, outcome: jax.Array, kin: jax.Array, single: jax.Array
+) -> jax.Array:
+    """The value of each event's node without the event's own trace and its `kin`, float [E]; unchanged where `single`.
+
+    Traces that share a later choice with the event's own depend on that choice, as its own outcome does.
+    """
+    num = 2 * len(kin)
+    apart = segment_sum(tree.weight * (outcome - value), kin, num, tree.row)[kin]
+    weight = segment_sum(tree.weight, kin, num, tree.row)[kin]
+    return value - jnp.where(single, 0, safe_divide(apart, 1 - weight))
 
 
 def _centre_and_scale(tree: ReplayTree, values: jax.Array, j: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -25,7 +25,7 @@ from graphs.errors import ArrayTypeError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
 
-__all__ = ["ReplayTree", "event_ids", "replay_tree", "subtree_values"]
+__all__ = ["ReplayTree", "event_ids", "later_kin", "replay_tree", "subtree_values"]
 
 
 class ReplayTree(NamedTuple):
@@ -81,7 +81,7 @@ def replay_tree(
 
     path = chains(graph, row)
     above = _previous_row(node, row, trace)
-    branch = _branches(above, context, row)  # a context below one node; most contexts have one branch
+    branch = _first_below(above, context, row)  # a context below one node; most contexts have one branch
     alternatives = segment_count(branch[first], n, node_mask, dtype)
     leads = jnp.arange(n, dtype=branch.dtype) == branch
     below = segment_count(jnp.where(above >= 0, above, 0), n, row & leads & (above >= 0), dtype)
@@ -95,8 +95,28 @@ def replay_tree(
     )
 
 
-def _branches(above: jax.Array, context: jax.Array, row: jax.Array) -> jax.Array:
-    """The first event with the same node above and the same context, of each event: int32 [E]; itself outside rows."""
+def later_kin(graph: EventGraph, tree: ReplayTree) -> jax.Array:
+    """One id for the events of a node whose traces share a choice after it: int32 [E] in [0, 2E); itself where none do.
+
+    Those are the traces that pass through the node of the trace's next decision in a context; or through that context,
+    if the trace made choices of its own between the two.
+
+    Args:
+      graph: the batch.
+      tree: of this batch.
+    """
+    n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
+    path = chains(graph, tree.row)
+    above = _previous_row(tree.node, tree.row, trace)
+    acted = jnp.cumsum((jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask)).astype(jnp.int32))
+    between = path.following(acted) - acted > 1
+    context, node = (path.following(_first_below(above, ids, tree.row)) for ids in (tree.context, tree.node))
+    place = jnp.arange(n, dtype=jnp.int32)  # ids of traces that share nothing later lie behind those of groups
+    return jnp.where(path.last | ~tree.row, n + place, jnp.where(between, context, node))
+
+
+def _first_below(above: jax.Array, context: jax.Array, row: jax.Array) -> jax.Array:
+    """The first event with the same node above and the same context, or node, of each event: int32 [E]."""
     place = jnp.arange(row.shape[0], dtype=jnp.int32)
     order = jnp.lexsort((place, context, above, ~row)).astype(jnp.int32)
     same = row[order][1:] & row[order][:-1]

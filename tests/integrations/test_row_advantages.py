@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,7 +12,9 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages, rows_advantage
+from credit.integrations.row_advantages import STRUCTURE
 from credit.integrations.verl import METHOD_NAMES
+from credit.integrations.verl_sessions import session_advantage
 from credit.tables.column_values import ColumnError
 from estimators.group import group_relative
 
@@ -159,6 +162,51 @@ def test_evidence_reaches_the_method() -> None:
         evidence={"context": ["c"] * 3, "node": ["x", "y", "z"]},
     )
     assert got.advantages == pytest.approx([0.75, -0.75, 0.0])
+
+
+SIBLINGS = {"context": [None, "c"] * 3, "node": [x for i in range(3) for x in (None, f"n{i}")]}
+
+
+@pytest.mark.parametrize("name", ["rloo", "turn_baseline"])
+def test_replays_and_frozen_agents_reach_the_graph_of_every_method(name: str) -> None:
+    """Three siblings of one first action: a method that takes no `context` still must not compare them.
+
+    The columns were refused with the advice to leave them out, and the advantages without them are biased.
+    """
+    rows: dict[str, Any] = {"group": ["q"] * 6, "trace": [0, 0, 1, 1, 2, 2], "turn": [0, 1] * 3}
+    reward = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    advantages = RowAdvantages(name)
+    assert all(advantages.accepts(column) for column in STRUCTURE) and not advantages.accepts("value")
+    got = advantages(**rows, reward=reward, evidence=SIBLINGS)
+    assert not got.valid.any() and got.metrics["credit/refused/shared_prefix"] == 1
+    part = advantages(**rows, reward=reward, evidence={"trainable": [1.0, 0.0] * 3})
+    assert part.valid.tolist() == [True, False] * 3 and part.metrics["credit/refused/frozen"] == 0.5
+
+
+def test_an_option_that_biases_is_not_called_unbiased() -> None:
+    rows: dict[str, Any] = {"group": ["q"] * 3, "reward": np.array([1.0, 0.0, 0.5])}
+    siblings = {"context": ["c"] * 3, "node": ["x", "y", "z"]}
+    plain, divided = RowAdvantages("c3"), RowAdvantages("c3", normalise=True)
+    assert plain(**rows, evidence=siblings).metrics["credit/condition/unbiased"] == 1
+    assert "credit/condition/unbiased" not in divided(**rows, evidence=siblings).metrics
+    assert RowAdvantages("discounted_return", discount=1.0)(**rows).metrics["credit/condition/unbiased"] == 1
+
+
+def test_sessions_of_verl_bring_their_siblings_and_frozen_agents() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+    score = torch.tensor([[1.0], [1.0], [0.0], [0.0]])
+    batch = {"token_level_scores": score, "token_level_rewards": score, "response_mask": torch.ones(4, 1)}
+    fields = [
+        {"agent": "solver", "turn": i % 2, "context": [None, "c"][i % 2], "node": [None, f"n{i}"][i % 2],
+         "trainable": 1.0}
+        for i in range(4)
+    ]  # fmt: skip
+    keys, data = ["q_0_0", "q_0_1", "q_1_0", "q_1_1"], SimpleNamespace(batch=batch)
+    metrics = session_advantage(RowAdvantages("rloo"), data, keys, fields, [False] * 4)
+    assert metrics["credit/refused/shared_prefix"] == 1 and not batch["advantages"].any()
+    frozen = [{"agent": "solver", "turn": i % 2, "trainable": float(i % 2)} for i in range(4)]
+    session_advantage(RowAdvantages("rloo"), data, keys, frozen, [False] * 4)
+    assert batch["advantages"].flatten().tolist() == [0.0, 1.0, 0.0, -1.0]
 
 
 def test_a_method_of_ones_own() -> None:

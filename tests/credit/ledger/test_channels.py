@@ -187,6 +187,15 @@ def test_a_channel_that_was_annealed_away_leaves_nothing(ledgers: dict[str, Ledg
     assert [c.source for c in ledger.claims] == ["team/critic", "finish_rate/critic"]
 
 
+def test_a_channel_of_weight_0_claims_no_event(ledgers: dict[str, Ledger]) -> None:
+    """Events that it alone claimed had an entry of 0 with an error of 0."""
+    ledger = credit.ledger.weighted_sum(ledgers, {**WEIGHTS, "team": 0.0})
+    alone = np.asarray(ledgers["team"].claimed) & ~np.asarray(ledgers["format"].claimed)
+    alone &= ~np.asarray(ledgers["finish_rate"].claimed)
+    assert alone.any() and not np.asarray(ledger.claimed)[alone].any()
+    assert np.isnan(np.asarray(ledger.stderr)[alone]).all()
+
+
 def test_wrong_sums_are_refused(traces: credit.Traces, ledgers: dict[str, Ledger]) -> None:
     with pytest.raises(credit.CreditError, match="weights are of"):
         credit.ledger.weighted_sum(ledgers, {"team": 1.0})

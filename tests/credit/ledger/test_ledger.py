@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import jax
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 import credit
@@ -195,3 +196,30 @@ def test_text_files_of_a_ledger_sum_as_float64(world, tmp_path) -> None:
             amounts = [float(row["amount"]) for row in rows if row["trace"] == name]
             assert sum(amounts) == float(traces.reward[number])
             assert sum(amounts[-2::-1]) + amounts[-1] == float(traces.reward[number])
+
+
+def test_an_event_without_a_claim_states_no_error(world, tmp_path) -> None:
+    """Its error was 0 beside `claimed` false, in each kind of file."""
+    traces, truth, _ = world
+    actions = np.flatnonzero(np.asarray(traces.graph.action_mask) & np.asarray(traces.graph.event_mask))
+    some = np.zeros(traces.graph.num_events, bool)
+    some[actions[::2]] = True
+    ledger = compose(traces.graph, traces.reward, [claim(traces.graph, truth, some)])
+    assert np.isnan(np.asarray(ledger.stderr)[~some]).all()
+    np.testing.assert_allclose(np.asarray(ledger.stderr)[some], 0.1, rtol=1e-6)
+    for suffix in ("csv", "jsonl", "parquet"):
+        path = tmp_path / f"ledger.{suffix}"
+        ledger.write(traces, path)
+        if suffix == "csv":
+            with path.open() as file:
+                rows = [row for row in csv.DictReader(file) if row["entry"] == "increment"]
+            stated = [(row["claimed"] == "true", row["stderr"] or None) for row in rows]
+        else:
+            read = [json.loads(line) for line in path.read_text().splitlines()] if suffix == "jsonl" else None
+            rows = pyarrow.parquet.read_table(path).to_pylist() if read is None else read
+            stated = [(row["claimed"], row["stderr"]) for row in rows if row["entry"] == "increment"]
+        assert [error is not None for _, error in stated] == [claimed for claimed, _ in stated]
+        assert 0 < sum(claimed for claimed, _ in stated) < len(stated)
+    entry = ledger.advantage("entry", limit=np.inf).credit
+    valid = np.asarray(entry.valid)
+    assert valid[actions].all() and np.isinf(np.asarray(entry.stderr)[valid & ~some]).all()

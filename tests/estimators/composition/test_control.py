@@ -247,6 +247,30 @@ def test_conversions_are_exact_or_refused() -> None:
     assert np.asarray(rows.gather(made.valid)).reshape(6, 4)[0].tolist() == [True, False, False, False]
 
 
+def test_coefficients_hold_nothing_of_a_replay_under_another_task() -> None:
+    """A prefix that was run again by another version of the policy is in another group, and shares the choices."""
+    rng = np.random.default_rng(0)
+    n = 120
+    graph, reward, rows = credit.from_columns(
+        group=np.repeat(np.arange(n) // 4, 2),
+        trace=np.repeat(np.arange(n), 2),
+        reward=np.repeat(rng.normal(size=n), 2),
+        evidence={
+            "context": [name for t in range(n) for name in (None, "fan" if t in (0, 4) else None)],
+            "node": [name for t in range(n) for name in (None, f"{t}" if t in (0, 4) else None)],
+        },
+    )
+    assert graph.cluster_ids is not None and graph.cluster_ids[4] == 0
+    amount = np.zeros(graph.num_events)
+    amount[rows.event] = rng.normal(size=2 * n)
+    made = credit.claim(graph, amount, estimand="increment", source="c", centred=True, own_outcome=False)
+    other = np.array(reward)
+    other[4] += 2.0  # the replay's outcome, which the choices of trace 0 decide, too
+    one, two = (np.asarray(control_advantage(graph, r, [made]).beta)[0] for r in (reward, other))
+    assert one[0] == two[0] != 0
+    assert one[8] != two[8]  # of a task that shares nothing
+
+
 def test_claims_on_one_event_are_averaged_one_vote_a_source() -> None:
     choices, _ = every_trace()
     graph, _, rows = batch(choices)
