@@ -11,7 +11,7 @@ import numpy as np
 from credit.ledger import Ledger, compose
 from credit.ledger.auditing import part_of
 from credit.tables.advantages import TYPE_NAMES
-from estimators.base import REASONS, Credit
+from estimators.base import REASONS, Credit, Reason
 from estimators.composition.increments import combine
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
@@ -331,7 +331,9 @@ def _why(rule: str, claimed: bool, claim: _Claim, votes: int, sources: int, at: 
             return f"{claim.refusal}; its baseline may be the expected reward at the start"
         return claim.refusal or "it took no part"
     if form.reason[at] != 0:
-        return f"no number here after conversion: {REASONS[int(form.reason[at])]}"
+        if form.reason[at] == Reason.NO_EVIDENCE:
+            return "no increment follows from its number: a value before or after this event is not known"
+        return f"no increment follows from its number: {REASONS[int(form.reason[at])]}"
     if not claimed:
         return "the trace has no reward to divide"
     words = []

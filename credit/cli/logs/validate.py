@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["validate"]
 
+NO_EVIDENCE = "none beyond outcomes; credit choose says what could be logged"
 EVIDENCE = "evidence: what methods can use from the log, and how many events or traces have it"
 
 
@@ -121,7 +122,7 @@ def _table(corpus: Survey, channel: str) -> Table:
     partial = 0 < corpus.actions_with_tokens < corpus.actions
     known = f", in the {corpus.actions_with_tokens} of {corpus.actions} actions that have a count" if partial else ""
     row("tokens generated", "not logged" if tokens is None else f"{tokens.total}{known}; a trace has {tokens}")
-    row("evidence", ", ".join(f"{name} ({count})" for name, count in corpus.evidence.items()) or "none")
+    row("evidence", ", ".join(f"{name} ({count})" for name, count in corpus.evidence.items()) or NO_EVIDENCE)
     if corpus.ignored:
         names = ", ".join(corpus.ignored[:3]) + (", …" if len(corpus.ignored) > 3 else "")
         row("files passed over", f"{len(corpus.ignored)}: {names}")

@@ -26,7 +26,7 @@ __all__ = ["reliability"]
 KINDS = ("tool", "agent", "role", "type")
 LEGEND = (
     "agreement: correlation between the halves, from -1 to 1. of the whole: what two data sets as large as the logs "
-    "would agree to. numbers: mean advantages that both halves have."
+    "would agree to. numbers: those that both halves have."
 )
 HALVES: tuple[Halves, ...] = ("groups", "traces")
 
@@ -102,7 +102,7 @@ def reliability(
             numbers = (_number(r.agreement), interval, _number(r.stepped_up), f"{r.units:.0f}", str(r.groups))
             table.add_row(halves, *numbers)
         stdout().print(table)
-        stdout().print(LEGEND, soft_wrap=True)
+        stdout().print(words(f"{method}, mean advantages by {by}. {LEGEND}"), soft_wrap=True)
         if any(not isinstance(r, str) and math.isnan(r.stepped_up) for r in result.values()):
             why = "of the whole: – where halves do not agree, since an agreement of 0 or less cannot be stepped up"
             stdout().print(why, soft_wrap=True)

@@ -35,6 +35,8 @@ __all__ = ["read", "sniff"]
 
 _SNIFF = re.compile(rb'"traj"\s*:\s*\[')
 _ROLES = ("system", "user", "assistant", "tool")
+# How tau-bench's environment answers a call that raised or names no tool, and its tools arguments that do not fit.
+_ERRORS = ("Error: ", "Unknown action ")
 
 
 class _Components(msgspec.Struct):
@@ -234,7 +236,14 @@ class _Chat:
         call, tool = answered
         agent = self._agent("assistant", "assistant")
         position = record.event(
-            str(index), EventType.TOOL_RESULT, agent, action=False, line=line, offset=offset, tool=tool
+            str(index),
+            EventType.TOOL_RESULT,
+            agent,
+            action=False,
+            line=line,
+            offset=offset,
+            tool=tool,
+            status="error" if (message.content or "").startswith(_ERRORS) else None,
         )
         record.edge(call, position, EdgeType.RETURN)
         self.causes.append((position, EdgeType.CAUSAL))

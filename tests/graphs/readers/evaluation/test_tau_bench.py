@@ -379,3 +379,14 @@ def test_telling_the_format_takes_linear_time() -> None:
     begun = time.perf_counter()
     assert not sniff(b" " * (1 << 16)) and not sniff(b"[" + b" " * (1 << 16)) and not sniff(b"[{" * (1 << 15))
     assert time.perf_counter() - begun < 1
+
+
+def test_answers_that_refuse_a_call_are_errors(tmp_path: Path) -> None:
+    chat = copy.deepcopy(CHAT)
+    chat[5]["content"] = "Error: no such flight"
+    chat[6]["content"] = "Unknown action find"
+    chat[8]["content"] = "The word Error: stands later"
+    record = only(write(tmp_path, [run(traj=chat)]))
+    status = dict(enumerate(record.columns["status"]))
+    results = [i for i, kind in enumerate(record.types) if kind == EventType.TOOL_RESULT]
+    assert [status.get(i) for i in results] == ["error", "error", None]
