@@ -97,7 +97,7 @@ def step_returns(
             step_reward = check_event_array(graph, "event_reward", event_reward)[0]
             earned = earned + path.gathered(step_reward.astype(earned.dtype), real)
     to_go = path.backward(jnp.ones_like(earned) * discount, earned)
-    lost = path.backward(jnp.ones_like(earned), missing.astype(earned.dtype)) > 0
+    lost = path.reaches(missing)
     known = row & ~lost[lead_of]
     return jnp.where(known, to_go[lead_of], jnp.zeros_like(to_go)), known
 

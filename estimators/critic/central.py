@@ -15,6 +15,7 @@ from estimators.base import Credit, Reason, check_reward, finish
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from estimators.sequence.multistep import gae
+from estimators.short_rows import at_column, every_column, sum_of_columns
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
@@ -142,17 +143,17 @@ def centred_increments(graph: EventGraph, reward: Array, *, q: Array, policy: Ar
     q, policy = (jnp.asarray(x).astype(outcome.dtype) for x in (q, policy))
     chosen = jnp.asarray(chosen)
     pi = jnp.where(jnp.isfinite(policy), policy, 0)
-    known = jnp.all(jnp.isfinite(q) | (pi <= 0), axis=1) & (jnp.abs(pi.sum(axis=1) - 1) < 1e-3) & (chosen >= 0)
+    known = every_column(jnp.isfinite(q) | (pi <= 0)) & (jnp.abs(sum_of_columns(pi) - 1) < 1e-3) & (chosen >= 0)
     values = jnp.where(jnp.isfinite(q), q, 0)
-    own = jnp.clip(chosen, 0, q.shape[1] - 1)[:, None]
-    share = jnp.take_along_axis(pi, own, axis=1)[:, 0]
+    own = jnp.clip(chosen, 0, q.shape[1] - 1)
+    share = at_column(pi, own)
     overlap = (share > 0) & (share < 1)
-    amount = jnp.take_along_axis(values, own, axis=1)[:, 0]
+    amount = at_column(values, own)
     reason = jnp.where(known, jnp.where(overlap, Reason.VALID, Reason.NO_OVERLAP), Reason.NO_EVIDENCE)
     return finish(
         graph,
         credit=amount,
-        baseline=jnp.sum(pi * values, axis=1),
+        baseline=sum_of_columns(pi * values),
         scale=jnp.ones_like(amount),
         stderr=jnp.full_like(amount, jnp.inf),
         reason=jnp.where(scored[jnp.asarray(graph.trace_ids)], reason, Reason.NO_REWARD),

@@ -15,7 +15,7 @@ from flax import nnx
 
 from estimators.critic.data import Batch
 from estimators.critic.network import Architecture, PrefixBatch, PrefixCritic
-from estimators.sequence.chains import Chains
+from estimators.sequence.chains import linked
 from graphs.event_graph import Array
 
 __all__ = ["ensemble_loss", "initial", "member_loss", "predict"]
@@ -53,7 +53,7 @@ def member_loss(sizes: Architecture, own: Any, slow: Any, batch: Batch, weight: 
     if lambda_ < 1:
         slow_value, _ = nnx.merge(_definition(sizes), slow)(batch.prefix)
         slow_value = jax.lax.stop_gradient(jax.nn.sigmoid(slow_value) if sizes.head == "bernoulli" else slow_value)
-        chain = Chains(jnp.arange(trace.shape[0], dtype=jnp.int32), trace, mask, batch.last)
+        chain = linked(jnp.asarray(trace), jnp.asarray(mask))
         ahead = (1 - lambda_) * chain.following(slow_value)
         target = chain.backward(jnp.full_like(slow_value, lambda_), jnp.where(batch.last, final, ahead))
         begins = mask & jnp.concatenate([jnp.ones(1, bool), trace[1:] != trace[:-1]])

@@ -101,8 +101,7 @@ def puppeteer(
     paid = factor * price * cost_per_token * steps.take(amount).astype(outcome.dtype)
     earned = jnp.where(steps.last, end, paid).astype(outcome.dtype)
     total = steps.backward(jnp.full_like(earned, 1) * discount, earned)
-    lacks = jnp.where(steps.last | steps.take(known_mask), 0.0, 1.0).astype(earned.dtype)
-    missing = steps.backward(jnp.ones_like(earned), lacks) > 0
+    missing = steps.reaches(~(steps.last | steps.take(known_mask)))
     reason = jnp.where(steps.row, jnp.where(missing, Reason.NO_EVIDENCE, Reason.VALID), Reason.NO_REWARD)
     return finish(
         graph,

@@ -114,6 +114,11 @@ class Walks(NamedTuple):
         ahead = self.ahead(by_event, jnp.where(self.row, addend, zero), jnp.ones_like(self.row))
         return jnp.where(self.row, factor * ahead + addend, zero)
 
+    def reaches(self, flagged: jax.Array) -> jax.Array:
+        """Whether an action is flagged or a walk from it meets a flagged one: bool [E], False at other events."""
+        amount = jnp.where(flagged, 1.0, 0.0).astype(self.successors.dtype)
+        return self.backward(jnp.ones_like(amount), amount) > 0
+
 
 def walks(graph: EventGraph, rows: Array) -> Walks:
     """The walks of a batch, for the actions `rows`, bool [E]; edges of every type count, and each pair once.

@@ -11,11 +11,12 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from estimators.sequence.suffix_recursion import suffix_recursion
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_count, segment_first, segment_sum
 
-__all__ = ["Along", "Chains", "chains", "grouped_order"]
+__all__ = ["Along", "Chains", "chains", "grouped_order", "linked"]
 
 Along = Literal["trace", "agent"]
 
@@ -24,54 +25,95 @@ class Chains(NamedTuple):
     """Events in the order of chains; arrays [E], at the place that each event has there.
 
     Attributes:
-      order: int32, the event at each place.
-      chain: int32, the chain's id.
+      order: int32, the event at each place; None where events stand in that order already.
+      chain: int32, the chain's id; the places of a chain are contiguous.
       row: bool, whether the event is a member of its chain.
-      last: bool, whether it is the last member.
+      after: int32, the place of the next member behind each place of its chain; E where there is none.
     """
 
-    order: jax.Array
+    order: jax.Array | None
     chain: jax.Array
     row: jax.Array
-    last: jax.Array
+    after: jax.Array
+
+    @property
+    def last(self) -> jax.Array:
+        """bool [E], whether the event is the last member of its chain."""
+        return self.row & (self.after == self.row.shape[0])
 
     def take(self, values: Array) -> jax.Array:
         """An array per event, in the order of chains."""
-        return jnp.asarray(values)[self.order]
+        array: jax.Array = jnp.asarray(values)
+        return array if self.order is None else array[self.order]
 
     def back(self, values: jax.Array) -> jax.Array:
         """The reverse of `take`."""
-        return jnp.zeros_like(values).at[self.order].set(values)
+        return values if self.order is None else jnp.zeros_like(values).at[self.order].set(values)
 
     def backward(self, factor: jax.Array, addend: jax.Array, end: float = 0.0) -> jax.Array:
         """y_t = factor_t y_{t+1} + addend_t over the members of each chain, with `end` behind the last; 0 elsewhere."""
         addend = addend + jnp.where(self.last, factor * end, jnp.zeros_like(addend))
-        a = jnp.where(self.row, jnp.where(self.last, jnp.zeros_like(factor), factor), jnp.ones_like(factor))
-        b = jnp.where(self.row, addend, jnp.zeros_like(addend))
-
-        def compose(later: tuple[Array, Array], earlier: tuple[Array, Array]) -> tuple[Array, Array]:
-            return later[0] * earlier[0], earlier[0] * later[1] + earlier[1]
-
-        _, y = jax.lax.associative_scan(compose, (a, b), reverse=True)
+        followed = self.after < self.row.shape[0]
+        between = jnp.where(followed, jnp.ones_like(factor), jnp.zeros_like(factor))
+        y = suffix_recursion(
+            jnp.where(self.row & followed, factor, between), jnp.where(self.row, addend, jnp.zeros_like(addend))
+        )
         return jnp.where(self.row, y, jnp.zeros_like(y))
 
     def following(self, values: jax.Array, end: float | int = 0) -> jax.Array:
         """The value at the next member of the chain, `end` at the last one; 0 where the event is no member."""
+        behind = values.at[self.after].get(mode="fill", fill_value=end)
+        return jnp.where(self.row, behind, jnp.zeros_like(values))
 
-        def nearest(later: tuple[Array, Array], earlier: tuple[Array, Array]) -> tuple[Array, Array]:
-            return later[0] | earlier[0], jnp.where(earlier[0], earlier[1], later[1])
-
-        held = jax.lax.associative_scan(nearest, (self.row, values), reverse=True)[1]
-        shifted = jnp.concatenate([held[1:], held[:1]])
-        shifted = jnp.where(self.last, jnp.full_like(values, end), shifted)
-        return jnp.where(self.row, shifted, jnp.zeros_like(values))
+    def reaches(self, flagged: jax.Array) -> jax.Array:
+        """Whether a member is flagged or a later one of its chain is: bool [E], False where the event is no member."""
+        return self.row & (_nearest(self.chain, self.row & flagged) < self.row.shape[0])
 
     def gathered(self, values: jax.Array, where: jax.Array) -> jax.Array:
         """At each member, the sum of `values` over all events from it to before the next member; 0 elsewhere."""
-        n = self.order.shape[0]
+        n = self.row.shape[0]
         owner = jax.lax.cummax(jnp.where(self.row, jnp.arange(n, dtype=jnp.int32), -1))
         owned = (owner >= 0) & (self.chain[owner] == self.chain) & where
         return segment_sum(values, jnp.where(owned, owner, 0), n, owned)
+
+
+def linked(chain: jax.Array, row: jax.Array, order: jax.Array | None = None) -> Chains:
+    """Chains of ids in order: int32 [E], contiguous wherever there are members; bool [E], the members.
+
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> linked(jnp.array([0, 0, 0, 1]), jnp.array([True, False, True, True])).after.tolist()
+      [2, 2, 4, 4]
+    """
+    nearest = _nearest(chain, row)
+    none = jnp.full(1, row.shape[0], nearest.dtype)
+    behind = jnp.concatenate([nearest[1:], none])
+    goes_on = jnp.concatenate([chain[1:] == chain[:-1], jnp.zeros(1, bool)])
+    return Chains(order, chain, row, jnp.where(goes_on, behind, none))
+
+
+def _nearest(chain: jax.Array, flagged: jax.Array) -> jax.Array:
+    """The first flagged place of the chain, from each place on: int32 [E]; E where there is none.
+
+    Windows double until none that lacks a flagged place can still find one: at once where all places are flagged, or
+    none is.
+    """
+    n = flagged.shape[0]
+    place = jnp.arange(n, dtype=jnp.int32)
+    last = jnp.max(jnp.where(flagged, place, -1))
+    padded = jnp.concatenate([chain, jnp.full(n, -1, chain.dtype)])
+
+    def searching(nearest: jax.Array, span: jax.Array) -> jax.Array:
+        same = jax.lax.dynamic_slice(padded, (span,), (n,)) == chain
+        return (nearest == n) & (place < last) & same
+
+    def widen(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        nearest, span = state
+        behind = jax.lax.dynamic_slice(jnp.concatenate([nearest, jnp.full(n, n, nearest.dtype)]), (span,), (n,))
+        return jnp.where(searching(nearest, span), behind, nearest), 2 * span
+
+    state = jnp.where(flagged, place, n), jnp.ones((), jnp.int32)
+    return jax.lax.while_loop(lambda s: jnp.any(searching(*s)), widen, state)[0]
 
 
 def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
@@ -93,18 +135,13 @@ def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
       >>> path.backward(np.full(128, 0.5, np.float32), np.ones(128, np.float32))[:2].tolist()
       [1.5, 1.0]
     """
-    place = jnp.arange(graph.num_events, dtype=jnp.int32)
     if along == "trace":
-        order, chain, num = place, jnp.asarray(graph.trace_ids), graph.num_traces
-    elif along == "agent":
-        chain, num = jnp.asarray(graph.agent_ids), graph.num_agents
-        order = grouped_order(graph, chain, num)
-        chain = chain[order]
-    else:
-        raise CreditError(f"along is {along!r}; expected 'trace' or 'agent'")
-    row = jnp.asarray(rows)[order]
-    last_place = jax.ops.segment_max(jnp.where(row, place, -1), chain, num_segments=num)
-    return Chains(order, chain, row, row & (last_place[chain] == place))
+        return linked(jnp.asarray(graph.trace_ids), jnp.asarray(rows))
+    if along == "agent":
+        chain = jnp.asarray(graph.agent_ids)
+        order = grouped_order(graph, chain, graph.num_agents)
+        return linked(chain[order], jnp.asarray(rows)[order], order)
+    raise CreditError(f"along is {along!r}; expected 'trace' or 'agent'")
 
 
 def grouped_order(graph: EventGraph, ids: Array, num: int) -> jax.Array:

@@ -156,7 +156,7 @@ def gae(
         behind = check_reward(graph, bootstrap)[0][actions.take(graph.trace_ids)].astype(delta.dtype)
         delta = delta + jnp.where(actions.last, discount * behind, jnp.zeros_like(delta))
     advantage = actions.backward(jnp.full_like(delta, 1) * discount * lambda_, delta)
-    missing = actions.backward(jnp.ones_like(delta), jnp.where(stated, 0.0, 1.0).astype(delta.dtype)) > 0
+    missing = actions.reaches(~stated)
     return _finish(graph, actions, advantage + v, v, missing, Recursion(discount, lambda_, along), source="gae")
 
 

@@ -18,6 +18,7 @@ from credit.bench.training.rollouts import draw_rollout, exact_return
 from credit.bench.training.team_policies import first_parameters, policy_logits
 from credit.bench.training.training_loop import Signal, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
+from estimators.critic.central import centred_increments
 from graphs.errors import CreditError
 
 SHORT = TrainingSettings(steps=40, groups=4, group_size=4)
@@ -175,6 +176,22 @@ def test_the_critic_learns_additive_rewards_and_its_claims_are_centred() -> None
     evidence = critic_evidence(critic, rollout)
     np.testing.assert_allclose(np.sum(evidence.policy * evidence.q, axis=1), evidence.value, atol=1e-5)
     assert np.abs(np.asarray(evidence.value) - np.asarray(rollout.value)).max() < 0.05
+
+
+@pytest.mark.parametrize("name", ["stopping", "router"])
+@pytest.mark.sampled
+def test_the_critics_surprise_is_the_centred_increment_of_its_values(name: str) -> None:
+    """Where some decisions are not reached, and where all are."""
+    task = learning_task(name)
+    shape = (task.kinds, task.decisions, task.choices)
+    critic = learn(fresh_critic(task), draw_rollout(task, jnp.zeros(shape), 8, 8, jax.random.key(0)))
+    rollout = draw_rollout(task, jax.random.normal(jax.random.key(1), shape), 4, 4, jax.random.key(2))
+    e = critic_evidence(critic, rollout)
+    claim = centred_increments(rollout.graph, rollout.reward, q=e.q, policy=e.policy, chosen=e.chosen)
+    assert np.ptp(e.surprise) > 0.01 and (np.asarray(claim.valid) == rollout.graph.event_mask).all()
+    np.testing.assert_allclose(e.surprise, claim.credit - claim.baseline, atol=1e-6)
+    assert (np.asarray(rollout.of_events(rollout.of_decisions(e.value)))[rollout.graph.event_mask]
+            == np.asarray(e.value)[rollout.graph.event_mask]).all()  # fmt: skip
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def learn_coefficients(sums: CoefficientSums, rollout: Decided, claims: list[Cre
       claims: one of each source; those that hold their own outcome count for earlier actions only.
     """
     target = rloo(rollout.graph, rollout.reward)
-    left = rollout.of_decisions(jnp.where(target.valid, target.credit - target.baseline, 0))
+    left = rollout.of_decisions(jnp.where(target.valid, target.credit - target.baseline, 0))[:, :1]
     others = []
     for claim in claims:
         amount = rollout.of_decisions(jnp.where(claim.valid, claim.credit - claim.baseline, 0))
@@ -100,7 +100,7 @@ def learn_coefficients(sums: CoefficientSums, rollout: Decided, claims: list[Cre
         before = jnp.cumsum(amount, axis=1) - amount if claim.own_outcome else 0
         others.append(jnp.where(rollout.taken, total - before - amount, 0))
     table = jnp.stack(others)
+    flat = table.reshape(len(claims), -1)
     return CoefficientSums(
-        MEMORY * sums.gram + jnp.einsum("snd,tnd->st", table, table),
-        MEMORY * sums.moment + jnp.einsum("snd,nd->s", table, left),
+        MEMORY * sums.gram + flat @ flat.T, MEMORY * sums.moment + jnp.sum(table.sum(axis=2) * left.T, axis=1)
     )

@@ -47,12 +47,14 @@ class CriticEvidence(NamedTuple):
       q: float32 [E, C], Q̂ of each choice; its mean under the policy is `value`.
       policy: float32 [E, C], probabilities.
       chosen: int32 [E].
+      surprise: float32 [E], Q̂ of the choice minus its mean under the policy: a centred increment.
     """
 
     value: jax.Array
     q: jax.Array
     policy: jax.Array
     chosen: jax.Array
+    surprise: jax.Array
 
 
 def fresh_critic(task: LearningTask) -> CriticSums:
@@ -102,20 +104,25 @@ def critic_evidence(critic: CriticSums, rollout: Rollout) -> CriticEvidence:
     if columns.shape[1] < task.choices:  # w₀ has taken up D means with a prior of their own
         first = 1 / (1 / first + task.decisions / (task.choices * RIDGE))
     ridge = jnp.full(critic.moment.shape[1], RIDGE).at[0].set(first)
-    weights = jnp.linalg.solve(critic.gram + jnp.diag(ridge)[None], critic.moment[..., None])[..., 0]
+    factor = jnp.linalg.cholesky(critic.gram + jnp.diag(ridge)[None])
+    weights = jax.scipy.linalg.cho_solve((factor, True), critic.moment[..., None])[..., 0]
     table = weights[:, 1:].reshape(task.kinds, task.decisions, -1) @ columns.T
     policy = jax.nn.softmax(rollout.logits)
     mean = jnp.sum(policy * table, axis=2)  # [K, D]
-    own = jnp.take_along_axis(table[rollout.kind], rollout.choice[..., None], axis=2)[..., 0]
+    of_kind = table[rollout.kind]
+    own = of_kind[..., 0]
+    for c in range(1, task.choices):  # XLA reduces and gathers short last axes slowly on a CPU
+        own = jnp.where(rollout.choice == c, of_kind[..., c], own)
     surprise = jnp.where(rollout.taken, own - mean[rollout.kind], 0)
     start = (weights[:, 0] + mean.sum(axis=1))[rollout.kind]
-    value = start[:, None] + jnp.cumsum(surprise, axis=1) - surprise
+    value = start[:, None] + jax.lax.associative_scan(jnp.add, surprise, axis=1) - surprise
     q = value[..., None] + (table - mean[..., None])[rollout.kind]
     return CriticEvidence(
         rollout.of_events(value),
         rollout.of_events(q),
         rollout.of_events(policy[rollout.kind]),
         rollout.of_events(rollout.choice),
+        rollout.of_events(surprise),
     )
 
 

@@ -27,7 +27,8 @@ class Rollout(NamedTuple):
       task: the task that they belong to.
       graph: the batch, E events of which those taken come first. Agent 0 decides, the others send messages.
       reward: float32 [n].
-      order: int32 [E], the (trace, decision) of each event, numbered trace D + decision.
+      order: int32 [E], the (trace, decision) of each event, numbered trace D + decision; None where all are taken, so
+        that events stand in that order.
       kind: int32 [n].
       choice: int32 [n, D], also at decisions that were not reached.
       taken: bool [n, D], decisions that were reached.
@@ -39,7 +40,7 @@ class Rollout(NamedTuple):
     task: LearningTask
     graph: EventGraph
     reward: jax.Array
-    order: jax.Array
+    order: jax.Array | None
     kind: jax.Array
     choice: jax.Array
     taken: jax.Array
@@ -49,12 +50,14 @@ class Rollout(NamedTuple):
 
     def of_events(self, table: jax.Array) -> jax.Array:
         """Numbers of (trace, decision), [n, D, ...], as numbers of events, [E, ...]."""
-        return table.reshape(-1, *table.shape[2:])[self.order]
+        flat = table.reshape(-1, *table.shape[2:])
+        return flat if self.order is None else flat[self.order]
 
     def of_decisions(self, events: jax.Array) -> jax.Array:
         """Numbers of events, [E], as numbers of (trace, decision), [n, D]; 0 where a decision was not reached."""
-        table = jnp.zeros(self.taken.size, events.dtype).at[self.order].set(events).reshape(self.taken.shape)
-        return jnp.where(self.taken, table, 0)
+        if self.order is not None:
+            events = jnp.zeros(self.taken.size, events.dtype).at[self.order].set(events)
+        return jnp.where(self.taken, events.reshape(self.taken.shape), 0)
 
 
 def exact_return(task: LearningTask, logits: jax.Array) -> jax.Array:
@@ -125,22 +128,29 @@ def draw_rollout(task: LearningTask, logits: jax.Array, groups: int, group_size:
     kind = jnp.repeat(jnp.arange(groups, dtype=jnp.int32) % task.kinds, group_size)
     choice = jax.random.categorical(choose, logits[kind])
     reward, taken = draw_rewards(task, kind, choice, luck)
+    # XLA draws a fused reward anew at each event that looks it up; what a scatter writes is drawn once.
+    reward = jnp.zeros_like(reward).at[jnp.arange(len(kind))].set(reward)
     decisive = tuple(choice[:, d] for d in task.decisive)
     values = prefix_values(task, logits)
     along = jnp.stack([v[(kind, *decisive[:r])] for r, v in enumerate(values)], axis=1)  # [n, R + 1]
     before = np.searchsorted(task.decisive, np.arange(task.decisions))  # decisive decisions before each
     changes = np.isin(np.arange(task.decisions), task.decisive).astype(np.int64)
-    order = jnp.arange(taken.size) if task.taken is None else jnp.argsort(~taken.ravel(), stable=True)
+    order = None if task.taken is None else jnp.argsort(~taken.ravel(), stable=True)
     value = along[:, before]
-    graph = _graph(task, groups, group_size, taken.ravel()[order], order)
-    increments = (along[:, before + changes] - value).ravel()[order]
-    return Rollout(task, graph, reward, order, kind, choice, taken, logits, value.ravel()[order], increments)
+    increments = along[:, before + changes] - value
+
+    def of_events(table: jax.Array) -> jax.Array:
+        return table.ravel() if order is None else table.ravel()[order]
+
+    graph = _graph(task, groups, group_size, of_events(taken), order)
+    return Rollout(task, graph, reward, order, kind, choice, taken, logits, of_events(value), of_events(increments))
 
 
-def _graph(task: LearningTask, groups: int, group_size: int, real: jax.Array, order: jax.Array) -> EventGraph:
+def _graph(task: LearningTask, groups: int, group_size: int, real: jax.Array, order: jax.Array | None) -> EventGraph:
     """The batch whose events are the decisions taken, in order; no edges."""
     n, size, team = groups * group_size, task.decisions, max(task.agents) + 1
-    trace, decision = order // size, order % size
+    number_of_event = jnp.arange(n * size) if order is None else order
+    trace, decision = number_of_event // size, number_of_event % size
     agent = trace * team + jnp.asarray(task.agents)[decision]
     number = np.arange(n * team, dtype=np.int32)
     none = np.zeros(0, np.int32)

@@ -32,7 +32,6 @@ from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage
 from estimators.composition.scaling import agent_scale
-from estimators.critic.central import centred_increments
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph
 
@@ -177,12 +176,10 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
             cost = runs.cost
         if critic_too:
             critic = critic_evidence(sums, rollout)
-            claim = centred_increments(
-                rollout.graph, rollout.reward, q=critic.q, policy=critic.policy, chosen=critic.chosen
-            )
-            amount = jnp.where(claim.valid, claim.credit - claim.baseline, 0)
             has_claim = jnp.broadcast_to(jnp.asarray(leads | (not scaled))[None], rollout.taken.shape)
-            claims.append(centred_claim(rollout.graph, amount, "critic", rollout.of_events(has_claim), own=False))
+            claims.append(
+                centred_claim(rollout.graph, critic.surprise, "critic", rollout.of_events(has_claim), own=False)
+            )
             sums = learn(sums, rollout)
         coefficients = solved_coefficients(fits) if beta is None else beta
         result = control_advantage(rollout.graph, rollout.reward, claims, beta=coefficients).credit
