@@ -213,6 +213,7 @@ def main() -> int:
     parser.add_argument("--largest", type=int, default=1 << 22, help="Most bytes of an input.")
     parser.add_argument("--logs", type=Path, nargs="*", default=[ROOT.parent / "shared" / "data"])
     parser.add_argument("--commands", nargs="*", default=list(COMMANDS), choices=list(COMMANDS))
+    parser.add_argument("--progress", action="store_true", help="Name each input before it is tried.")
     parser.add_argument("--keep", type=Path, help="Folder for the inputs that fail.")
     given = parser.parse_args()
     signal.signal(signal.SIGPROF, _ring)
@@ -230,6 +231,8 @@ def main() -> int:
             data = change(source.read_bytes(), rng)[: given.largest]
             log = folder / f"x{source.suffix}"
             log.write_bytes(data)
+            if given.progress:
+                print(f"input {number}, from {source.name}, {len(data)} bytes", file=sys.stderr, flush=True)
             for name, code, fault, seconds in attempt(log, data, given.commands, folder):
                 codes.setdefault(name, Counter())[code] += 1
                 slowest[name] = max(slowest.get(name, 0.0), seconds)

@@ -128,7 +128,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace id, over all files.
 
     Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "missing-field", "duplicate-span",
-    "parent-cycle", "missing-parent", "empty-trace". Alone: "unreadable", "unknown-item" (neither run nor feedback),
+    "parent-cycle", "missing-parent", "no-events". Alone: "unreadable", "unknown-item" (neither run nor feedback),
     "orphan-feedback" (of no trace at hand).
     """
     traces: dict[str, _Trace] = {}

@@ -105,7 +105,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace id, over all files.
 
     Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "missing-field", "duplicate-span",
-    "parent-cycle", "missing-parent", "empty-trace", each refusing one trace; a fault in an item whose trace is unknown
+    "parent-cycle", "missing-parent", "no-events", each refusing one trace; a fault in an item whose trace is unknown
     stands alone. "unknown-item": an object that is neither a trace nor a span.
     """
     log = _Log()

@@ -42,8 +42,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with its sub-agents' files, which may also lie unnamed in the folder beside it.
 
     Problem kinds, the trace refused: "unreadable", those of `graphs.readers.common.json_problems`, "duplicate-id",
-    "unknown-tool-use", "empty-trace". Named while the session reads without them: "orphan-subagent" (a sub-agent's file
-    without its session) and "unlinked-subagent" (lines of an agent that no tool use of the session started).
+    "unknown-tool-use"; "no-events" (no fault: a file of summaries alone). Named while the session reads without them:
+    "orphan-subagent" (a sub-agent's file without its session) and "unlinked-subagent" (lines of an agent that no tool
+    use of the session started).
     """
     sessions: list[tuple[Source, set[str]]] = []
     members: list[tuple[Source, set[str]]] = []
@@ -115,9 +116,7 @@ def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord
 def _assemble(main: Transcript, others: list[Transcript]) -> tuple[TraceRecord, list[Chain]]:
     """The record of a session, and the chains of agents that nothing in it started."""
     if not main.entries:
-        raise TraceError(
-            Problem("empty-trace", main.file, 1, "content", "no message", "a message of a user or a model")
-        )
+        raise TraceError(Problem("no-events", main.file, 1, "content", "no message", "a message of a user or a model"))
     if not main.sessions:
         raise TraceError(Problem("missing-field", main.file, 1, "sessionId", "absent", "a line with a session id"))
     stem = _folder(Path(main.file)).name
@@ -126,6 +125,8 @@ def _assemble(main: Transcript, others: list[Transcript]) -> tuple[TraceRecord, 
     chains = chains_of(main, others)
     agents = {use: agent for transcript in reversed([main, *others]) for use, agent in transcript.agents.items()}
     write_events(record, chains[0], find_spawns(chains, agents, session))
+    if not record.ids:
+        record.refuse("no-events", "content", "no message", "a message of a user or a model")
     if set(record.files) <= {main.file}:
         record.files = []
     return record, [chain for chain in chains[1:] if not chain.taken]

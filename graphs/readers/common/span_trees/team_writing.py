@@ -26,10 +26,13 @@ def write_spans(
       fields: what the format calls a span's id and its parent's, for errors.
 
     Raises:
-      TraceError: kinds "duplicate-span", "parent-cycle", "missing-parent".
+      TraceError: kinds "duplicate-span", "parent-cycle", "missing-parent"; "no-events", which is no fault of a log: a
+        program was traced that called no model.
     """
     tree = Tree(record.trace_id, spans, fields)
     _Writer(record, tree, root).write()
+    if not record.ids:
+        record.refuse("no-events", "events", [], "a call of a model or a tool, or a message")
     record.model = record.model or model_names(span.model for span in spans if tree.kind[span.id] is Kind.CALL)
 
 

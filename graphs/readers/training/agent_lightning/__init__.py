@@ -95,7 +95,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, one rollout refused: those of `graphs.readers.common.json_problems`, "bad-value", "duplicate-span",
     "parent-cycle", "missing-parent", "unknown-item" (neither event, span nor rollout), "mixed-forms" (one attempt with
-    model calls in events and spans, which would count twice), "empty-trace". Alone: "unreadable", and faults of an item
+    model calls in events and spans, which would count twice), "no-events". Alone: "unreadable", and faults of an item
     whose rollout is not known.
     """
     rollouts: dict[str, _Rollout] = {}
@@ -174,4 +174,6 @@ def _record(name: str, rollout: _Rollout) -> TraceRecord:
         write_traced(record, spans)
     else:
         write_requests(record, events)
+        if not record.ids:
+            record.refuse("no-events", "events", [], "a request to a model")
     return record

@@ -249,7 +249,7 @@ BAD = {
     ),
     "span id": (sample({"event": "span_begin", "type": "agent", "name": "a"}), "missing-field", "events[0].id"),
     "tool": (sample({"event": "tool"}), "missing-field", "events[0].function"),
-    "no events": (sample(), "empty-trace", "events"),
+    "no events": (sample(), "no-events", "events"),
     "twice": (sample(model()), "duplicate-trace", "trace_id"),
     "lost span": (sample(model(span_id="x"), model()), "missing-parent", "parent_id"),
 }
@@ -262,6 +262,7 @@ def test_a_bad_sample_is_named_and_the_others_read(tmp_path: Path, name: str) ->
     assert traces.traces["trace"].to_pylist() == ["log/q/1", "log/q/2"]
     (problem,) = traces.problems
     assert (problem.kind, problem.field) == (kind, field)
+    assert problem.is_failure == (kind != "no-events")
 
 
 HEADER = {"version": 2, "eval": {"task": "quiz"}}

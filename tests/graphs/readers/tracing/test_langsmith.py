@@ -162,7 +162,7 @@ BAD = {
     "twice": ([ROOT, run("a", "llm", "t"), run("a", "llm", "t")], "duplicate-span", "id"),
     "circle": ([run("a", "llm", "b"), run("b", "chain", "a")], "parent-cycle", "parent_run_id"),
     "orphan": ([ROOT, run("a", "llm", "zz")], "missing-parent", "parent_run_id"),
-    "empty": ([ROOT], "empty-trace", "events"),
+    "empty": ([ROOT], "no-events", "events"),
 }
 
 
@@ -174,3 +174,4 @@ def test_a_bad_trace_is_named_and_the_others_read(tmp_path: Path, name: str) -> 
     assert traces.traces["trace"].to_pylist() == ["g"]
     (problem,) = traces.problems
     assert (problem.kind, problem.field, problem.trace) == (kind, field, "t")
+    assert problem.is_failure == (kind != "no-events")

@@ -193,7 +193,7 @@ BAD = {
     "twice": ([agent("a", "x"), agent("a", "y")], "duplicate-span", "id"),
     "own parent": ([span("a", "a", "generation")], "parent-cycle", "parent_id"),
     "two holes": ([span("a", "x", "generation"), span("b", "y", "generation")], "missing-parent", "parent_id"),
-    "no events": ([agent("a", "x")], "empty-trace", "events"),
+    "no events": ([agent("a", "x")], "no-events", "events"),
     "no name": ([span("a", None, "agent")], "missing-field", "span_data.name"),
     "no target": (
         [agent("a", "x"), span("h", "a", "handoff", from_agent="x", to_agent=None)],
@@ -219,6 +219,7 @@ def test_a_bad_trace_is_named_and_the_others_read(tmp_path: Path, name: str) -> 
     assert traces.sizes.events == 11
     (problem,) = traces.problems
     assert (problem.kind, problem.field, problem.trace) == (kind, field, "t")
+    assert problem.is_failure == (kind != "no-events")
 
 
 def test_a_caller_that_was_not_recorded_is_no_fault(tmp_path: Path) -> None:

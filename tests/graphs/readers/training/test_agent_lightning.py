@@ -214,7 +214,7 @@ BAD = {
         "bad-value",
         "attributes.gen_ai.usage.output_tokens",
     ),
-    "no calls": ([reward(1.0)], "empty-trace", "events"),
+    "no calls": ([reward(1.0)], "no-events", "events"),
 }
 
 
@@ -225,3 +225,4 @@ def test_a_bad_rollout_is_named_and_the_others_read(tmp_path: Path, name: str) -
     assert traces.traces["trace"].to_pylist() == ["good"]
     (problem,) = traces.problems
     assert (problem.kind, problem.field, problem.trace) == (kind, field, "r")
+    assert problem.is_failure == (kind != "no-events")

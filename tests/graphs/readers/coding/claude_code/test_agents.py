@@ -33,6 +33,14 @@ def test_a_folder_gives_one_trace_for_a_session_and_its_agents(tmp_path: Path) -
     assert (traces.sizes.traces, traces.problems) == (1, ())
 
 
+def test_a_file_of_summaries_beside_a_session_is_no_failure(tmp_path: Path) -> None:
+    files(tmp_path)
+    (tmp_path / "summaries.jsonl").write_text('{"type": "summary", "summary": "x", "leafUuid": "y"}\n')
+    traces = read(tmp_path, format="claude-code")
+    (problem,) = traces.problems
+    assert traces.sizes.traces == 1 and (problem.kind, problem.is_failure) == ("no-events", False)
+
+
 def test_a_sub_agents_file_elsewhere_is_known_by_its_lines(tmp_path: Path) -> None:
     main, child = files(tmp_path)
     moved = child.rename(tmp_path / "moved.jsonl")

@@ -128,9 +128,9 @@ def test_a_damaged_sub_agents_file_is_named_in_its_own_place(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("lines", "kind"),
     [
-        ([{"type": "summary", "summary": "x", "leafUuid": "y"}], "empty-trace"),
+        ([{"type": "summary", "summary": "x", "leafUuid": "y"}], "no-events"),
         ([{"type": "user", "parentUuid": None, "message": {"content": "hi"}}], "missing-field"),
-        ([{"type": "user", "sessionId": SESSION, "isMeta": True, "message": {"content": "hi"}}], "empty-trace"),
+        ([{"type": "user", "sessionId": SESSION, "isMeta": True, "message": {"content": "hi"}}], "no-events"),
     ],
 )
 def test_files_without_a_session(tmp_path: Path, lines: list[Line], kind: str) -> None:
