@@ -51,7 +51,7 @@ class Point:
       scheme, method: names.
       length: T, decisions of a trace.
       group: K.
-      snr, low, high: SNR and its 99 % band.
+      snr, low, high: SNR and its 99 % band; negative where the mean advantage has the wrong sign.
       unconditional: SNR / sqrt(1 + SNR²).
       theory: the closed form, None where there is none.
       cost: rollouts that the evidence of one trace takes.
@@ -135,9 +135,13 @@ class Report:
 
 
 def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) -> Point:
-    """One point. What is drawn depends on the scheme's name, the length, the setting and the seed only."""
+    """One point. What is drawn depends on the scheme's name, the length, the setting and the seed only.
+
+    Functions of one's own are all measured on the same draws.
+    """
     start = time.perf_counter()
-    rng = np.random.default_rng([seed, zlib.crc32(scheme.name.encode()), length, w.group])
+    key = "own" if ":" in scheme.name else scheme.name
+    rng = np.random.default_rng([seed, zlib.crc32(key.encode()), length, w.group])
     batches = list(scheme.draw(rng, w, length, effort))
     sums = Sums(*(np.concatenate(column) for column in zip(*batches, strict=True)))
     snr, error = _ratio(sums)
@@ -163,7 +167,10 @@ def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) 
 
 
 def _ratio(sums: Sums) -> tuple[float, float]:
-    """SNR and its standard error, by the delta method over independent parts."""
+    """SNR and its standard error, by the delta method over independent parts; negative where the sign is wrong.
+
+    A mean that is within the band of 0 counts without its sign.
+    """
     n, total = len(sums.number), float(sums.number.sum())
     mean, square = float(sums.first.sum()) / total, float(sums.second.sum()) / total
     variance = square - mean**2
@@ -173,7 +180,8 @@ def _ratio(sums: Sums) -> tuple[float, float]:
     first, second = sums.first - mean * sums.number, sums.second - square * sums.number
     moved = (square * first - mean * second / 2) / variance**1.5
     error = math.sqrt(float(np.sum((moved - moved.mean()) ** 2)) * n / (n - 1)) / total
-    return abs(mean) / math.sqrt(variance), error
+    ratio = mean / math.sqrt(variance)
+    return ratio if ratio < -Z99 * error else abs(ratio), error
 
 
 def fit(points: Sequence[Point]) -> Fit | None:

@@ -30,7 +30,7 @@ from credit.bench.snr_draws import (
 )
 from credit.bench.snr_logs import Log, fitted
 from credit.bench.snr_theory import Setting
-from credit.methods.own_functions import load_function
+from credit.methods.own_functions import own_method
 from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.errors import CreditError
@@ -225,7 +225,7 @@ def scheme_of(name: str) -> Scheme:
     if name in SCHEMES:
         return SCHEMES[name]
     if ":" in name:
-        return _from_function(name, load_function(name), "a method of the user's", together=False)
+        return _from_function(name, own_method(name).fn, "a method of the user's", together=False)
     known = registered()
     if name in known:
         return known[name]

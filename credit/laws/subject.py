@@ -12,10 +12,10 @@ import numpy as np
 
 from credit.laws.report import LawResult
 from credit.laws.trial_batches import SIZES, Batch, Needs, draw_rewards, padded, ragged, regular
+from credit.methods.own_results import check_form
 from credit.methods.registry import Scope
 from estimators.base import Credit
 from graphs.errors import CreditError
-from graphs.text import excerpt
 
 __all__ = [
     "NUMBERS",
@@ -63,8 +63,7 @@ class Subject:
         """The method as it is called by hand."""
         extra = {"event_reward": batch.event_reward} if self.takes_event_reward else {}
         result = self.fn(batch.graph, batch.reward, **extra, **batch.evidence)
-        if not isinstance(result, Credit):
-            raise CreditError(f"the method returned {excerpt(result)}; expected a Credit (end with `finish`)")
+        check_form("the method", batch.graph, result)
         return result
 
     def _counted(self, graph: Any, reward: Any, event_reward: Any, evidence: Any) -> dict[str, Any]:
@@ -92,8 +91,9 @@ class Subject:
             detail = law(self)
         except NotApplicable as reason:
             return LawResult(name, None, str(reason))
-        except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-            return LawResult(name, False, str(error).splitlines()[0])
+        except Exception as error:  # noqa: BLE001 - whatever the method raises, the report says it
+            text = next(iter(str(error).splitlines()), "")
+            return LawResult(name, False, text if isinstance(error, CreditError) else f"{type(error).__name__}: {text}")
         return LawResult(name, not detail, detail)
 
 

@@ -54,17 +54,22 @@ def load_function(name: str) -> Callable[..., Credit]:
 
 
 def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit]:
-    """The function, whose exceptions become errors that name it, the file, the line and the exception."""
+    """The function, whose results are checked and whose exceptions name it, the file, the line and the exception."""
+
+    from credit.methods.own_results import check_finite, check_form
 
     @functools.wraps(fn)
     def called(*args: Any, **kwargs: Any) -> Credit:
         try:
-            return fn(*args, **kwargs)
+            result = fn(*args, **kwargs)
         except CreditError:
             raise
         except Exception as error:
             source = getattr(getattr(inspect.unwrap(fn), "__code__", None), "co_filename", None)
             raise CreditError(f"method {name!r} failed at {_place_and_text(error, source)}") from error
+        check_form(f"method {name!r}", args[0], result)
+        check_finite(f"method {name!r}", result)
+        return result
 
     return called
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Style", "refine", "short_names"]
 
 Style = Literal["plain", "serif", "talk"]
+SERIF = ["STIXGeneral", "DejaVu Serif"]  # of the kind of Times; both come with matplotlib
 TALK = 1.4  # how much larger text and lines are on slides
 
 
@@ -89,9 +90,9 @@ def _serif(figure: Figure) -> None:
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
-        text.set_fontfamily("serif")
+        text.set_fontfamily(SERIF)
     for axes in figure.axes:
-        axes.tick_params(axis="both", which="both", labelfontfamily="serif")
+        axes.tick_params(axis="both", which="both", labelfontfamily=SERIF)
 
 
 def _enlarge(figure: Figure) -> None:

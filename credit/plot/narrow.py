@@ -52,7 +52,8 @@ def make_room(figure: Figure) -> None:
         for text, before in lines.items():
             text.set_text(before)
         if not _fits(figure, wrap=False):
-            raise CreditError(f"size is {width:g}x{height:g} inches, which leaves no room; expected a larger size")
+            room = _size_with_room(figure)
+            raise CreditError(f"size is {width:g}x{height:g} inches, which leaves no room; expected {room}")
     for axes in figure.axes:
         _thin_ticks(axes.xaxis)
         _fit_cells(axes)
@@ -73,6 +74,17 @@ def _fits(figure: Figure, *, wrap: bool = True) -> bool:
         caught.clear()
         figure.draw_without_rendering()
         return not any("collapsed" in str(warning.message) for warning in caught)
+
+
+def _size_with_room(figure: Figure) -> str:
+    """A higher size that the picture fits, in words."""
+    width, height = figure.get_size_inches()
+    _stack(figure)
+    for factor in (1.25, 1.5, 2, 3):
+        figure.set_size_inches(width, factor * height)
+        if factor * height > width and _fits(figure, wrap=False):
+            return f"a larger size, such as {width:g}x{factor * height:g}"
+    return "a larger size"
 
 
 def _stack(figure: Figure) -> None:

@@ -16,13 +16,16 @@ from credit.cli.shared.reading import stderr, stdout, words
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from credit.bench.snr import Report
+    from credit.bench.snr import Point, Report
     from credit.bench.snr_schemes import Scheme
 
 __all__ = ["snr"]
 
 NOTES = (
-    "SNR: |E[A | s, a]| / sd(A | s, a) of one decision's advantage A; runs: the method or function of the scheme",
+    "SNR: E[A | s, a] / sd(A | s, a) of one decision's advantage A in the direction of its true effect, ± its 99 % "
+    "band; negative: the advantage has the wrong sign. Schemes whose bands overlap cannot be told apart",
+    "runs: the method or function of the scheme",
+    "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
     "cost is in rollouts a trace; what a critic's training took is not in it",
     "thin logs: one action stands for all decisions of an agent, which a broadcast treats alike",
 )
@@ -87,8 +90,8 @@ def snr(
 ) -> None:
     """Measure the signal-to-noise ratio of one decision's advantage as traces grow.
 
-    The world has independent decisions. The table has 99 % bands, closed forms, fitted slopes, and the cost of the
-    evidence.
+    The world has independent decisions. The table has 99 % bands, fitted slopes beside those of the closed forms, and
+    the cost of the evidence.
     """
     from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
 
@@ -173,9 +176,7 @@ def _table(report: Report, group: int) -> Table:
     for name in dict.fromkeys(p.scheme for p in points):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
-        cells = [
-            _cell(of_scheme[length].snr, of_scheme[length].agrees) if length in of_scheme else "" for length in lengths
-        ]
+        cells = [_cell(of_scheme[length]) if length in of_scheme else "" for length in lengths]
         slope = "" if line is None else f"{line.slope:+z.3f} ± {line.half_width:.3f}"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
         last = of_scheme[max(of_scheme)]
@@ -190,5 +191,6 @@ def _table(report: Report, group: int) -> Table:
     return table
 
 
-def _cell(snr: float, agrees: bool | None) -> str:
-    return f"{snr:.3g}{'*' if agrees is False else ''}"
+def _cell(point: Point) -> str:
+    """SNR and the half width of its band, to a digit that the band leaves standing."""
+    return f"{point.snr:.3g} ± {point.high - point.snr:.1g}{'*' if point.agrees is False else ''}"

@@ -103,13 +103,15 @@ def save_table(table: pa.Table, path: Path) -> None:
 
 def save_picture(figure: Figure, path: Path) -> None:
     """Write a picture whole or not at all, and print its name."""
+    from matplotlib import rc_context
+
     from credit.plot.finishing import refine
     from graphs.atomic import atomic_write
 
     look = dict(click.get_current_context().meta.get(LOOK, {}))
     dpi = look.pop("dpi", DPI)
     refine(figure, **look)
-    with atomic_write(path) as file:
+    with rc_context({"pdf.fonttype": 42}), atomic_write(path) as file:  # publishers refuse Type 3 fonts
         figure.savefig(file, format=path.suffix.lstrip("."), dpi=dpi)
     stderr().print(words(f"drew {path}"), soft_wrap=True)
 

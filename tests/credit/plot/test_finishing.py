@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.plot import draw_methods
+from credit.plot.finishing import SERIF
 from credit.plot.snr_curves import Curve, draw_snr
 from graphs.errors import CreditError
 
@@ -35,7 +36,7 @@ def test_size_title_and_type_of_any_picture_can_be_chosen(tmp_path: Path) -> Non
 
     lanes = credit.plot.draw_trace(rows.traces)
     assert credit.plot.refine(lanes, title="", style="serif").axes[0].get_title(loc="left") == ""
-    assert lanes.axes[0].xaxis.get_label().get_fontfamily() == ["serif"]
+    assert lanes.axes[0].xaxis.get_label().get_fontfamily() == SERIF
     wrong: list[dict[str, Any]] = [{"size": (0, 2)}, {"style": "bold"}]
     for options in wrong:
         with pytest.raises(CreditError, match="expected"):
@@ -74,7 +75,7 @@ def test_curves_keep_their_panel_at_the_width_of_a_column() -> None:
     panel, (legend,) = figure.axes[0].get_window_extent(), figure.legends
     assert panel.width > 0.6 * figure.bbox.width  # the legend took all of it
     assert legend.get_window_extent().y1 < panel.y0
-    assert len(legend.get_texts()) == 4 and legend.get_texts()[0].get_fontfamily() == ["serif"]
+    assert len(legend.get_texts()) == 4 and legend.get_texts()[0].get_fontfamily() == SERIF
 
 
 def test_dots_keep_their_labels_apart_at_the_width_of_a_column() -> None:
@@ -100,3 +101,12 @@ def test_panels_without_room_side_by_side_stand_below_each_other() -> None:
     assert matrix.y0 > roles.y1 > roles.y0 > kinds.y1
     with pytest.raises(CreditError, match=r"size is 0.5x0.5 inches, which leaves no room; expected a larger size"):
         credit.plot.refine(credit.plot.draw_comparison(compared), size=(0.5, 0.5))
+
+
+def test_a_refused_size_comes_with_one_that_fits() -> None:
+    graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+    compared = credit.compare(rows.traces, {name: credit.rloo(graph, reward) for name in ("rloo", "dr_mas", "grpo")})
+    with pytest.raises(CreditError, match=r"such as [0-9.]+x[0-9.]+") as refused:
+        credit.plot.refine(credit.plot.draw_comparison(compared), size=(2.0, 1.5))
+    width, _, height = str(refused.value).rpartition(" ")[2].partition("x")
+    credit.plot.refine(credit.plot.draw_comparison(compared), size=(float(width), float(height)))

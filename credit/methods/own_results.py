@@ -1,0 +1,74 @@
+"""Whether what a function of a user's own returned is a credit of its batch."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Estimand, Reason
+from graphs.errors import CreditError
+from graphs.event_graph import EventGraph
+from graphs.levels import LEVELS
+from graphs.text import excerpt
+
+__all__ = ["check_finite", "check_form"]
+
+
+def check_form(name: str, graph: EventGraph, result: Any) -> None:
+    """Refuse a result of another type, shape, unit or estimand than a credit of this batch has; also while traced.
+
+    Args:
+      name: of the method, which begins the error.
+      graph: that the method was given.
+      result: what it returned.
+
+    Raises:
+      CreditError: names the field, what it is and what was expected.
+
+    Examples:
+      >>> import credit, dataclasses
+      >>> graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+      >>> wrong = dataclasses.replace(credit.rloo(graph, reward), credit=reward)
+      >>> check_form("mine", graph, wrong)  # doctest: +ELLIPSIS
+      Traceback (most recent call last):
+          ...
+      graphs.errors.CreditError: mine: credit has shape (...,); expected (...,), one entry for each event of this batch
+    """
+    if not isinstance(result, Credit):
+        raise CreditError(f"{name} returned {excerpt(result)}; expected a Credit (end with `finish`)")
+    for field, known in (("unit", LEVELS), ("estimand", get_args(Estimand))):
+        given = getattr(result, field)
+        if given not in known:
+            raise CreditError(f"{name}: {field} is {given!r}; expected one of {', '.join(known)}")
+    for field in ("credit", "baseline", "scale", "stderr", "reason"):
+        array = getattr(result, field)
+        if jnp.shape(array) != (graph.num_events,):
+            expected = f"({graph.num_events},), one entry for each event of this batch"
+            raise CreditError(f"{name}: {field} has shape {jnp.shape(array)}; expected {expected}")
+        if jnp.iscomplexobj(array):
+            raise CreditError(f"{name}: {field} is complex; expected real numbers")
+
+
+def check_finite(name: str, result: Credit) -> None:
+    """Refuse an advantage that is valid and no finite number. Nothing is known of numbers that are being traced.
+
+    Raises:
+      CreditError: names the first such event.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+      >>> check_finite("rloo", credit.rloo(graph, reward))
+    """
+    advantage = result.advantage
+    if isinstance(advantage, jax.core.Tracer):
+        return
+    wrong = jnp.flatnonzero((jnp.asarray(result.reason) == Reason.VALID) & ~jnp.isfinite(advantage))
+    if wrong.size:
+        more = f", and {wrong.size - 1} more" if wrong.size > 1 else ""
+        raise CreditError(
+            f"{name}: the advantage of event {int(wrong[0])} is {float(advantage[wrong[0]])} and marked valid{more}; "
+            "expected finite numbers, or another reason than VALID, as `estimators.finish` gives"
+        )

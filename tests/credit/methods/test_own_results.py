@@ -1,0 +1,113 @@
+"""What a function of a user's own may not return: refused by every door that runs it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import credit
+from credit.bench.snr import QUICK, measure
+from credit.bench.snr_schemes import scheme_of
+from credit.bench.snr_theory import Setting
+from credit.cli import cli
+from credit.methods.own_results import check_finite, check_form
+from graphs.errors import CreditError
+
+MODULE = """
+import dataclasses
+import jax.numpy as jnp
+import credit
+
+def short(graph, reward):
+    result = credit.rloo(graph, reward)
+    return dataclasses.replace(result, credit=result.credit[:-1])
+
+def traces(graph, reward):
+    return dataclasses.replace(credit.rloo(graph, reward), credit=reward)
+
+def nan(graph, reward):
+    return dataclasses.replace(credit.rloo(graph, reward), baseline=jnp.full(graph.num_events, jnp.nan))
+
+def negated(graph, reward):
+    result = credit.rloo(graph, reward)
+    return dataclasses.replace(result, credit=-result.credit, baseline=-result.baseline)
+
+def same(graph, reward):
+    return credit.rloo(graph, reward)
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "badly_made.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    return "badly_made"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"unit": "swarm"}, "unit is 'swarm'; expected one of trace, role, agent, turn, event"),
+        ({"estimand": "vibe"}, "estimand is 'vibe'; expected one of increment"),
+        ({"scale": np.ones(3, np.float32)}, r"scale has shape \(3,\); expected \(128,\), one entry for each event"),
+        ({"credit": np.ones(128, np.complex64)}, "credit is complex"),
+    ],
+)
+def test_a_wrong_form_is_named(change: dict[str, object], words: str) -> None:
+    graph, reward, _ = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+    with pytest.raises(CreditError, match=words):
+        check_form("mine", graph, dataclasses.replace(credit.rloo(graph, reward), **change))
+    with pytest.raises(CreditError, match="mine returned 3; expected a Credit"):
+        check_form("mine", graph, 3)
+
+
+def test_valid_numbers_are_finite() -> None:
+    graph, reward, _ = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+    result = credit.rloo(graph, reward)
+    check_finite("mine", result)
+    check_finite("mine", dataclasses.replace(result, credit=np.where(result.valid, result.credit, np.nan)))
+    with pytest.raises(CreditError, match="the advantage of event 0 is nan and marked valid, and 1 more"):
+        check_finite("mine", dataclasses.replace(result, credit=np.full(graph.num_events, np.nan, np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("fault", "bench"),
+    [
+        ("short", ("bias", "--world", "relay-and")),
+        ("traces", ("bias", "--world", "relay-and")),
+        ("short", ("snr", "--quick", "--lengths", "10")),
+    ],
+)
+def test_benchmarks_refuse_a_wrong_shape(module: str, fault: str, bench: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(cli, ["bench", *bench, "-m", f"{module}:{fault}"])
+    assert result.exit_code == 1 and f"method '{module}:{fault}': credit has shape" in result.output
+
+
+def test_no_ratio_is_taken_of_nan(module: str) -> None:
+    with pytest.raises(CreditError, match="nan and marked valid"):
+        measure(scheme_of(f"{module}:nan"), 10, Setting(group=8), QUICK, 0)
+
+
+def test_a_table_is_not_written_with_numbers_that_are_none(module: str, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("trace,group,reward,event\na,q,1,0\nb,q,0,0\n")
+    result = CliRunner().invoke(cli, ["assign", "log.csv", "-m", f"{module}:nan", "-o", "out.csv"])
+    assert result.exit_code == 1 and "marked valid" in result.output and not (tmp_path / "out.csv").exists()
+
+
+def test_a_report_has_what_a_method_raises(module: str) -> None:
+    def failing(graph: object, reward: object) -> object:
+        raise KeyError("mood")
+
+    report = credit.check(failing, strict=False)  # type: ignore[arg-type]
+    assert "KeyError: 'mood'" in str(report)
+
+
+def test_a_wrong_sign_is_shown_and_own_functions_share_their_draws(module: str) -> None:
+    def point(name: str) -> float:
+        return measure(scheme_of(f"{module}:{name}"), 10, Setting(group=8), QUICK, 0).snr
+
+    assert point("negated") == pytest.approx(-point("same")) and point("same") > 0.2
