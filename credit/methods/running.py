@@ -119,7 +119,7 @@ def run_part(
     try:
         return request.fn(traces.graph, traces.reward, **arrays, **options)
     except ValueError as error:
-        names_method = str(error).startswith(f"{request.name}: ")
+        names_method = str(error).startswith((f"{request.name}: ", f"method {request.name!r}"))
         if isinstance(error, CreditError) and (names_method or type(error) is not CreditError):
             raise
         raise CreditError(f"method {request.name!r}: {error}") from error
