@@ -1,17 +1,21 @@
-"""Evidence from re-runs against the truth of worlds.
+"""Evidence from re-runs against the truth of worlds: how often the stated standard errors hold.
 
-Writes `results/replay.json` and prints two tables.
+Writes `results/replay.json`, cell by cell, and prints a table. Cells that are stored are not measured again.
 
-python benchmarks/replay.py             # measure everything (some minutes), then print both
-python benchmarks/replay.py --table     # print the tables of the stored numbers
+python benchmarks/replay.py             # measure what is missing (10 CPU minutes in all), then print
+python benchmarks/replay.py --table     # print what is stored
 
-Coverage, through the command line: the share of numbers that lie within 1.96 stated standard errors of the truth.
-Allocation: the mean squared error of value estimates, with a first even plan and a second one planned from its spreads,
-over that of one even plan; beside it the bound (Σ σ)² / (J Σ σ²), which the best plan reaches where each σ is known.
+A cell is a world and a purpose. A set is all runs of one plan. The first set of a cell is made through the command
+line; the others by the same functions with other seeds, and the first set is compared with them. Coverage is the share
+of numbers that lie within 1.96 stated standard errors of the truth. Numbers of one set share runs, so the error of the
+coverage is that of a mean over sets. Numbers that were equal in every set, because their outcomes are certain, are
+counted apart.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 import sys
 import tempfile
@@ -26,13 +30,15 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.replay.added_evidence import write_evidence
 from credit.replay.drivers.micro_driver import MicroReplayer
 from credit.replay.drivers.scripted_driver import ScriptedReplayer
-from credit.replay.pooling import pooled
+from credit.replay.execution import seed_of
 from credit.replay.replay_plan import Job, ReplayPlan, read_plan
-from credit.replay.replayer import Replayer, SeededReplayer
-from credit.replay.run_planning import known_from, plan_replays
+from credit.replay.replayer import Continuation, Replayer, SeededReplayer
 from credit.replay.run_results import Results
+from credit.replay.stated_errors import stated_stderr
+from credit.replay.team_planning import solve_coalitions
 from graphs.worlds import KINDS, TeamWorld
 from graphs.worlds.micro.examples import MICRO
 from graphs.writers import native
@@ -42,12 +48,13 @@ RESULTS = ROOT / "benchmarks" / "results" / "replay.json"
 PURPOSES = ("value", "difference", "spawn", "c3", "shapley")
 RUNS = 50  # of each decision or coalition
 TRACES = 10
-PILOT, LATER = 8, 16  # runs of each decision in the first plan, and on average in the second
-REPEATS = {"micro": 200, "swarm": 16}  # of the allocation
-SETS = {"micro": 6, "swarm": 2}  # of runs in the coverage; four times as many of coalitions
-BOUND_RUNS = 400  # of each decision, for its σ
+SETS = {  # of each cell
+    "micro": {"value": 150, "difference": 150, "spawn": 200, "c3": 30, "shapley": 1000},
+    "swarm": {"value": 16, "difference": 12, "spawn": 12, "c3": 3, "shapley": 200},
+}
 
 Truth = Callable[[Job], float]
+World = tuple[credit.Traces, SeededReplayer, Truth, dict[str, float]]
 
 
 def run(*arguments: object) -> None:
@@ -64,7 +71,7 @@ def offer(driver: Replayer) -> str:
     return "benchmark_driver:team"
 
 
-def micro(name: str) -> tuple[credit.Traces, Replayer, Truth, dict[str, float]]:
+def micro(name: str) -> World:
     world = MICRO[name]
     states = {history: number for number, history in enumerate(world.states)}
 
@@ -78,23 +85,23 @@ def micro(name: str) -> tuple[credit.Traces, Replayer, Truth, dict[str, float]]:
     return world.batch(), MicroReplayer(world), truth, world.shapley()
 
 
-def scripted(kind: str, seed: int = 0) -> tuple[credit.Traces, Replayer, Truth, dict[str, float]]:
+def scripted(kind: str, seed: int = 0) -> World:
     spawn = 1.0 if kind == "poisoned" else 0.7
     world = TeamWorld("swarm", agents=4, events=30, kind=kind, difficulties=(-0.5, 0.5), group_size=5, spawn=spawn)
     driver = ScriptedReplayer(world, world.sample(jax.random.key(seed), TRACES))
     return world.traces(driver.runs), driver, lambda job: driver.expected(job.prefix, replace=job.replace), {}
 
 
-def worlds() -> dict[str, tuple[credit.Traces, Replayer, Truth, dict[str, float]]]:
+def worlds() -> dict[str, World]:
     return {name: micro(name) for name in MICRO} | {f"swarm, {kind}": scripted(kind) for kind in KINDS}
 
 
-def shares(driver: Replayer, plan: Path) -> dict[str, float]:
+def shares(driver: Replayer, planned: ReplayPlan) -> dict[str, float]:
     """Exact Shapley values of the game that a plan of a scripted team runs."""
-    planned = read_plan(plan)
     assert planned.game is not None and isinstance(driver, ScriptedReplayer)
     value, count = np.zeros(planned.game.plan.evaluations), np.zeros(planned.game.plan.evaluations)
     for job in planned.jobs:
+        assert job.row is not None
         value[job.row] += driver.expected(job.prefix, forbid=job.forbid)
         count[job.row] += 1
     solved = np.asarray(planned.game.solve(value / count).share).tolist()
@@ -115,143 +122,178 @@ def keys(traces: credit.Traces) -> list[tuple[str, str]]:
     return [(names[t], event) for t, event in zip(rows, traces.events["event"].to_pylist(), strict=True)]
 
 
-def coverage(
-    name: str, purpose: str, world: tuple[credit.Traces, Replayer, Truth, dict[str, float]], home: Path, seed: int
-) -> list[tuple[float, float, float]]:
-    """(estimate, stated standard error, truth) of each number that a plan gives; [] where the log has no decision."""
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A world and a purpose: the plan of the first set, and what its numbers should be."""
+
+    name: str
+    purpose: str
+    traces: credit.Traces
+    driver: SeededReplayer
+    truth: Truth
+    exact: dict[str, float]  # Shapley values
+    plan: ReplayPlan
+    seed: int
+
+    def set(self, number: int) -> ReplayPlan:
+        """The plan of a set: the first one with other runs."""
+        return dataclasses.replace(self.plan, seed=self.seed + number)
+
+
+def cell(name: str, purpose: str, world: World, home: Path, seed: int) -> tuple[Cell, np.ndarray] | None:
+    """A cell, and the numbers of its first set by the command line; None where the log has nothing to re-run."""
     traces, driver, truth, exact = world
     if purpose == "c3" and "event_reward" in traces.evidence and np.nansum(traces.evidence["event_reward"].amounts):
-        return []  # C3 reads no event rewards, and the command says so
+        return None  # C3 reads no event rewards, and the command says so
+    spawns = np.asarray(traces.graph.action_mask) & (np.asarray(traces.graph.event_type) == credit.EventType.SPAWN)
+    decisions = int((spawns if purpose == "spawn" else np.asarray(traces.graph.action_mask)).sum())
+    if not decisions:
+        return None
     log, plan, results, out = (home / f"{part}.jsonl" for part in ("log", "plan", "results", "with"))
     for path in (plan, results, out):
         path.unlink(missing_ok=True)
     native.write(traces, log)
-    spawns = np.asarray(traces.graph.action_mask) & (np.asarray(traces.graph.event_type) == credit.EventType.SPAWN)
-    decisions = int((spawns if purpose == "spawn" else np.asarray(traces.graph.action_mask)).sum())
-    if not decisions:
-        return []
     agents, tasks = len(set(traces.agents["name"].to_pylist())), len(set(traces.traces["group"].to_pylist()))
     budget = RUNS * (2**agents * tasks if purpose == "shapley" else decisions)
     replace = ["--replace", "1"] if name.endswith("poisoned") else []
     run("plan", log, "--for", purpose, "--budget", budget, "--seed", seed, *replace, "-o", plan)
     run("replay", plan, "--driver", offer(driver), "--results", results, "--log", log, "-o", out)
+    planned = read_plan(plan)
+    if purpose == "shapley" and not exact:
+        exact = shares(driver, planned)
+    made = Cell(name, purpose, traces, driver, functools.cache(truth), exact, planned, seed)
     known = credit.read(out)
     if purpose == "shapley":
-        exact = exact or shares(driver, plan)
         agent = np.array(known.agents["name"].to_pylist())[np.asarray(known.graph.agent_ids)[: known.sizes.events]]
         share, error = (known.evidence[part].array for part in ("share", "share_stderr"))
         first = {player: int(np.flatnonzero(agent == player)[0]) for player in exact if player in agent}
-        return [(float(share[e]), float(error[e]), exact[player]) for player, e in first.items()]
-    jobs = read_plan(plan).jobs
-    place = {(job.prefix.trace, job.prefix.decision or ""): job for job in jobs}
+        return made, np.array([(float(share[e]), float(error[e]), exact[player]) for player, e in first.items()])
     if purpose == "c3":
-        result = credit.run(known, "c3")
-        numbers = zip(keys(known), np.asarray(result.advantage), np.asarray(result.stderr), strict=False)
-        logged = {key: (float(a), float(s)) for key, a, s in numbers if key in place and np.isfinite(s)}
-        following = {job.prefix.trace: job for job in jobs}  # the last decision of each trace
-        rows = []
-        for key, (advantage, stated) in logged.items():
-            job = place[key]
-            if following[job.prefix.trace] is not job:  # E[R | decision] is the value before the next decision
-                after = jobs[jobs.index(job) + 1]
-                rows.append((advantage, stated, truth(after) - truth(job)))
-        return rows
+        return made, claims(made, known)
     numbers = at_events(known, "value" if purpose == "value" else "counterfactual_reward")
     errors = at_events(known, "replay_stderr")
-    return [(numbers[key], errors[key], truth(job)) for key, job in place.items()]
+    places = {(job.prefix.trace, job.prefix.decision or ""): job for job in planned.jobs}
+    return made, np.array([(numbers[key], errors[key], truth(job)) for key, job in places.items()])
 
 
-def drawn(plan: ReplayPlan, driver: SeededReplayer, seed: int) -> Results:
+def claims(cell: Cell, known: credit.Traces) -> np.ndarray:
+    """C3's advantage, standard error and truth of each decision that another one follows."""
+    jobs = cell.plan.jobs
+    place = {(job.prefix.trace, job.prefix.decision or ""): number for number, job in enumerate(jobs)}
+    result = credit.run(known, "c3")
+    advantage, stated = np.asarray(result.advantage), np.asarray(result.stderr)
+    rows = []
+    for e, key in enumerate(keys(known)):
+        number = place.get(key)
+        if number is None or not np.isfinite(stated[e]) or number + 1 == len(jobs):
+            continue
+        job, after = jobs[number], jobs[number + 1]
+        if after.prefix.trace == job.prefix.trace:  # E[R | decision] is the value before the next decision
+            rows.append((float(advantage[e]), float(stated[e]), cell.truth(after) - cell.truth(job)))
+    return np.array(rows)
+
+
+def drawn(plan: ReplayPlan, driver: SeededReplayer) -> Results:
     """The runs of a plan, without files."""
-    rewards = []
+    rewards: list[dict[int, float]] = []
+    alternatives: list[dict[int, str]] = []
     for number, job in enumerate(plan.jobs):
-        start = (seed * 1000 + number) * 10_000
-        runs = driver.run_seeds(job.prefix, replace=job.replace, seeds=range(start, start + job.runs))
-        rewards.append({i: one.reward for i, one in enumerate(runs)})
-    none = tuple({} for _ in plan.jobs)
-    return Results(tuple(rewards), tuple(frozenset() for _ in plan.jobs), {}, (0,) * len(plan.jobs), none)
+        seeds = [seed_of(plan, number, i) for i in range(job.runs)]
+        runs = driver.run_seeds(job.prefix, replace=job.replace, forbid=job.forbid, seeds=seeds)
+        made = [one for one in runs if isinstance(one, Continuation)]
+        rewards.append({i: one.reward for i, one in enumerate(made)})
+        alternatives.append({i: one.alternative for i, one in enumerate(made)})
+    none = tuple(frozenset[int]() for _ in plan.jobs)
+    return Results(tuple(rewards), none, {}, (0,) * len(plan.jobs), tuple(alternatives))
 
 
-def allocation(name: str) -> dict[str, float]:
-    """Mean squared error of values by an even plan, and by a first and a second plan of the same cost."""
-    even, planned, bound = [], [], []
-    kind, repeats = name.removeprefix("swarm, "), REPEATS["micro" if name in MICRO else "swarm"]
-    for seed in range(repeats):
-        traces, driver, truth, _ = micro(name) if name in MICRO else scripted(kind, seed)
-        assert isinstance(driver, SeededReplayer)
-        decisions = int(np.asarray(traces.graph.action_mask).sum())
-
-        def loss(plan: ReplayPlan, results: Results, truth: Truth = truth) -> float:
-            mean, _, _ = results.mean_and_spread()
-            return float(np.mean((mean - [truth(job) for job in plan.jobs]) ** 2))
-
-        total = PILOT + LATER
-        plan = plan_replays(traces, "value", total * decisions, least=total)
-        even.append(loss(plan, drawn(plan, driver, 4 * seed)))
-        first = plan_replays(traces, "value", PILOT * decisions, least=PILOT)
-        results = drawn(first, driver, 4 * seed + 1)
-        second = plan_replays(traces, "value", LATER * decisions, seed=1, known=known_from(first, results))
-        both = pooled([(first, results), (second, drawn(second, driver, 4 * seed + 2))])
-        planned.append(loss(*both))
-        if seed < 4:
-            many = plan_replays(traces, "value", BOUND_RUNS * decisions, least=BOUND_RUNS)
-            sigma = drawn(many, driver, 4 * seed + 3).mean_and_spread()[1]
-            bound.append(sigma.sum() ** 2 / (decisions * (sigma**2).sum()))
-    ratio = np.array(planned).mean() / np.array(even).mean()
-    rng = np.random.default_rng(0)
-    picks = rng.integers(0, repeats, (2000, repeats))
-    spread = (np.array(planned)[picks].mean(1) / np.array(even)[picks].mean(1)).std()
-    return {"even": float(np.mean(even)), "planned": float(np.mean(planned)), "bound": float(np.mean(bound)),
-            "ratio": float(ratio), "stderr": float(spread)}  # fmt: skip
+def numbers_of(cell: Cell, number: int, home: Path) -> np.ndarray:
+    """Estimate, stated standard error and truth of each number of a set, by the functions of the library."""
+    plan = cell.set(number)
+    results = drawn(plan, cell.driver)
+    if cell.purpose == "shapley":
+        assert plan.game is not None
+        solved = solve_coalitions(plan, results)
+        share, error = np.asarray(solved.share), np.asarray(solved.stderr)
+        present = set(cell.traces.agents["name"].to_pylist())
+        order = [plan.game.units.index(player) for player in cell.exact if player in present]
+        return np.stack([share[order], error[order], [cell.exact[plan.game.units[i]] for i in order]], axis=1)
+    if cell.purpose == "c3":
+        write_evidence(cell.traces, plan, results, home / "with.jsonl")
+        return claims(cell, credit.read(home / "with.jsonl"))
+    mean = results.mean_and_spread()[0]
+    error = stated_stderr(results.outcomes(), [job.prefix.group for job in plan.jobs])
+    return np.stack([mean, error, [cell.truth(job) for job in plan.jobs]], axis=1)
 
 
-def measured() -> dict[str, Any]:
-    covered: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        for number, (name, world) in enumerate(worlds().items()):
-            for purpose in PURPOSES:
-                sets = SETS["micro" if name in MICRO else "swarm"] * (4 if purpose == "shapley" else 1)
-                seeds = range(100 * number, 100 * number + sets)
-                rows = [row for seed in seeds for row in coverage(name, purpose, world, home, seed)]
-                if rows:
-                    estimate, stated, true = np.array(rows).T
-                    inside = np.abs(estimate - true) <= 1.96 * stated + 1e-6
-                    exact = int((stated < 1e-6).sum())  # all outcomes of the task are equal
-                    covered.append({"world": name, "for": purpose, "numbers": len(rows), "inside": int(inside.sum()),
-                                    "no_spread": exact})  # fmt: skip
-            print(name, [(c["for"], c["inside"] / c["numbers"]) for c in covered if c["world"] == name], flush=True)
-        ratios = {}
-        for name in [*(f"swarm, {kind}" for kind in KINDS), *MICRO]:
-            ratios[name] = allocation(name)
-            print(name, ratios[name], flush=True)
-    return {"coverage": covered, "allocation": ratios}
+def measured(name: str, purpose: str, world: World, home: Path, seed: int) -> dict[str, Any] | None:
+    """Coverage of a cell, in percent, with its standard error; None where there is nothing to re-run."""
+    made = cell(name, purpose, world, home, seed)
+    if made is None:
+        return None
+    here, by_command = made
+    sets = SETS["micro" if name in MICRO else "swarm"][purpose]
+    table = np.array([numbers_of(here, number, home) for number in range(sets)])  # [sets, numbers, 3]
+    if not np.allclose(table[0], by_command, atol=1e-5):
+        raise SystemExit(f"{name}, {purpose}: the command line gives other numbers than its functions")
+    estimate, stated, true = np.moveaxis(table, -1, 0)
+    inside = np.abs(estimate - true) <= 1.96 * stated + 1e-6
+    certain = np.ptp(estimate, axis=0) < 1e-9
+    shares_inside = 100 * inside[:, ~certain].mean(axis=1)
+    return {
+        "world": name,
+        "for": purpose,
+        "sets": sets,
+        "numbers": int((~certain).sum()),
+        "certain": int(certain.sum()),
+        "coverage": float(shares_inside.mean()),
+        "stderr": float(shares_inside.std(ddof=1) / np.sqrt(sets)),
+        "lowest": float(100 * inside[:, ~certain].mean(axis=0).min()),
+        "certain_inside": bool(inside[:, certain].all()),
+    }
 
 
-def tables(stored: dict[str, Any]) -> str:
-    lines = ["| world | " + " | ".join(PURPOSES) + " |", "|---|" + "---:|" * len(PURPOSES)]
-    cells = {(c["world"], c["for"]): c for c in stored["coverage"]}
-    for world in dict.fromkeys(c["world"] for c in stored["coverage"]):
+def table(stored: list[dict[str, Any]]) -> str:
+    lines = ["| world | " + " | ".join(f"`{purpose}`" for purpose in PURPOSES) + " |"]
+    lines.append("|---|" + "---:|" * len(PURPOSES))
+    cells = {(c["world"], c["for"]): c for c in stored}
+    for world in dict.fromkeys(c["world"] for c in stored):
         row = [cells.get((world, purpose)) for purpose in PURPOSES]
-        texts = ["" if c is None else f"{100 * c['inside'] / c['numbers']:.1f} % of {c['numbers']}" for c in row]
-        lines.append(f"| {world} | " + " | ".join(texts) + " |")
-    total = []
-    for purpose in PURPOSES:
-        parts = [c for c in stored["coverage"] if c["for"] == purpose]
-        inside, numbers = sum(c["inside"] for c in parts), sum(c["numbers"] for c in parts)
-        total.append(f"{100 * inside / numbers:.1f} % of {numbers}")
-    lines.append("| all | " + " | ".join(total) + " |")
-    lines += ["", "| world | even plan | two plans | ratio | bound |", "|---|---:|---:|---:|---:|"]
-    for name, r in stored["allocation"].items():
-        ratio = f"{r['ratio']:.2f} ± {r['stderr']:.2f}"
-        lines.append(f"| {name} | {r['even']:.3g} | {r['planned']:.3g} | {ratio} | {r['bound']:.2f} |")
+        lines.append(f"| {world} | " + " | ".join("" if c is None else _words(c) for c in row) + " |")
+    mean = [[c for c in stored if c["for"] == purpose] for purpose in PURPOSES]
+    lines.append("| mean of the worlds | " + " | ".join(_words(_mean(cells)) if cells else "" for cells in mean) + " |")
     return "\n".join(lines)
 
 
+def _mean(cells: list[dict[str, Any]]) -> dict[str, float]:
+    error = float(np.sqrt(np.sum([c["stderr"] ** 2 for c in cells])) / len(cells))
+    return {"coverage": float(np.mean([c["coverage"] for c in cells])), "stderr": error}
+
+
+def _words(cell: dict[str, Any]) -> str:
+    return f"{cell['coverage']:.1f} ± {cell['stderr']:.1f}"
+
+
 def main() -> None:
+    known = json.loads(RESULTS.read_text(encoding="utf-8"))["coverage"] if RESULTS.exists() else []
+    stored = {(c["world"], c["for"]): c for c in known}
     if "--table" not in sys.argv:
-        RESULTS.write_text(json.dumps(measured(), indent=1) + "\n", encoding="utf-8")
-    print(tables(json.loads(RESULTS.read_text(encoding="utf-8"))))
+        made = worlds()
+        order = [(name, purpose) for purpose in ("value", "spawn", "shapley", "difference", "c3") for name in made]
+        with tempfile.TemporaryDirectory() as folder:
+            for name, purpose in order:
+                sets = SETS["micro" if name in MICRO else "swarm"][purpose]
+                if stored.get((name, purpose), {}).get("sets") == sets:
+                    continue
+                seed = 10_000 * list(made).index(name)
+                result = measured(name, purpose, made[name], Path(folder), seed)
+                if result is None:
+                    continue
+                stored[name, purpose] = result
+                print(result, flush=True)
+                rows = [stored[key] for key in order if key in stored]
+                RESULTS.write_text(json.dumps({"coverage": rows}, indent=1) + "\n", encoding="utf-8")
+    print(table(list(stored.values())))
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def known_from(plan: ReplayPlan, results: Results) -> KnownRuns:
     keys = [job.key for job in plan.jobs]
     tokens = np.array(results.job_tokens, np.float64) / np.maximum(runs, 1)
     paid = {key: float(cost) for key, cost in zip(keys, tokens, strict=True) if cost > 0}
-    spread = dict(zip(keys, results.shrunk_spread().tolist(), strict=True))
+    spread = dict(zip(keys, results.shrunk_spread([job.prefix.group for job in plan.jobs]).tolist(), strict=True))
     return KnownRuns(spread, dict(zip(keys, runs.tolist(), strict=True)), paid)
 
 

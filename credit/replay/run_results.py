@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -70,16 +70,20 @@ class Results:
         table = np.array(columns, np.float64).reshape(-1, 3)
         return table[:, 0], table[:, 1], table[:, 2].astype(np.int64)
 
-    def shrunk_spread(self) -> np.ndarray:
-        """Standard deviation of the outcomes of each job, float64 [J], its variance averaged with that of all jobs.
+    def shrunk_spread(self, tasks: Sequence[str]) -> np.ndarray:
+        """Standard deviation of the outcomes of each job, float64 [J], its variance averaged with that of its task.
 
         The spread of few runs is uncertain, and 0 where outcomes happen to agree. With s² the variance of a job's n
-        outcomes and m the mean of all,
+        outcomes and m the mean of these over the jobs of its task, itself averaged with that of all jobs with the
+        weight of two runs,
 
-            σ² = ((n − 1) s² + k m) / (n − 1 + k),      k = 2 m² / τ², at least 2,
+            σ² = ((n − 1) s² + k m) / (n − 1 + k),      k = 2 / τ², at least 2,
 
-        where τ² is what the s² vary beyond the 2 m² / (n − 1) of normal outcomes. Jobs that do not differ, as far as
-        the runs show, get one spread. It is 1 where no job has two runs.
+        where τ² is what the s² / m of all jobs vary beyond the 2 / (n − 1) of normal outcomes. Jobs of a task that do
+        not differ, as far as the runs show, get one spread. It is 1 where no job has two runs.
+
+        Args:
+          tasks: the task of each job; rewards of one task have one scale.
         """
         _, deviation, runs = self.mean_and_spread()
         own = np.where(runs > 1, deviation**2, 0.0)
@@ -87,9 +91,17 @@ class Results:
         if not weight.sum():
             return np.ones(len(runs))
         mean = float((own * weight).sum() / weight.sum())
+        if mean <= 0:
+            return np.zeros(len(runs))
         some = weight > 0
-        noise = float(np.mean(2 * mean**2 / weight[some]))
-        between = max(float(np.mean((own[some] - mean) ** 2)) - noise, 1e-6 * mean**2)
-        prior = max(2 * mean**2 / between, 2.0) if mean > 0 else 2.0
-        spread: np.ndarray = np.sqrt((own * weight + prior * mean) / (weight + prior))
+        task = np.unique(np.array(tasks), return_inverse=True)[1]
+        squares, runs_of = np.bincount(task, own * weight), np.bincount(task, weight)
+        middle = ((squares + 2 * mean) / (runs_of + 2))[task]
+        own_middle = (squares / np.maximum(runs_of, 1))[task]
+        alike = some & (own_middle > 0)
+        free = int(alike.sum()) - len(np.unique(task[alike]))  # one mean of each task is estimated
+        vary = float(((own[alike] / own_middle[alike] - 1) ** 2).sum()) / max(free, 1)
+        between = vary - float(np.mean(2 / weight[alike]))
+        prior = max(2 / max(between, 1e-6), 2.0)
+        spread: np.ndarray = np.sqrt((own * weight + prior * middle) / (weight + prior))
         return spread

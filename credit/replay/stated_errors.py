@@ -20,11 +20,13 @@ def stated_stderr(outcomes: Sequence[np.ndarray], tasks: Sequence[str]) -> np.nd
     mean of all outcomes of its task,
 
         continuous   s² / n
-        discrete     ((n − 1) s² + 4 P) / (n − 1 + 4) / n
+        discrete     ((n − 1) s² + 4 P) / (n − 1 + 4) / n · (t / 1.96)²
 
     Few runs of discrete outcomes, as success and failure, often agree although the next one may differ, and s = 0 then
     states an error of 0. Four pseudo-runs of the task prevent this (Agresti and Coull 1998 add two successes and two
-    failures). Outcomes of a task are discrete if at most half of them are different.
+    failures). t is the 97.5 % point of Student's t with n + 3 degrees of freedom, so that 1.96 stated errors are its
+    95 % interval. For chances of success of 15 to 50 % they cover 94.6 to 95.2 % of the means of 50 runs, without t
+    94.0 to 94.6 %. Outcomes of a task are discrete if at most half of them are different.
 
     With few runs of continuous outcomes, 1.96 standard errors cover less than 95 %; Student's t with n − 1 degrees of
     freedom is needed.
@@ -40,8 +42,10 @@ def stated_stderr(outcomes: Sequence[np.ndarray], tasks: Sequence[str]) -> np.nd
       >>> import numpy as np
       >>> equal, mixed = np.zeros(10), np.array([0.0, 1.0] * 5)
       >>> stated_stderr([equal, mixed], ["q", "q"]).round(3).tolist()
-      [0.088, 0.164]
+      [0.097, 0.181]
     """
+    from scipy.special import stdtrit  # type: ignore[import-untyped]  # comes with JAX; slow to import
+
     by_task: dict[str, list[np.ndarray]] = {}
     for own, task in zip(outcomes, tasks, strict=True):
         by_task.setdefault(task, []).append(own)
@@ -56,5 +60,6 @@ def stated_stderr(outcomes: Sequence[np.ndarray], tasks: Sequence[str]) -> np.nd
         if discrete[task]:
             squares += PSEUDO_RUNS * (float(pool.var()) + float(pool.mean() - own.mean()) ** 2)
             weight += PSEUDO_RUNS
+            squares *= float(stdtrit(weight, 0.975) / 1.96) ** 2
         errors[job] = math.sqrt(squares / weight / n)
     return errors

@@ -140,7 +140,7 @@ def solve_coalitions(plan: ReplayPlan, results: Results) -> Shares:
             f"{counted(len(empty), 'coalition')} on a task have no outcome, first {excerpt(team)} on "
             f"{job.prefix.group!r}; expected one of each"
         )
-    variance = results.shrunk_spread() ** 2 / runs
+    variance = results.shrunk_spread([job.prefix.group for job in plan.jobs]) ** 2 / runs
     rows = np.array([job.row for job in plan.jobs])
     size = plan.game.plan.evaluations
     count = np.bincount(rows, minlength=size)

@@ -55,7 +55,7 @@ class ScriptedReplayer:
         """
         world = self.world
         row, start = self._start(prefix)
-        logged, chance = np.asarray(self.runs.choice[row]), self._chance(row, forbid)
+        logged, chance = self._choices[row], self._chance(row, forbid)
         draws = seeded_uniforms(seeds, world.decisions + 2)
         choice = draws[:, : world.decisions] < chance
         choice[:, :start] = logged[:start]
@@ -65,7 +65,8 @@ class ScriptedReplayer:
         for d in np.flatnonzero(on >= 0):  # a decision comes after the one that it hangs on
             choice[:, d] &= choice[:, on[d]]
         score = np.where(counted(world.rule, choice) & choice, world.rule.weight, 0).sum(axis=1)
-        mean = np.asarray(world.outcome.mean(score), np.float64)
+        least, means = self._means
+        mean = means[score - least]
         if isinstance(world.outcome, Additive):
             normal = np.sqrt(-2 * np.log1p(-draws[:, -2])) * np.cos(2 * np.pi * draws[:, -1])
             reward = mean + world.outcome.noise * normal
@@ -81,11 +82,44 @@ class ScriptedReplayer:
           CreditError: no such trace, event, choice or agent.
         """
         row, start = self._start(prefix)
-        choice = np.array(self.runs.choice[row], bool)[None]
+        if replace is None and not forbid:
+            return float(self._values[row, start])
+        choice = self._choices[row][None].copy()
         if replace is not None:
             choice[0, start] = self._good(replace, start)
         value = expectations(self.world.rule, self._chance(row, forbid), self.world.outcome, choice)
         return float(value[0, start + (replace is not None)])
+
+    @functools.cached_property
+    def _means(self) -> tuple[int, np.ndarray]:
+        """The least score that can be, and the expected outcome of each from it on: a table, since JAX compiles an
+        array's length."""
+        weight = self.world.rule.weight
+        least, most = int(weight[weight < 0].sum()), int(weight[weight > 0].sum())
+        return least, np.asarray(self.world.outcome.mean(np.arange(least, most + 1)), np.float64)
+
+    @functools.cached_property
+    def _tasks(self) -> np.ndarray:
+        return np.asarray(self.runs.task)
+
+    @functools.cached_property
+    def _choices(self) -> np.ndarray:
+        return np.asarray(self.runs.choice, bool)
+
+    @functools.cached_property
+    def _events(self) -> list[np.ndarray]:
+        """Positions of each trace's events in the script."""
+        return [np.flatnonzero(present) for present in self.world.present(self.runs)]
+
+    @functools.cached_property
+    def _values(self) -> np.ndarray:
+        """The expected outcome before each decision of each trace, and at its end: float64 [n, D + 1]."""
+        world = self.world
+        rows = [
+            expectations(world.rule, self._chance(row, ()), world.outcome, choice[None])[0]
+            for row, choice in enumerate(self._choices)
+        ]
+        return np.stack(rows)
 
     @functools.cached_property
     def _row_of(self) -> dict[str, int]:
@@ -98,7 +132,7 @@ class ScriptedReplayer:
             raise CreditError(f"trace is {prefix.trace!r}; expected one of the {len(self._row_of)} that were sampled")
         if prefix.decision is None:
             return row, 0
-        events = np.flatnonzero(self.world.present(self.runs)[row])
+        events = self._events[row]
         at = len(prefix.events)
         decision = int(self.world.script.decision[events[at]]) if at < len(events) else -1
         if decision < 0 or prefix.decision != f"e{at}":
@@ -112,7 +146,7 @@ class ScriptedReplayer:
         if strangers:
             raise CreditError(f"forbidden agent is {strangers[0]!r}; expected agents of the world")
         absent = np.isin(script.agents[script.events], [script.names.index(name) for name in forbid])
-        return np.where(absent & ~self._kept, 0.0, self.world.chance[int(self.runs.task[row])])
+        return np.where(absent & ~self._kept, 0.0, self.world.chance[self._tasks[row]])
 
     @functools.cached_property
     def _kept(self) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import jax
 import numpy as np
 
 from graphs.event_graph import EventGraph, EventType
@@ -39,6 +40,7 @@ def records(world: LoggedTeam, runs: Runs, truth: Truth | None = None) -> list[T
     Evidence: the propensity of every choice that was not certain, tokens of each action, the group's greedy reward, and
     with `truth` the true value before each event. Costs: tokens and wall-clock time.
     """
+    runs = jax.tree.map(np.asarray, runs)  # reading single elements of JAX arrays is slow
     present, chance = world.present(runs), world.chance
     return [
         _record(world, runs, i, present[i], chance[int(runs.task[i])], None if truth is None else truth.values[i])

@@ -278,12 +278,15 @@ def results_of(outcomes: list[list[float]]) -> Results:
 
 def test_spreads_that_differ_by_chance_only_are_taken_as_equal() -> None:
     rng = np.random.default_rng(0)
-    alike = results_of(rng.normal(0, 0.5, (300, 8)).tolist()).shrunk_spread()
+    alike = results_of(rng.normal(0, 0.5, (300, 8)).tolist()).shrunk_spread(["q"] * 300)
     assert alike.max() / alike.min() < 1.25 and alike.mean() == pytest.approx(0.5, rel=0.05)
     scale = np.repeat([0.1, 1.0], 150)
-    unlike = results_of((scale[:, None] * rng.normal(0, 1, (300, 8))).tolist()).shrunk_spread()
+    unlike = results_of((scale[:, None] * rng.normal(0, 1, (300, 8))).tolist()).shrunk_spread(["q"] * 300)
     assert unlike[:150].mean() < 0.5 * unlike[150:].mean()
-    assert results_of([[1.0], []]).shrunk_spread().tolist() == [1.0, 1.0]
+    small, large = rng.normal(0, 0.01, (30, 8)), rng.normal(0, 1.0, (30, 8))
+    spread = results_of([*small.tolist(), *large.tolist()]).shrunk_spread(["small"] * 30 + ["large"] * 30)
+    assert spread[:30].max() < 0.1 and spread[30:].max() / spread[30:].min() < 1.3  # tasks have scales of their own
+    assert results_of([[1.0], []]).shrunk_spread(["q"] * 2).tolist() == [1.0, 1.0]
 
 
 def test_a_group_whose_outcomes_agree_gets_the_whole_budget(tmp_path: Path) -> None:

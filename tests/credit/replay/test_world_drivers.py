@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+import scipy.stats
 
 from credit.replay.drivers.micro_driver import MicroReplayer
 from credit.replay.drivers.scripted_driver import ScriptedReplayer
@@ -86,6 +87,18 @@ def test_stated_errors_of_rare_outcomes_cover_the_truth() -> None:
         assert 0.94 < (error <= 1.96 * stated).mean() < 0.99
         if runs == 8:
             assert (error <= 1.96 * y.std(1, ddof=1) / np.sqrt(runs)).mean() < 0.8
+
+
+@pytest.mark.parametrize(("runs", "least", "most"), [(50, 0.945, 0.955), (20, 0.94, 0.96)])
+def test_stated_errors_of_coins_cover_what_they_say(runs: int, least: float, most: float) -> None:
+    """The exact coverage, mean over chances of 15 to 50 %, in a task whose other outcomes succeed in 35 %."""
+    wins = np.arange(runs + 1)
+    others = np.repeat([0.0, 1.0], [65_000, 35_000])
+    coins = [np.repeat([0.0, 1.0], [runs - k, k]) for k in wins]
+    stated = np.array([stated_stderr([coin, others], ["q"] * 2)[0] for coin in coins])
+    chance = np.linspace(0.15, 0.5, 101)[:, None]
+    inside = np.abs(wins / runs - chance) <= 1.96 * stated
+    assert least < (scipy.stats.binom.pmf(wins, runs, chance) * inside).sum(1).mean() < most
 
 
 def test_stated_errors_of_continuous_outcomes_are_those_of_each_job() -> None:
