@@ -99,7 +99,8 @@ class Advice:
     def command(self) -> str:
         """The command that writes advantages to train on; "" where no method gives an unbiased number other than 0."""
         if not self.baseline:
-            return ""
+            alone = next((branch.method for branch in self.branches if branch.unbiased), "")
+            return f"credit assign {self._logs} --method {alone} -o advantages.parquet" if alone else ""
         centred = [name for name in self.compose if name in CENTRED]
         if not centred:
             return f"credit assign {self._logs} --method {self.baseline} -o advantages.parquet"

@@ -64,16 +64,19 @@ def _judge(traces: Traces, method: Method) -> Availability:
         return Availability("missing", "; ".join(f"{need}: {how}" for need, how in lacking.items()))
     n = traces.sizes
     group = np.asarray(traces.graph.group_ids[: n.traces])
+    trained = np.flatnonzero(np.asarray(traces.graph.trained_mask)[: n.events])
     trace = np.arange(n.traces)
     score = returns(traces)
     if not np.isfinite(score).any():
         return Availability("missing", "no trace has an outcome: pass --rewards FILE or --reward-channel NAME")
+    if traces.graph.trainable_mask is not None and not len(trained):
+        return Availability("degenerate", "every action is of a frozen agent, which is not trained")
     if method.scope == "trace":
         if not method.needs and not np.any(np.abs(score[np.isfinite(score)]) > 0):
             return Availability("degenerate", "every return is 0: every advantage is 0")
         return Availability("computable")
     if method.unit == "event":
-        rows = np.flatnonzero(traces.graph.action_mask[: n.events])
+        rows = trained
         trace = np.asarray(traces.graph.trace_ids)[rows]
         score = np.asarray(traces.reward, np.float64)[trace]
         step = traces.evidence.get("event_reward")
@@ -85,8 +88,22 @@ def _judge(traces: Traces, method: Method) -> Availability:
 
     if method.scope == "group" and len(np.unique(key)) == len(np.unique(members)):
         return Availability("degenerate", "no group has two traces with an outcome: there is nothing to compare")
+    if "context" not in method.needs and method.scope in ("group", "batch") and not _independent(traces, key, members):
+        of = "each group" if method.scope == "group" else "the batch"
+        return Availability(
+            "degenerate", f"all traces of {of} share a choice (replays of one prefix): none is independent"
+        )
     _, apart = distinguishable(score, key, n.traces)
     if not apart.any():
         where = "in every group all traces" if method.scope == "group" else "all traces"
         return Availability("degenerate", f"{where} have equal outcomes: every advantage is 0")
     return Availability("computable")
+
+
+def _independent(traces: Traces, key: np.ndarray, members: np.ndarray) -> bool:
+    """Whether samples of two traces have the same key and share no choice; `key` and trace of each sample."""
+    clusters = traces.graph.cluster_ids
+    if clusters is None:
+        return True
+    pairs = np.unique(np.stack([key, np.asarray(clusters)[members]]), axis=1)
+    return len(np.unique(pairs[0])) < pairs.shape[1]

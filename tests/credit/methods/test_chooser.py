@@ -121,6 +121,22 @@ def test_groups_that_cannot_teach_fall_back_by_name(tmp_path: Path) -> None:
     assert equal.baseline == equal.command == equal.report == ""
 
 
+def test_no_baseline_is_recommended_where_all_traces_are_replays_or_frozen(tmp_path: Path) -> None:
+    """`rloo` refuses every trace of a single fan-out, and was recommended."""
+
+    def at_second(name: str) -> Any:
+        return lambda i, k: name.format(i) if k == 1 else None
+
+    path = write(tmp_path / "x.jsonl", context=at_second("c"), node=at_second("n{}"))
+    found = advice(path)
+    assert found.baseline == found.report == "" and "share a choice" in found.branches[0].needs["rloo"]
+    assert found.command == "credit assign PATH... --method c3 -o advantages.parquet"
+    given = credit.run(read(path), "c3").advantage
+    assert any(abs(number) > 0 for number in given.tolist())
+    frozen = advice(write(tmp_path / "y.jsonl", trainable=0))
+    assert frozen.command == "" and "frozen" in frozen.branches[0].needs["rloo"]
+
+
 def test_the_command_follows_its_own_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.jsonl", agents=2, value=0.5)
     result = CliRunner().invoke(cli, ["choose", str(path), "--json"])
