@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import os
 import re
@@ -29,6 +30,10 @@ if importlib.util.find_spec("hypothesis") is not None:  # not in the environment
     hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
     hypothesis.settings.register_profile("search", deadline=None)
     hypothesis.settings.load_profile("repeatable")
+
+# Python looks for garbage in cycles after every 700 new objects, and each thorough look goes through all that JAX traced
+# and pytest collected: a fifth of the time of collecting tests, and a second now and then in a test.
+gc.set_threshold(50_000, 20, 50)
 
 # Tables are as wide as the console; tests read those of a console that has no width.
 os.environ.pop("COLUMNS", None)
@@ -134,6 +139,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if test in begun:
                 item.add_marker(pytest.mark.slow)
             begun.add(test)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what lives as long as the run: modules, tests and their parameters."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

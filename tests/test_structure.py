@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 from pathlib import Path
 
 import networkx as nx
@@ -22,33 +23,59 @@ def module_name(file: Path) -> str:
 MODULES = {module_name(file): file for layer in LAYERS for file in sorted((ROOT / layer).rglob("*.py"))}
 
 
+@functools.cache
+def import_statements(file: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """The import statements of a file, anywhere in it: at the top, in functions, for type checkers."""
+    found: list[ast.Import | ast.ImportFrom] = []
+    pending: list[ast.AST] = [ast.parse(file.read_text())]
+    while pending:
+        for node in ast.iter_child_nodes(pending.pop()):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found.append(node)
+            elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):  # no expression holds a statement
+                pending.append(node)
+    return tuple(found)
+
+
 def imported(file: Path) -> set[str]:
-    """Modules of this library that a file imports, anywhere in it: at the top, in functions, for type checkers."""
+    """Modules of this library that a file imports."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in import_statements(file):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+        elif node.module and node.level == 0:
             submodules = {f"{node.module}.{alias.name}" for alias in node.names}
             names |= {name for name in submodules if name in MODULES}
             names |= {node.module} if any(name not in MODULES for name in submodules) else set()
     return names & MODULES.keys()
 
 
-IMPORTS = {name: imported(file) for name, file in MODULES.items()}
+@functools.cache
+def imports() -> dict[str, set[str]]:
+    """What each module imports. Not while tests are collected, which every process of a run does."""
+    return {name: imported(file) for name, file in MODULES.items()}
+
+
+def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(
+        "import a\nif a:\n  import b\nelse:\n  import c\ntry:\n  import d\nexcept OSError:\n  import e\n"
+        "finally:\n  import f\nwith a:\n  import g\nfor x in a:\n  import h\nmatch a:\n  case 1:\n    import i\n"
+        "class C:\n  def method(self):\n    while a:\n      async def inner():\n        from j import k\n"
+    )
+    found = import_statements(tmp_path / "module.py")
+    assert {alias.name for node in found for alias in node.names} == set("abcdefghik")
 
 
 def test_no_import_is_relative() -> None:
     for name, file in MODULES.items():
-        tree = ast.parse(file.read_text())
-        relative = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+        relative = [n.lineno for n in import_statements(file) if isinstance(n, ast.ImportFrom) and n.level]
         assert not relative, f"{name} imports relatively in lines {relative}"
 
 
 @pytest.mark.parametrize("package", LAYERS)
 def test_packages_import_downwards_only(package: str) -> None:
     allowed = LAYERS[: LAYERS.index(package) + 1]
-    for name, targets in IMPORTS.items():
+    for name, targets in imports().items():
         if name.split(".")[0] == package:
             upwards = {target for target in targets if target.split(".")[0] not in allowed}
             assert not upwards, f"{name} imports {sorted(upwards)}"
@@ -56,7 +83,7 @@ def test_packages_import_downwards_only(package: str) -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """A package's `__init__` that gathers the names of its own modules is above them, so it closes no circle."""
-    graph = nx.DiGraph((name, target) for name, targets in IMPORTS.items() for target in targets)
+    graph = nx.DiGraph((name, target) for name, targets in imports().items() for target in targets)
     circles = [sorted(part) for part in nx.strongly_connected_components(graph) if len(part) > 1]
     assert not circles, circles
 
@@ -64,7 +91,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_folders_of_a_package_import_each_other_one_way_only() -> None:
     """Two folders beside each other that import each other are one topic in two places."""
     edges: set[tuple[str, str]] = set()
-    for name, targets in IMPORTS.items():
+    for name, targets in imports().items():
         for target in targets:
             one, other = name.split("."), target.split(".")
             shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)

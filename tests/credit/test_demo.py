@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
-from scipy import stats
 
 from credit import demonstration as demo
 from estimators import Credit, rloo
@@ -51,6 +50,8 @@ def test_everything_is_written_and_reads_back(ran: Ran) -> None:
 
 
 def test_the_comparison_agrees_with_a_statistics_library(ran: Ran) -> None:
+    from scipy import stats  # a second, which every process that collects this file would take
+
     result = ran[0]
     valid = np.asarray(result.credit.valid)
     advantage = np.asarray(result.credit.advantage, np.float64)[valid]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import numpy as np
 import pytest
@@ -54,9 +56,10 @@ def test_runs_of_a_scripted_team_have_the_mean_of_its_truth(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "driver", [scripted("bernoulli"), MicroReplayer(MICRO["relay-and"])], ids=["scripted", "micro"]
+    "make", [lambda: scripted("bernoulli"), lambda: MicroReplayer(MICRO["relay-and"])], ids=["scripted", "micro"]
 )
-def test_a_run_depends_on_its_own_seed_only(driver: SeededReplayer) -> None:
+def test_a_run_depends_on_its_own_seed_only(make: Callable[[], SeededReplayer]) -> None:
+    driver = make()
     name = "trace-000000" if isinstance(driver, ScriptedReplayer) else "relay-and-0000"
     prefix = Prefix(name, "g")
     together = driver.run_seeds(prefix, seeds=range(40))
