@@ -31,7 +31,7 @@ if importlib.util.find_spec("hypothesis") is not None:  # not in the environment
     hypothesis.settings.register_profile("search", deadline=None)
     hypothesis.settings.load_profile("repeatable")
 
-# Python looks for garbage in cycles after every 700 new objects, and each thorough look goes through all that JAX traced
+# Python looks for garbage in cycles after every 700 new objects, and a thorough look goes through all that JAX traced
 # and pytest collected: a fifth of the time of collecting tests, and a second now and then in a test.
 gc.set_threshold(50_000, 20, 50)
 
