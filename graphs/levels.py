@@ -7,6 +7,7 @@ equal to that length. Pairs are formed over agent instances [A], not over events
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import jax
@@ -61,6 +62,7 @@ def pair_ids(first: Array, second: Array, mask: Array, num_first: int | None = N
     return ids
 
 
+@functools.partial(jax.jit, inline=True)
 def _sorted_pairs(first: Array, second: Array, mask: Array) -> jax.Array:
     order = jnp.lexsort((second, first, ~mask))
     a, b = first[order], second[order]

@@ -1,8 +1,9 @@
-"""Layers and lightness: who may import whom, and what an import costs."""
+"""Lightness: what an import costs. `tests/test_structure.py` says who may import whom."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-BELOW = {
-    "graphs": {"graphs"},
-    "estimators": {"graphs", "estimators"},
-    "credit": {"graphs", "estimators", "credit"},
-}
 HEAVY = {
     "pyarrow",
     "msgspec",
@@ -30,24 +26,7 @@ HEAVY = {
 }
 
 
-def imported(file: Path) -> set[str]:
-    """Top-level names that a file imports, anywhere in it."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names.add(node.module.split(".")[0])
-    return names
-
-
-@pytest.mark.parametrize("package", sorted(BELOW))
-def test_packages_import_downwards_only(package: str) -> None:
-    for file in (ROOT / package).rglob("*.py"):
-        upwards = (imported(file) & set(BELOW)) - BELOW[package]
-        assert not upwards, f"{file.relative_to(ROOT)} imports {upwards}"
-
-
+@functools.cache
 def modules_after(code: str) -> set[str]:
     script = f"import sys\n{code}\nprint('\\n'.join({{m.split('.')[0] for m in sys.modules}}))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -202,18 +203,12 @@ def _partition(
     graph: EventGraph, balance: Balance, composed: Composed
 ) -> tuple[Partition, Balance, jax.Array, dict[int, str]]:
     """The exact partition of the traces whose entries fit the grid, their balance and claims, and why others do not."""
-    trace, width = jnp.asarray(graph.trace_ids), len(composed.channels)
+    trace = jnp.asarray(graph.trace_ids)
     cells = composed.cells.astype(balance.total.dtype)
     refused_traces: dict[int, str] = {}
     claimed = composed.claimed
     while True:
-        partition = exact_partition(
-            jnp.where(claimed[:, None], cells, 0).reshape(-1),
-            jnp.repeat(trace, width),
-            jnp.repeat(claimed, width),
-            balance.total,
-            trace_cells=jnp.stack([balance.start, balance.end], axis=1),
-        )
+        partition = _placed(cells, claimed, trace, balance)
         beyond = np.flatnonzero(~np.asarray(partition.exact))
         if not len(beyond):
             return partition, balance, claimed, refused_traces
@@ -225,6 +220,38 @@ def _partition(
             )
         kept = jnp.asarray(partition.exact)
         balance, claimed = balance.only(kept), claimed & kept[trace]
+
+
+@jax.jit
+def _placed(cells: jax.Array, claimed: jax.Array, trace: jax.Array, balance: Balance) -> Partition:
+    """The exact partition of cells [E, C] on the events claimed, and of the start and end of each trace."""
+    width = cells.shape[1]
+    placed: Partition = exact_partition(
+        jnp.where(claimed[:, None], cells, 0).reshape(-1),
+        jnp.repeat(trace, width),
+        jnp.repeat(claimed, width),
+        balance.total,
+        trace_cells=jnp.stack([balance.start, balance.end], axis=1),
+    )
+    return placed
+
+
+class _OnGrid(NamedTuple):
+    """The cells of a partition as floats: of events [E, C], their sums [E], and of traces [T]."""
+
+    cells: jax.Array
+    increments: jax.Array
+    start: jax.Array
+    end: jax.Array
+    residual: jax.Array
+
+
+@functools.partial(jax.jit, static_argnames="width")
+def _on_grid(partition: Partition, trace: jax.Array, width: int) -> _OnGrid:
+    cells = partition.amounts(jnp.repeat(trace, width)).reshape(-1, width)
+    ends = partition.trace_amounts
+    increments = jnp.sum(cells, axis=1)  # exact: sums on the grid do not round
+    return _OnGrid(cells, increments, ends[:, 0], ends[:, 1], partition.residual)
 
 
 def partitioned(
@@ -245,23 +272,22 @@ def partitioned(
     """
     trace, width = jnp.asarray(graph.trace_ids), len(composed.channels)
     partition, balance, claimed, refused_traces = _partition(graph, balance, composed)
-    on_grid = partition.amounts(jnp.repeat(trace, width)).reshape(graph.num_events, width)
-    ends = partition.trace_amounts
+    on_grid = _on_grid(partition, trace, width)
     scored = np.asarray(balance.scored)
-    total, start = np.asarray(balance.total, np.float64), np.asarray(ends[:, 0], np.float64)
-    measured = explained(graph, on_grid, known_before, total, start, scored)
+    total, start = np.asarray(balance.total, np.float64), np.asarray(on_grid.start, np.float64)
+    measured = explained(graph, on_grid.cells, known_before, total, start, scored)
     return Ledger(
         graph=graph,
         rule=rule,
         channels=composed.channels,
         reward=balance.total,
         scored=balance.scored,
-        expected=ends[:, 0],
-        outcome=ends[:, 1],
-        unexplained=partition.residual,
+        expected=on_grid.start,
+        outcome=on_grid.end,
+        unexplained=on_grid.residual,
         remainder=partition.remainder,
-        cells=on_grid,
-        increments=jnp.sum(on_grid, axis=1),  # exact: sums on the grid do not round
+        cells=on_grid.cells,
+        increments=on_grid.increments,
         stderr=jnp.where(claimed, composed.stderr, jnp.nan),
         claimed=claimed,
         partition=partition,
@@ -270,7 +296,7 @@ def partitioned(
         refused=refused,
         refused_traces=refused_traces,
         chi_squared=composed.chi_squared,
-        coverage=_coverage(np.asarray(partition.residual, np.float64)[scored], (total - start)[scored]),
+        coverage=_coverage(np.asarray(on_grid.residual, np.float64)[scored], (total - start)[scored]),
         explained=measured.share,
         explained_stderr=measured.stderr,
         unexplained_variance=composed.unexplained_variance,

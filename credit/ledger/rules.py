@@ -121,16 +121,25 @@ def by_increments(graph: EventGraph, scored: jax.Array, claims: Sequence[Credit]
     if not kept:
         return no_entries(graph, jnp.float32, refused)
     combined = combine(kept, rule.errors)
-    claimed = combined.claim_mask & scored[jnp.asarray(graph.trace_ids)]
+    claimed, cells = _of_scored(combined.parts, combined.claim_mask, scored, jnp.asarray(graph.trace_ids))
     return Composed(
         channels=combined.sources,
-        cells=jnp.where(claimed[:, None], combined.parts.T, 0),
+        cells=cells,
         stderr=combined.stderr,
         claimed=claimed,
         claims=tuple(kept),
         refused=refused,
         chi_squared=chi_squared_pairs(combined.sources, np.asarray(combined.chi_squared)),
     )
+
+
+@jax.jit
+def _of_scored(
+    parts: jax.Array, claim_mask: jax.Array, scored: jax.Array, trace: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The events claimed of traces that have a total, bool [E], and what each source gives to them, [E, C]."""
+    claimed = claim_mask & scored[trace]
+    return claimed, jnp.where(claimed[:, None], parts.T, 0)
 
 
 def chi_squared_pairs(sources: tuple[str, ...], matrix: np.ndarray) -> dict[tuple[str, str], float]:

@@ -16,6 +16,7 @@ the same way and leave their sum to the residual.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -63,12 +64,14 @@ class Partition(NamedTuple):
     @property
     def trace_amounts(self) -> jax.Array:
         """The cells of whole traces as floats: [T, C]."""
-        return _scale(self.trace_units.astype(self.remainder.dtype), self.exponent[:, None])
+        amounts: jax.Array = _scale(self.trace_units.astype(self.remainder.dtype), self.exponent[:, None])
+        return amounts
 
     @property
     def residual(self) -> jax.Array:
         """The residual cells as floats: [T]."""
-        return _scale(self.residual_units.astype(self.remainder.dtype), self.exponent)
+        residual: jax.Array = _scale(self.residual_units.astype(self.remainder.dtype), self.exponent)
+        return residual
 
 
 @jax.jit
@@ -266,6 +269,7 @@ def _ceil_log2(x: jax.Array) -> jax.Array:
     return jnp.where(x > 0, exponent - jnp.where(fraction <= 0.5, 1, 0), 0).astype(jnp.int32)
 
 
+@functools.partial(jax.jit, inline=True)
 def _scale(x: jax.Array, exponent: jax.Array) -> jax.Array:
     """x * 2**exponent without rounding: two factors built from their bits, since exp2 is not exact on all backends."""
     half = exponent // 2

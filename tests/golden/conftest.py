@@ -1,4 +1,7 @@
-"""The rows of an oracle as a batch, two ways: written down event by event, and through `credit.from_columns`."""
+"""The rows of an oracle as a batch, two ways: through `credit.from_columns`, and written down event by event.
+
+The second compiles each method once more, for a batch without padding: it runs with the slow tests.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ def by_columns(**columns: Any) -> tuple:
     return graph, outcome, rows.event_reward, arrays, rows.event
 
 
-@pytest.fixture(params=[by_hand, by_columns], ids=lambda way: way.__name__)
+@pytest.fixture(params=[by_columns, pytest.param(by_hand, marks=pytest.mark.slow)], ids=lambda way: way.__name__)
 def batch(request: pytest.FixtureRequest) -> Callable[..., tuple]:
     return request.param
 
