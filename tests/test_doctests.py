@@ -46,8 +46,16 @@ def _modules() -> list[str]:
     return found
 
 
-# These compile most of the methods and the ledger once more; laws, references and the ledger's tests run by default.
-COMPILING = ("estimators.", "credit.ledger.", "credit.bench.training.")
+# These compile most of the methods, the ledger and the array functions once more; laws, references and the tests of the
+# ledger and of arrays run by default.
+COMPILING = (
+    "estimators.",
+    "credit.ledger",
+    "credit.bench.training.",
+    "credit.devices",
+    "graphs.levels",
+    "graphs.segment",
+)
 
 
 @pytest.mark.parametrize(

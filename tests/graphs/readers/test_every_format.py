@@ -134,12 +134,13 @@ def outcomes(sample: Sample, folder: Path, values: list[Any]) -> list[TraceRecor
     return found
 
 
+@pytest.mark.parametrize("changes", [50, pytest.param(150, marks=pytest.mark.slow)])
 @EACH
-def test_any_change_reads_or_is_named(tmp_path: Path, name: str) -> None:
+def test_any_change_reads_or_is_named(tmp_path: Path, name: str, changes: int) -> None:
     """No traceback, and no reward that the changed file does not state."""
     sample, draw = SAMPLES[name], random.Random(name)
     everywhere = [place for place in places(sample.values) if len(place) > 1]
-    for _ in range(150):
+    for _ in range(changes):
         values = changed(sample.values, draw.choice(everywhere), draw.choice((..., *VALUES)))
         stated = {float(number) for number in _numbers(values)} | {0.0}
         sums = stated | {a + b for a in stated for b in stated} | {a * b for a in stated for b in stated}

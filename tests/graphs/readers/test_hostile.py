@@ -465,7 +465,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("command", ["assign", "convert"])
+@pytest.mark.parametrize("command", ["convert", "assign"])  # the second loads JAX
 @pytest.mark.sampled
 def test_a_full_disk_is_one_line_of_error_and_leaves_nothing(command: str, tmp_path: Path) -> None:
     """The disk is full after 2000 bytes."""
