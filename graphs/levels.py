@@ -45,7 +45,8 @@ def pair_ids(first: Array, second: Array, mask: Array, num_first: int | None = N
     """
     first, second, mask = jnp.asarray(first), jnp.asarray(second), jnp.asarray(mask)
     if num_first is None:
-        return _sorted_pairs(first, second, mask)
+        consecutive: jax.Array = _sorted_pairs(first, second, mask)
+        return consecutive
     size = first.shape[0]
     bounds = np.iinfo(np.int32)
     least = jax.ops.segment_min(jnp.where(mask, second, bounds.max), first, num_segments=num_first)
