@@ -13,12 +13,19 @@ from credit.ledger.auditing import part_of
 from credit.tables.advantages import TYPE_NAMES
 from estimators.base import REASONS, Credit, Reason
 from estimators.composition.increments import combine
+from estimators.composition.votes import Errors, believed_errors
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventGraph
 from graphs.traces.batch import Traces
 
-__all__ = ["Line", "Receipt", "Receipts", "event_index", "explain"]
+__all__ = ["LEGEND", "Line", "Receipt", "Receipts", "event_index", "explain"]
+
+LEGEND = (
+    "±: standard error of the baseline, or of the whole amount where a method estimates that; – where it is not known: "
+    "none is stated, or the traces compared with all agree. noise: within two standard errors of 0."
+)
+"""What the numbers of doubt of a receipt mean, wherever it is shown."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +36,8 @@ class Line:
       claim: its name, as given.
       estimand, source, unit: of the claim.
       wanted: its own number, credit − baseline; None where it refuses this event.
-      stderr: of that number; None where it states none.
+      stderr: of that number; None where it is not known. An error of 0 that was estimated, from samples that agree, is
+        not known, as in the ledger.
       increment: the same as an increment, as it took part; None where it did not.
       weight: of its source in the average, under rule "increments"; None where there is no average.
       got: what it brought to the entry; None where it had no part.
@@ -267,8 +275,9 @@ class _Amounts(NamedTuple):
     unit: str
 
     @classmethod
-    def of(cls, claim: Credit) -> _Amounts:
-        credit, baseline, stderr, reason = map(np.asarray, (claim.credit, claim.baseline, claim.stderr, claim.reason))
+    def of(cls, claim: Credit, errors: Errors) -> _Amounts:
+        credit, baseline, reason = map(np.asarray, (claim.credit, claim.baseline, claim.reason))
+        stderr = believed_errors(claim, errors)
         return cls(credit, baseline, stderr, reason, claim.estimand, claim.source, claim.unit)
 
     def at(self, at: int) -> float | None:
@@ -288,7 +297,9 @@ class _Claim(NamedTuple):
     def of(cls, ledger: Ledger, name: str, claim: Credit, form: Credit | None) -> _Claim:
         refusal = part_of(ledger, claim)
         took_part = form is not None and not refusal
-        return cls(name, _Amounts.of(claim), _Amounts.of(form) if form is not None and took_part else None, refusal)
+        offered = _Amounts.of(claim, ledger.errors)
+        held = _Amounts.of(form, ledger.errors) if form is not None and took_part else None
+        return cls(name, offered, held, refusal)
 
 
 def _forms(ledger: Ledger, claims: Mapping[str, Credit]) -> Iterator[tuple[str, Credit, Credit | None]]:

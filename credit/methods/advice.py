@@ -19,6 +19,7 @@ from credit.methods.availability import Availability, availability
 from credit.methods.registry import METHODS
 from credit.methods.survey_questions import Question, answer_questions
 from credit.reports.corpus import survey
+from credit.reports.signal_notes import NOTHING_DISTINGUISHES
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import expect
 from graphs.event_graph import KINDS
@@ -293,8 +294,5 @@ def _warnings(traces: Traces, claims: list[str]) -> list[str]:
             "advantages to train on come from the baseline"
         )
     if not claims:
-        lines.append(
-            "no evidence distinguishes the actions of a trace: every method here gives them the outcome, or splits it "
-            "by a rule that reads no action, which adds no information; log siblings or values"
-        )
+        lines.append(f"{NOTHING_DISTINGUISHES}; log siblings or values")
     return lines

@@ -12,23 +12,28 @@ import numpy as np
 from credit.ledger.from_methods import compose_claims
 from credit.ledger.receipt import Receipts
 from estimators.base import Credit
+from estimators.composition.votes import NO_ERRORS, Errors, believed_errors
 from graphs.errors import expect
 from graphs.traces.batch import Traces
 
 if TYPE_CHECKING:
     from credit.ledger.account import Ledger
 
-__all__ = ["Findings", "noise_mask"]
+__all__ = ["NOISE", "UNKNOWN", "Findings", "doubts"]
+
+NOISE, UNKNOWN = 1, 2
+"""Codes of doubt: within two standard errors of 0; a standard error that is not known."""
 
 
-def noise_mask(claim: Credit) -> np.ndarray:
-    """Events whose credit − baseline is no more than two standard errors from 0: bool [E].
+def doubts(claim: Credit, errors: Errors) -> np.ndarray:
+    """For each event the doubt about credit − baseline, int [E]: 0, `NOISE` or `UNKNOWN`; 0 where it is invalid.
 
-    An event without a finite standard error is not called noise.
+    Errors of 0 count as the ledger takes them (`believed_errors`).
     """
     amount = np.asarray(claim.credit, np.float64) - np.asarray(claim.baseline, np.float64)
-    stderr = np.asarray(claim.stderr, np.float64)
-    return np.asarray(claim.valid) & np.isfinite(stderr) & (np.abs(amount) <= 2 * stderr)
+    stderr = believed_errors(claim, errors)
+    doubt = np.where(np.isfinite(stderr), np.where(np.abs(amount) <= 2 * stderr, NOISE, 0), UNKNOWN)
+    return np.where(np.asarray(claim.valid), doubt, 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +73,11 @@ class Findings:
         expect("claims", claims, Mapping, "results of methods by name")
         ledger = compose_claims(traces, claims, **composing) if claims else None  # type: ignore[arg-type]
         return cls(traces, dict(claims), ledger)
+
+    @property
+    def errors(self) -> Errors:
+        """What standard errors of 0 mean, as the ledger takes them."""
+        return NO_ERRORS if self.ledger is None else self.ledger.errors
 
     @functools.cached_property
     def receipts(self) -> Receipts | None:

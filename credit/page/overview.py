@@ -9,15 +9,20 @@ import numpy as np
 import pyarrow as pa
 
 from credit.ledger.entry_rows import ENTRIES
+from credit.ledger.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
+from credit.methods.published import PUBLISHED, key_of
+from credit.methods.registry import METHODS
 from credit.page.encoding import harmless
 from credit.page.findings import Findings
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
+from credit.reports.signal_notes import NOTHING_DISTINGUISHES, empty_notes, ended_note
 from credit.reports.trace_list import list_traces
 from credit.reports.trace_returns import distinguishable, returns
 from credit.reports.triage import triage
-from credit.reports.who_matters import KINDS_OF_UNIT, who_matters
+from credit.reports.who_matters import KINDS_OF_UNIT, LEAST_TASKS, who_matters
+from estimators.base import Credit
 from graphs.levels import Level
 from graphs.traces.batch import Traces
 
@@ -25,6 +30,8 @@ __all__ = ["group_rows", "level_rows", "overview"]
 
 SHOWN = 200  # problems, and names in a list, that a page holds
 LEVELS: tuple[Level, ...] = ("role", "agent", "turn")
+SUMMARY = "rloo"
+"""The method that `credit summary` takes where none is named."""
 
 
 def overview(findings: Findings) -> dict[str, Any]:
@@ -57,11 +64,17 @@ def overview(findings: Findings) -> dict[str, Any]:
         },
         "groups": group_rows(traces),
         "traces": list_traces(traces),
-        "methods": {name: {"estimand": c.estimand, "source": c.source, "unit": c.unit} for name, c in claims.items()},
+        "methods": {name: _about(traces, name, claim) for name, claim in claims.items()},
         "who": {
             name: {by: [dataclasses.asdict(unit) for unit in who_matters(traces, claim, by)] for by in KINDS_OF_UNIT}
             for name, claim in claims.items()
         },
+        "summary": {
+            "method": SUMMARY if SUMMARY in claims else next(iter(claims), None),
+            "least_tasks": LEAST_TASKS,
+            "doubt": NOTHING_DISTINGUISHES if claims and not _distinguishes(findings) else None,
+        },
+        "legend": LEGEND,
         "triage": dataclasses.asdict(triage(traces)),
         "ledger": None,
         "comparison": None,
@@ -76,6 +89,29 @@ def overview(findings: Findings) -> dict[str, Any]:
         result["comparison"] = compare(traces, claims).as_json()
     plain: dict[str, Any] = harmless(result)
     return plain
+
+
+def _about(traces: Traces, name: str, claim: Credit) -> dict[str, Any]:
+    """What a method estimates, a note on its numbers, and why no action has one, where none has."""
+    return {
+        "estimand": claim.estimand,
+        "source": claim.source,
+        "unit": claim.unit,
+        "note": ended_note(claim),
+        "empty": [] if np.asarray(claim.valid).any() else [line.strip() for line in empty_notes(traces, claim, name)],
+    }
+
+
+def _distinguishes(findings: Findings) -> bool:
+    """Whether some number rests on what an action was: on evidence about it, rewards at events, or a judge."""
+    if "event_reward" in findings.traces.evidence:
+        return True
+    for name, claim in findings.claims.items():
+        paper = PUBLISHED.get(key_of(name))
+        method = METHODS.get(name if paper is None else paper.method or "")
+        if claim.estimand not in ("total", "scale") and (method is None or method.needs):
+            return True
+    return False
 
 
 def group_rows(traces: Traces) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from credit.page.encoding import harmless, numbers
-from credit.page.findings import Findings, noise_mask
+from credit.page.findings import Findings, doubts
 from credit.plot.lane_order import lanes
 from credit.reports.trace_events import event_texts
 from credit.reports.trace_list import error_mask
@@ -41,7 +41,7 @@ class TraceViews:
         self._edges = np.flatnonzero(np.asarray(graph.edge_mask))
         self._edge_trace = np.asarray(graph.trace_ids)[np.asarray(graph.receivers)[self._edges]]
         self._turns = turn_in_trace(np.asarray(graph.turn_ids)[: n.events], np.asarray(graph.trace_ids)[: n.events])
-        self._noise = {name: noise_mask(claim) for name, claim in findings.claims.items()}
+        self._doubts = {name: doubts(claim, findings.errors) for name, claim in findings.claims.items()}
 
     def of(self, row: int, *, excerpt: int = 160) -> dict[str, Any]:
         """The trace of a row of the batch.
@@ -93,7 +93,7 @@ class TraceViews:
             "methods": {
                 name: {
                     "advantage": numbers(np.asarray(claim.advantage)[at], np.asarray(claim.valid)[at]),
-                    "noise": self._noise[name][at].astype(int).tolist(),
+                    "doubt": self._doubts[name][at].tolist(),
                 }
                 for name, claim in self._findings.claims.items()
             },

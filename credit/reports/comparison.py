@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from credit.reports.ranks import correlation, mean_ranks
+from credit.reports.trace_returns import distinguishable, returns
 from credit.tables.advantages import event_columns
 from estimators.base import Credit, check_batch
 from graphs.argument_kinds import checked_kinds
@@ -48,7 +49,8 @@ class Comparison:
         left out, since what a method gives over a batch often sums to 0. NaN for a method that is 0 everywhere.
       by_kind: the same by kind of decision, those of `graphs.event_graph.KINDS` and "other": [M, kinds].
       actions_by_role, actions_by_kind: the part of each in the actions, for comparison.
-      disagreements: rows of `events` on which methods differ most, at most one a trace, worst first.
+      disagreements: rows of `events` on which methods differ most, at most one a trace, worst first. Groups whose
+        traces all have the same outcome are left out: what differs there is not about the outcome.
       spread: for these rows, the greatest minus the least rank that methods give it, ranks from 0 to 1.
     """
 
@@ -142,7 +144,7 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
         columns = columns.append_column(name if name not in columns.column_names else f"advantage.{name}", numbers)
 
     overall, within = _agreement(advantage, valid, trace)
-    rows, spread = _disagreements(advantage, valid, trace, worst)
+    rows, spread = _disagreements(advantage, valid, trace, ~_equal_mask(traces)[trace], worst)
     return Comparison(
         methods=tuple(credits),
         events=columns,
@@ -158,6 +160,16 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
         disagreements=rows,
         spread=spread,
     )
+
+
+def _equal_mask(traces: Traces) -> np.ndarray:
+    """Traces of groups of several outcomes that are all the same: bool [traces]."""
+    group, earned = np.asarray(traces.graph.group_ids)[: traces.sizes.traces], returns(traces)
+    scored = np.isfinite(earned)
+    size = int(group.max(initial=-1)) + 1
+    _, apart = distinguishable(earned[scored], group[scored], size)
+    equal: np.ndarray = ((np.bincount(group[scored], minlength=size) > 1) & ~apart)[group]
+    return equal
 
 
 def _names(traces: Traces, column: str) -> np.ndarray:
@@ -219,14 +231,16 @@ def _shares(amounts: np.ndarray, key: np.ndarray, num: int) -> np.ndarray:
 
 
 def _disagreements(
-    advantage: np.ndarray, valid: np.ndarray, trace: np.ndarray, worst: int
+    advantage: np.ndarray, valid: np.ndarray, trace: np.ndarray, telling: np.ndarray, worst: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Actions that two methods or more answer, by the spread of their ranks; the first of each trace, worst first."""
+    """Telling actions that two methods or more answer, by the spread of their ranks among all; the first of each trace,
+    worst first.
+    """
     scaled = np.full(advantage.shape, np.nan)
     for row, (values, known) in enumerate(zip(advantage, valid, strict=True)):
         if known.any():
             scaled[row, known] = mean_ranks(values[known]) / max(1, int(known.sum()) - 1)
-    several = np.flatnonzero(valid.sum(axis=0) > 1)
+    several = np.flatnonzero(telling & (valid.sum(axis=0) > 1))
     if not len(several):
         return several, np.zeros(0)
     spread = np.nanmax(scaled[:, several], axis=0) - np.nanmin(scaled[:, several], axis=0)

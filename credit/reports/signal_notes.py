@@ -11,7 +11,21 @@ from estimators.base import REASONS, Credit
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["LargeAdvantages", "alone_mask", "divided_note", "empty_notes", "large_advantages", "reason_counts"]
+__all__ = [
+    "NOTHING_DISTINGUISHES",
+    "LargeAdvantages",
+    "alone_mask",
+    "divided_note",
+    "empty_notes",
+    "ended_note",
+    "large_advantages",
+    "reason_counts",
+]
+
+NOTHING_DISTINGUISHES = (
+    "no evidence distinguishes the actions of a trace: every method here gives them the outcome, or splits it by a "
+    "rule that reads no action, which adds no information"
+)
 
 MULTIPLE = 10.0
 """Of the unit in which advantages of a method are, above which they are reported as large."""
@@ -22,6 +36,24 @@ def divided_note(tasks: int) -> str:
     if tasks == 1:
         return "1 task is split into groups by model or system; --group-by task compares all its traces"
     return f"{tasks} tasks are split into groups by model or system; --group-by task compares all their traces"
+
+
+def ended_note(credit: Credit) -> str:
+    """The line about a method whose baseline counts traces that have ended as 0; "" for others.
+
+    Such a baseline is no value of a state, so the method states values apart from it (`Recursion.values`).
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+      >>> ended_note(credit.turn_baseline(graph, reward))
+      'Late turns of longer traces get more by construction: ended traces count as 0.'
+      >>> ended_note(credit.rloo(graph, reward))
+      ''
+    """
+    if credit.recursion is None or credit.recursion.values is None:
+        return ""
+    return "Late turns of longer traces get more by construction: ended traces count as 0."
 
 
 def reason_counts(traces: Traces, credit: Credit) -> dict[str, int]:
@@ -130,8 +162,8 @@ def empty_notes(traces: Traces, credit: Credit, method: str) -> list[str]:
         lines.append(divided_note(tasks))
     if alone_mask(traces)[: traces.sizes.events].all():
         lines.append(
-            "Every group has one trace. If traces share tasks, pass --groups FILE, a table with columns `trace` and "
-            "`group`. Else log several traces of each task."
+            "No group can be compared: each has one trace. If traces share tasks, pass `--groups FILE`, a table with "
+            "columns `trace` and `group`. Else log several traces of each task."
         )
     lines.append("`credit choose` names the methods that these logs allow.")
     return lines

@@ -20,6 +20,8 @@ __all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "labels_of", "who_matters"]
 Kind = Literal["agent", "role", "turn", "tool", "type"]
 KINDS_OF_UNIT: tuple[Kind, ...] = ("agent", "role", "turn", "tool", "type")
 
+LEAST_TASKS = 3
+"""With a signal, for an interval. Student's t of two tasks stretches it to thirteen times their difference and more."""
 
 ROUNDING = 4 * float(np.finfo(np.float32).eps)
 """Of a difference in single precision, as part of its terms. A sum of differences that is smaller counts as 0."""
@@ -34,8 +36,11 @@ class Unit:
       actions: its actions that have an advantage.
       traces: traces with such an action.
       tasks: groups with such an action.
+      signal: tasks with a signal for the unit, those in which one of these advantages is not 0.
       advantage: mean advantage of those actions.
-      low, high: 95 % interval of that mean, by Student's t with the tasks as clusters; NaN for a single task.
+      low, high: 95 % interval of that mean, by Student's t with the tasks as clusters; NaN with fewer
+        than `LEAST_TASKS` tasks with a signal, or where the advantages of every task sum to 0, as by a baseline of the
+        other traces those of a unit with as many actions in each trace must.
       excludes_zero: whether the interval leaves out 0.
     """
 
@@ -43,6 +48,7 @@ class Unit:
     actions: int
     traces: int
     tasks: int
+    signal: int
     advantage: float
     low: float
     high: float
@@ -56,8 +62,8 @@ class Unit:
 def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit]:
     """Mean advantages of units with intervals over tasks.
 
-    Units whose interval leaves out 0 come first, those of one task last, and the larger mean before the smaller. Turns
-    stand in their order.
+    Units whose interval leaves out 0 come first, those of too few tasks for one last, and the larger mean before the
+    smaller. Turns stand in their order.
 
     The mean is Σ A / n over the valid actions of a unit. With S_g and n_g the sum and count of task g, its variance is
     G/(G−1) Σ (S_g − mean n_g)² / n², that of a ratio over clusters. Tasks count as independent; within a task nothing
@@ -101,7 +107,7 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
             units.append(_unit(name, value[of_unit], rounding[of_unit], trace[of_unit], group[of_unit]))
     if by == "turn":
         return units  # in the order of a trace
-    return sorted(units, key=lambda unit: (not unit.excludes_zero, not np.isfinite(unit.low), -abs(unit.advantage)))
+    return sorted(units, key=lambda unit: (not unit.excludes_zero, unit.signal < LEAST_TASKS, -abs(unit.advantage)))
 
 
 def labels_of(traces: Traces, by: Kind) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -149,14 +155,15 @@ def _tools(traces: Traces, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def _unit(name: str, value: np.ndarray, rounding: np.ndarray, trace: np.ndarray, group: np.ndarray) -> Unit:
     tasks, task = np.unique(group, return_inverse=True)
     count, total = np.bincount(task), np.bincount(task, value)
+    signal = int(np.count_nonzero(np.bincount(task, np.abs(value) > rounding)))
     rounding = np.bincount(task, rounding)
     total = np.where(np.abs(total) <= rounding, 0.0, total)  # a sum that is 0 in exact arithmetic is 0 here
-    mean = float(total.sum() / len(value))
+    mean = 0.0 if abs(total.sum()) <= rounding.sum() else float(total.sum() / len(value))
     half = math.nan
-    if len(tasks) > 1:
+    if signal >= LEAST_TASKS and total.any():
         spread = float(np.sum((total - mean * count) ** 2)) * len(tasks) / (len(tasks) - 1)
         half = _student(len(tasks) - 1) * math.sqrt(spread) / len(value)
-    return Unit(name, len(value), len(np.unique(trace)), len(tasks), mean, mean - half, mean + half)
+    return Unit(name, len(value), len(np.unique(trace)), len(tasks), signal, mean, mean - half, mean + half)
 
 
 @functools.lru_cache(maxsize=256)

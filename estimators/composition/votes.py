@@ -27,7 +27,7 @@ from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide
 from graphs.text import counted
 
-__all__ = ["NO_ERRORS", "Errors", "StatedZeroError", "Votes", "claim", "floor_variance", "votes"]
+__all__ = ["NO_ERRORS", "Errors", "StatedZeroError", "Votes", "believed_errors", "claim", "floor_variance", "votes"]
 
 ESTIMANDS = ("increment", "return", "total", "effect", "share", "score", "scale")
 
@@ -177,6 +177,30 @@ def floor_variance(successes: Array, replays: Array) -> jax.Array:
     """
     k, n = jnp.asarray(successes), jnp.asarray(replays)
     return (k + 1) * (n - k + 1) / ((n + 2) ** 2 * (n + 3))
+
+
+def believed_errors(credit: Credit, errors: Errors = NO_ERRORS) -> np.ndarray:
+    """The standard errors of a result as the ledger takes them, float64 [E]; infinite where they are unknown.
+
+    An error of 0 is one that was estimated from samples that agree. It stays 0 where `errors` declares the source
+    exact, is raised where the number of replays is known, and is unknown elsewhere.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> result = credit.rloo(graph, reward)
+      >>> rows.gather(result.stderr).tolist(), rows.gather(believed_errors(result)).tolist()
+      ([0.0, 0.5, 0.5], [inf, 0.5, 0.5])
+    """
+    stderr = np.asarray(credit.stderr, np.float64)
+    if credit.source in errors.exact:
+        return stderr
+    floor = np.zeros(())
+    if credit.source in errors.replays:
+        n = np.asarray(errors.replays[credit.source])
+        floor = np.where(n > 0, errors.span**2 * np.asarray(floor_variance(n, n), np.float64), 0)
+    believed: np.ndarray = np.where(stderr > 0, stderr, np.where(floor > 0, np.sqrt(floor), np.inf))
+    return believed
 
 
 def votes(claims: Sequence[Credit], errors: Errors = NO_ERRORS, *, zeros: bool = False) -> Votes:

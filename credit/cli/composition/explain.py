@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
-LEGEND = (
-    "wanted: credit − baseline of the method, ± its standard error. as increment: that amount for this action alone. "
-    "weight: of the claim in the average. got: what it brought to the entry. noise: within two standard errors of 0."
+COLUMNS = (
+    "wanted: credit − baseline of the method. as increment: that amount for this action alone. "
+    "weight: of the claim in the average. got: what it brought to the entry."
 )
 ROUNDING = 1e-5  # differences of this size come from the grid of exact arithmetic and are not shown
 
@@ -75,6 +75,8 @@ def explain(
 
 
 def _print(console: Console, receipt: Receipt) -> None:
+    from credit.ledger.receipt import LEGEND
+
     chosen = "an action" if receipt.action else "no action of the team's policy"
     head = (
         f"event {receipt.event} of trace {receipt.trace}: {receipt.type} by {receipt.agent} ({receipt.role}), {chosen}"
@@ -111,7 +113,7 @@ def _print(console: Console, receipt: Receipt) -> None:
     console.print()
     console.print(account)
     console.print()
-    console.print(LEGEND, soft_wrap=True)
+    console.print(f"{COLUMNS} {LEGEND}", soft_wrap=True)
 
 
 def _number(value: float | None) -> str:

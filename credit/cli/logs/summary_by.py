@@ -35,7 +35,9 @@ __all__ = ["summary"]
 
 KINDS = ("agent", "role", "turn", "tool", "type")
 LEGEND = (
-    "advantage: mean over the actions, by {method}. 95 % interval: over tasks. * the interval leaves out 0. "
+    "advantage: mean over the actions, by {method}. signal: tasks in which an advantage is not 0. "
+    "95 % interval: over tasks; – with fewer than {least} with a signal, or where each task's advantages sum to 0. "
+    "* the interval leaves out 0. "
     "Where the method broadcasts the outcome, units differ only by the traces that they act in."
 )
 TRIAGE = (
@@ -87,7 +89,7 @@ def summary(
     traces = read_traces(paths, **reading)
     if has_outcomes(traces):
         from credit.reports.corpus import divided_tasks
-        from credit.reports.signal_notes import divided_note, empty_notes, reason_counts
+        from credit.reports.signal_notes import divided_note, empty_notes, ended_note, reason_counts
         from credit.reports.who_matters import who_matters
 
         with working(stderr(), f"computing {method}"):
@@ -95,10 +97,12 @@ def summary(
         units, divided = who_matters(traces, credit, by), divided_tasks(traces)
         if as_json:
             rows = [dataclasses.asdict(unit) | {"excludes_zero": unit.excludes_zero} for unit in units]
-            without = {"without": reason_counts(traces, credit), "divided_tasks": divided}
+            without = {"without": reason_counts(traces, credit), "divided_tasks": divided, "note": ended_note(credit)}
             print_json({"by": by, "method": method, "units": [_finite(row) for row in rows], **without})
         elif units:
             _print(stdout(), units, by, method)
+            if ended_note(credit):
+                stdout().print(ended_note(credit), soft_wrap=True)
             if divided:
                 stdout().print(divided_note(divided), soft_wrap=True)
         else:
@@ -122,13 +126,15 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print(console: Console, units: list[Unit], by: str, method: str) -> None:
-    table = plain_table(by, "#actions", "#traces", "#tasks", "#advantage", "95 % interval", "")
+    from credit.reports.who_matters import LEAST_TASKS
+
+    table = plain_table(by, "#actions", "#traces", "#tasks", "#signal", "#advantage", "95 % interval", "")
     for unit in units:
-        interval = f"{unit.low:+z.3f} to {unit.high:+z.3f}" if math.isfinite(unit.low) else "– (one task)"
-        counts = (str(unit.actions), str(unit.traces), str(unit.tasks))
+        interval = f"{unit.low:+z.3f} to {unit.high:+z.3f}" if math.isfinite(unit.low) else "–"
+        counts = (str(unit.actions), str(unit.traces), str(unit.tasks), str(unit.signal))
         table.add_row(words(unit.name), *counts, f"{unit.advantage:+z.3f}", interval, "*" if unit.excludes_zero else "")
     console.print(table)
-    console.print(LEGEND.format(method=method), soft_wrap=True)
+    console.print(LEGEND.format(method=method, least=LEAST_TASKS), soft_wrap=True)
 
 
 def _agent_table(result: Triage) -> Table:

@@ -37,9 +37,11 @@
     if (source === "none" || !view.receipt) return null;
     return source === "ledger" ? view.receipt.entry[i] : view.methods[source].advantage[i];
   }
-  function isNoise(view, i) {
-    if (state.source === "none" || !view.receipt) return false;
-    return Boolean(state.source === "ledger" ? view.receipt.noise[i] : view.methods[state.source].noise[i]);
+  const NOISE = 1, UNKNOWN = 2;
+  function doubt(view, i) {
+    if (state.source === "none" || !view.receipt) return 0;
+    if (state.source !== "ledger") return view.methods[state.source].doubt[i];
+    return view.receipt.noise[i] ? NOISE : view.receipt.noise[i] == null && view.receipt.entry[i] !== 0 ? UNKNOWN : 0;
   }
 
   const mix = (from, to, part) => {
@@ -48,20 +50,22 @@
     return `#${a.map((x, k) => Math.round(x + (b[k] - x) * part).toString(16).padStart(2, "0")).join("")}`;
   };
   const patterns = new Map();
-  function fill(amount, most, hatched, size) {
+  function fill(amount, most, doubted, size) {
     if (amount == null) return color("surface");
     const part = most > 0 ? Math.min(1, Math.abs(amount) / most) : 0;
     const shade = mix(color("shade"), color(amount < 0 ? "minus" : "plus"), Math.round((0.12 + 0.88 * part) * 12) / 12);
     const plain = amount === 0 ? color("shade") : shade;
-    if (!hatched) return plain;
-    const key = `${plain} ${color("surface")} ${size}`;
+    if (!doubted) return plain;
+    const key = `${plain} ${color("surface")} ${size} ${doubted}`;
     if (!patterns.has(key)) {
       const tile = document.createElement("canvas");
       tile.width = tile.height = 6;
       const ink = tile.getContext("2d");
       ink.fillStyle = color("surface"); ink.fillRect(0, 0, 6, 6);
       ink.strokeStyle = amount === 0 ? color("none") : plain; ink.lineWidth = 2;
-      for (const shift of [-6, 0, 6]) { ink.beginPath(); ink.moveTo(shift, 6); ink.lineTo(shift + 6, 0); ink.stroke(); }
+      ink.fillStyle = ink.strokeStyle;
+      if (doubted === UNKNOWN) for (const at of [0, 3]) ink.fillRect(at, at, 2, 2);
+      else for (const shift of [-6, 0, 6]) { ink.beginPath(); ink.moveTo(shift, 6); ink.lineTo(shift + 6, 0); ink.stroke(); }
       patterns.set(key, { image: tile, repeat: "repeat", scaleX: 2 / size, scaleY: 2 / size }); // a mark is a unit shape, scaled
     }
     return patterns.get(key);
@@ -208,10 +212,11 @@
       const [low, high] = this.ends();
       const most = Math.max(0, ...panes.filter((pane) => pane.view).map((pane) =>
         pane.view.event.reduce((size, _, i) => Math.max(size, Math.abs(value(pane.view, i) ?? 0)), 0)));
+      ends.replaceChildren(most ? `−${number(most)} ` : "0 ", make("span", { class: "scale" }), most ? ` +${number(most)}` : " 0");
       const events = view.event.map((_, i) => {
-        const kind = named(view.type, i), amount = value(view, i), hatched = state.noise && isNoise(view, i);
+        const kind = named(view.type, i), amount = value(view, i), doubted = state.noise ? doubt(view, i) : 0;
         return { value: [this.x(i), y(i)], event: i, symbol: SYMBOLS[kind] ?? "circle", symbolSize: view.action[i] ? 15 : 9,
-          itemStyle: { color: fill(view.action[i] ? amount : null, most, hatched, 15), borderColor: view.error[i] ? color("bad") : amount == null || !view.action[i] ? color("none") : mix(color(amount < 0 ? "minus" : amount > 0 ? "plus" : "none"), color("text"), 0.15),
+          itemStyle: { color: fill(view.action[i] ? amount : null, most, doubted, 15), borderColor: view.error[i] ? color("bad") : amount == null || !view.action[i] ? color("none") : mix(color(amount < 0 ? "minus" : amount > 0 ? "plus" : "none"), color("text"), 0.15),
             borderWidth: view.error[i] ? 2.5 : 1 },
           label: { show: named(view.tool, i) != null && named(view.type, i) !== "tool_result" } };
       });
@@ -239,14 +244,14 @@
         tooltip: tooltip((at) => (at.data && at.data.event != null ? this.hint(at.data.event) : "")),
         series: [...arrows,
           { type: "scatter", clip: true, z: 3, data: events, labelLayout: { hideOverlap: true },
-            label: { position: "top", distance: 3, fontSize: 10.5, color: color("soft"), formatter: (at) => cut(named(view.tool, at.data.event) ?? "", 18) } },
+            label: { position: "top", distance: 3, fontSize: 11, color: color("soft"), formatter: (at) => cut(named(view.tool, at.data.event) ?? "", 18) } },
           { type: "scatter", clip: true, silent: true, z: 4, symbol: "circle", symbolSize: 25, data: ring, itemStyle: { color: "transparent", borderColor: color("text"), borderWidth: 2 } }],
       } };
     }
     hint(i) {
       const view = this.view, amount = value(view, i);
-      const head = [`${i} · ${named(view.type, i)}`, named(view.tool, i), named(view.status, i)].filter(Boolean).map((part) => cut(part, 50)).join(" · ");
-      const credit = amount == null ? "" : `\n${state.source}: ${number(amount, true)}${isNoise(view, i) ? " (noise)" : ""}`;
+      const head = [`${cut(view.event[i], 30)} · ${named(view.type, i)}`, named(view.tool, i), named(view.status, i)].filter(Boolean).map((part) => cut(part, 50)).join(" · ");
+      const credit = amount == null ? "" : `\n${state.source}: ${number(amount, true)}${["", " (noise)", " (error not known)"][doubt(view, i)]}`;
       return `${head}\n${cut(view.lanes[view.lane[i]].label, 60)}${credit}` + (view.text?.[i] ? `\n${cut(view.text[i], 90)}` : "");
     }
 
@@ -254,8 +259,8 @@
     rest() { this.receipt.replaceChildren(make("p", { class: "note" }, "Choose an event for its receipt.")); }
     print(i) {
       const view = this.view, of = view.receipt;
-      const head = make("h3", {}, `Event ${i}: ${named(view.type, i)} by ${view.lanes[view.lane[i]].label}`);
-      const about = facts([["id", view.event[i]], ["tool", named(view.tool, i)], ["status", named(view.status, i)], ["turn", String(view.turn[i])],
+      const head = make("h3", {}, `Event ${view.event[i]}: ${named(view.type, i)} by ${view.lanes[view.lane[i]].label}`);
+      const about = facts([["place in its trace, from 0", String(i)], ["tool", named(view.tool, i)], ["status", named(view.status, i)], ["turn", String(view.turn[i])],
         ["tokens", view.tokens[i] == null ? null : number(view.tokens[i])], ["log", `${view.file}${view.line[i] ? `, line ${view.line[i]}` : ""}`],
         ["chosen by a policy", view.action[i] ? "yes" : "no"]]);
       const parts = [head, view.text?.[i] ? make("blockquote", { tabindex: "0" }, view.text[i]) : null];
@@ -272,16 +277,18 @@
           `Added up, the claims would pay ${number(of.naive[i], true)}; the ledger pays ${number(of.entry[i], true)}${of.stderr[i] == null ? "" : ` ± ${number(of.stderr[i])}`}` +
           `${noise ? ", which is noise: within two standard errors of 0" : ""}.`),
         table([["claim", (l) => l.claim, "w"], ["estimates", (l) => l.estimand, "w"], ["per", (l) => l.unit, "w"], ["advantage", (l) => number(view.methods[l.claim]?.advantage[i], true), "n"], ["wanted", at("wanted"), "n"], ["±", (l) => number(l.stderr[i]), "n"],
-          ["as increment", at("increment"), "n"], ["weight", (l) => number(l.weight[i]), "n"], ["got", at("got"), "n"], ["why", (l) => named(l.why, i)]], lines, `Claims of ${this.name}`));
+          ["as increment", at("increment"), "n"], ["weight", (l) => number(l.weight[i]), "n"], ["got", at("got"), "n"], ["why", (l) => named(l.why, i)]], lines, `Claims of ${this.name}`),
+        make("p", { class: "note" }, data.overview.legend));
     }
     list() {
       const view = this.view;
-      this.rows.replaceChildren(table([["#", (i) => make("button", { type: "button", onclick: () => this.select(i), "aria-label": `Event ${i}` }, String(i)), "n"], ["type", (i) => named(view.type, i), "w"], ["agent", (i) => view.lanes[view.lane[i]].label, "w"],
+      this.rows.replaceChildren(table([["event", (i) => make("button", { type: "button", onclick: () => this.select(i), "aria-label": `Event ${view.event[i]}` }, cut(view.event[i], 40)), "w"], ["type", (i) => named(view.type, i), "w"], ["agent", (i) => view.lanes[view.lane[i]].label, "w"],
         ["tool", (i) => named(view.tool, i), "w"], ["status", (i) => named(view.status, i), "w"], ...(methods.length ? [["credit", (i) => number(value(view, i), true), "n"]] : []), ["text", (i) => cut(view.text?.[i] ?? "", labelled ? 2000 : 100), "t"]],
       view.event.map((_, i) => i), `Events of ${this.name}`, 60));
     }
   }
 
+  const ends = make("span"); // the ends of the scale of colours
   const panes = [new Pane("Trace"), new Pane("Beside")];
   const [main, beside] = panes;
   beside.element.hidden = true;
@@ -308,7 +315,8 @@
       !methods.length ? null : choice("Noise", [["yes", "hatched"], ["no", "not marked"]], (noise) => { state.noise = noise === "yes"; again(); }, "yes")[0],
       compare),
     make("div", { class: "keys" },
-      ...(methods.length ? [make("span", {}, "less ", make("span", { class: "scale" }), " more credit"), make("span", {}, make("span", { class: "hatch" }), " noise: within two standard errors of 0")] : []),
+      ...(methods.length ? [make("span", {}, "credit: ", ends), make("span", {}, make("span", { class: "hatch" }), " noise: within two standard errors of 0"),
+        make("span", {}, make("span", { class: "dots" }), " error not known: none is stated, or the traces compared with all agree")] : []),
       ...GLYPHS.map(([glyph, text]) => make("span", {}, `${glyph} ${text}`)), make("span", {}, "red edge: error")),
     make("div", { class: "keys" }, ...[["← →", "events"], ["↑ ↓", "lanes"], ["+ −", "zoom"], ["0", "fit"], ["Shift ← →", "pan"], ...(methods.length ? [["m", "most"], ["l", "least"]] : []), ["c", "collapse"]]
       .map(([keys, text]) => make("span", {}, make("kbd", {}, keys), ` ${text}`)), make("span", {}, "Ctrl and wheel zooms, a drag pans.")),

@@ -15,6 +15,9 @@ const page = (() => {
     return element;
   }
 
+  /* Text whose parts between backticks are code. */
+  const prose = (text) => text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
+
   const whole = new Intl.NumberFormat("en-US");
   function number(value, signed = false) {
     if (value == null) return "–";
@@ -85,7 +88,15 @@ const page = (() => {
   addEventListener("beforeprint", () => { printing = true; themed("light"); });
   addEventListener("afterprint", () => { printing = false; settle(); });
 
-  /* A chart that draws itself when it comes into view, and again after a change of theme or width. */
+  /* A chart that draws itself when it comes into view, and again after a change of theme or width. Charts out of view
+     follow once the page has loaded, one at a time, for pictures of the whole page; those of very many traces wait. */
+  const MOST_DRAWN = 2000; // traces
+  const pending = [];
+  addEventListener("load", () => {
+    const idle = window.requestIdleCallback ?? setTimeout;
+    const next = () => { const draw = pending.shift(); if (draw) { draw(); idle(next); } };
+    if (data.overview.traces.length <= MOST_DRAWN) idle(next);
+  });
   function chart(label, option) {
     const box = make("div", { class: "chart", role: "img", "aria-label": label });
     let drawn = null;
@@ -104,9 +115,9 @@ const page = (() => {
         box.append(paper);
       }
     };
-    const seen = new IntersectionObserver((entries) => {
-      if (entries.some((entry) => entry.isIntersecting)) { seen.disconnect(); box.dataset.seen = "1"; draw(); }
-    }, { rootMargin: "400px" });
+    const appear = () => { if (!box.dataset.seen) { seen.disconnect(); box.dataset.seen = "1"; draw(); } };
+    const seen = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) appear(); }, { rootMargin: "400px" });
+    pending.push(appear);
     box.style.height = "120px";
     seen.observe(box);
     let width = 0;
@@ -134,5 +145,5 @@ const page = (() => {
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
   const first = (Object.entries(data.overview.methods).find(([, of]) => !["total", "scale"].includes(of.estimand)) ?? Object.entries(data.overview.methods)[0] ?? [])[0];
-  return { data, views, first, make, number, table, facts, choice, section, chart, charts, color, axis, tooltip, zoom, margin, cut };
+  return { data, views, first, make, prose, number, table, facts, choice, section, chart, charts, color, axis, tooltip, zoom, margin, cut };
 })();

@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, number, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
+  const { data, make, prose, number, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -106,8 +106,12 @@
       traces, "All traces")));
 
   if (methods.length) {
-    let method = page.first, by = "agent";
+    const { summary } = overview;
+    const kinds = ["agent", "role", "tool", "turn", "type"].filter((kind) => methods.some((name) => who[name][kind].length > 1));
+    let method = summary.method, by = kinds[0] ?? "agent"; // a unit alone has nothing to be compared with
     const units = () => who[method][by];
+    const noted = make("div");
+    const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal, or each task's advantages sum to 0`;
     const holder = make("div");
     const picture = chart("Mean advantage with its 95 % interval", () => {
       const rows = units();
@@ -117,8 +121,8 @@
         xAxis: { type: "value", ...axis({ more: { name: `mean advantage by ${method}` } }) }, yAxis: vertical(rows, (row) => row.name),
         dataZoom: window_(rows.length),
         tooltip: tooltip((at) => { const row = rows[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
-          return `${cut(row.name, 60)}\n${number(row.advantage, true)}` + (row.low == null ? ", one task: no interval" : `, 95 % ${number(row.low, true)} to ${number(row.high, true)}`) +
-            `\n${row.actions} actions, ${row.traces} traces, ${row.tasks} tasks`; }),
+          return `${cut(row.name, 60)}\n${number(row.advantage, true)}` + (row.low == null ? `\n${none}` : `, 95 % ${number(row.low, true)} to ${number(row.high, true)}`) +
+            `\n${row.actions} actions, ${row.traces} traces, ${row.tasks} tasks, ${row.signal} with a signal`; }),
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
             data: rows.map((row, i) => [row, i]).filter(([row]) => row.low != null)
@@ -132,21 +136,26 @@
     });
     const fill = () => {
       picture.draw();
-      holder.replaceChildren(table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ["advantage", (r) => number(r.advantage, true), "n"], ["95 % interval", (r) => (r.low == null ? "– (one task)" : `${number(r.low, true)} to ${number(r.high, true)}`), "n"]],
-      units(), "Means by unit", 15));
+      const { note, empty } = overview.methods[method];
+      noted.replaceChildren(...[note, ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
+      holder.replaceChildren(...(units().length ? [table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
+        ["tasks with a signal", (r) => number(r.signal), "n"], ["advantage", (r) => number(r.advantage, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`), "n"]],
+      units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",
-      make("p", { class: "note" }, "Mean advantage over the actions of a unit, with a 95 % interval over tasks. Colour marks intervals that leave out 0. A method that gives all actions of a trace one number tells units apart only by the traces that they act in."),
+      make("p", {}, prose(`${summary.doubt ? `${summary.doubt[0].toUpperCase()}${summary.doubt.slice(1)}. ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
+      make("p", { class: "note" }, `Mean advantage over the actions of a unit, with a 95 % interval over tasks. A task has a signal where an advantage of the unit is not 0. –: ${none}. Colour marks intervals that leave out 0. A method that gives all actions of a trace one number tells units apart only by the traces that they act in.`),
       make("div", { class: "controls" },
         choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
-        choice("By", ["agent", "role", "turn", "tool", "type"].map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
-      picture.box, holder);
+        choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
+      noted, picture.box, holder);
     fill();
   }
 
   if (ledger) {
-    let level = "role";
+    const several = ["role", "agent", "turn"].filter((name) => methods.some((method) => who[method][name].length > 1));
+    const levels = several.length ? several : ["turn"];
+    let level = levels[0];
     const names = { expected: "expected at the start", outcome: "outcome, after the last action", unexplained: "unexplained", remainder: "remainder of exact arithmetic" };
     const rows = () => ledger.levels[level];
     const name = (row) => (row.entry === "increment" ? (level === "turn" ? `turn ${row.name}` : row.name) : names[row.entry]);
@@ -168,14 +177,16 @@
     };
     section("ledger", "Ledger",
       make("p", { class: "note" }, "Reward = expected + increments + outcome + unexplained + remainder, exactly, in every trace. Claims on one event are averaged, never added."),
-      make("ul", {}, ledger.lines.map((line) => make("li", {}, line.trim()))),
-      make("div", { class: "controls" }, choice("Level", [["role", "role"], ["agent", "agent"], ["turn", "turn"]], (value) => { level = value; fill(); }, level)[0]),
+      make("ul", {}, ledger.lines.map((line) => make("li", {}, prose(line.trim())))),
+      make("div", { class: "controls" }, choice("Level", levels.map((name) => [name, name]), (value) => { level = value; fill(); }, level)[0]),
       picture.box, holder);
     fill();
   }
 
   if (comparison) {
-    const matrix = (title, of) => {
+    const apart = (of) => of.some((row, i) => row.some((value, j) => i !== j && value != null));
+    const matrix = (title, of, without) => {
+      if (!apart(of)) return make("div", {}, make("h3", {}, title), make("p", { class: "note" }, without));
       const cells = comparison.methods.flatMap((_, i) => comparison.methods.map((_, j) => [j, i, of[i][j]]));
       return make("div", {}, make("h3", {}, title), chart(title, () => ({
         height: 90 + 44 * comparison.methods.length, option: {
@@ -191,19 +202,23 @@
     };
     section("methods", "Methods side by side",
       make("p", { class: "note" }, "Spearman's rank correlation of advantages, from −1 to 1. Within traces: who in a trace, apart from how the trace went. A method has no correlation where it gives all actions one number; its cells are empty."),
-      make("div", { class: "two" }, matrix("Over all actions", comparison.rank_correlation), matrix("Within traces", comparison.rank_correlation_within_traces)),
-      table([["part of Σ|credit − baseline|", (r) => r.name], ...comparison.roles.map((role, i) => [role, (r) => number(r.of[i]), "n"])],
+      make("div", { class: "two" }, 
+        matrix("Over all actions", comparison.rank_correlation, "No two methods give different numbers to actions that both answer."),
+        matrix("Within traces", comparison.rank_correlation_within_traces, "No two methods tell the actions of a trace apart.")),
+      comparison.roles.length < 2 ? null : table([["part of Σ|credit − baseline|", (r) => r.name], ...comparison.roles.map((role, i) => [role, (r) => number(r.of[i]), "n"])],
         [{ name: "actions", of: comparison.actions_by_role }, ...comparison.methods.map((name) => ({ name, of: comparison.share_by_role[name] }))], "Shares by role"),
       make("h3", {}, "Where they differ most, one action a trace"),
-      table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["type", (r) => r.type],
+      !comparison.disagreements.length ? make("p", { class: "note" }, "They differ on no action of a group with different outcomes.") : table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["type", (r) => r.type],
         ...comparison.methods.map((name) => [name, (r) => number(r[name] ?? r[`advantage.${name}`], true), "n"])], comparison.disagreements, "Disagreements"));
   }
 
+  const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
     make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row with the same arguments. Seconds: from the first to the last event."),
     triage.suspects.length ? table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : make("p", {}, "No error, loop or count of tokens is in the logs."),
-    make("h3", {}, "Agents"),
-    table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),
+    make("h3", {}, alone ? "Tools" : "Agents"),
+    alone ? table([["tool", (r) => r.tool || "not named"], ...["traces", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"])], triage.tools, "Tools", 15)
+    : table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),
       ["tokens", (r) => number(r.actions_with_tokens ? r.tokens : null), "n"],
       ["seconds", (r) => number(r.seconds == null ? null : Math.round(r.seconds)), "n"]], triage.agents, "Agents", 15));
 })();

@@ -90,6 +90,24 @@ def test_the_interval_of_one_task_is_unknown(tmp_path: Path) -> None:
     assert row["tasks"] == 1 and row["low"] is None and row["excludes_zero"] is False
 
 
+def test_an_interval_needs_three_tasks_with_a_signal(tmp_path: Path) -> None:
+    lines = []
+    for task in range(4):  # the last one teaches nothing
+        for k in range(3):
+            tools = [("search", None)] * 2 + [("good", None)] * (k == 2 and task < 2) + [("plain", None)] * (k + 1)
+            lines.append(tool_log(f"t{task}{k}", f"q{task}", float(k == 2 and task < 3), tools))
+    log = write(tmp_path / "x.jsonl", lines)
+    units = {u["name"]: u for u in json.loads(run("summary", log, "--by", "tool", "--json").stdout)["units"]}
+    assert {name: (unit["tasks"], unit["signal"]) for name, unit in units.items()} == {
+        "search": (4, 3), "good": (2, 2), "plain": (4, 3),
+    }  # fmt: skip
+    assert units["good"]["advantage"] == 1 and units["good"]["low"] is None  # of two tasks it would be thirteen wide
+    assert units["search"]["low"] is None and units["search"]["advantage"] == 0  # 0 by construction in every task
+    assert units["plain"]["low"] is not None and not units["plain"]["excludes_zero"]
+    printed = run("summary", log, "--by", "tool").stdout
+    assert "+0.000 to +0.000" not in printed and "fewer than 3 with a signal" in printed
+
+
 def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     tools = [("search", None), ("search", "error: no such page"), ("search", None), ("search", None), ("book", None)]
     log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools), tool_log("b", "q", None, [("book", None)])])

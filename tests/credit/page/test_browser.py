@@ -59,7 +59,7 @@ def read(folder: Path, records: list[dict[str, Any]]) -> credit.Traces:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Addresses of pages about hostile logs: with credit, and without outcomes."""
     folder = tmp_path_factory.mktemp("pages")
-    records = [trace(i, group, HOSTILE) for group in "qp" for i in range(3)]
+    records = [trace(i, group, HOSTILE) for group in "qpo" for i in range(3)]
     traces = read(folder, records)
     findings = Findings.of(traces, {name: credit.run(traces, name) for name in METHODS})
     write_page(findings, folder / "credit.html", title=HOSTILE)
@@ -203,8 +203,8 @@ def test_the_explorer_follows_the_keyboard_and_the_mouse(
         shown(page)
         lanes, receipt = page.locator(".lanes").first, page.locator(".receipt").first
         lanes.focus()
-        for key, heading in (("Home", "Event 0:"), ("ArrowRight", "Event 1:"), ("ArrowLeft", "Event 0:"),
-                             ("End", "Event 32:"), ("Home", "Event 0:"), ("ArrowDown", "Event 1:")):  # fmt: skip
+        for key, heading in (("Home", "Event e0:"), ("ArrowRight", "Event e1:"), ("ArrowLeft", "Event e0:"),
+                             ("End", "Event e32:"), ("Home", "Event e0:"), ("ArrowDown", "Event e1:")):  # fmt: skip
             page.keyboard.press(key)
             assert (receipt.locator("h3").text_content() or "").startswith(heading), key
         page.keyboard.press("Home")
@@ -224,11 +224,11 @@ def test_the_explorer_follows_the_keyboard_and_the_mouse(
         page.wait_for_timeout(300)  # a mark can be hit once the frame that shows it is drawn
         x, y = pixel(page, 4)
         page.mouse.move(x, y)
-        hint = page.locator(".pane .chart > div", has_text="4 · tool_call")
+        hint = page.locator(".pane .chart > div", has_text="e4 · tool_call")
         hint.wait_for()
         assert hint.locator("img").count() == 0
         page.mouse.click(x, y)  # through the hint, which covers the marks of a narrow page
-        receipt.get_by_role("heading", name="Event 4: tool_call").wait_for()
+        receipt.get_by_role("heading", name="Event e4: tool_call").wait_for()
         page.mouse.move(x + 1, y)
         page.keyboard.press("+")
         before = span(page)
@@ -318,9 +318,31 @@ def test_paper_shows_each_chart_once_in_the_light_theme(window: Any, pages: dict
         assert opened.complaints == []
 
 
+def test_charts_are_drawn_before_anyone_scrolls(window: Any, pages: dict[str, str]) -> None:
+    with window(pages["credit"]) as opened:
+        until(opened.page, "document.querySelector('#explorer .about').textContent")
+        hidden = "(box) => !box.clientHeight || !box.offsetParent || box.querySelector('canvas')"
+        until(opened.page, f"[...document.querySelectorAll('.chart')].every({hidden})")
+        assert opened.page.evaluate("scrollY") == 0
+        assert opened.page.locator(".chart canvas").count() >= 7
+
+
+def test_groups_of_one_are_told_what_to_do(window: Any, tmp_path: Path) -> None:
+    traces, out = read(tmp_path, [trace(i, f"q{i}", "hello") for i in range(2)]), tmp_path / "page.html"
+    write_page(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}), out)
+    with window(out.as_uri()) as opened:
+        shown(opened.page)
+        text = "".join(opened.page.locator("#who, #ledger").all_text_contents())
+        assert "No group can be compared: each has one trace." in text and "`" not in text
+        assert opened.page.locator("#who table").count() == 0
+        assert "--groups FILE" in opened.page.locator("#who code").all_text_contents()
+        assert "gae" in opened.page.locator("#ledger code").all_text_contents()
+
+
 def test_no_interval_leaves_its_chart(window: Any, pages: dict[str, str]) -> None:
     with window(pages["credit"]) as opened:
         shown(opened.page)
+        opened.page.locator("#who").get_by_label("Method").select_option("gae")  # by rloo an agent has 0 in every task
         places, width = opened.page.evaluate("""() => {
           const who = echarts.getInstanceByDom(document.querySelector(".chart[aria-label^='Mean advantage']"));
           const ends = who.getOption().series[0].data.flatMap((row) => row.coords);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import re
 import zlib
@@ -16,13 +17,17 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.cli.logs.summary_by import summary
 from credit.ledger.receipt import explain
 from credit.page import Findings, write_page
+from credit.page.findings import NOISE, UNKNOWN, doubts
 from credit.page.html import LARGEST, page
+from credit.page.overview import overview
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.trace_list import list_traces
 from credit.reports.who_matters import who_matters
+from estimators.composition.votes import Errors
 from graphs.traces.batch import Traces
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- & \u2028 \u202e back \x1b[31m"
@@ -142,6 +147,59 @@ def test_groups_are_sorted_as_validate_sorts_them(tmp_path: Path) -> None:
     assert shown == {"q": "signal", "equal": "equal", "one": "single", "open": "unscored"}
     counts = survey(traces)
     assert (counts.teaching, set(counts.equal), counts.singletons) == (1, {"equal"}, ("one",))
+
+
+def test_the_page_opens_on_the_method_of_summary(findings: Findings) -> None:
+    (of_summary,) = [option.default for option in summary.params if option.name == "method"]
+    swapped = {name: findings.claims[name] for name in reversed(METHODS)}
+    shown = overview(dataclasses.replace(findings, claims=swapped))
+    assert shown["summary"]["method"] == of_summary == "rloo"
+    without = overview(dataclasses.replace(findings, claims={"gae": findings.claims["gae"]}, ledger=None))
+    assert without["summary"]["method"] == "gae"
+
+
+def test_a_baseline_that_counts_ended_traces_as_0_is_pointed_out(parts: Any, tmp_path: Path) -> None:
+    methods = parts[0]["overview"]["methods"]
+    note = "Late turns of longer traces get more by construction: ended traces count as 0."
+    assert [methods[name]["note"] for name in METHODS] == ["", note, ""]
+    log = written(tmp_path, [trace(i) for i in range(2)])
+    printed = {m: CliRunner().invoke(cli, ["summary", str(log), "--method", m]).output for m in METHODS[:2]}
+    assert note in printed["turn_baseline"] and note not in printed["rloo"]
+
+
+def test_an_error_of_traces_that_agree_is_not_known(tmp_path: Path) -> None:
+    """One success among three: its baseline is the mean of two failures, whose error is stated as 0."""
+    log = written(tmp_path, [trace(i) | {"rewards": {"team": float(i == 0)}} for i in range(3)])
+    traces = credit.read(log)
+    claims = {name: credit.run(traces, name) for name in METHODS}
+    views = embedded(page(Findings.of(traces, claims))[0])[1]
+    assert float(np.asarray(claims["rloo"].stderr)[0]) == 0  # as the method states it
+    assert [view["methods"]["rloo"]["doubt"][0] for view in views] == [UNKNOWN, NOISE, NOISE]
+    assert views[0]["methods"]["gae"]["doubt"][0] == UNKNOWN  # states none
+    assert views[0]["methods"]["rloo"]["doubt"][3] == 0  # no action
+    line, other = (next(line for line in view["receipt"]["lines"] if line["claim"] == "rloo") for view in views[:2])
+    assert line["stderr"][0] is None and line["wanted"][0] == pytest.approx(1) and other["stderr"][0] == 0.5
+    shown = CliRunner().invoke(cli, ["explain", str(log), "q0", "a", "--methods", "rloo"]).output
+    (row,) = [line.split() for line in shown.splitlines() if line.startswith("rloo")]
+    assert row[3:5] == ["1", "–"] and "the traces compared with all agree" in shown
+    exact = Errors(exact=("rloo",))
+    assert doubts(claims["rloo"], exact)[0] == 0
+
+
+def test_the_page_says_whether_something_distinguishes_actions(findings: Findings, parts: Any) -> None:
+    assert parts[0]["overview"]["summary"]["doubt"] is None  # gae reads values
+    blind = {name: findings.claims[name] for name in ("rloo", "turn_baseline")}
+    told = overview(dataclasses.replace(findings, claims=blind))["summary"]["doubt"]
+    assert "every method here gives them the outcome" in told
+    judged = overview(dataclasses.replace(findings, claims=blind | {"judge 7": findings.claims["gae"]}))
+    assert judged["summary"]["doubt"] is None
+
+
+def test_groups_of_one_have_words_in_the_place_of_a_table(tmp_path: Path) -> None:
+    traces = credit.read(written(tmp_path, [trace(0), trace(0, group="p")]))
+    shown = overview(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}))
+    assert shown["who"]["rloo"]["agent"] == []
+    assert any("No group can be compared: each has one trace" in line for line in shown["methods"]["rloo"]["empty"])
 
 
 @pytest.mark.parametrize("level", ["role", "agent", "turn"])

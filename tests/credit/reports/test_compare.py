@@ -140,6 +140,16 @@ def test_disagreements_are_the_widest_spread_of_ranks(found: tuple[Comparison, n
         assert every[event] == pytest.approx(spread)
 
 
+def test_a_group_of_equal_outcomes_holds_no_disagreement() -> None:
+    _, _, rows = credit.from_columns(
+        group=["q"] * 4 + ["r"] * 4, trace=list("aabbccdd"), turn=[0, 1] * 4, reward=[1.0] * 4 + [1.0, 1.0, 0.0, 0.0]
+    )
+    values = np.linspace(-1, 1, 8)
+    both = {"up": numbers(rows.traces, values), "down": numbers(rows.traces, -values)}
+    result = compare(rows.traces, both)
+    assert set(result.events.take(result.disagreements)["group"].to_pylist()) == {"r"}  # "q" has the widest spread
+
+
 def test_what_cannot_be_compared_is_refused(traces: credit.Traces) -> None:
     one = numbers(traces, np.ones(30))
     with pytest.raises(credit.CreditError, match=r"1 method \(a\); expected two"):
