@@ -176,10 +176,15 @@ def main() -> None:
                      "exit codes": [found[size][2] for size in sizes], "within the bound": not over}
                 )  # fmt: skip
                 print(json.dumps(rows[-1]), flush=True)
+                write_report(given.output, sizes, given.warm, rows)
+
+
+def write_report(output: Path, sizes: list[int], warm: int, rows: list[dict[str, Any]]) -> None:
+    """Write what was measured so far, so that a run that is ended keeps it."""
     machine = {"machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()}
-    report = {"sizes": sizes, "bound": BOUND, "load": os.getloadavg(), **machine, "rows": rows}
-    given.output.parent.mkdir(exist_ok=True)
-    given.output.write_text(json.dumps(report, indent=1) + "\n")
+    report = {"sizes": sizes, "bound": BOUND, "warm": warm, "load": os.getloadavg(), **machine, "rows": rows}
+    output.parent.mkdir(exist_ok=True)
+    output.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def _exponent(small: float, large: float, factor: float, least: float) -> float | None:
