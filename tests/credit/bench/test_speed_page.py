@@ -38,6 +38,18 @@ def test_the_pages_hold_the_committed_tables() -> None:
         assert table == {name: (str(row["answered"]), str(row["covered"])) for name, row in measured.items()}
 
 
+def test_growth_is_that_of_the_committed_measurement() -> None:
+    """Each measured command is on the page with its seconds and exponents, and none is above the bound of 1.1."""
+    growth = json.loads((ROOT / "benchmarks" / "results" / "growth_warm.json").read_text())
+    measured = [
+        [f"{row['seconds'][str(size)]:.2f}" for size in growth["sizes"]]
+        + [f"{row['exponents'][what][0]:.2f}" for what in ("time", "memory")]
+        for row in growth["rows"]
+    ]
+    assert [cells[1:] for cells in rows("speed.md", "growth")] == measured and len(measured) > 2
+    assert all(row["within the bound"] and row["exit codes"] == [0, 0] for row in growth["rows"])
+
+
 def test_what_is_slow_has_a_reason() -> None:
     for name, multiple, _, why in rows("speed.md", "speed"):
         assert (float(multiple) > 60) == bool(why), name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,3 +21,16 @@ def test_changed_logs_are_read_or_refused_soon_and_invent_no_reward(seeds: list[
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["faults"] == 0 and found["read"] > 5 and found["refused"] > 5
+
+
+@pytest.mark.slow
+def test_commands_process_changed_logs_or_refuse_them_by_name() -> None:
+    """See `benchmarks/hostile_commands.py`, which runs all commands on each input."""
+    program = [sys.executable, str(ROOT / "benchmarks" / "hostile_commands.py"), "--inputs", "6", "--seed", "7"]
+    quick = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "PYTHONPATH": str(ROOT)}  # compiles faster
+    done = subprocess.run(
+        [*program, "--logs"], capture_output=True, text=True, timeout=900, cwd=ROOT, env=os.environ | quick
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["faults"] == 0 and found["exit codes"]["read"]["0"] > 1, found
