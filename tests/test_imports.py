@@ -33,7 +33,8 @@ def modules_after(code: str) -> set[str]:
     return set(result.stdout.split())
 
 
-@pytest.mark.parametrize("code", ["from graphs import EventGraph", "from estimators import grpo"])
+@pytest.mark.parametrize("code", ["from estimators import grpo", "from graphs import EventGraph"])
+@pytest.mark.sampled
 def test_trainers_import_no_reading_plotting_or_command_line_library(code: str) -> None:
     modules = modules_after(code)
     assert "jax" in modules

@@ -122,6 +122,7 @@ def test_columns_of_a_prefix_are_sums_over_its_events() -> None:
 
 
 @pytest.mark.parametrize("head", ["bernoulli", "value"])
+@pytest.mark.sampled
 def test_runs_bring_an_additive_critic_closer_to_the_truth(head: Any) -> None:
     """40 traces alone, and with ten runs from every prefix; what x is to be expected stays that of 40 traces."""
     world = DecisiveWorld()

@@ -93,6 +93,7 @@ def test_whitening_keeps_its_digits_after_a_large_first_token() -> None:
 
 
 @pytest.mark.parametrize("along", ["trace", "agent"])
+@pytest.mark.sampled
 def test_gae_takes_a_bootstrap_value_where_a_trace_was_cut_off(along: str) -> None:
     graph, reward, rows = credit.from_columns(
         group=[0] * 4, trace=[0, 0, 1, 1], reward=[0.0, 0.0, 1.0, 1.0], evidence={"value": [0.2, 0.5, 0.4, 0.6]}
