@@ -22,6 +22,11 @@ import pytest
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
+# Where the environment forbids to keep bytecode, as images of containers do, each worker and each command that a test
+# starts would compile the library again, and pytest would rewrite its plugins again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Hypothesis draws the same examples in each run, so that a run can be repeated; `pytest --hypothesis-profile=search`
 # draws others. A busy machine is no failure: no example has a deadline.
 if importlib.util.find_spec("hypothesis") is not None:  # not in the environments of `make integrations`
