@@ -28,7 +28,7 @@ import numpy as np
 
 from graphs.atomic import atomic_write
 from graphs.readers import read
-from graphs.readers.tracing.span_dumps import spans
+from graphs.readers.tracing.span_dumps import dump_types
 from graphs.readers.training.rollouts import rows
 from graphs.readers.training.verifiers import episodes
 
@@ -134,8 +134,8 @@ def span_rows(traces: int, rng: np.random.Generator, *, nested: bool = True) -> 
 CASES: dict[str, tuple[Callable[[int, np.random.Generator], list[Any]], msgspec.json.Decoder[Any]]] = {
     "verifiers": (verifiers_episodes, episodes._EPISODE),
     "verl": (verl_rows, rows.ROW),
-    "spans": (span_rows, spans._SPAN),
-    "spans of several clocks": (functools.partial(span_rows, nested=False), spans._SPAN),
+    "spans": (span_rows, dump_types.SPAN),
+    "spans of several clocks": (functools.partial(span_rows, nested=False), dump_types.SPAN),
 }
 
 

@@ -9,12 +9,13 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+import numpy as np
 import zstandard
 
 from graphs.errors import Problem, expect
@@ -92,40 +93,46 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, int, bytes]]:
         """(line number from 1, byte offset, content) of each line that is not blank and within the limits."""
-        limits = self.limits
-        for number, start, lines in self._windows():
-            checked = limits.may_refuse(lines)
-            for line in lines:
-                number += 1
-                text = line.strip()
-                if text:
-                    problem = limits.refuse_record(text, self.name, number) if checked else None
-                    if problem is None:
-                        yield number, start, text
-                    else:
-                        self.refused[number] = problem
-                start += len(line) + 1
+        number = 0
+        for start, text in self.windows():
+            number = yield from self.lines_within(text, number, start)
+
+    def lines_within(self, text: bytes, number: int, start: int) -> Generator[tuple[int, int, bytes], None, int]:
+        """`lines` of a window at an offset, behind a number of lines; returns the number of lines behind it."""
+        limits, lines = self.limits, text.split(b"\n")
+        checked = limits.may_refuse(text, np.cumsum([len(line) + 1 for line in lines]))
+        for line in lines:
+            number += 1
+            record = line.strip()
+            if record:
+                problem = limits.refuse_record(record, self.name, number) if checked else None
+                if problem is None:
+                    yield number, start, record
+                else:
+                    self.refused[number] = problem
+            start += len(line) + 1
+        return number
 
     def unchecked_lines(self) -> Iterator[tuple[int, int, bytes]]:
         """Like `lines`, for a reader that checks the limits of records itself."""
-        for number, start, lines in self._windows():
-            for line in lines:
+        number = 0
+        for start, text in self.windows():
+            for line in text.split(b"\n"):
                 number += 1
-                text = line.strip()
-                if text:
-                    yield number, start, text
+                record = line.strip()
+                if record:
+                    yield number, start, record
                 start += len(line) + 1
 
-    def _windows(self) -> Iterator[tuple[int, int, list[bytes]]]:
-        """Lines of about a mebibyte together: the number of lines before, the offset, and the lines."""
-        data, start, number, size = self.data, 0, 0, _FIRST
+    def windows(self, most: int = _CHUNK) -> Iterator[tuple[int, bytes]]:
+        """Lines of about `most` bytes together, fewer at first: their byte offset and content."""
+        data, start, size = self.data, 0, min(_FIRST, most)
         while start < len(data):
             end = data.find(b"\n", start + size)
-            size = min(4 * size, _CHUNK)
+            size = min(4 * size, most)
             end = len(data) if end < 0 else end
-            lines = data[start:end].split(b"\n")
-            yield number, start, lines
-            number, start = number + len(lines), end + 1
+            yield start, data[start:end]
+            start = end + 1
 
 
 def unreadable(source: Source, error: OSError) -> Problem:

@@ -17,9 +17,10 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.tracing.span_columns.bulk import Bulk
 from graphs.readers.tracing.span_dumps.blocks import Blocks
+from graphs.readers.tracing.span_dumps.dump_types import Dumped
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans, in_batches
 from graphs.readers.tracing.span_dumps.phoenix import phoenix_spans
-from graphs.readers.tracing.span_dumps.spans import Dumped, plain_span
+from graphs.readers.tracing.span_dumps.spans import plain_span
 from graphs.traces.limits import DEFAULT
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord

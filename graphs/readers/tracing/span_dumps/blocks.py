@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 
 from graphs.errors import TraceError
 from graphs.readers.tracing.otlp.dialects import BadAttribute, Kind, Meaning, emitted_ids
@@ -18,7 +19,8 @@ from graphs.readers.tracing.otlp.spans import GROUP, NOTE, nanoseconds_of, servi
 from graphs.readers.tracing.otlp.wire import Attributes, Place, TraceIdOnly
 from graphs.readers.tracing.span_columns.plain_spans import LATEST, NO_TIME, PlainSpans
 from graphs.readers.tracing.span_dumps.attribute_shapes import Shape, plan
-from graphs.readers.tracing.span_dumps.spans import Batch, Dumped, DumpedSpan, Status, failed, identifier, nanoseconds
+from graphs.readers.tracing.span_dumps.dump_types import Batch, Dumped, DumpedSpan, Status
+from graphs.readers.tracing.span_dumps.spans import failed, first, identifier, nanoseconds
 
 __all__ = ["Blocks"]
 
@@ -60,12 +62,12 @@ class Blocks:
             span.parent_span_id or span.parent_id or (span.parent and span.parent.span_id) or _NONE for span in spans
         ]
         columns: dict[str, Any] = {
-            "id": _ids([_own(span) for span in spans] if None in written else written, odd),
+            "id": _ids([_own(span) for span in spans] if None in written or UNSET in written else written, odd),
             "parent": _ids(parents, odd),
             "start": _times(
-                [s.start_time if s.start_time_unix_nano is None else s.start_time_unix_nano for s in spans], odd
+                [first(s.start_time_unix_nano, s.start_time) for s in spans], odd
             ),
-            "end": _times([s.end_time if s.end_time_unix_nano is None else s.end_time_unix_nano for s in spans], odd),
+            "end": _times([first(s.end_time_unix_nano, s.end_time) for s in spans], odd),
             "failed": _failures(spans),
             "service": self._services(spans, odd),
             "index": np.arange(index, index + len(spans)),
@@ -81,7 +83,7 @@ class Blocks:
         """The codes of the traces, met in their order; odd spans are given away in their turn."""
         spans = batch.spans
         written: list[Any] = [span.trace_id for span in spans]
-        if None in written:
+        if None in written or UNSET in written:
             written = [_trace(span) for span in spans]
         names = {one: _name(one) for one in dict.fromkeys(written) if one not in self._traces}
         if None in names.values():
@@ -183,11 +185,11 @@ def _is_odd(span: DumpedSpan) -> bool:
 
 
 def _trace(span: DumpedSpan) -> object:
-    return span.context.trace_id if span.trace_id is None and span.context else span.trace_id
+    return first(span.trace_id, span.context.trace_id) if span.context else span.trace_id
 
 
 def _own(span: DumpedSpan) -> object:
-    return span.context.span_id if span.span_id is None and span.context else span.span_id
+    return first(span.span_id, span.context.span_id) if span.context else span.span_id
 
 
 def _ids(written: list[Any], odd: set[int]) -> np.ndarray:
@@ -235,7 +237,7 @@ def _failures(spans: list[DumpedSpan]) -> np.ndarray:
     failures = np.zeros(len(spans), bool)
     for i, span in enumerate(spans):
         status = span.status
-        is_fine = status is None or (type(status) is Status and status.code == "OK" and status.status_code is None)
+        is_fine = not status or (isinstance(status, Status) and status.code == "OK" and not status.status_code)
         if span.status_code or not is_fine:
             failures[i] = failed(span)
     return failures

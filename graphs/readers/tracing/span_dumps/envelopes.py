@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from graphs.errors import Problem
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.common.repeated_keys import repeated_anywhere, repeated_where_read
 from graphs.readers.common.source import Source
 from graphs.readers.tracing.otlp.wire import Attributes, Place
+from graphs.readers.tracing.span_dumps.bare_spans import WRAPPERS, bare_span, bare_spans, one_a_line
+from graphs.readers.tracing.span_dumps.dump_types import Batch, Dumped
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow_assessments
-from graphs.readers.tracing.span_dumps.spans import WRAPPERS, Batch, Dumped, bare_span
 
 __all__ = ["dumped_spans", "in_batches"]
 
@@ -23,10 +25,10 @@ _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _START = re.compile(rb"^\{", re.MULTILINE)
 _Envelope = dict[str, msgspec.Raw]
+_Piece = tuple[int, int, bytes]  # line, offset, content
 _DEPTH = 4  # wrappers within wrappers
-
-
 _BATCH = 2048  # spans
+_WINDOW = 1 << 18  # bytes of text that are decoded at once: what is made of them stays in the processor's cache
 
 
 def dumped_spans(source: Source) -> Iterator[Batch | Problem]:
@@ -47,34 +49,22 @@ def dumped_spans(source: Source) -> Iterator[Batch | Problem]:
         else:
             yield from in_batches(_unwrapped(whole, Place(source.name, 1, 0), {}, data), source.name)
         return
-    batch = Batch(source.name)
-    for line, start, text in _pieces(source, data):
-        span = bare_span(text)
-        if span is not None:
-            batch.spans.append(span)
-            batch.lines.append(line)
-            batch.offsets.append(start)
-            if len(batch.spans) >= _BATCH:
-                yield batch
-                batch = Batch(source.name)
-        else:
-            yield batch
-            batch = Batch(source.name)
-            yield from in_batches(_unwrapped(text, Place(source.name, line, start), {}, text), source.name)
-    yield batch
+    line = next(source.lines(), None)
+    starts = [match.start() for match in _START.finditer(data)] if line and not _is_one_value(line[2]) else []
+    yield from _in_a_row(source, data, starts) if starts else _by_line(source)
 
 
-def in_batches(items: Iterable[Dumped | Problem], file: str) -> Iterator[Batch | Problem]:
-    """Spans of a file together, up to a number; problems between them."""
+def in_batches(items: Iterable[Dumped | Batch | Problem], file: str) -> Iterator[Batch | Problem]:
+    """Spans of a file together, up to a number; batches and problems between them."""
     batch = Batch(file)
     for item in items:
-        if isinstance(item, Problem) or len(batch.spans) >= _BATCH:
+        if not isinstance(item, Dumped) or len(batch.spans) >= _BATCH:
             yield batch
             batch = Batch(file)
-        if isinstance(item, Problem):
-            yield item
-        else:
+        if isinstance(item, Dumped):
             batch.append(item)
+        else:
+            yield item
     yield batch
 
 
@@ -86,15 +76,33 @@ def _is_one_value(data: bytes) -> bool:
     return True
 
 
-def _pieces(source: Source, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Lines; or, where the first line is not whole, the objects that begin in the first column of a line."""
-    first = next(source.lines(), None)
-    starts = [match.start() for match in _START.finditer(data)] if first and not _is_one_value(first[2]) else []
-    return _objects(source, data, starts) if starts else source.lines()
+def _by_line(source: Source) -> Iterator[Batch | Problem]:
+    """Spans that stand one a line."""
+    number = 0
+    for start, text in source.windows(_WINDOW):
+        lines, spans = one_a_line(text), None
+        if lines is not None and not source.limits.may_refuse(text, lines[1]):
+            spans = bare_spans(text, len(lines[0]))
+        if lines is not None and spans is not None:
+            yield Batch(source.name, spans, (number + 1 + np.arange(len(spans))).tolist(), (start + lines[0]).tolist())
+        else:
+            yield from _one_by_one(source, source.lines_within(text, number, start))
+        number += len(lines[0]) if lines is not None else text.count(b"\n") + 1
 
 
-def _objects(source: Source, data: bytes, starts: list[int]) -> Iterator[tuple[int, int, bytes]]:
-    """Objects that begin at these bytes."""
+def _in_a_row(source: Source, data: bytes, starts: list[int]) -> Iterator[Batch | Problem]:
+    """Objects that begin at these bytes, each over several lines."""
+    for pieces in _windows(_objects(source, data, starts)):
+        texts = [text for _, _, text in pieces]
+        spans = bare_spans(b"\n".join(texts), len(texts)) if all(text.endswith(b"}") for text in texts) else None
+        if spans is None:
+            yield from _one_by_one(source, pieces)
+        else:
+            yield Batch(source.name, spans, [line for line, _, _ in pieces], [start for _, start, _ in pieces])
+
+
+def _objects(source: Source, data: bytes, starts: list[int]) -> Iterator[_Piece]:
+    """The pieces of a file that begin at these bytes and are within the limits."""
     number, counted = 1, 0
     for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
         number += data.count(b"\n", counted, start)
@@ -106,16 +114,69 @@ def _objects(source: Source, data: bytes, starts: list[int]) -> Iterator[tuple[i
             source.refused[number] = problem
 
 
-def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> Iterator[Dumped | Problem]:
+def _windows(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
+    """Pieces together that have about as many bytes as are decoded at once."""
+    window: list[_Piece] = []
+    size = 0
+    for piece in pieces:
+        window.append(piece)
+        size += len(piece[2])
+        if size >= _WINDOW:
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
+
+
+def _one_by_one(source: Source, pieces: Iterable[_Piece]) -> Iterator[Batch | Problem]:
+    """Pieces of which not each is a span that stands alone."""
+    batch = Batch(source.name)
+    for line, start, text in pieces:
+        span = bare_span(text)
+        if span is not None:
+            batch.append(Dumped(span, source.name, line, start))
+        else:
+            yield batch
+            batch = Batch(source.name)
+            yield from in_batches(_unwrapped(text, Place(source.name, line, start), {}, text), source.name)
+    yield batch
+
+
+class _Found:
+    """Places of values within a text, each behind the one before."""
+
+    def __init__(self, within: bytes, place: Place) -> None:
+        self._within, self._place = within, place
+        self._cursor, self._counted, self._line = 0, 0, place.line
+
+    def next(self, value: bytes) -> tuple[int, int]:
+        """The line and the offset of the next value."""
+        start = self._within.find(value, self._cursor)
+        if start < 0:
+            start = max(self._within.find(value), 0)
+        else:
+            self._line += self._within.count(b"\n", self._counted, start)
+            self._cursor, self._counted = start + len(value), start
+        return self._line, self._place.offset + start
+
+
+def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> Iterator[Dumped | Batch | Problem]:
     """The spans in a value, which may be a span, a list, or an object that holds lists of spans."""
-    waiting: list[tuple[bytes, int, int, Attributes]] = [(text, 0, 0, extra)]  # value, offset within, depth, extra
-    cursor, counted, line = 0, 0, place.line
+    found = _Found(within, place)
+    waiting: list[tuple[bytes | list[bytes], int, Attributes]] = [(text, 0, extra)]  # value or values, depth, extra
     while waiting:
-        value, _, depth, given = waiting.pop()
+        value, depth, given = waiting.pop()
+        if isinstance(value, list):
+            spans = bare_spans(b"\n".join(value), len(value)) if not given else None
+            if spans is None:
+                waiting += [(element, depth, given) for element in reversed(value)]
+            else:
+                lines, offsets = zip(*map(found.next, value), strict=True)
+                yield Batch(place.file, spans, list(lines), list(offsets))
+            continue
         try:
             if value.startswith(b"["):
-                elements = _LIST.decode(value)
-                waiting += [(bytes(element), 0, depth, given) for element in reversed(elements)]
+                waiting += [(elements, depth, given) for elements in reversed(_cut(_LIST.decode(value)))]
                 continue
             members = _OBJECT.decode(value)
         except JSON_ERRORS as error:
@@ -135,13 +196,13 @@ def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> I
                 yield json_problem(error, bytes(members["info"]), place.file, place.line)
                 continue
             given = given | of_mlflow_assessments(info)
-            waiting += [(bytes(members[key]), 0, depth + 1, given) for key in reversed(holders)]
+            waiting += [(bytes(members[key]), depth + 1, given) for key in reversed(holders)]
             continue
-        start = within.find(value, cursor)
-        if start < 0:
-            start = max(within.find(value), 0)
-        else:
-            line += within.count(b"\n", counted, start)
-            cursor, counted = start + len(value), start
-        yield Dumped(value, place.file, line, place.offset + start, dict(given) or None)
+        line, offset = found.next(value)
+        yield Dumped(value, place.file, line, offset, dict(given) or None)
         given.clear()  # the trace's assessments are stated once, at its first span
+
+
+def _cut(elements: list[msgspec.Raw]) -> list[list[bytes]]:
+    """Elements together that have about as many bytes as are decoded at once."""
+    return [[text for _, _, text in window] for window in _windows((0, 0, bytes(element)) for element in elements)]

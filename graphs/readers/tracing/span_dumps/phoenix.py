@@ -12,7 +12,7 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.rows import open_parquet, to_values
 from graphs.readers.tracing.otlp.wire import Place
-from graphs.readers.tracing.span_dumps.spans import Dumped, DumpedSpan
+from graphs.readers.tracing.span_dumps.dump_types import Dumped, DumpedSpan
 from graphs.text import excerpt
 
 __all__ = ["phoenix_spans"]
