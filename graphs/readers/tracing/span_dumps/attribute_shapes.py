@@ -1,8 +1,7 @@
 """What spans mean, looked up once for all spans of one shape that say the same.
 
-A shape is the keys of a span's attributes with the types of their values. It settles where counts of tokens and ids
-are to be found; of the texts that decide what a span is, few combinations occur, and `otlp.dialects.meaning` is asked
-once for each.
+A shape is the keys of a span's attributes. It settles where counts of tokens and ids are to be found; of the texts that
+decide what a span is, few combinations occur, and `otlp.dialects.meaning` is asked once for each.
 """
 
 from __future__ import annotations
@@ -12,9 +11,12 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-from graphs.readers.tracing.otlp.dialects import EMITTED, Meaning, meaning
+from msgspec import UnsetType
+
+from graphs.readers.tracing.otlp.dialects import EMITTED, BadAttribute, meaning
 from graphs.readers.tracing.otlp.marks import PREFIX
 from graphs.readers.tracing.otlp.wire import Attributes
+from graphs.readers.tracing.span_columns.plain_spans import Codes
 
 __all__ = ["Shape", "plan"]
 
@@ -56,44 +58,36 @@ class Shape:
     pick: Callable[[Any], Any] = dict
     known: dict[Any, int] = dataclasses.field(default_factory=dict)
 
-    @property
-    def particular(self) -> bool:
-        """Whether spans of the shape may have values of their own."""
-        return any((self.tokens, self.input_tokens, self.call_id, self.response, self.messages, self.emitted))
-
-    def meaning(self, name: str | None, given: Attributes) -> Meaning:
-        """What a span of this name and these attributes means, without what is its own.
-
-        Raises:
-          BadAttribute: as `otlp.dialects.meaning`.
-        """
-        if len(self.known) >= _MOST:
-            self.known.clear()
-        return meaning(name or "", {key: given[key] for key in self.stated})
-
-
-def plan(keys: tuple[str, ...], types: tuple[type, ...]) -> Shape | None:
-    """The shape of attributes with these keys and types of values; None where each span needs a look of its own."""
-    type_of = {key: type_ for key, type_ in zip(keys, types, strict=True) if type_ is not type(None)}
-    together = "\n".join(keys)
-    if dict in types or list in types or any(sign in together for sign in (PREFIX, "evaluations.", "annotations.")):
-        return None
-    inference = "openinference.span.kind" in type_of
-    if "mlflow.spanType" in keys or (inference and any(key in type_of for key in _GENAI[:2])):
-        return None
-    stated = tuple(key for key in (_INFERENCE if inference else _GENAI) if key in type_of)
-    emitted = tuple(sorted(filter(EMITTED.fullmatch, keys))) if inference else ()
-    messages = None if inference else _MESSAGES
-    if any(type_of.get(key) is not str for key in (*stated, *emitted)):
-        return None
-    shape = Shape(stated, messages=messages if messages in type_of else None, emitted=emitted)
-    if shape.messages and type_of[_MESSAGES] is not str:
-        return None
-    for field, candidates in _PARTICULAR[inference].items():
-        present = [key for key in candidates if key in type_of]
-        wanted = int if field.endswith("tokens") else str
-        if present and type_of[present[0]] is not wanted:
+    def code(self, name: str | UnsetType | None, given: Attributes, meanings: Codes) -> int | None:
+        """The code of what a span means, without what is its own; None where it needs a look of its own."""
+        stated = {key: given[key] for key in self.stated}
+        if any(type(value) is not str for value in stated.values()):
             return None
+        key = name, self.pick(given)
+        if key not in self.known:
+            if len(self.known) >= _MOST:
+                self.known.clear()
+            try:
+                self.known[key] = meanings[meaning(name or "", stated)]
+            except BadAttribute:
+                return None
+        return self.known[key]
+
+
+def plan(keys: tuple[str, ...]) -> Shape | None:
+    """The shape of attributes with these keys; None where each span needs a look of its own."""
+    together = "\n".join(keys)
+    if any(sign in together for sign in (PREFIX, "evaluations.", "annotations.")):
+        return None
+    inference = "openinference.span.kind" in keys
+    if "mlflow.spanType" in keys or (inference and any(key in keys for key in _GENAI[:2])):
+        return None
+    stated = tuple(key for key in (_INFERENCE if inference else _GENAI) if key in keys)
+    emitted = tuple(sorted(filter(EMITTED.fullmatch, keys))) if inference else ()
+    messages = _MESSAGES if not inference and _MESSAGES in keys else None
+    shape = Shape(stated, messages=messages, emitted=emitted)
+    for field, candidates in _PARTICULAR[inference].items():
+        present = [key for key in candidates if key in keys]
         if field == "call_id" and len(present) > 1:  # the first may be empty
             return None
         setattr(shape, field, present[0] if present else None)

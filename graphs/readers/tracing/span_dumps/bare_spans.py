@@ -7,7 +7,7 @@ text is something else than a span, each is looked at by itself.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,14 +15,27 @@ from msgspec import UNSET, UnsetType
 
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.repeated_keys import keeps_all_pairs, repeated_anywhere
-from graphs.readers.tracing.span_dumps.dump_types import Context, DumpedSpan, Event, Link, Resource, Status
+from graphs.readers.tracing.span_dumps.dump_types import SPAN, Context, DumpedSpan, Event, Link, Resource, Status
+from graphs.traces.limits import Limits
 
-__all__ = ["WRAPPERS", "bare_span", "bare_spans", "one_a_line"]
+__all__ = ["WRAPPERS", "Bare", "bare_span", "bare_spans", "one_a_line"]
 
 WRAPPERS = ("spans", "data", "trace", "traces")
 """Keys under which dumps hold lists of spans."""
 
 _OPEN, _CLOSE, _NEWLINE = (ord(sign) for sign in "{}\n")
+
+
+_Scalar = str | int | float | bool | None
+_Flat = _Scalar | UnsetType
+_FlatAttributes = dict[str, _Scalar | list[_Scalar]] | UnsetType | None
+
+
+class Bare(NamedTuple):
+    """Decoded spans, and whether their attributes hold no objects."""
+
+    spans: list[DumpedSpan]
+    flat: bool
 
 
 class _Bare(DumpedSpan, gc=False):
@@ -34,47 +47,55 @@ class _Bare(DumpedSpan, gc=False):
     traces: msgspec.Raw | UnsetType = UNSET
 
 
-class _WholeContext(Context, gc=False):
-    trace_state: Any = UNSET
-    trace_flags: Any = UNSET
-    is_remote: Any = UNSET
+class _FlatContext(Context, gc=False):
+    trace_state: _Flat = UNSET
+    trace_flags: _Flat = UNSET
+    is_remote: _Flat = UNSET
 
 
-class _WholeStatus(Status, gc=False):
-    message: Any = UNSET
-    description: Any = UNSET
+class _FlatStatus(Status, gc=False):
+    message: _Flat = UNSET
+    description: _Flat = UNSET
 
 
-class _WholeEvent(Event, gc=False):
-    timestamp: Any = UNSET
+class _FlatEvent(Event, gc=False):
+    attributes: _FlatAttributes = UNSET
+    timestamp: _Flat = UNSET
 
 
-class _WholeLink(Link, gc=False):
-    context: _WholeContext | UnsetType | None = UNSET
+class _FlatLink(Link, gc=False):
+    context: _FlatContext | UnsetType | None = UNSET
+    attributes: _FlatAttributes = UNSET
 
 
-class _WholeResource(Resource, gc=False):
-    schema_url: Any = UNSET
+class _FlatResource(Resource, gc=False):
+    attributes: _FlatAttributes = UNSET
+    schema_url: _Flat = UNSET
 
 
-class _Whole(DumpedSpan, gc=False):
-    """A span with what dumps often say and nothing needs, so that its pairs can be counted."""
+class _FlatSpan(DumpedSpan, gc=False):
+    """A span whose attributes hold no objects, with what dumps often say and nothing needs, so that its pairs count.
 
-    parent: _WholeContext | UnsetType | None = UNSET
-    context: _WholeContext | UnsetType | None = UNSET
-    status: _WholeStatus | str | UnsetType | None = UNSET
-    events: list[_WholeEvent] | UnsetType | None = UNSET
-    span_events: list[_WholeEvent] | UnsetType | None = UNSET
-    links: list[_WholeLink] | UnsetType | None = UNSET
-    resource: _WholeResource | UnsetType | None = UNSET
-    kind: Any = UNSET
-    scope: Any = UNSET
-    id: Any = UNSET
-    status_message: Any = UNSET
+    It nests at most `_DEEPEST` lists and objects within each other.
+    """
+
+    parent: _FlatContext | UnsetType | None = UNSET
+    context: _FlatContext | UnsetType | None = UNSET
+    status: _FlatStatus | str | UnsetType | None = UNSET
+    attributes: _FlatAttributes = UNSET
+    events: tuple[_FlatEvent, ...] | UnsetType | None = UNSET
+    span_events: tuple[_FlatEvent, ...] | UnsetType | None = UNSET
+    links: tuple[_FlatLink, ...] | UnsetType | None = UNSET
+    resource: _FlatResource | UnsetType | None = UNSET
+    kind: _Flat = UNSET
+    scope: _FlatAttributes = UNSET
+    id: _Flat = UNSET
+    status_message: _Flat = UNSET
 
 
+_DEEPEST = 5
 _BARE = msgspec.json.Decoder(_Bare)
-_WHOLE = msgspec.json.Decoder(_Whole)
+_FLAT = msgspec.json.Decoder(_FlatSpan)
 _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
@@ -89,20 +110,30 @@ def bare_span(text: bytes) -> DumpedSpan | None:
     return span
 
 
-def bare_spans(text: bytes, count: int) -> list[DumpedSpan] | None:
-    """The spans of `count` objects behind each other; None where `bare_span` of one of them may be None."""
+def bare_spans(text: bytes, ends: np.ndarray, limits: Limits) -> Bare | None:
+    """The spans of objects behind each other; None where `bare_span` of one may be None, or one is beyond the limits.
+
+    Args:
+      text: the objects.
+      ends: where each ends.
+      limits: what they may be.
+    """
+    if len(text) > min(limits.record_bytes, limits.string_bytes):
+        return None
     try:
-        spans: list[Any] = _WHOLE.decode_lines(text)
-        if len(spans) != count:
-            return None
-        if keeps_all_pairs(text, spans):
-            return spans
-        values = _ANYTHING.decode_lines(text)
+        try:
+            spans: list[Any] = _FLAT.decode_lines(text)
+            if len(spans) == len(ends) and keeps_all_pairs(text, spans) and limits.depth >= _DEEPEST:
+                return Bare(spans, True)
+            flat = True
+        except msgspec.ValidationError:
+            spans, flat = SPAN.decode_lines(text), False
+        values = [] if len(spans) != len(ends) or limits.may_refuse(text, ends) else _ANYTHING.decode_lines(text)
     except JSON_ERRORS:
         return None
-    if any(key in value for value in values for key in WRAPPERS) or not keeps_all_pairs(text, values):
+    if not values or any(key in value for value in values for key in WRAPPERS) or not keeps_all_pairs(text, values):
         return None
-    return spans
+    return Bare(spans, flat)
 
 
 def one_a_line(text: bytes) -> tuple[np.ndarray, np.ndarray] | None:
@@ -111,10 +142,11 @@ def one_a_line(text: bytes) -> tuple[np.ndarray, np.ndarray] | None:
     Where it decodes to as many objects as it has lines, each line is one: an object that goes on in another line has a
     comma before or behind the end of the line, or no brace on either side.
     """
+    if not text:
+        return None
     content = np.frombuffer(text, np.uint8)
-    ends = np.flatnonzero(content == _NEWLINE)
-    if not len(ends) or ends[-1] + 1 < len(text):
-        ends = np.append(ends, len(text))
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    sound = np.all(starts < ends) and np.all(content[starts] == _OPEN) and np.all(content[ends - 1] == _CLOSE)
-    return (starts, ends) if sound else None
+    newlines = np.flatnonzero(content == _NEWLINE)
+    starts, ends = np.r_[0, newlines + 1], np.r_[newlines, len(text)]
+    if starts[-1] == len(text) or np.any(content[starts] != _OPEN) or np.any(content[ends - 1] != _CLOSE):
+        return None
+    return starts, ends

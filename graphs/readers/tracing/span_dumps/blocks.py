@@ -6,6 +6,7 @@ it cannot is *odd*, and these two take it.
 
 from __future__ import annotations
 
+import array
 from collections.abc import Callable
 from typing import Any
 
@@ -13,29 +14,25 @@ import numpy as np
 from msgspec import UNSET
 
 from graphs.errors import TraceError
-from graphs.readers.tracing.otlp.dialects import BadAttribute, Kind, Meaning, emitted_ids
 from graphs.readers.tracing.otlp.evaluations import RESULT
 from graphs.readers.tracing.otlp.spans import GROUP, NOTE, nanoseconds_of, service_of, span_id_of, trace_id_of
-from graphs.readers.tracing.otlp.wire import Attributes, Place, TraceIdOnly
+from graphs.readers.tracing.otlp.wire import Place, TraceIdOnly
 from graphs.readers.tracing.span_columns.plain_spans import LATEST, NO_TIME, PlainSpans
-from graphs.readers.tracing.span_dumps.attribute_shapes import Shape, plan
-from graphs.readers.tracing.span_dumps.dump_types import Batch, Dumped, DumpedSpan, Status
+from graphs.readers.tracing.span_dumps.attribute_columns import AttributeColumns
+from graphs.readers.tracing.span_dumps.dump_types import Batch, Context, Dumped, DumpedSpan
 from graphs.readers.tracing.span_dumps.spans import failed, first, identifier, nanoseconds
 
 __all__ = ["Blocks"]
 
-_DIGITS = 16
+_DIGITS, _TRACE_DIGITS = 16, 32
 _NONE = "0" * _DIGITS  # what no span has as its id
-_NOTHING: Attributes = {}
 _NOWHERE = Place("", 0, 0)
-_UNKNOWN = Meaning(Kind.OTHER, known=False)
-_MOST = 2**31
-_REFUSED = -2
+_NO_CONTEXT = Context()
 _COUNTED = (RESULT, NOTE)  # names of the events of a span that matter
 
 
 class Blocks:
-    """Puts blocks of spans into columns; remembers the shapes of attributes and the ids of traces.
+    """Puts blocks of spans into columns; remembers the ids of traces.
 
     Args:
       into: the columns.
@@ -45,134 +42,99 @@ class Blocks:
 
     def __init__(self, into: PlainSpans, meet: Callable[[str], None], one: Callable[[Dumped, int], None]) -> None:
         self._into, self._meet, self._one = into, meet, one
-        self._shapes: dict[tuple[tuple[str, ...], tuple[type, ...]], Shape | None] = {}
+        self._attributes = AttributeColumns(into.meanings)
         self._traces: dict[object, int] = {}  # codes by the id as it is written
 
     def add(self, batch: Batch, index: int) -> None:
         """Append the spans of a batch, of which the first has this index, in their order."""
         spans = batch.spans
-        odd = set(batch.odd)
-        odd |= {
+        more = [
             i
-            for i, span in enumerate(spans)
-            if (span.events or span.span_events or span.links or span.span_kind) and _is_odd(span)
-        }
-        written = [span.span_id for span in spans]
-        parents = [
-            span.parent_span_id or span.parent_id or (span.parent and span.parent.span_id) or _NONE for span in spans
+            for i, s in enumerate(spans)
+            if s.events or s.span_events or s.links or s.span_kind or s.resource or s.status_code
+        ]
+        odd = {*batch.odd, *(i for i in more if _is_odd(spans[i]))}
+        parents: list[Any] = [
+            s.parent_span_id or s.parent_id or (s.parent and s.parent.span_id) or _NONE for s in spans
         ]
         columns: dict[str, Any] = {
-            "id": _ids([_own(span) for span in spans] if None in written or UNSET in written else written, odd),
+            "id": _ids([s.span_id or _own(s) for s in spans], odd),
             "parent": _ids(parents, odd),
-            "start": _times(
-                [first(s.start_time_unix_nano, s.start_time) for s in spans], odd
-            ),
-            "end": _times([first(s.end_time_unix_nano, s.end_time) for s in spans], odd),
-            "failed": _failures(spans),
-            "service": self._services(spans, odd),
+            "start": _times([s.start_time if s.start_time_unix_nano is UNSET else _start(s) for s in spans], odd),
+            "end": _times([s.end_time if s.end_time_unix_nano is UNSET else _end(s) for s in spans], odd),
+            "failed": _failures(spans, more),
+            "service": self._services(spans, more, odd),
             "index": np.arange(index, index + len(spans)),
             "file": np.full(len(spans), self._into.files[batch.file]),
             "line": batch.lines,
             "offset": batch.offsets,
         }
-        own = self._meanings(spans, odd, columns)
-        columns["trace"] = self._register(batch, index, odd)
+        meant, own = self._attributes.of(batch, odd)
+        columns |= meant | {"trace": self._register(batch, index, odd)}
         self._into.extend(columns, own, odd)
 
     def _register(self, batch: Batch, index: int, odd: set[int]) -> np.ndarray:
         """The codes of the traces, met in their order; odd spans are given away in their turn."""
-        spans = batch.spans
-        written: list[Any] = [span.trace_id for span in spans]
-        if None in written or UNSET in written:
-            written = [_trace(span) for span in spans]
-        names = {one: _name(one) for one in dict.fromkeys(written) if one not in self._traces}
+        written, starts = _runs([span.trace_id or _trace(span) for span in batch.spans])
+        names = _names([one for one in dict.fromkeys(written) if one not in self._traces])
+        lengths = np.diff(starts, append=len(batch.spans))
         if None in names.values():
-            odd.update(i for i, one in enumerate(written) if one in names and names[one] is None)
-        plain = [i for i in range(len(spans)) if i not in odd] if odd else range(len(spans))
-        first = {written[i]: i for i in reversed(plain) if written[i] in names} if names else {}
-        for i in sorted({*odd, *first.values()}):
-            if i in odd:
-                self._one(batch.dumped(i), index + i)
-            else:
-                name = names[written[i]]
-                self._meet(str(name))
-                self._traces[written[i]] = self._into.traces[name]
-        return np.array([self._traces.get(one, 0) for one in written])
+            without = [one in names and names[one] is None for one in written]
+            odd.update(np.flatnonzero(np.repeat(without, lengths)).tolist())
+        if odd:
+            of_span = np.repeat(np.arange(len(written)), lengths).tolist()
+            plain = (i for i in range(len(of_span) - 1, -1, -1) if i not in odd and written[of_span[i]] in names)
+            first_of = {written[of_span[i]]: i for i in plain}
+            for i in sorted({*odd, *first_of.values()}):
+                if i in odd:
+                    self._one(batch.dumped(i), index + i)
+                else:
+                    self._register_one(written[of_span[i]], names)
+        else:
+            for one in names:
+                self._register_one(one, names)
+        return np.repeat([self._traces.get(one, 0) for one in written], lengths)
 
-    def _services(self, spans: list[DumpedSpan], odd: set[int]) -> np.ndarray:
+    def _register_one(self, written: object, names: dict[Any, str | None]) -> None:
+        name = names[written]
+        self._meet(str(name))
+        self._traces[written] = self._into.traces[name]
+
+    def _services(self, spans: list[DumpedSpan], rows: list[int], odd: set[int]) -> np.ndarray:
         codes = np.full(len(spans), self._into.services[""])
-        for i, given in [(i, span.resource.attributes) for i, span in enumerate(spans) if span.resource]:
+        for i in rows:
+            resource = spans[i].resource
+            given = resource.attributes if resource else None
             if given:
                 codes[i] = self._into.services[service_of(given)]
                 if GROUP in given:
                     odd.add(i)
         return codes
 
-    def _meanings(self, spans: list[DumpedSpan], odd: set[int], columns: dict[str, Any]) -> dict[str, dict[int, Any]]:
-        """Fill in the columns of meanings; returns what few spans have, by place in the block."""
-        given = [span.attributes or _NOTHING for span in spans]
-        members: dict[tuple[tuple[str, ...], tuple[type, ...]], list[int]] = {}
-        for i, attributes in enumerate(given):
-            key = tuple(attributes), tuple(map(type, attributes.values()))
-            if key in members:
-                members[key].append(i)
-            else:
-                members[key] = [i]
-        codes = np.full(len(spans), self._into.meanings[_UNKNOWN])
-        counts = {"tokens": np.full(len(spans), -1, np.int64), "input_tokens": np.full(len(spans), -1, np.int64)}
-        own: dict[str, dict[int, Any]] = {"call_ids": {}, "emitted": {}, "responses": {}}
-        for key, group in members.items():
-            if key not in self._shapes:
-                self._shapes[key] = plan(*key)
-            shape = self._shapes[key]
-            if shape is None:
-                odd.update(group)
-                continue
-            codes[group] = self._look_up(shape, spans, group, odd)
-            for name, source in (("tokens", shape.tokens), ("input_tokens", shape.input_tokens)):
-                if source is not None:
-                    counts[name][group] = [_count(given[i][source]) for i in group]
-            if shape.messages is not None:
-                own["emitted"] |= {i: _asked(given[i][shape.messages]) for i in group}
-            if shape.emitted:
-                own["emitted"] |= {i: tuple(given[i][name] for name in shape.emitted) for i in group}
-            if shape.response is not None:
-                own["responses"] |= {i: given[i][shape.response] for i in group}
-            if shape.call_id is not None:
-                own["call_ids"] |= {i: given[i][shape.call_id] for i in group}
-        calling = np.array([what.kind is Kind.CALL for what in self._into.meanings.listed], bool)[codes]
-        for amounts in counts.values():
-            amounts[~calling] = -1  # of others nothing is asked
-            odd.update(np.flatnonzero(amounts == _REFUSED).tolist())
-        columns |= counts
-        columns["meaning"] = codes
-        return own
 
-    def _look_up(self, shape: Shape, spans: list[DumpedSpan], group: list[int], odd: set[int]) -> list[int]:
-        """The codes of the meanings of spans of one shape."""
-        pick, known = shape.pick, shape.known
-        codes = [known.get((spans[i].name, pick(spans[i].attributes))) for i in group]
-        if None not in codes:
-            return codes  # type: ignore[return-value]
-        for place, i in enumerate(group):
-            span = spans[i]
-            key = span.name, pick(span.attributes)
-            try:
-                if key not in known:
-                    known[key] = self._into.meanings[shape.meaning(span.name, span.attributes or _NOTHING)]
-                codes[place] = known[key]
-            except BadAttribute:
-                odd.add(i)
-                codes[place] = self._into.meanings[_UNKNOWN]
-        return codes  # type: ignore[return-value]
+def _runs(written: list[Any]) -> tuple[list[Any], np.ndarray]:
+    """Ids of traces of which each differs from the one before, as those of spans, and the first span of each."""
+    digits = _hexadecimal(written, _TRACE_DIGITS)
+    if digits is None:
+        return written, np.arange(len(written))
+    halves = np.frombuffer(digits, np.uint64).reshape(-1, 2)
+    starts = np.flatnonzero(np.r_[True, np.any(halves[1:] != halves[:-1], axis=1)])
+    return [written[i] for i in starts.tolist()], starts
+
+
+def _names(written: list[Any]) -> dict[Any, str | None]:
+    """The ids of traces as all spans have them; None for what is no id, or is not text."""
+    digits = _hexadecimal(written, _TRACE_DIGITS)
+    if digits is not None and np.all(np.any(np.frombuffer(digits, np.uint64).reshape(-1, 2), axis=1)):
+        return {one: one.lower() for one in written}
+    return {one: _name(one) for one in written}
 
 
 def _name(written: object) -> str | None:
-    """The id of a trace as all spans of it have it; None for what is no id, or is not text."""
     if not isinstance(written, str):
         return None
     try:
-        return trace_id_of(TraceIdOnly(identifier(written, 32, "trace_id", _NOWHERE)), _NOWHERE)
+        return trace_id_of(TraceIdOnly(identifier(written, _TRACE_DIGITS, "trace_id", _NOWHERE)), _NOWHERE)
     except TraceError:
         return None
 
@@ -185,24 +147,41 @@ def _is_odd(span: DumpedSpan) -> bool:
 
 
 def _trace(span: DumpedSpan) -> object:
-    return first(span.trace_id, span.context.trace_id) if span.context else span.trace_id
+    return first(span.trace_id, (span.context or _NO_CONTEXT).trace_id)
 
 
 def _own(span: DumpedSpan) -> object:
-    return first(span.span_id, span.context.span_id) if span.context else span.span_id
+    return first(span.span_id, (span.context or _NO_CONTEXT).span_id)
+
+
+def _start(span: DumpedSpan) -> object:
+    return first(span.start_time_unix_nano, span.start_time)
+
+
+def _end(span: DumpedSpan) -> object:
+    return first(span.end_time_unix_nano, span.end_time)
+
+
+def _hexadecimal(written: list[Any], digits: int) -> bytes | None:
+    """The bytes of texts of so many hexadecimal digits each; None where one is none."""
+    try:
+        joined = "\n".join(written)
+        numbers = bytes.fromhex(joined)  # passes over blanks
+    except (TypeError, ValueError):
+        return None
+    if len(joined) != (digits + 1) * len(written) - 1 or 2 * len(numbers) != digits * len(written):
+        return None
+    # which leaves room for no blanks but those between the texts
+    return numbers if len(written) == 1 or joined[digits :: digits + 1].isspace() else None
 
 
 def _ids(written: list[Any], odd: set[int]) -> np.ndarray:
     """Ids of spans as numbers; 0 for `_NONE` itself, and for odd ones."""
-    try:
-        if set(map(len, written)) == {_DIGITS}:
-            digits = bytes.fromhex("".join(written))  # drops blanks
-            if 2 * len(digits) == _DIGITS * len(written):
-                numbers = np.frombuffer(digits, ">u8").astype(np.uint64)
-                odd.update(i for i in np.flatnonzero(numbers == 0).tolist() if written[i] is not _NONE)
-                return numbers
-    except (TypeError, ValueError):
-        pass
+    digits = _hexadecimal(written, _DIGITS)
+    if digits is not None:
+        numbers = np.frombuffer(digits, ">u8").astype(np.uint64)
+        odd.update(i for i in np.flatnonzero(numbers == 0).tolist() if written[i] is not _NONE)
+        return numbers
     numbers = np.zeros(len(written), np.uint64)
     for i, value in enumerate(written):
         if value is _NONE:
@@ -217,8 +196,13 @@ def _ids(written: list[Any], odd: set[int]) -> np.ndarray:
 
 def _times(written: list[Any], odd: set[int]) -> np.ndarray:
     """Time stamps in nanoseconds, `NO_TIME` where absent."""
-    if set(map(type, written)) == {int} and min(written) > 0 and max(written) < LATEST:
-        return np.array(written, np.int64)
+    try:
+        stamps = np.frombuffer(array.array("q", written), np.int64)
+    except (TypeError, OverflowError):
+        pass
+    else:
+        if np.all(stamps > 0):
+            return stamps
     stamps = np.full(len(written), NO_TIME, np.int64)
     for i, value in enumerate(written):
         try:
@@ -233,20 +217,13 @@ def _times(written: list[Any], odd: set[int]) -> np.ndarray:
     return stamps
 
 
-def _failures(spans: list[DumpedSpan]) -> np.ndarray:
+def _failures(spans: list[DumpedSpan], rows: list[int]) -> np.ndarray:
+    """Whether each span failed; `rows` are those that may say so beside their status."""
+    statuses: list[Any] = [span.status for span in spans]
+    try:
+        stated = [i for i, status in enumerate(statuses) if status and (status.code != "OK" or status.status_code)]
+    except AttributeError:  # of a text
+        stated = list(range(len(spans)))
     failures = np.zeros(len(spans), bool)
-    for i, span in enumerate(spans):
-        status = span.status
-        is_fine = not status or (isinstance(status, Status) and status.code == "OK" and not status.status_code)
-        if span.status_code or not is_fine:
-            failures[i] = failed(span)
+    failures[[i for i in {*rows, *stated} if failed(spans[i])]] = True
     return failures
-
-
-def _count(amount: int) -> int:
-    return amount if 0 <= amount < _MOST else _REFUSED
-
-
-def _asked(messages: str) -> tuple[str, ...]:
-    """Ids of the tool calls in messages; a text without the word, which only an escape could hide, has none."""
-    return emitted_ids(messages) if "tool_call" in messages or "\\u" in messages else ()

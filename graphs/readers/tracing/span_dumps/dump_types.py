@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -68,9 +69,9 @@ class DumpedSpan(msgspec.Struct, gc=False):
     status: Status | str | UnsetType | None = UNSET
     status_code: str | int | UnsetType | None = UNSET
     attributes: dict[str, Any] | UnsetType | None = UNSET
-    events: list[Event] | UnsetType | None = UNSET
-    span_events: list[Event] | UnsetType | None = UNSET
-    links: list[Link] | UnsetType | None = UNSET
+    events: Sequence[Event] | UnsetType | None = UNSET
+    span_events: Sequence[Event] | UnsetType | None = UNSET
+    links: Sequence[Link] | UnsetType | None = UNSET
     resource: Resource | UnsetType | None = UNSET
 
 
@@ -94,12 +95,16 @@ class Dumped(msgspec.Struct, gc=False):
 
 @dataclasses.dataclass
 class Batch:
-    """Spans of one file, a list for each of their parts; `odd` has those that are not decoded, or have extras."""
+    """Spans of one file, a list for each of their parts.
+
+    `flat` says that no attribute holds an object. `odd` has the spans that are not decoded, or have extras.
+    """
 
     file: str
     spans: list[DumpedSpan] = dataclasses.field(default_factory=list)
-    lines: list[int] = dataclasses.field(default_factory=list)
-    offsets: list[int] = dataclasses.field(default_factory=list)
+    lines: Any = dataclasses.field(default_factory=list)
+    offsets: Any = dataclasses.field(default_factory=list)
+    flat: bool = False
     odd: dict[int, Dumped] = dataclasses.field(default_factory=dict)
 
     def append(self, dumped: Dumped) -> None:
@@ -114,7 +119,7 @@ class Batch:
 
     def dumped(self, i: int) -> Dumped:
         """One of the spans."""
-        return self.odd.get(i) or Dumped(self.spans[i], self.file, self.lines[i], self.offsets[i])
+        return self.odd.get(i) or Dumped(self.spans[i], self.file, int(self.lines[i]), int(self.offsets[i]))
 
 
 SPAN = msgspec.json.Decoder(DumpedSpan)

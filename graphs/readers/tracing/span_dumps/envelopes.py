@@ -14,9 +14,10 @@ from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.common.repeated_keys import repeated_anywhere, repeated_where_read
 from graphs.readers.common.source import Source
 from graphs.readers.tracing.otlp.wire import Attributes, Place
-from graphs.readers.tracing.span_dumps.bare_spans import WRAPPERS, bare_span, bare_spans, one_a_line
+from graphs.readers.tracing.span_dumps.bare_spans import WRAPPERS, Bare, bare_span, bare_spans, one_a_line
 from graphs.readers.tracing.span_dumps.dump_types import Batch, Dumped
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow_assessments
+from graphs.traces.limits import Limits
 
 __all__ = ["dumped_spans", "in_batches"]
 
@@ -47,7 +48,7 @@ def dumped_spans(source: Source) -> Iterator[Batch | Problem]:
         if problem is not None:
             yield problem
         else:
-            yield from in_batches(_unwrapped(whole, Place(source.name, 1, 0), {}, data), source.name)
+            yield from in_batches(_unwrapped(whole, Place(source.name, 1, 0), data, source.limits), source.name)
         return
     line = next(source.lines(), None)
     starts = [match.start() for match in _START.finditer(data)] if line and not _is_one_value(line[2]) else []
@@ -80,11 +81,13 @@ def _by_line(source: Source) -> Iterator[Batch | Problem]:
     """Spans that stand one a line."""
     number = 0
     for start, text in source.windows(_WINDOW):
-        lines, spans = one_a_line(text), None
-        if lines is not None and not source.limits.may_refuse(text, lines[1]):
-            spans = bare_spans(text, len(lines[0]))
-        if lines is not None and spans is not None:
-            yield Batch(source.name, spans, (number + 1 + np.arange(len(spans))).tolist(), (start + lines[0]).tolist())
+        lines, bare = one_a_line(text), None
+        if lines is not None:
+            bare = bare_spans(text, lines[1], source.limits)
+        if lines is not None and bare is not None:
+            numbers = np.arange(number + 1, number + 1 + len(bare.spans))
+            yield Batch(source.name, bare.spans, numbers, start + lines[0], bare.flat)
+            bare.spans.clear()  # the next take their memory, which is in the processor's cache
         else:
             yield from _one_by_one(source, source.lines_within(text, number, start))
         number += len(lines[0]) if lines is not None else text.count(b"\n") + 1
@@ -94,11 +97,12 @@ def _in_a_row(source: Source, data: bytes, starts: list[int]) -> Iterator[Batch 
     """Objects that begin at these bytes, each over several lines."""
     for pieces in _windows(_objects(source, data, starts)):
         texts = [text for _, _, text in pieces]
-        spans = bare_spans(b"\n".join(texts), len(texts)) if all(text.endswith(b"}") for text in texts) else None
-        if spans is None:
+        bare = _joined(texts, source.limits) if all(text.endswith(b"}") for text in texts) else None
+        if bare is None:
             yield from _one_by_one(source, pieces)
         else:
-            yield Batch(source.name, spans, [line for line, _, _ in pieces], [start for _, start, _ in pieces])
+            lines, starts_of, _ = zip(*pieces, strict=True)
+            yield Batch(source.name, bare.spans, lines, starts_of, bare.flat)
 
 
 def _objects(source: Source, data: bytes, starts: list[int]) -> Iterator[_Piece]:
@@ -138,7 +142,7 @@ def _one_by_one(source: Source, pieces: Iterable[_Piece]) -> Iterator[Batch | Pr
         else:
             yield batch
             batch = Batch(source.name)
-            yield from in_batches(_unwrapped(text, Place(source.name, line, start), {}, text), source.name)
+            yield from in_batches(_unwrapped(text, Place(source.name, line, start), text, source.limits), source.name)
     yield batch
 
 
@@ -160,19 +164,24 @@ class _Found:
         return self._line, self._place.offset + start
 
 
-def _unwrapped(text: bytes, place: Place, extra: Attributes, within: bytes) -> Iterator[Dumped | Batch | Problem]:
+def _joined(texts: list[bytes], limits: Limits) -> Bare | None:
+    """The spans of texts of one JSON value each."""
+    return bare_spans(b"\n".join(texts), np.cumsum([len(text) + 1 for text in texts]) - 1, limits)
+
+
+def _unwrapped(text: bytes, place: Place, within: bytes, limits: Limits) -> Iterator[Dumped | Batch | Problem]:
     """The spans in a value, which may be a span, a list, or an object that holds lists of spans."""
     found = _Found(within, place)
-    waiting: list[tuple[bytes | list[bytes], int, Attributes]] = [(text, 0, extra)]  # value or values, depth, extra
+    waiting: list[tuple[bytes | list[bytes], int, Attributes]] = [(text, 0, {})]  # value or values, depth, extra
     while waiting:
         value, depth, given = waiting.pop()
         if isinstance(value, list):
-            spans = bare_spans(b"\n".join(value), len(value)) if not given else None
-            if spans is None:
+            bare = _joined(value, limits) if not given else None
+            if bare is None:
                 waiting += [(element, depth, given) for element in reversed(value)]
             else:
                 lines, offsets = zip(*map(found.next, value), strict=True)
-                yield Batch(place.file, spans, list(lines), list(offsets))
+                yield Batch(place.file, bare.spans, lines, offsets, bare.flat)
             continue
         try:
             if value.startswith(b"["):

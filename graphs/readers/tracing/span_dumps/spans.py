@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
+import functools
 import re
 from typing import Any, TypeVar, cast
 
@@ -63,12 +64,12 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
         span_id=identifier(first(span.span_id, context.span_id), 16, "span_id", place),
         parent_span_id=identifier(parent, 16, "parent_id", place) if parent else None,
         name=span.name or None,
-        start_time_unix_nano=nanoseconds(
-            first(span.start_time_unix_nano, span.start_time), "start_time", place, trace
-        ),
+        start_time_unix_nano=nanoseconds(first(span.start_time_unix_nano, span.start_time), "start_time", place, trace),
         end_time_unix_nano=nanoseconds(first(span.end_time_unix_nano, span.end_time), "end_time", place, trace),
         attributes=cast(Any, given),  # by key, which OTLP itself never has
-        events=[WireEvent(event.name, None, cast(Any, _flat(event.attributes or {}))) for event in events or ()],
+        events=[
+            WireEvent(event.name or None, None, cast(Any, _flat(event.attributes or {}))) for event in events or ()
+        ],
         links=[WireLink(attributes=cast(Any, _flat(link.attributes or {}))) for link in links or ()],
         status=_FAILED if failed(span) else None,
     )
@@ -83,8 +84,14 @@ def first(one: _T, other: _T) -> _T:
 def failed(span: DumpedSpan) -> bool:
     """Whether the status is that of an error."""
     status = span.status
-    codes = (status.code, status.status_code) if isinstance(status, Status) else (status,)
-    return any(str(code).upper().endswith("ERROR") or code == 2 for code in (*codes, span.status_code) if code)
+    if isinstance(status, Status):
+        return _any_failed(status.code, status.status_code, span.status_code)
+    return _any_failed(status, None, span.status_code)
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _any_failed(*codes: object) -> bool:
+    return any(str(code).upper().endswith("ERROR") or code == 2 for code in codes if code)
 
 
 def identifier(value: Id, digits: int, field: str, place: Place) -> str | None:
