@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from graphs.readers.tracing.otlp.evaluations import Evaluation
 from graphs.readers.tracing.otlp.spans import Span
 from graphs.readers.tracing.otlp.wire import Place
 
-__all__ = ["COLUMNS", "LATEST", "NO_TIME", "Codes", "PlainSpans", "storable"]
+__all__ = ["COLUMNS", "LATEST", "NO_TIME", "Codes", "PlainSpans", "integers", "storable"]
 
 NO_TIME = -1
 LATEST = 2**63
@@ -49,6 +50,16 @@ class Codes(dict[Any, int]):
         self.listed.append(value)
         number = self[value] = len(self.listed) - 1
         return number
+
+
+def integers(values: list[int]) -> np.ndarray:
+    """int64 of Python's integers, in a third of the time that `np.array` takes.
+
+    Raises:
+      TypeError: something else is among them; a truth value is not told from an integer.
+      OverflowError: one does not fit.
+    """
+    return np.frombuffer(array.array("q", values), np.int64)
 
 
 @dataclasses.dataclass

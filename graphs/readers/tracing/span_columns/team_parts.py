@@ -182,15 +182,7 @@ def _part(
         amounts = np.where(kinds == CALL, columns[name][row], np.int32(-1))
         if (amounts >= 0).any():
             evidence[name] = amounts
-    numbers = [f"{number:016x}" for number in ids[team.row].tolist()]
-    codes = columns["meaning"][team.row].tolist()
-    services = [log.services[code] for code in log.service[team.row].tolist()]
-    instances = [
-        (number, what[code].name or number, what[code].role or what[code].name or number) if span
-        else (f"service:{service}", service, service)
-        for number, code, service, span in zip(numbers, codes, services, team.is_span.tolist(), strict=True)
-    ]  # fmt: skip
-    agent_ids, names, roles = zip(*instances, strict=True)
+    agent_ids, names, roles = _agents(log, team)
     owner = forest.owner[team.row]
     above = np.where(team.is_span & (owner >= 0), team.of_span[owner], np.arange(len(owner)))
     senders, receivers, edge_types = edges
@@ -207,14 +199,29 @@ def _part(
         senders=senders,
         receivers=receivers,
         edge_types=edge_types,
-        agent_ids=pa.array(agent_ids, pa.string()),
-        agent_names=pa.array(names, pa.string()),
-        agent_roles=pa.array(roles, pa.string()),
+        agent_ids=agent_ids,
+        agent_names=names,
+        agent_roles=roles,
         parents=above.astype(np.int32),
         text=text,
         evidence=evidence,
         places=places,
     )
+
+
+def _agents(log: _Log, team: Instances) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The ids, names and roles of agent instances: spans, and the services of spans outside any agent."""
+    numbers, meaning = _hex(log.columns["id"][team.row]), pa.array(log.columns["meaning"][team.row])
+    what = log.spans.meanings.listed
+    names, roles = ([one.name or None for one in what], [one.role or one.name or None for one in what])
+    of_spans = numbers, *(pc.coalesce(pa.array(of, pa.string()).take(meaning), numbers) for of in (names, roles))
+    if team.is_span.all():
+        return of_spans
+    service = pa.array(log.service[team.row])
+    ids = pa.array([f"service:{name}" for name in log.services], pa.string()).take(service)
+    plain = pa.array(log.services, pa.string()).take(service)
+    is_span = pa.array(team.is_span)
+    return tuple(pc.if_else(is_span, one, other) for one, other in zip(of_spans, (ids, plain, plain), strict=True))
 
 
 def _headings(

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs.readers.tracing.otlp.dialects import Kind, Meaning, emitted_ids
 from graphs.readers.tracing.otlp.wire import Attributes
-from graphs.readers.tracing.span_columns.plain_spans import Codes
+from graphs.readers.tracing.span_columns.plain_spans import Codes, integers
 from graphs.readers.tracing.span_dumps.attribute_shapes import Shape, plan
 from graphs.readers.tracing.span_dumps.dump_types import Batch, DumpedSpan
 
@@ -52,8 +52,8 @@ class AttributeColumns:
             if shape is None:
                 odd.update(group)
                 continue
-            rows = np.array(group)
-            codes[rows] = self._look_up(shape, batch.spans, given, group, odd)
+            rows = integers(group)
+            codes[rows] = integers(self._look_up(shape, batch.spans, given, group, odd))
             for name, source in (("tokens", shape.tokens), ("input_tokens", shape.input_tokens)):
                 if source is not None:
                     counts[name][rows] = _counts([given[i][source] for i in group])
@@ -65,10 +65,10 @@ class AttributeColumns:
             for name, key in (("responses", shape.response), ("call_ids", shape.call_id)):
                 if key is not None:
                     own[name] |= zip(group, _texts(given, key, group, odd), strict=True)
-        calling = np.array([what.kind is Kind.CALL for what in self._meanings.listed], bool)[codes]
+        others = np.array([what.kind is not Kind.CALL for what in self._meanings.listed], bool)[codes]
         for amounts in counts.values():
-            amounts[~calling] = -1  # of others nothing is asked
-            odd.update(np.flatnonzero(amounts == _REFUSED).tolist())
+            amounts[others] = -1  # of others nothing is asked
+            odd.update((amounts == _REFUSED).nonzero()[0].tolist())
         return counts | {"meaning": codes}, own
 
     def _look_up(
@@ -95,12 +95,11 @@ def _counts(values: list[Any]) -> np.ndarray:
     """Counts of tokens; `_REFUSED` for what is none."""
     if set(map(type, values)) == {int}:
         try:
-            amounts = np.array(values, np.int64)
+            amounts = integers(values)
         except OverflowError:
             pass
         else:
-            amounts[(amounts < 0) | (amounts >= _MOST)] = _REFUSED
-            return amounts
+            return np.where((amounts < 0) | (amounts >= _MOST), _REFUSED, amounts)
     return np.array([value if type(value) is int and 0 <= value < _MOST else _REFUSED for value in values])
 
 

@@ -89,8 +89,6 @@ class _FlatSpan(DumpedSpan, gc=False):
     resource: _FlatResource | UnsetType | None = UNSET
     kind: _Flat = UNSET
     scope: _FlatAttributes = UNSET
-    id: _Flat = UNSET
-    status_message: _Flat = UNSET
 
 
 _DEEPEST = 5
@@ -145,8 +143,8 @@ def one_a_line(text: bytes) -> tuple[np.ndarray, np.ndarray] | None:
     if not text:
         return None
     content = np.frombuffer(text, np.uint8)
-    newlines = np.flatnonzero(content == _NEWLINE)
-    starts, ends = np.r_[0, newlines + 1], np.r_[newlines, len(text)]
-    if starts[-1] == len(text) or np.any(content[starts] != _OPEN) or np.any(content[ends - 1] != _CLOSE):
+    newlines = (content == _NEWLINE).nonzero()[0]
+    starts, ends = np.concatenate([[0], newlines + 1]), np.concatenate([newlines, [len(text)]])
+    if starts[-1] == len(text) or (content[starts] != _OPEN).any() or (content[ends - 1] != _CLOSE).any():
         return None
     return starts, ends

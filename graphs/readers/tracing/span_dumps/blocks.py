@@ -6,7 +6,6 @@ it cannot is *odd*, and these two take it.
 
 from __future__ import annotations
 
-import array
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from graphs.errors import TraceError
 from graphs.readers.tracing.otlp.evaluations import RESULT
 from graphs.readers.tracing.otlp.spans import GROUP, NOTE, nanoseconds_of, service_of, span_id_of, trace_id_of
 from graphs.readers.tracing.otlp.wire import Place, TraceIdOnly
-from graphs.readers.tracing.span_columns.plain_spans import LATEST, NO_TIME, PlainSpans
+from graphs.readers.tracing.span_columns.plain_spans import LATEST, NO_TIME, PlainSpans, integers
 from graphs.readers.tracing.span_dumps.attribute_columns import AttributeColumns
 from graphs.readers.tracing.span_dumps.dump_types import Batch, Context, Dumped, DumpedSpan
 from graphs.readers.tracing.span_dumps.spans import failed, first, identifier, nanoseconds
@@ -75,25 +74,23 @@ class Blocks:
 
     def _register(self, batch: Batch, index: int, odd: set[int]) -> np.ndarray:
         """The codes of the traces, met in their order; odd spans are given away in their turn."""
-        written, starts = _runs([span.trace_id or _trace(span) for span in batch.spans])
-        names = _names([one for one in dict.fromkeys(written) if one not in self._traces])
-        lengths = np.diff(starts, append=len(batch.spans))
+        known = self._traces
+        written: list[Any] = [span.trace_id or _trace(span) for span in batch.spans]
+        names = _names([one for one in dict.fromkeys(written) if one not in known])
         if None in names.values():
-            without = [one in names and names[one] is None for one in written]
-            odd.update(np.flatnonzero(np.repeat(without, lengths)).tolist())
+            odd.update(i for i, one in enumerate(written) if one in names and names[one] is None)
         if odd:
-            of_span = np.repeat(np.arange(len(written)), lengths).tolist()
-            plain = (i for i in range(len(of_span) - 1, -1, -1) if i not in odd and written[of_span[i]] in names)
-            first_of = {written[of_span[i]]: i for i in plain}
+            plain = (i for i in range(len(written) - 1, -1, -1) if i not in odd and written[i] in names)
+            first_of = {written[i]: i for i in plain}
             for i in sorted({*odd, *first_of.values()}):
                 if i in odd:
                     self._one(batch.dumped(i), index + i)
                 else:
-                    self._register_one(written[of_span[i]], names)
+                    self._register_one(written[i], names)
         else:
             for one in names:
                 self._register_one(one, names)
-        return np.repeat([self._traces.get(one, 0) for one in written], lengths)
+        return integers([known.get(one, 0) for one in written])
 
     def _register_one(self, written: object, names: dict[Any, str | None]) -> None:
         name = names[written]
@@ -112,20 +109,10 @@ class Blocks:
         return codes
 
 
-def _runs(written: list[Any]) -> tuple[list[Any], np.ndarray]:
-    """Ids of traces of which each differs from the one before, as those of spans, and the first span of each."""
-    digits = _hexadecimal(written, _TRACE_DIGITS)
-    if digits is None:
-        return written, np.arange(len(written))
-    halves = np.frombuffer(digits, np.uint64).reshape(-1, 2)
-    starts = np.flatnonzero(np.r_[True, np.any(halves[1:] != halves[:-1], axis=1)])
-    return [written[i] for i in starts.tolist()], starts
-
-
 def _names(written: list[Any]) -> dict[Any, str | None]:
     """The ids of traces as all spans have them; None for what is no id, or is not text."""
     digits = _hexadecimal(written, _TRACE_DIGITS)
-    if digits is not None and np.all(np.any(np.frombuffer(digits, np.uint64).reshape(-1, 2), axis=1)):
+    if digits is not None and np.frombuffer(digits, np.uint64).reshape(-1, 2).any(axis=1).all():
         return {one: one.lower() for one in written}
     return {one: _name(one) for one in written}
 
@@ -180,7 +167,7 @@ def _ids(written: list[Any], odd: set[int]) -> np.ndarray:
     digits = _hexadecimal(written, _DIGITS)
     if digits is not None:
         numbers = np.frombuffer(digits, ">u8").astype(np.uint64)
-        odd.update(i for i in np.flatnonzero(numbers == 0).tolist() if written[i] is not _NONE)
+        odd.update(i for i in (numbers == 0).nonzero()[0].tolist() if written[i] is not _NONE)
         return numbers
     numbers = np.zeros(len(written), np.uint64)
     for i, value in enumerate(written):
@@ -197,11 +184,11 @@ def _ids(written: list[Any], odd: set[int]) -> np.ndarray:
 def _times(written: list[Any], odd: set[int]) -> np.ndarray:
     """Time stamps in nanoseconds, `NO_TIME` where absent."""
     try:
-        stamps = np.frombuffer(array.array("q", written), np.int64)
+        stamps = integers(written)
     except (TypeError, OverflowError):
         pass
     else:
-        if np.all(stamps > 0):
+        if (stamps > 0).all():
             return stamps
     stamps = np.full(len(written), NO_TIME, np.int64)
     for i, value in enumerate(written):

@@ -29,7 +29,7 @@ _Envelope = dict[str, msgspec.Raw]
 _Piece = tuple[int, int, bytes]  # line, offset, content
 _DEPTH = 4  # wrappers within wrappers
 _BATCH = 2048  # spans
-_WINDOW = 1 << 18  # bytes of text that are decoded at once: what is made of them stays in the processor's cache
+_WINDOW = 1 << 19  # bytes of text that are decoded at once: what is made of them stays in the processor's cache
 
 
 def dumped_spans(source: Source) -> Iterator[Batch | Problem]:
