@@ -1,4 +1,4 @@
-"""Recursions along sequences of events, over the flat batch: associative scans, no loop over events or traces.
+"""Recursions along sequences of events, over the flat batch: scans of blocks, no loop over events or traces.
 
 A chain is a sequence of some events ("rows") of one trace, or of one agent instance, in log order. Events between them
 are passed over.
@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from estimators.sequence.suffix_recursion import suffix_recursion
+from estimators.sequence.suffix_recursion import recursion_by_blocks, suffix_recursion
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_count, segment_first, segment_sum
@@ -93,27 +93,18 @@ def linked(chain: jax.Array, row: jax.Array, order: jax.Array | None = None) -> 
 
 
 def _nearest(chain: jax.Array, flagged: jax.Array) -> jax.Array:
-    """The first flagged place of the chain, from each place on: int32 [E]; E where there is none.
-
-    Windows double until none that lacks a flagged place can still find one: at once where all places are flagged, or
-    none is.
-    """
+    """The first flagged place of the chain, from each place on: int32 [E]; E where there is none."""
     n = flagged.shape[0]
     place = jnp.arange(n, dtype=jnp.int32)
     last = jnp.max(jnp.where(flagged, place, -1))
-    padded = jnp.concatenate([chain, jnp.full(n, -1, chain.dtype)])
+    goes_on = jnp.concatenate([chain[1:] == chain[:-1], jnp.zeros(1, bool)]) & ~flagged & (place < last)
 
-    def searching(nearest: jax.Array, span: jax.Array) -> jax.Array:
-        same = jax.lax.dynamic_slice(padded, (span,), (n,)) == chain
-        return (nearest == n) & (place < last) & same
+    def look_on() -> jax.Array:
+        found = recursion_by_blocks(goes_on.astype(jnp.int32), jnp.where(flagged, place + 1, 0))
+        return jnp.where(found > 0, found - 1, n)
 
-    def widen(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        nearest, span = state
-        behind = jax.lax.dynamic_slice(jnp.concatenate([nearest, jnp.full(n, n, nearest.dtype)]), (span,), (n,))
-        return jnp.where(searching(nearest, span), behind, nearest), 2 * span
-
-    state = jnp.where(flagged, place, n), jnp.ones((), jnp.int32)
-    return jax.lax.while_loop(lambda s: jnp.any(searching(*s)), widen, state)[0]
+    # Most batches have no event between two members, and no flagged one at all.
+    return jax.lax.cond(jnp.any(goes_on), look_on, lambda: jnp.where(flagged, place, n))
 
 
 def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:

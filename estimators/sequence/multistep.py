@@ -5,7 +5,7 @@ of one agent instance ("agent"). Index t counts the actions of a chain. The rewa
 it up to the next action of the chain: its own event reward, those of the events that follow it and no policy chose, and
 on the last action the trace's outcome. (Sutton and Barto write R_{t+1} for this r_t.)
 
-The recursions y_t = a_t y_{t+1} + b_t are associative scans over the flat batch: no loop over events or traces. Along
+The recursions y_t = a_t y_{t+1} + b_t are scans of blocks of the flat batch: no loop over events or traces. Along
 the causal graph ("causal") an action may lead to several at once, and to none of those that are logged next; the
 recursion then takes the mean over what it led to (`estimators.sequence.causal`).
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-__all__ = ["suffix_recursion"]
+__all__ = ["recursion_by_blocks", "suffix_recursion"]
 
 Pair = tuple[jax.Array, jax.Array]
 
@@ -35,13 +35,22 @@ def suffix_recursion(factor: jax.Array, addend: jax.Array) -> jax.Array:
     y: jax.Array = jax.lax.custom_linear_solve(
         lambda y: y - _passed(factor, jnp.concatenate([y[1:], jnp.zeros_like(y[:1])])),
         addend,
-        solve=lambda _, b: _by_blocks(factor, b),
-        transpose_solve=lambda _, b: jnp.flip(_by_blocks(jnp.flip(jnp.roll(factor, 1)), jnp.flip(b))),
+        solve=lambda _, b: recursion_by_blocks(factor, b),
+        transpose_solve=lambda _, b: jnp.flip(recursion_by_blocks(jnp.flip(jnp.roll(factor, 1)), jnp.flip(b))),
     )
     return y
 
 
-def _by_blocks(factor: jax.Array, addend: jax.Array) -> jax.Array:
+def recursion_by_blocks(factor: jax.Array, addend: jax.Array) -> jax.Array:
+    """`suffix_recursion` of floats or integers, whose derivatives would go through its steps: [N].
+
+    Examples:
+      >>> recursion_by_blocks(jnp.array([1, 1, 0, 1]), jnp.array([0, 0, 3, 4])).tolist()
+      [3, 3, 3, 4]
+
+    Args:
+      factor, addend: [N], of one dtype.
+    """
     n = addend.shape[0]
     blocks = -(-n // BLOCK)
 
