@@ -1,6 +1,7 @@
 """The stored comparison of docs/training.md: 24 signals, 8 tasks, 20 seeds.
 
     python benchmarks/training.py            (about 4 CPU-minutes; resumes from results/training.parquet)
+    python benchmarks/training.py more       (8 signals on the tasks `router` and `planner`; training_more.parquet)
     python benchmarks/training.py speed      (updates a second of a team of 50 events and 8 agents, printed)
 
 Rows go to benchmarks/results/training.parquet, cells with paired tests to training.json there, the tables to
@@ -13,22 +14,24 @@ import json
 import math
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from credit.bench.training.learning_tasks import LearningTask
+from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_comparison import Cell, cells, mean_ranks
-from credit.bench.training.training_loop import TrainingSettings, train
+from credit.bench.training.training_loop import Answer, Signal, TrainingSettings, train
 from credit.bench.training.training_runs import run_training
 from credit.bench.training.training_signals import training_signal
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).parent / "results"
 PAGE = ROOT / "docs" / "training.md"
-MARK = "<!-- table -->"
 BASE = "rloo"
 SIGNALS = (
     *("rloo", "grpo", "verl_grpo", "trl_grpo", "reinforce_pp", "turn_baseline", "dr_mas", "mgrpo", "gae", "critic"),
@@ -37,35 +40,48 @@ SIGNALS = (
 )
 TASKS = ("additive", "bernoulli", "bottleneck", "pivotal", "free_rider", "padding", "stopping", "checklist")
 SEEDS = 20
+MORE_SIGNALS = ("rloo", "grpo", "gae", "c3", "control_c3", "control_critic", "control_exact", "exact_increments")
+MORE_TASKS = ("router", "planner")
 
 
-def tables(compared: list[Cell]) -> str:
+def tables(compared: list[Cell], tasks: Sequence[str], heading: str) -> str:
     """Area of each signal on each task with a mark where it differs from RLOO, and events to 90 % over RLOO's."""
     ranks = mean_ranks(compared)
     order = sorted(ranks, key=lambda signal: ranks[signal])
     cell = {(c.task, c.signal): c for c in compared}
-    head = "| signal | rank | " + " | ".join(TASKS) + " |\n| --- | ---: |" + " ---: |" * len(TASKS)
+    head = "| signal | rank | " + " | ".join(tasks) + " |\n| --- | ---: |" + " ---: |" * len(tasks)
     area = [head]
     for signal in order:
         numbers = []
-        for task in TASKS:
+        for task in tasks:
             c = cell[task, signal]
             mark = "" if c.p >= 0.05 else " **+**" if c.difference > 0 else " **−**"
             numbers.append(f"{c.area:.2f} ± {c.stderr:.2f}{mark}")
         area.append(f"| `{signal}` | {ranks[signal]:.1f} | " + " | ".join(numbers) + " |")
-    events = ["| signal | " + " | ".join(TASKS) + " |\n| --- |" + " ---: |" * len(TASKS)]
+    events = ["| signal | " + " | ".join(tasks) + " |\n| --- |" + " ---: |" * len(tasks)]
     for signal in order:
         if signal == "zero":
             continue
-        events.append(f"| `{signal}` | " + " | ".join(_events(cell[task, signal]) for task in TASKS) + " |")
-    return "\n".join(area) + "\n\n## Events to 90 % of the way\n\n" + "\n".join(events) + "\n"
+        events.append(f"| `{signal}` | " + " | ".join(_events(cell[task, signal]) for task in tasks) + " |")
+    return "\n".join(area) + f"\n\n{heading}\n\n" + "\n".join(events) + "\n"
 
 
 def _events(c: Cell) -> str:
     return f"{c.events_to_90:,.0f}" if math.isfinite(c.events_to_90) else "–"
 
 
-SPEED = ("zero", "rloo", "grpo", "gae_exact", "gae", "control_critic")
+SPEED = ("zero", "reward", "rloo", "grpo", "gae_exact", "gae", "control_critic")
+
+
+def _raw_reward(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+    """The step without a method: each choice that was drawn is weighted by its trace's reward."""
+    del key
+    chosen_mask = rollout.choice[..., None] == jnp.arange(rollout.task.choices)[None, None]
+    weights = jnp.where(chosen_mask & rollout.taken[..., None], rollout.reward[:, None, None], 0)
+    return Answer(weights, 0.0, state)
+
+
+REWARD = Signal(lambda task: None, _raw_reward)
 
 
 def speed() -> None:
@@ -82,7 +98,7 @@ def speed() -> None:
     for turn in range(16):  # the first compiles
         for name in SPEED:
             start = time.perf_counter(), time.process_time()
-            curves = train(task, training_signal(name), settings, turn, 0.05)
+            curves = train(task, REWARD if name == "reward" else training_signal(name), settings, turn, 0.05)
             updates = math.ceil(len(curves.spent) / 20) * 20  # whole calls are computed
             if turn:
                 wall[name] = min(wall[name], (time.perf_counter() - start[0]) / updates)
@@ -91,9 +107,9 @@ def speed() -> None:
         jax.block_until_ready(_slope(weights, inputs))  # type: ignore[no-untyped-call]
         wall["network"] = min(wall["network"], time.perf_counter() - start[0])
         busy["network"] = min(busy["network"], time.process_time() - start[1])
-    for name, cost in busy.items():
-        times = cost / busy["zero"]
-        print(f"{name:20} {1 / wall[name]:7.0f} updates/s, {1e3 * cost:.2f} CPU ms an update, {times:.2f} times `zero`")
+    for name in wall:
+        times = ", ".join(f"{wall[name] / wall[other]:.2f} times `{other}`" for other in ("reward", "zero"))
+        print(f"{name:20} {1 / wall[name]:7.0f} updates/s, {1e3 * busy[name]:.2f} CPU ms an update, {times}")
 
 
 @jax.jit
@@ -107,20 +123,27 @@ def _slope(weights: dict[str, jax.Array], inputs: jax.Array) -> dict[str, jax.Ar
     return slope
 
 
-def main() -> None:
-    """Run what is missing, and write the results."""
+def run(
+    signals: Sequence[str], tasks: Sequence[str], name: str, mark: str, heading: str = "## Events to 90 % of the way"
+) -> None:
+    """Run what is missing, and write results under this name and tables between these marks of the page."""
     settings = TrainingSettings()
     rows = []
-    for signal in SIGNALS:
-        rows += run_training([signal], TASKS, SEEDS, settings, output=RESULTS / "training.parquet")
+    for signal in signals:
+        rows += run_training([signal], tasks, SEEDS, settings, output=RESULTS / f"{name}.parquet")
         print(signal, flush=True)
     compared = cells(rows, BASE)
     plain = [{k: None if v == math.inf else v for k, v in c._asdict().items()} for c in compared]
-    (RESULTS / "training.json").write_text(json.dumps({"against": BASE, "cells": plain}, indent=1) + "\n")
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARK)
-    after = rest.partition(MARK)[2]
-    PAGE.write_text(f"{before}{MARK}\n\n{tables(compared)}\n{MARK}{after}", encoding="utf-8")
+    (RESULTS / f"{name}.json").write_text(json.dumps({"against": BASE, "cells": plain}, indent=1) + "\n")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(mark)
+    after = rest.partition(mark)[2]
+    PAGE.write_text(f"{before}{mark}\n\n{tables(compared, tasks, heading)}\n{mark}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    speed() if sys.argv[1:] == ["speed"] else main()
+    if sys.argv[1:] == ["speed"]:
+        speed()
+    elif sys.argv[1:] == ["more"]:
+        run(MORE_SIGNALS, MORE_TASKS, "training_more", "<!-- more -->", "Events to 90 % of the way:")
+    else:
+        run(SIGNALS, TASKS, "training", "<!-- table -->")

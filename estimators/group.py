@@ -350,19 +350,24 @@ def group_relative(
     n, mean, squares = statistics(m)
 
     score, rows = row_scores(graph, reward, event_reward)
-    key = m.key[m.of_event]
-    x = score if own_score else m.score[m.of_event]
+    # Where all events of a sample get one number, it is computed once for each sample and then looked up.
+    by_sample = population == "trace" and not own_score
+    own = m._replace(of_event=jnp.arange(m.score.shape[0], dtype=jnp.int32)) if by_sample else m
+    key = m.key[own.of_event]
+    x = score if own_score else m.score[own.of_event]
     n_e = n[key]
 
-    one = jnp.ones_like(x)
     if scale == "std":
+        one = jnp.ones_like(x)
         spread = safe_sqrt(safe_divide(squares, n - ddof))[key]
         divisor = jnp.where(spread + jnp.abs(eps) <= 0, one, spread + eps)  # eps = 0 and equal scores: 0 / 1, not 0 / 0
     elif scale == "none":
-        divisor = one
+        divisor = jnp.ones_like(x)
     else:
         raise CreditError(f"scale is {scale!r}; expected 'std' or 'none'")
-    subtracted, stderr = _compared_with(m, x, n_e, mean[key], squares[key], baseline)
+    subtracted, stderr = _compared_with(own, x, n_e, mean[key], squares[key], baseline)
+    if by_sample:
+        x, n_e, divisor, subtracted, stderr = (y[m.of_event] for y in (x, n_e, divisor, subtracted, stderr))
     alone = n_e < 2
     subtracted, reason = settle_alone(m, rows, alone, x, subtracted, singleton)
     if scale == "std":
@@ -371,7 +376,7 @@ def group_relative(
             beyond = beyond_members(m, n_e, x - subtracted, divisor, times=10)
             too_few = too_few | ((reason == Reason.VALID) & ~alone & beyond)
         reason = jnp.where(too_few, Reason.TOO_FEW, reason)
-        divisor = jnp.where(alone, one + eps, divisor)
+        divisor = jnp.where(alone, jnp.ones_like(x) + eps, divisor)
     return finish(
         graph,
         credit=x,

@@ -104,7 +104,8 @@ def _nearest(chain: jax.Array, flagged: jax.Array) -> jax.Array:
         return jnp.where(found > 0, found - 1, n)
 
     # Most batches have no event between two members, and no flagged one at all.
-    return jax.lax.cond(jnp.any(goes_on), look_on, lambda: jnp.where(flagged, place, n))
+    nearest: jax.Array = jax.lax.cond(jnp.any(goes_on), look_on, lambda: jnp.where(flagged, place, n))
+    return nearest
 
 
 def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
