@@ -106,4 +106,4 @@ def _independent(traces: Traces, key: np.ndarray, members: np.ndarray) -> bool:
     if clusters is None:
         return True
     pairs = np.unique(np.stack([key, np.asarray(clusters)[members]]), axis=1)
-    return len(np.unique(pairs[0])) < pairs.shape[1]
+    return bool(len(np.unique(pairs[0])) < pairs.shape[1])
