@@ -327,6 +327,41 @@ def test_charts_are_drawn_before_anyone_scrolls(window: Any, pages: dict[str, st
         assert opened.page.locator(".chart canvas").count() >= 7
 
 
+def test_one_agent_is_shown_by_tool_and_without_tables_of_one_row(window: Any, tmp_path: Path) -> None:
+    records = []
+    for number in range(8):
+        events = [{"id": f"step {i}", "type": "tool_call", "agent": "solver", "tool": "ab"[i % 2]} for i in range(3)]
+        events[2]["type"] = "message"
+        record = {"trace_id": f"t{number}", "task_id": f"q{number // 4}", "events": events[: 2 + number % 2]}
+        records.append(record | {"rewards": {"team": float(number % 4 == 1)}})
+    traces, out = read(tmp_path, records), tmp_path / "page.html"
+    write_page(Findings.of(traces, {name: credit.run(traces, name) for name in ("turn_baseline", "rloo")}), out)
+    with window(out.as_uri()) as opened:
+        page: Page = opened.page
+        shown(page)
+        who = page.locator("#who")
+        method, by = who.locator("select").all()
+        assert method.input_value() == "rloo" and by.input_value() == "tool"
+        assert by.locator("option").all_text_contents() == ["tool", "type"]
+        assert "No evidence distinguishes the actions" in (who.text_content() or "")
+        assert who.locator("code").first.text_content() == "credit score reliability"
+        assert "ended traces count as 0" not in (who.text_content() or "")
+        method.select_option("turn_baseline")
+        assert "ended traces count as 0" in (who.text_content() or "")
+        assert set(who.locator("tbody tr td:last-child").all_text_contents()) == {"–"}  # two tasks
+        assert page.locator("#ledger select option").all_text_contents() == ["turn"]
+        methods = page.locator("#methods")
+        assert methods.locator(".chart").count() == 1 and "No two methods tell" in (methods.text_content() or "")
+        assert methods.locator("table").count() == 0  # no shares of one role, and no differences
+        assert "They differ on no action" in (methods.text_content() or "")
+        assert "less" not in (page.locator("#explorer .keys").first.text_content() or "")
+        assert "−0.3333" in (page.locator("#explorer .keys").first.text_content() or "")
+        page.locator(".lanes").first.focus()
+        page.keyboard.press("Home")
+        assert (page.locator(".receipt h3").first.text_content() or "").startswith("Event step 0: tool_call")
+        assert opened.complaints == []
+
+
 def test_groups_of_one_are_told_what_to_do(window: Any, tmp_path: Path) -> None:
     traces, out = read(tmp_path, [trace(i, f"q{i}", "hello") for i in range(2)]), tmp_path / "page.html"
     write_page(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}), out)
