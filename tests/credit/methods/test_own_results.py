@@ -112,3 +112,10 @@ def test_a_wrong_sign_is_shown_and_own_functions_share_their_draws(module: str) 
         return measure(scheme_of(f"{module}:{name}"), 10, Setting(group=8), QUICK, 0).snr
 
     assert point("negated") == pytest.approx(-point("same")) and point("same") > 0.2
+
+
+def test_the_folder_of_a_measurement_is_made(module: str, tmp_path: Path) -> None:
+    arguments = ["bench", "snr", "--quick", "--lengths", "10", "-m", f"{module}:same", "-o", "new/deep"]
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "new" / "deep" / "snr.json").stat().st_size > 0
