@@ -2,7 +2,7 @@
 
 Writes `results/replay.json`, cell by cell, and prints a table. Cells that are stored are not measured again.
 
-python benchmarks/replay.py             # measure what is missing (10 CPU minutes in all), then print
+python benchmarks/replay.py             # measure what is missing (5 CPU minutes in all), then print
 python benchmarks/replay.py --table     # print what is stored
 
 A cell is a world and a purpose. A set is all runs of one plan. The first set of a cell is made through the command
@@ -50,7 +50,7 @@ RUNS = 50  # of each decision or coalition
 TRACES = 10
 SETS = {  # of each cell
     "micro": {"value": 150, "difference": 150, "spawn": 200, "c3": 30, "shapley": 1000},
-    "swarm": {"value": 16, "difference": 12, "spawn": 12, "c3": 3, "shapley": 200},
+    "swarm": {"value": 16, "difference": 8, "spawn": 8, "c3": 3, "shapley": 200},
 }
 
 Truth = Callable[[Job], float]
@@ -239,17 +239,22 @@ def measured(name: str, purpose: str, world: World, home: Path, seed: int) -> di
     estimate, stated, true = np.moveaxis(table, -1, 0)
     inside = np.abs(estimate - true) <= 1.96 * stated + 1e-6
     certain = np.ptp(estimate, axis=0) < 1e-9
-    shares_inside = 100 * inside[:, ~certain].mean(axis=1)
-    return {
+    row = {
         "world": name,
         "for": purpose,
         "sets": sets,
         "numbers": int((~certain).sum()),
         "certain": int(certain.sum()),
+    }
+    if not inside[:, certain].all():
+        raise SystemExit(f"{name}, {purpose}: a certain outcome lies outside its interval")
+    if certain.all():
+        return row
+    shares_inside = 100 * inside[:, ~certain].mean(axis=1)
+    return row | {
         "coverage": float(shares_inside.mean()),
         "stderr": float(shares_inside.std(ddof=1) / np.sqrt(sets)),
         "lowest": float(100 * inside[:, ~certain].mean(axis=0).min()),
-        "certain_inside": bool(inside[:, certain].all()),
     }
 
 
@@ -260,7 +265,7 @@ def table(stored: list[dict[str, Any]]) -> str:
     for world in dict.fromkeys(c["world"] for c in stored):
         row = [cells.get((world, purpose)) for purpose in PURPOSES]
         lines.append(f"| {world} | " + " | ".join("" if c is None else _words(c) for c in row) + " |")
-    mean = [[c for c in stored if c["for"] == purpose] for purpose in PURPOSES]
+    mean = [[c for c in stored if c["for"] == purpose and "coverage" in c] for purpose in PURPOSES]
     lines.append("| mean of the worlds | " + " | ".join(_words(_mean(cells)) if cells else "" for cells in mean) + " |")
     return "\n".join(lines)
 
@@ -271,6 +276,8 @@ def _mean(cells: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def _words(cell: dict[str, Any]) -> str:
+    if "coverage" not in cell:
+        return "certain"
     return f"{cell['coverage']:.1f} ± {cell['stderr']:.1f}"
 
 

@@ -2,7 +2,7 @@
 
 Writes `results/replay_allocation.json`, world by world, and prints a table. Stored worlds are not measured again.
 
-python benchmarks/replay_allocation.py             # measure what is missing (3 CPU minutes in all), then print
+python benchmarks/replay_allocation.py             # measure what is missing (2 CPU minutes in all), then print
 python benchmarks/replay_allocation.py --table     # print what is stored
 
 Values before each action of a log are estimated from 24 runs of each on average. The even plan makes 24 of each. The

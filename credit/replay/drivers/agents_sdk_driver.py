@@ -14,7 +14,7 @@ import functools
 import importlib
 from typing import Any
 
-from credit.replay.drivers.call_tape import Session
+from credit.replay.drivers.call_session import Session
 from graphs.errors import MissingExtraError
 
 __all__ = ["taped_model"]

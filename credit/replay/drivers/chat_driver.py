@@ -16,7 +16,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from credit.replay.drivers.call_tape import Session
+from credit.replay.drivers.call_session import Session
 from graphs.errors import CreditError
 from graphs.text import excerpt
 

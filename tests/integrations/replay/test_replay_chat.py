@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from stub_model import served
 
-from credit.replay.drivers.call_tape import Session, Tape, TapeReplayer, read_tapes, record, write_log, write_tapes
+from credit.replay.drivers.call_session import Session
+from credit.replay.drivers.call_tape import Tape, read_tapes, write_log, write_tapes
 from credit.replay.drivers.chat_driver import converse
+from credit.replay.drivers.tape_driver import TapeReplayer, record
 from credit.replay.replayer import Prefix, PrefixError
 from graphs import CreditError
 from graphs.readers import read

@@ -30,7 +30,8 @@ from stub_model import check_means, lottery, mean_and_spread, uniform, votes
 
 import credit
 from credit.cli import cli
-from credit.replay.drivers.inspect_driver import InspectReplayer, declared
+from credit.replay.drivers.inspect_calls import declared
+from credit.replay.drivers.inspect_driver import InspectReplayer
 from credit.replay.replayer import Prefix, PrefixError
 from graphs import CreditError
 

@@ -34,7 +34,9 @@ from stub_model import check_means, lottery, mean_and_spread, served, uniform, v
 import credit
 from credit.cli import cli
 from credit.replay.drivers.agents_sdk_driver import taped_model
-from credit.replay.drivers.call_tape import Session, TapeReplayer, read_tapes, record, write_log, write_tapes
+from credit.replay.drivers.call_session import Session
+from credit.replay.drivers.call_tape import read_tapes, write_log, write_tapes
+from credit.replay.drivers.tape_driver import TapeReplayer, record
 from credit.replay.replayer import Prefix, PrefixError
 from graphs import CreditError
 
