@@ -30,7 +30,7 @@ def check_form(name: str, graph: EventGraph, result: Any) -> None:
     Examples:
       >>> import credit, dataclasses
       >>> graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
-      >>> wrong = dataclasses.replace(credit.rloo(graph, reward), credit=reward)
+      >>> wrong = dataclasses.replace(credit.rloo(graph, reward), credit=reward[:1])
       >>> check_form("mine", graph, wrong)  # doctest: +ELLIPSIS
       Traceback (most recent call last):
           ...
