@@ -179,7 +179,7 @@ def test_the_critic_learns_additive_rewards_and_its_claims_are_centred() -> None
 
 
 @pytest.mark.parametrize("name", ["stopping", "router"])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_the_critics_surprise_is_the_centred_increment_of_its_values(name: str) -> None:
     """Where some decisions are not reached, and where all are."""
     task = learning_task(name)
