@@ -71,7 +71,23 @@ def _colons(text: bytes) -> int:
 
 def may_repeat(text: bytes) -> bool:
     """Whether an object may state one of its own keys twice; always true where it does."""
-    return _drops_a_pair(_members(text), text)
+    members = _members(text)
+    return not _consists_of(members, text) and _drops_a_pair(members, text)
+
+
+def _consists_of(members: dict[str, msgspec.Raw], text: bytes) -> bool:
+    """Whether a text is these members and nothing else, spaced as Python's encoder or msgspec's does.
+
+    Writing them again takes a third of the time of counting colons. Where a pair was dropped, the text is longer.
+    """
+    first = next(iter(members), "").encode(errors="replace")
+    begin = len(first) + len(b'{"":')
+    colon, comma = (b'": ', b', "') if text[begin : begin + 1] == b" " else (b'":', b',"')
+    parts: list[bytes | msgspec.Raw] = [b'{"']
+    for key, value in members.items():
+        parts += (key.encode(errors="replace"), colon, value, comma)
+    parts[-1] = b"}"
+    return b"".join(parts) == text
 
 
 def _any_object_repeats(text: bytes, cuts: int) -> bool:
@@ -119,7 +135,7 @@ def _members(text: bytes) -> dict[str, msgspec.Raw]:
 def _drops_a_pair(members: dict[str, msgspec.Raw], text: bytes) -> bool:
     """Whether an object may have more pairs than members; always true where it has."""
     kept = sum(1 + key.count(":") + bytes(value).count(b":") for key, value in members.items())
-    return text.count(b":") != kept or _ESCAPED in text
+    return text.count(b":") != kept or (b"\\" in text and _ESCAPED in text)  # the first is found faster
 
 
 def _start(text: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import re
@@ -260,3 +261,28 @@ def test_looking_takes_linear_time(text: bytes) -> None:
     start = time.process_time()
     assert repeated_keys.repeated_anywhere(text) is None
     assert time.process_time() - start < 2
+
+
+PAIRS = st.lists(
+    st.tuples(
+        st.text(alphabet='ab:"\\ ,é', max_size=3),
+        st.one_of(
+            st.integers(),
+            st.text(alphabet='ab:"\\ ,', max_size=5),
+            st.dictionaries(st.sampled_from("ab"), st.none(), max_size=2),
+        ),
+    ),
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize("comma, colon", [(",", ":"), (", ", ": "), (", ", ":"), (" ,", " : "), (",\t", ":")])
+@given(pairs=PAIRS, ascii_=st.booleans())
+def test_no_spacing_hides_a_repeated_key(pairs: list[tuple[str, object]], ascii_: bool, comma: str, colon: str) -> None:
+    """An oracle by hand: the keys themselves. Objects that are written as usual, without escapes, are not suspected."""
+    write = functools.partial(json.dumps, ensure_ascii=ascii_)
+    text = "{" + comma.join(f"{write(key)}{colon}{write(value)}" for key, value in pairs) + "}"
+    twice = len({key for key, _ in pairs}) < len(pairs)
+    may = repeated_keys.may_repeat(text.encode())
+    assert may or not twice
+    assert not may or twice or "\\u003" in text or colon == " : "
