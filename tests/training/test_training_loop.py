@@ -113,7 +113,7 @@ def test_a_network_shared_by_all_decisions_learns(policy: Literal["mlp", "transf
     assert curve.tobytes() == again.tobytes()
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_a_transformers_decision_sees_the_kind_and_who_decided_up_to_it() -> None:
     task = learning_task("router")
     options = TrainingSettings(policy="transformer", hidden=8)

@@ -103,6 +103,7 @@ def test_panels_without_room_side_by_side_stand_below_each_other() -> None:
         credit.plot.refine(credit.plot.draw_comparison(compared), size=(0.5, 0.5))
 
 
+@pytest.mark.slow
 def test_a_refused_size_comes_with_one_that_fits() -> None:
     graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
     compared = credit.compare(rows.traces, {name: credit.rloo(graph, reward) for name in ("rloo", "dr_mas", "grpo")})
