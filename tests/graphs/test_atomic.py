@@ -31,7 +31,8 @@ def test_a_disk_that_is_full_names_the_file(tmp_path: Path) -> None:
         "with atomic_write(sys.argv[1]) as file:\n    for _ in range(100): file.write(b'x' * 1000)\n"
     )
     out = tmp_path / "x.csv"
-    done = subprocess.run([sys.executable, "-c", script, str(out)], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-B", "-c", script, str(out)]  # -B: bytecode must not be cut off
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert f"[Errno {errno.EFBIG}]" in done.stderr.splitlines()[-1]
     assert done.stderr.splitlines()[-1].endswith(f"'{out}'")
     assert list(tmp_path.iterdir()) == []

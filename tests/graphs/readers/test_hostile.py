@@ -474,7 +474,7 @@ def test_a_full_disk_is_one_line_of_error_and_leaves_nothing(command: str, tmp_p
     out.mkdir()
     target = out / ("x.parquet" if command == "assign" else "x.jsonl")
     done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, command, str(log), "-o", str(target)],
+        [sys.executable, "-B", "-c", FULL_DISK, command, str(log), "-o", str(target)],
         capture_output=True,
         text=True,
         cwd=ROOT,
