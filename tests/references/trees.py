@@ -82,12 +82,29 @@ def c3(traces: list[Trace], others: bool = True, normalise: bool = False, own: b
             for t, i in tree.nodes[r].passing:
                 number = advantage[r]
                 if not own:
-                    rest = {u: w for u, w in share[r].items() if u != t.number}
+                    kin = _sharing_a_later_choice(tree, r, t, i)
+                    rest = {u: w for u, w in share[r].items() if u not in kin}
                     if not rest:
                         continue
                     number = sum(w * outcome[u] for u, w in rest.items()) / sum(rest.values()) - against[r]
                 out |= {e.place: number for e in tree.steps[t.number][i]}
     return out
+
+
+def _sharing_a_later_choice(tree: Tree, node: int, trace: Trace, step: int) -> set[int]:
+    """The trace, and those through the node that pass the node of its next step too; its context after own choices."""
+    path = tree.steps[trace.number]
+    if step + 1 == len(path):
+        return {trace.number}
+    after = path[step + 1][0]
+    between = any(path[step][-1].place < e.place < after.place for e in trace.rows)
+    name = "context" if between else "node"
+    kin = {trace.number}
+    for other, i in tree.nodes[node].passing:
+        steps = tree.steps[other.number]
+        if i + 1 < len(steps) and steps[i + 1][0].given[name] == after.given[name]:
+            kin.add(other.number)
+    return kin
 
 
 def magrpo(traces: list[Trace], kind: str = "mean", gamma: float = 0.9) -> dict[int, float]:
