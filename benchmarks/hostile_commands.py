@@ -123,7 +123,8 @@ def run(command: list[str], log: Path, more: list[str], out: Path) -> tuple[int,
     """Exit code, what was wrong or "", and processor seconds of a command."""
     arguments = [part.format(out=out) for part in command]
     arguments[1:1] = [str(log), *more]
-    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
+    written = [io.BytesIO() for _ in range(2)]
+    streams = [io.TextIOWrapper(one, encoding="utf-8") for one in written]
     code, fault, start = 0, "", time.process_time()
     signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
     try:
@@ -140,7 +141,7 @@ def run(command: list[str], log: Path, more: list[str], out: Path) -> tuple[int,
     seconds = time.process_time() - start
     for stream in streams:
         stream.flush()
-    answer, told = (stream.buffer.getvalue().decode("utf-8", "replace") for stream in streams)  # type: ignore[attr-defined]
+    answer, told = (one.getvalue().decode("utf-8", "replace") for one in written)
     if not fault and code not in (0, 1, 2, 3):
         fault = f"left with {code}"
     if not fault and "Traceback (most recent" in told:
