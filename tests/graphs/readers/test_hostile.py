@@ -399,10 +399,7 @@ def test_a_file_that_is_too_long_is_not_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_string_of_300_megabytes(tmp_path: Path, way: str) -> None:
-    """In one line, refused by the limits as they stand: at most three times the file, and 16 MiB.
-
-    Growth counts from the peak of a small reading, which is lower where modules need not be compiled for it.
-    """
+    """In one line, refused by the limits as they stand: at most three times the file, and 16 MiB."""
     file = tmp_path / "x.jsonl"
     with file.open("wb") as stream:
         stream.write(text("before") + b"\n" + text()[:-1] + b', "note": "')
