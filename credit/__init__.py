@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from credit.laws import check
     from credit.ledger import Ledger, compose, stack
     from credit.ledger.auditing import audit
-    from credit.ledger.receipt import explain
+    from credit.ledger.receipts.explaining import explain
     from credit.methods.advice import choose
-    from credit.methods.registry import METHODS, Method
+    from credit.methods.method_row import Method
+    from credit.methods.registry import METHODS
     from credit.methods.running import run
     from credit.replay.shapley_game import shapley_plan
     from credit.reports.comparison import compare
@@ -96,9 +97,10 @@ _HOME: dict[str, str] = {
     "check": "credit.laws",
     **dict.fromkeys(("Ledger", "compose", "stack"), "credit.ledger"),
     "audit": "credit.ledger.auditing",
-    "explain": "credit.ledger.receipt",
+    "explain": "credit.ledger.receipts.explaining",
     "choose": "credit.methods.advice",
-    **dict.fromkeys(("METHODS", "Method"), "credit.methods.registry"),
+    "Method": "credit.methods.method_row",
+    "METHODS": "credit.methods.registry",
     "run": "credit.methods.running",
     "shapley_plan": "credit.replay.shapley_game",
     "compare": "credit.reports.comparison",

@@ -22,8 +22,8 @@ from jax.sharding import Mesh, PartitionSpec
 
 from credit.device_arrays import AXIS, expect_one_batch, laid, on_host
 from credit.methods.chunked import DIVISIBLE
+from credit.methods.method_row import Method, Scope
 from credit.methods.published import find_method
-from credit.methods.registry import Method, Scope
 from credit.methods.running import EVIDENCE, Request, expect_outcomes
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.base import Credit, Reason, batch_fingerprint

@@ -17,7 +17,7 @@ from credit.laws import arrays, meaning
 from credit.laws.report import LawError, LawReport, LawResult
 from credit.laws.subject import Subject
 from credit.laws.trial_batches import Needs
-from credit.methods.registry import Method, Scope
+from credit.methods.method_row import Method, Scope
 from estimators.base import Credit
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError

@@ -12,8 +12,8 @@ import numpy as np
 
 from credit.laws.report import LawResult
 from credit.laws.trial_batches import SIZES, Batch, Needs, draw_rewards, padded, ragged, regular
+from credit.methods.method_row import Scope
 from credit.methods.own_results import check_form
-from credit.methods.registry import Scope
 from estimators.base import Credit
 from graphs.errors import CreditError
 

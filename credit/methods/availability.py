@@ -7,8 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from credit.methods.method_row import Method
 from credit.methods.published import PUBLISHED, Published
-from credit.methods.registry import METHODS, Method
+from credit.methods.registry import METHODS
 from credit.methods.running import missing_evidence
 from credit.reports.trace_returns import distinguishable, returns
 from graphs.traces.batch import Traces

@@ -16,7 +16,7 @@ from estimators.options import BOUNDS, refuse_option
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
-    from credit.methods.registry import Method
+    from credit.methods.method_row import Method
 
 __all__ = ["Option", "options_of", "parse_options"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
-    from credit.methods.registry import Method
+    from credit.methods.method_row import Method
     from estimators.base import Credit
 
 __all__ = ["load_function", "own_method"]
@@ -98,7 +98,7 @@ def own_method(name: str) -> Method:
       >>> own_method("estimators:gae").needs
       ('value',)
     """
-    from credit.methods.registry import Method
+    from credit.methods.method_row import Method
     from estimators.options import checked_options
 
     fn = _naming_faults(name, load_function(name))

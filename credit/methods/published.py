@@ -16,7 +16,7 @@ from credit.methods.own_functions import own_method
 from graphs.errors import CreditError, expect
 
 if TYPE_CHECKING:
-    from credit.methods.registry import Method
+    from credit.methods.method_row import Method
 
 __all__ = ["PUBLISHED", "Published", "find_method", "key_of"]
 

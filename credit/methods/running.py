@@ -20,7 +20,7 @@ from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 if TYPE_CHECKING:
-    from credit.methods.registry import Method
+    from credit.methods.method_row import Method
     from estimators.base import Credit
 
 __all__ = [
@@ -148,7 +148,7 @@ class Request:
         Raises:
           CreditError: no such name, or something else.
         """
-        from credit.methods.registry import Method
+        from credit.methods.method_row import Method
 
         if isinstance(method, str):
             known = find_method(method)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.ledger.from_methods import compose_claims
-from credit.ledger.receipt import Receipts
+from credit.ledger.receipts.explaining import Receipts
 from estimators.base import Credit
 from estimators.composition.votes import NO_ERRORS, Errors, believed_errors
 from graphs.errors import expect

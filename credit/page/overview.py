@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from credit.ledger.entry_rows import ENTRIES
-from credit.ledger.receipt import LEGEND
+from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
 from credit.methods.published import PUBLISHED, key_of
 from credit.methods.registry import METHODS

@@ -28,7 +28,8 @@ from graphs.readers.chunk_index import (
 )
 from graphs.readers.chunk_pieces import ChangedError, check_state, chosen_pieces
 from graphs.readers.common.remote import is_remote
-from graphs.readers.common.source import Source, find_sources
+from graphs.readers.common.source import Source
+from graphs.readers.common.source_search import find_sources
 from graphs.readers.common.tables.joins import Join
 from graphs.readers.formats import sort_sources
 from graphs.readers.native import of_source

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem, expect
 from graphs.readers.common.remote import is_remote
-from graphs.readers.common.source import Source, check_paths, find_sources
+from graphs.readers.common.source import Source
+from graphs.readers.common.source_search import check_paths, find_sources
 from graphs.readers.common.tables.joins import Join
 from graphs.readers.formats import FORMATS, reader_of, sort_sources
 from graphs.text import counted, excerpt, near_names

@@ -26,8 +26,9 @@ from credit.bench.training.online_critic import CriticSums, critic_evidence, fre
 from credit.bench.training.reruns import coalition_shares, greedy_rewards, replaced_rewards, siblings
 from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_loop import Answer, Signal
+from credit.methods.method_row import Method
 from credit.methods.own_functions import own_method
-from credit.methods.registry import METHODS, Method
+from credit.methods.registry import METHODS
 from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage

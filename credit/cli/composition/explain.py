@@ -16,7 +16,7 @@ from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from credit.ledger.receipt import Receipt
+    from credit.ledger.receipts.receipt import Receipt
     from credit.methods.claims import ClaimRequest
 
 __all__ = ["explain"]
@@ -58,8 +58,8 @@ def explain(
         raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
     asked.check()
     from credit.ledger.from_methods import compose_claims
-    from credit.ledger.receipt import event_index
-    from credit.ledger.receipt import explain as write_receipt
+    from credit.ledger.receipts.explaining import event_index
+    from credit.ledger.receipts.explaining import explain as write_receipt
 
     *logs, trace, event = paths
     traces = read_traces(tuple(logs), **reading)
@@ -75,7 +75,7 @@ def explain(
 
 
 def _print(console: Console, receipt: Receipt) -> None:
-    from credit.ledger.receipt import LEGEND
+    from credit.ledger.receipts.receipt import LEGEND
 
     chosen = "an action" if receipt.action else "no action of the team's policy"
     head = (

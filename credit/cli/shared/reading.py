@@ -154,7 +154,8 @@ def keep_logs(context: click.Context, output: Path, option: str) -> None:
 def _is_log(path: Path) -> bool:
     """Whether a file of a folder would be read as a log; tables that this library left there are not."""
     from graphs.readers.common.results import is_result
-    from graphs.readers.common.source import Source, is_log
+    from graphs.readers.common.source import Source
+    from graphs.readers.common.source_search import is_log
 
     if not (path.is_file() and is_log(path)):
         return False

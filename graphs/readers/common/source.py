@@ -9,24 +9,19 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import numpy as np
 import zstandard
 
-from graphs.errors import Problem, expect
-from graphs.readers.common.remote import FetchedPath, is_remote, list_remote
+from graphs.errors import Problem
+from graphs.readers.common.remote import FetchedPath
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["SUFFIXES", "Source", "TooLargeError", "find_sources", "unreadable"]
-
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".eval", ".traj")
-"""Names of logs in a folder, also with .gz or .zst behind; other files are passed over and listed."""
+__all__ = ["Source", "TooLargeError", "unreadable"]
 
 COMPRESSIONS = (".gz", ".zst")
 
@@ -200,145 +195,3 @@ def _unpack_zstandard(file: BinaryIO, most: int) -> bytes:
     if fed:
         raise EOFError("the file ends within a frame")
     return content.getvalue()
-
-
-def find_sources(
-    paths: Iterable[str | Path], limits: Limits = DEFAULT
-) -> tuple[list[Source], list[str], list[Problem]]:
-    """The logs under `paths`: sources in sorted order, names that were passed over, and paths that cannot be opened.
-
-    A folder is searched to its depths, without following links to folders; a file that is named outright is always a
-    source, whatever its suffix; "-" is standard input. An address such as "s3://bucket/runs" is listed through fsspec.
-    Problems: "no-such-file", "not-a-file", "broken-link",
-    "outside-link", "empty-folder", "unreadable", and "too-many" for more files than the limit, of which none is a
-    source then.
-
-    Raises:
-      CreditError: a path is not a text or a `Path`.
-    """
-    sources: list[Source] = []
-    ignored: list[str] = []
-    problems: list[Problem] = []
-    paths = list(paths)
-    check_paths(paths)
-    for given in paths:
-        if not str(given):
-            problems.append(Problem("no-such-file", "", 0, "path", excerpt(""), "the name of a file or folder"))
-            continue
-        if str(given) == "-":
-            sources.append(Source("<stdin>", None, limits))
-            continue
-        if is_remote(given) and not str(given).startswith("file://"):
-            _list(str(given), limits, sources, ignored, problems)
-            continue
-        path = Path(url2pathname(urlsplit(str(given)).path) if is_remote(given) else given)
-        if os.path.isdir(path):  # unlike pathlib's, never an error: a name may be too long
-            before = len(sources) + len(ignored) + len(problems)
-            _search(path, limits, sources, ignored, problems)
-            if len(sources) + len(ignored) + len(problems) == before:
-                problems.append(Problem("empty-folder", printable(path), 0, "folder", "empty", "at least one log file"))
-        else:
-            problem = _why_not_a_file(path)
-            (sources.append(Source(printable(path), path, limits)) if problem is None else problems.append(problem))
-    if len(sources) > limits.files:  # part of the files would be another batch than was asked for
-        expected = f"at most {counted(limits.files, 'file')}"
-        problems.append(Problem("too-many", printable(paths[0]), 0, "paths", counted(len(sources), "file"), expected))
-        sources = []
-    return sources, ignored, problems
-
-
-def check_paths(paths: Iterable[object]) -> None:
-    """Check that paths are texts or `Path`s.
-
-    Raises:
-      CreditError: one is something else, such as a list of paths or an open file.
-    """
-    for path in paths:
-        expect("a path", path, (str, os.PathLike), "the name of a file or folder; several are arguments of their own")
-
-
-def _search(folder: Path, limits: Limits, sources: list[Source], ignored: list[str], problems: list[Problem]) -> None:
-    def refused(error: OSError) -> None:
-        name = printable(error.filename or folder)
-        problems.append(Problem("unreadable", name, 0, "folder", excerpt(error.strerror), "a readable folder"))
-
-    files: list[Path] = []
-    waiting = [str(folder)]
-    while waiting:  # not os.walk, which before Python 3.12 goes no deeper than its stack
-        here = waiting.pop()
-        try:
-            with os.scandir(here) as entries:
-                for entry in entries:
-                    if not _is_folder(entry):
-                        files.append(Path(entry.path))
-                    elif not entry.is_symlink():
-                        waiting.append(entry.path)
-        except OSError as error:
-            refused(error)
-    for file in sorted(files):
-        if not is_log(file):
-            ignored.append(printable(file))
-            continue
-        problem = _why_not_a_file(file) or _leads_outside(file, folder)
-        (sources.append(Source(printable(file), file, limits)) if problem is None else problems.append(problem))
-
-
-def _list(address: str, limits: Limits, sources: list[Source], ignored: list[str], problems: list[Problem]) -> None:
-    """The logs under an address of object storage; nothing is fetched."""
-    try:
-        listed = list_remote(address)
-    except OSError as error:
-        kind = "no-such-file" if isinstance(error, FileNotFoundError) else "unreadable"
-        reason = excerpt(error.strerror or str(error))
-        problems.append(Problem(kind, printable(address), 0, "path", reason, "an address that can be listed"))
-        return
-    for name, path, outright in listed:
-        if not (outright or is_log(path)):
-            ignored.append(printable(name))
-        elif path.size is not None and path.size > limits.file_bytes:
-            problems.append(limits.refuse_file(printable(name)))
-        else:
-            sources.append(Source(printable(name), path, limits))
-
-
-def _leads_outside(file: Path, folder: Path) -> Problem | None:
-    """A problem for a link to a file outside the searched folder, because the author of the logs chose its target."""
-    if not os.path.islink(file) or Path(os.path.realpath(folder)) in Path(os.path.realpath(file)).parents:
-        return None
-    expected = "a file of the folder itself; name the linked file to read it"
-    return Problem("outside-link", printable(file), 0, "path", "a link out of the folder", expected)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _why_not_a_file(path: Path) -> Problem | None:
-    """None for a file that can be opened, otherwise the reason why it cannot."""
-    try:
-        path.stat()
-    except (OSError, ValueError) as error:  # a ValueError for a name with a zero byte
-        kind, expected = "no-such-file", "an existing file or folder"
-        if os.path.islink(path):
-            kind, expected = "broken-link", "a link to an existing file"
-        elif isinstance(error, PermissionError):
-            kind, expected = "unreadable", "a path that may be searched"
-        reason = getattr(error, "strerror", None) or str(error)
-        return Problem(kind, printable(path), 0, "path", excerpt(reason), expected)
-    if not path.is_file():
-        return Problem("not-a-file", printable(path), 0, "path", excerpt(str(path)), "a regular file or a folder")
-    return None
-
-
-def printable(path: str | Path) -> str:
-    """A path as text that UTF-8 can hold: bytes of a name that are none are spelt out, as in "\\xff.json"."""
-    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def is_log(path: Path) -> bool:
-    """Whether a file in a folder has a log's name."""
-    suffixes = [s for s in path.suffixes if s not in COMPRESSIONS]
-    return bool(suffixes) and suffixes[-1] in SUFFIXES and not path.name.startswith(".")

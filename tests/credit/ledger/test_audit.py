@@ -23,7 +23,7 @@ from credit.cli import cli
 from credit.ledger import compose
 from credit.ledger.auditing import Audit, audit
 from credit.ledger.from_methods import compose_claims
-from credit.ledger.receipt import explain
+from credit.ledger.receipts.explaining import explain
 from estimators.base import Estimand, Reason, finish
 from graphs.readers import read
 

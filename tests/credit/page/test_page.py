@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.cli.logs.summary_by import summary
-from credit.ledger.receipt import explain
+from credit.ledger.receipts.explaining import explain
 from credit.page import Findings, write_page
 from credit.page.findings import NOISE, UNKNOWN, doubts
 from credit.page.html import LARGEST, page

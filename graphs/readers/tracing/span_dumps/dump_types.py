@@ -15,6 +15,9 @@ __all__ = ["SPAN", "Batch", "Context", "Dumped", "DumpedSpan", "Event", "Id", "L
 
 Id = str | int | UnsetType | None
 Time = int | float | str | UnsetType | None
+Text = str | UnsetType | None
+Code = int | str | UnsetType | None
+Object = dict[str, Any] | UnsetType | None
 
 
 class Context(msgspec.Struct, gc=False):
@@ -27,34 +30,34 @@ class Context(msgspec.Struct, gc=False):
 class Status(msgspec.Struct, gc=False):
     """The status of a span; a dump sets one of the two."""
 
-    code: int | str | UnsetType | None = UNSET
-    status_code: int | str | UnsetType | None = UNSET
+    code: Code = UNSET
+    status_code: Code = UNSET
 
 
 class Event(msgspec.Struct, gc=False):
     """An event of a span."""
 
-    name: str | UnsetType | None = UNSET
-    attributes: dict[str, Any] | UnsetType | None = UNSET
+    name: Text = UNSET
+    attributes: Object = UNSET
 
 
 class Link(msgspec.Struct, gc=False):
     """A link to another span."""
 
     context: Context | UnsetType | None = UNSET
-    attributes: dict[str, Any] | UnsetType | None = UNSET
+    attributes: Object = UNSET
 
 
 class Resource(msgspec.Struct, gc=False):
     """What recorded a span."""
 
-    attributes: dict[str, Any] | UnsetType | None = UNSET
+    attributes: Object = UNSET
 
 
 class DumpedSpan(msgspec.Struct, gc=False):
     """A span as any of the dumps writes it; each sets some of the fields. What is absent differs from null."""
 
-    name: str | UnsetType | None = UNSET
+    name: Text = UNSET
     trace_id: Id = UNSET
     span_id: Id = UNSET
     parent_span_id: Id = UNSET
@@ -65,10 +68,10 @@ class DumpedSpan(msgspec.Struct, gc=False):
     end_time: Time = UNSET
     start_time_unix_nano: Time = UNSET
     end_time_unix_nano: Time = UNSET
-    span_kind: str | UnsetType | None = UNSET
+    span_kind: Text = UNSET
     status: Status | str | UnsetType | None = UNSET
-    status_code: str | int | UnsetType | None = UNSET
-    attributes: dict[str, Any] | UnsetType | None = UNSET
+    status_code: Code = UNSET
+    attributes: Object = UNSET
     events: Sequence[Event] | UnsetType | None = UNSET
     span_events: Sequence[Event] | UnsetType | None = UNSET
     links: Sequence[Link] | UnsetType | None = UNSET

@@ -15,7 +15,8 @@ import zstandard
 
 from graphs.errors import NothingReadError
 from graphs.readers import read
-from graphs.readers.common.source import Source, find_sources
+from graphs.readers.common.source import Source
+from graphs.readers.common.source_search import find_sources
 
 TRACE = {"trace_id": "a", "task_id": "k", "events": [{"id": "1", "type": "message", "agent": "x"}]}
 

@@ -19,7 +19,7 @@ import credit
 from credit.cli import cli
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers.common.remote import FetchedPath, file_size, list_remote
-from graphs.readers.common.source import find_sources
+from graphs.readers.common.source_search import find_sources
 from graphs.traces.limits import Limits
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed here")

@@ -1,106 +1,23 @@
-"""The receipt of one event: its claims, the amount of each, its entry in the ledger, and why they differ."""
+"""Write receipts: from claims and their ledger to the account of single events."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 
 from credit.ledger import Ledger, compose
-from credit.ledger.auditing import part_of
+from credit.ledger.receipts.offered_claims import offered_claims, why
+from credit.ledger.receipts.receipt import Line, Receipt
 from credit.tables.advantages import TYPE_NAMES
-from estimators.base import REASONS, Credit, Reason
+from estimators.base import Credit
 from estimators.composition.increments import combine
-from estimators.composition.votes import Errors, believed_errors
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventGraph
 from graphs.traces.batch import Traces
 
-__all__ = ["LEGEND", "Line", "Receipt", "Receipts", "event_index", "explain"]
-
-LEGEND = (
-    "±: standard error of the baseline, or of the whole amount where a method estimates that; – where it is not known: "
-    "none is stated, or the traces compared with all agree. noise: within two standard errors of 0."
-)
-"""What the numbers of doubt of a receipt mean, wherever it is shown."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Line:
-    """One claim on the event.
-
-    Attributes:
-      claim: its name, as given.
-      estimand, source, unit: of the claim.
-      wanted: its own number, credit − baseline; None where it refuses this event.
-      stderr: of that number; None where it is not known. An error of 0 that was estimated, from samples that agree, is
-        not known, as in the ledger.
-      increment: the same as an increment, as it took part; None where it did not.
-      weight: of its source in the average, under rule "increments"; None where there is no average.
-      got: what it brought to the entry; None where it had no part.
-      why: in words.
-    """
-
-    claim: str
-    estimand: str
-    source: str
-    unit: str
-    wanted: float | None
-    stderr: float | None
-    increment: float | None
-    weight: float | None
-    got: float | None
-    why: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Receipt:
-    """The entry of one event and the account of its trace; all numbers in units of reward.
-
-    Attributes:
-      trace, event, position: the ids in the log, and the event's place in its trace, from 0.
-      agent, role, type, action: of the event.
-      call: for an event that no policy chose, the id of the action it is the effect of, where credit is; else "".
-      rule: of the ledger.
-      lines: a line a claim.
-      rest: what the entry has that no line brought: the even part of a split by shares, what the exact total moved
-        under rule "reconcile", and rounding to the grid of exact arithmetic.
-      naive: what adding the claims up would have paid here.
-      entry, stderr: the event's entry in the ledger, and its standard error (None where no source stated one).
-      noise: whether the entry is within two standard errors of 0; None where it states no error.
-      others: Σ of the entries of the trace's other events.
-      reward, expected, outcome, unexplained, remainder: of the trace: reward = expected + entry + others + outcome +
-        unexplained + remainder. `reward` is None where the trace has none.
-    """
-
-    trace: str
-    event: str
-    position: int
-    agent: str
-    role: str
-    type: str
-    action: bool
-    call: str
-    rule: str
-    lines: tuple[Line, ...]
-    rest: float
-    naive: float
-    entry: float
-    stderr: float | None
-    noise: bool | None
-    others: float
-    reward: float | None
-    expected: float
-    outcome: float
-    unexplained: float
-    remainder: float
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data for programs."""
-        return dataclasses.asdict(self)
+__all__ = ["Receipts", "event_index", "explain"]
 
 
 @checked_kinds()
@@ -165,7 +82,7 @@ class Receipts:
         if ledger is None:
             ledger = compose(traces.graph, traces.reward, list(claims.values()))
         self._traces, self._ledger = traces, ledger
-        self._claims = [_Claim.of(ledger, name, claim, form) for name, claim, form in _forms(ledger, claims)]
+        self._claims = offered_claims(ledger, claims)
         self._weights: dict[str, np.ndarray] = {}
         if ledger.rule == "increments" and any(claim.form is not None for claim in self._claims):
             combined = combine(list(ledger.claims), ledger.errors)
@@ -257,58 +174,10 @@ class Receipts:
                     increment=form.at(at) if form is not None and form.estimand == "increment" else None,
                     weight=weight,
                     got=brought,
-                    why=_why(self._ledger.rule, claimed, claim, votes, len(set(sources)), at),
+                    why=why(self._ledger.rule, claimed, claim, votes, len(set(sources)), at),
                 )
             )
         return tuple(rows)
-
-
-class _Amounts(NamedTuple):
-    """A claim's numbers on the host."""
-
-    credit: np.ndarray
-    baseline: np.ndarray
-    stderr: np.ndarray
-    reason: np.ndarray
-    estimand: str
-    source: str
-    unit: str
-
-    @classmethod
-    def of(cls, claim: Credit, errors: Errors) -> _Amounts:
-        credit, baseline, reason = map(np.asarray, (claim.credit, claim.baseline, claim.reason))
-        stderr = believed_errors(claim, errors)
-        return cls(credit, baseline, stderr, reason, claim.estimand, claim.source, claim.unit)
-
-    def at(self, at: int) -> float | None:
-        """credit − baseline; None where it is invalid."""
-        return float(self.credit[at]) - float(self.baseline[at]) if self.reason[at] == 0 else None
-
-
-class _Claim(NamedTuple):
-    """A claim as it was offered, the form in which it took part (None if it did not), and why it did not."""
-
-    name: str
-    offered: _Amounts
-    form: _Amounts | None
-    refusal: str
-
-    @classmethod
-    def of(cls, ledger: Ledger, name: str, claim: Credit, form: Credit | None) -> _Claim:
-        refusal = part_of(ledger, claim)
-        took_part = form is not None and not refusal
-        offered = _Amounts.of(claim, ledger.errors)
-        held = _Amounts.of(form, ledger.errors) if form is not None and took_part else None
-        return cls(name, offered, held, refusal)
-
-
-def _forms(ledger: Ledger, claims: Mapping[str, Credit]) -> Iterator[tuple[str, Credit, Credit | None]]:
-    """Each claim with the form of it that the ledger holds: a ledger keeps those that took part in order."""
-    waiting = list(ledger.claims)
-    for name, claim in claims.items():
-        place = next((i for i, other in enumerate(waiting) if other.source == claim.source), None)
-        held = None if place is None or part_of(ledger, claim) else waiting.pop(place)
-        yield name, claim, held
 
 
 def event_index(traces: Traces, trace: int | str, event: int | str) -> tuple[int, int, int]:
@@ -330,39 +199,6 @@ def event_index(traces: Traces, trace: int | str, event: int | str) -> tuple[int
             f"event is {event}; expected 0 to {len(members) - 1}, or the id of an event of trace {name!r}"
         )
     return row, int(members[event]), int(members[0])
-
-
-def _why(rule: str, claimed: bool, claim: _Claim, votes: int, sources: int, at: int) -> str:
-    """What became of a claim on an event, in words."""
-    offered, form = claim.offered, claim.form
-    if offered.reason[at] != 0:
-        return f"no number here: {REASONS[int(offered.reason[at])]}"
-    if form is None:
-        if offered.estimand == "total":
-            return f"{claim.refusal}; its baseline may be the expected reward at the start"
-        return claim.refusal or "it took no part"
-    if form.reason[at] != 0:
-        if form.reason[at] == Reason.NO_EVIDENCE:
-            return "no increment follows from its number: a value before or after this event is not known"
-        return f"no increment follows from its number: {REASONS[int(form.reason[at])]}"
-    if not claimed:
-        return "the trace has no reward to divide"
-    words = []
-    if form.unit != "event":
-        words.append(f"a claim on all of its {form.unit} together")
-    if offered.estimand == "return":
-        words.append("as an increment: minus the part of the next action")
-    elif offered.estimand == "effect":
-        words.append("as an increment: times 1 − π, relative to the mean of the policy")
-    elif offered.estimand != "increment":
-        words.append(f"a {offered.estimand}, by rule {rule!r}")
-    if votes > 1:
-        words.append(f"one vote with {votes - 1} more of its source")
-    if rule == "increments":
-        words.append("averaged with other sources, not added" if sources > 1 else "the only source here")
-    else:
-        words.append(f"by rule {rule!r}")
-    return "; ".join(words)
 
 
 def _calls(graph: EventGraph) -> dict[int, int]:

@@ -1,0 +1,1 @@
+"""Receipts: what each claim on an event asked for, what the ledger paid, and why they differ."""

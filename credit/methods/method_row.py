@@ -1,0 +1,54 @@
+"""What is said of a method beside its function: its unit, estimand, scope, evidence, cost and source."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal
+
+from estimators.base import Credit, Estimand
+
+__all__ = ["Method", "Scope", "Status"]
+
+Scope = Literal["trace", "group", "batch", "sequence"]
+Status = Literal["released", "reconstructed", "formula"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method and its properties. Calling it calls `fn`.
+
+    Attributes:
+      fn: `fn(graph, reward, *, event_reward=None, **evidence, **options) -> Credit`.
+      summary: one line for people.
+      unit: the level whose units share one number.
+      estimand: what the amount estimates.
+      unbiased: whether the policy gradient's mean is right when every action is weighted with the advantage, the group
+        is sampled independently, and sizes do not depend on the actions.
+      scope: whose rewards can change a trace's numbers: its own, its group's, the batch's, or those of earlier traces.
+      needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
+      status: "released", checked against the authors' or the trainer's code; "reconstructed", from that code's or a
+        paper's text without executing it; "formula", a textbook formula under its own name.
+      reference: paper or code.
+      cost: work of one call on E events, T traces and A agents.
+
+    Examples:
+      >>> import credit
+      >>> method = credit.METHODS["gae"]
+      >>> method.needs, method.unit, method.estimand, method.scope, method.unbiased
+      (('value',), 'event', 'return', 'trace', False)
+    """
+
+    fn: Callable[..., Credit]
+    summary: str
+    unit: str
+    estimand: Estimand
+    unbiased: bool
+    scope: Scope
+    status: Status
+    reference: str
+    needs: tuple[str, ...] = ()
+    cost: str = "O(E)"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Credit:
+        return self.fn(*args, **kwargs)
