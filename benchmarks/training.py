@@ -2,7 +2,8 @@
 
     python benchmarks/training.py            (about 4 CPU-minutes; resumes from results/training.parquet)
     python benchmarks/training.py more       (8 signals on the tasks `router` and `planner`; training_more.parquet)
-    python benchmarks/training.py speed      (updates a second of a team of 50 events and 8 agents, printed)
+    python benchmarks/training.py speed      (updates a second of a team of 50 events and 8 agents; training_speed.json)
+    python benchmarks/training.py speed grpo (of these signals only, printed)
 
 Rows go to benchmarks/results/training.parquet, cells with paired tests to training.json there, the tables to
 docs/training.md.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -25,7 +27,7 @@ import numpy as np
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_comparison import Cell, cells, mean_ranks
-from credit.bench.training.training_loop import Answer, Signal, TrainingSettings, train
+from credit.bench.training.training_loop import CHUNK, Answer, Signal, TrainingSettings, train
 from credit.bench.training.training_runs import run_training
 from credit.bench.training.training_signals import training_signal
 
@@ -70,7 +72,8 @@ def _events(c: Cell) -> str:
     return f"{c.events_to_90:,.0f}" if math.isfinite(c.events_to_90) else "–"
 
 
-SPEED = ("zero", "reward", "rloo", "grpo", "gae_exact", "gae", "control_critic")
+SPEED = ("zero", "reward", *(signal for signal in SIGNALS if signal != "zero"), "gae_exact")
+TURNS = 15
 
 
 def _raw_reward(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
@@ -84,7 +87,7 @@ def _raw_reward(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
 REWARD = Signal(lambda task: None, _raw_reward)
 
 
-def speed() -> None:
+def speed(names: Sequence[str] = SPEED) -> None:
     """Updates a second at 256 traces of 50 events by 8 agents, with an MLP, without and with a method.
 
     Signals take turns, and the least of 15 turns counts, so that other load matters little.
@@ -92,24 +95,63 @@ def speed() -> None:
     reward = np.array([[[0.1, 0.3], [0.2, 0.9]]])
     task = LearningTask("long", tuple(d % 8 for d in range(50)), 2, (0, 49), reward)
     settings = TrainingSettings(steps=200, groups=32, group_size=8, policy="mlp")
-    inputs = jax.random.normal(jax.random.key(0), (settings.groups * settings.group_size * task.decisions, 59))
+    own = settings.groups * settings.group_size * task.decisions
+    inputs = jax.random.normal(jax.random.key(0), (own, 59))
     weights = {"into": jnp.ones((59, settings.hidden)), "out": jnp.ones((settings.hidden, task.choices))}
-    wall, busy = ({name: math.inf for name in (*SPEED, "network")} for _ in range(2))
-    for turn in range(16):  # the first compiles
-        for name in SPEED:
+    wall, busy = ({name: math.inf for name in (*names, "network")} for _ in range(2))
+    events = {"network": 1.0}
+    loads = []
+    for turn in range(TURNS + 1):  # the first compiles
+        for name in names:
             start = time.perf_counter(), time.process_time()
             curves = train(task, REWARD if name == "reward" else training_signal(name), settings, turn, 0.05)
-            updates = math.ceil(len(curves.spent) / 20) * 20  # whole calls are computed
+            updates = math.ceil(len(curves.spent) / CHUNK) * CHUNK  # whole calls are computed
             if turn:
                 wall[name] = min(wall[name], (time.perf_counter() - start[0]) / updates)
                 busy[name] = min(busy[name], (time.process_time() - start[1]) / updates)
+            events[name] = float(curves.spent[-1]) / (len(curves.spent) - 1) / own
         start = time.perf_counter(), time.process_time()
         jax.block_until_ready(_slope(weights, inputs))  # type: ignore[no-untyped-call]
         wall["network"] = min(wall["network"], time.perf_counter() - start[0])
         busy["network"] = min(busy["network"], time.process_time() - start[1])
-    for name in wall:
-        times = ", ".join(f"{wall[name] / wall[other]:.2f} times `{other}`" for other in ("reward", "zero"))
-        print(f"{name:20} {1 / wall[name]:7.0f} updates/s, {1e3 * busy[name]:.2f} CPU ms an update, {times}")
+        loads.append(os.getloadavg()[0])
+    found = {
+        name: {
+            "updates_per_second": round(1 / wall[name], 1),
+            "cpu_ms": round(1e3 * busy[name], 3),
+            "events": round(events[name], 2),
+            "times_reward": round(wall[name] / wall["reward"], 2),
+            "times_zero": round(wall[name] / wall["zero"], 2),
+        }
+        for name in wall
+    }
+    about = {"turns": TURNS, "load": [round(min(loads), 1), round(max(loads), 1)], "cores": os.cpu_count()}
+    for name, row in found.items():
+        print(f"{name:20}", *(f"{field} {value}" for field, value in row.items()), sep="  ")
+    print(about)
+    if tuple(names) == SPEED:
+        (RESULTS / "training_speed.json").write_text(json.dumps({**about, "signals": found}, indent=1) + "\n")
+        _between("<!-- speed -->", _speed_table({name: row for name, row in found.items() if name != "network"}))
+
+
+def _speed_table(found: dict[str, dict[str, float]]) -> str:
+    lines = [
+        "| signal | updates a second | times `reward` | times `zero` | events of an update | times `reward` an event |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, row in sorted(found.items(), key=lambda item: item[1]["times_reward"]):
+        lines.append(
+            f"| `{name}` | {row['updates_per_second']:,.0f} | {row['times_reward']:.2f} | {row['times_zero']:.2f} "
+            f"| {row['events']:.2f} | {row['times_reward'] / row['events']:.2f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _between(mark: str, text: str) -> None:
+    """Put a text between the two marks of the page."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(mark)
+    after = rest.partition(mark)[2]
+    PAGE.write_text(f"{before}{mark}\n\n{text}\n{mark}{after}", encoding="utf-8")
 
 
 @jax.jit
@@ -135,14 +177,12 @@ def run(
     compared = cells(rows, BASE)
     plain = [{k: None if v == math.inf else v for k, v in c._asdict().items()} for c in compared]
     (RESULTS / f"{name}.json").write_text(json.dumps({"against": BASE, "cells": plain}, indent=1) + "\n")
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(mark)
-    after = rest.partition(mark)[2]
-    PAGE.write_text(f"{before}{mark}\n\n{tables(compared, tasks, heading)}\n{mark}{after}", encoding="utf-8")
+    _between(mark, tables(compared, tasks, heading))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["speed"]:
-        speed()
+    if sys.argv[1:2] == ["speed"]:
+        speed(("zero", "reward", *sys.argv[2:]) if sys.argv[2:] else SPEED)
     elif sys.argv[1:] == ["more"]:
         run(MORE_SIGNALS, MORE_TASKS, "training_more", "<!-- more -->", "Events to 90 % of the way:")
     else:

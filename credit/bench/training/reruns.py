@@ -1,9 +1,9 @@
 """Evidence from extra runs: siblings of a decision, replaced decisions, coalitions of agents, greedy runs.
 
 Each function answers with numbers and the events that its runs took. A run that goes on from decision d pays for the
-events from d on.
+events from d on. Of these events, only choices that change the reward or what is reached are drawn.
 
-Legend: n traces, K kinds, D decisions, C choices, A agents, N = 2 n D single choices.
+Legend: n traces, K kinds, D decisions, C choices, A agents, M re-run decisions of a trace, R decisive decisions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credit.bench.training.rollouts import Rollout, draw_rewards
+from credit.bench.training.rollouts import Luck, Rollout, draw_luck, draw_rewards, drawn_outcome
+from credit.bench.training.sparse_draws import categorical_at
 from estimators.base import Credit
 from estimators.counterfactual.messages import c3
 from graphs.worlds.siblings import lone_messages
@@ -31,7 +32,7 @@ class Siblings(NamedTuple):
     Attributes:
       own: float32 [n, D], the advantage of the choice that was made; 0 where none was.
       other: float32 [n, D], that of the alternative.
-      choice: int32 [n, D], the alternative; it may be the same choice again.
+      choice: int32 [n, D], the alternative; it may be the same choice again. The choice that was made where none was.
       where: bool [n, D], decisions that were re-run; whether a decision is among them does not depend on its choice.
       cost: float32 [], events of the runs.
     """
@@ -52,12 +53,20 @@ def siblings(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) 
       where: bool [D], decisions that may be re-run; default all.
     """
     subset, runs = jax.random.split(key)
-    drawn = _some(rollout, subset, where)
-    reward, choice, cost = _continued(rollout, runs, drawn, None)
-    outcome = jnp.stack([jnp.broadcast_to(rollout.reward[:, None], drawn.shape), reward], axis=2)
-    result = sibling_c3(rollout.kind, jnp.where(drawn[:, :, None], outcome, jnp.nan))
-    advantage = jnp.where(result.valid, result.advantage, 0).reshape(*drawn.shape, 2)
-    return Siblings(advantage[..., 0], advantage[..., 1], choice, drawn, cost)
+    at, rerun_mask = _some(rollout, subset, where)
+    reward, choice, cost = _continued(rollout, runs, at, rerun_mask, None)
+    outcome = jnp.stack([jnp.broadcast_to(rollout.reward[:, None], at.shape), reward], axis=2)
+    result = sibling_c3(rollout.kind, jnp.where(rerun_mask[:, :, None], outcome, jnp.nan))
+    advantage = jnp.where(result.valid, result.advantage, 0).reshape(*at.shape, 2)
+    trace = jnp.arange(len(at))[:, None]
+    nothing = jnp.zeros(rollout.taken.shape, advantage.dtype)
+    return Siblings(
+        nothing.at[trace, at].set(advantage[..., 0]),
+        nothing.at[trace, at].set(advantage[..., 1]),
+        rollout.choice.at[trace, at].set(choice),
+        jnp.zeros_like(rollout.taken).at[trace, at].set(rerun_mask),
+        cost,
+    )
 
 
 def replaced_rewards(rollout: Rollout, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -70,9 +79,10 @@ def replaced_rewards(rollout: Rollout, key: jax.Array) -> tuple[jax.Array, jax.A
       key: of choices and luck.
     """
     subset, runs = jax.random.split(key)
-    drawn = _some(rollout, subset, None)
-    reward, _, cost = _continued(rollout, runs, drawn, 0)
-    return jnp.where(drawn, reward, jnp.nan), cost
+    at, rerun_mask = _some(rollout, subset, None)
+    reward, _, cost = _continued(rollout, runs, at, rerun_mask, 0)
+    unknown = jnp.full(rollout.taken.shape, jnp.nan, reward.dtype)
+    return unknown.at[jnp.arange(len(at))[:, None], at].set(jnp.where(rerun_mask, reward, jnp.nan)), cost
 
 
 def greedy_rewards(rollout: Rollout, groups: int, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -112,30 +122,41 @@ def coalition_shares(rollout: Rollout, key: jax.Array) -> tuple[jax.Array, jax.A
     return jnp.take_along_axis(gain, place, axis=1), taken.sum().astype(jnp.float32)
 
 
-def _some(rollout: Rollout, key: jax.Array, where: np.ndarray | None) -> jax.Array:
-    """`AT_MOST` decisions of each trace among `where`, bool [n, D]; those that were not reached are left out."""
-    among = np.ones(rollout.task.decisions, bool) if where is None else where
+def _some(rollout: Rollout, key: jax.Array, where: np.ndarray | None) -> tuple[jax.Array, jax.Array]:
+    """`AT_MOST` decisions of each trace among `where`, int [n, M], and which of them were reached, bool [n, M]."""
+    n, size = rollout.taken.shape
+    among = np.ones(size, bool) if where is None else where
     if among.sum() <= AT_MOST:
-        return rollout.taken & jnp.asarray(among)[None]
-    rank = jnp.where(jnp.asarray(among)[None], jax.random.uniform(key, rollout.taken.shape), 2.0)
-    return rollout.taken & (jnp.argsort(jnp.argsort(rank, axis=1), axis=1) < AT_MOST)
+        at = jnp.broadcast_to(jnp.flatnonzero(among, size=int(among.sum()))[None], (n, int(among.sum())))
+    else:
+        rank = jnp.where(jnp.asarray(among)[None], jax.random.uniform(key, (n, size)), 2.0)
+        at = jnp.argsort(rank, axis=1)[:, :AT_MOST]
+    return at, jnp.take_along_axis(rollout.taken, at, axis=1)
 
 
 def _continued(
-    rollout: Rollout, key: jax.Array, where: jax.Array, replacement: int | None
+    rollout: Rollout, key: jax.Array, at: jax.Array, rerun_mask: jax.Array, replacement: int | None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Runs that share a trace's choices before d, for each d: reward [n, D], the choice at d [n, D], events."""
-    n, size = rollout.taken.shape
+    """Runs that share a trace's choices before decision `at`: reward [n, M], the choice there [n, M], events [].
+
+    Each run has draws of its own for all D decisions, a table [n, D, D, C], of which those are made that are read: at
+    `at` and at the decisive decisions.
+    """
+    task, (n, size) = rollout.task, rollout.taken.shape
     draw, luck = jax.random.split(key)
-    fresh = jax.random.categorical(draw, rollout.logits[rollout.kind][:, None], shape=(n, size, size))
-    at, later = np.arange(size)[None, :, None], np.arange(size)[None, None, :]
-    choice = jnp.where(later < at, rollout.choice[:, None, :], fresh)
-    if replacement is not None:
-        choice = jnp.where(later == at, replacement, choice)
-    kind = jnp.broadcast_to(rollout.kind[:, None], (n, size))
-    reward, taken = draw_rewards(rollout.task, kind, choice, luck)
-    events = jnp.sum(where[:, :, None] & taken & (later >= at))
-    return reward, jnp.diagonal(choice, axis1=1, axis2=2), events.astype(jnp.float32)
+    decisive = jnp.broadcast_to(jnp.asarray(task.decisive)[None, None], (*at.shape, len(task.decisive)))
+    columns = jnp.concatenate([decisive, at[..., None]], axis=2)  # [n, M, R + 1]
+    places = (jnp.arange(n)[:, None, None] * size + at[..., None]) * size + columns
+    fresh = categorical_at(draw, rollout.logits[rollout.kind[:, None, None], columns], places)
+    here = fresh[..., -1] if replacement is None else jnp.full(at.shape, replacement, fresh.dtype)
+    earlier = jnp.broadcast_to(rollout.choice[:, None, np.asarray(task.decisive)], decisive.shape)
+    later = jnp.where(decisive == at[..., None], here[..., None], fresh[..., :-1])
+    choice = jnp.where(decisive < at[..., None], earlier, later)
+    kind = jnp.broadcast_to(rollout.kind[:, None], at.shape)
+    own_luck = Luck(*(jnp.take_along_axis(table, at, axis=1) for table in draw_luck(luck, (n, size))))
+    reward, taken = drawn_outcome(task, kind, tuple(jnp.moveaxis(choice, 2, 0)), own_luck)
+    events = jnp.sum(rerun_mask[..., None] & taken & (jnp.arange(size)[None, None] >= at[..., None]))
+    return reward, here, events.astype(jnp.float32)
 
 
 def sibling_c3(group_ids: jax.Array, outcome: jax.Array) -> Credit:

@@ -14,7 +14,17 @@ import numpy as np
 from credit.bench.training.learning_tasks import LearningTask
 from graphs.event_graph import EventGraph, EventType
 
-__all__ = ["BERNOULLI", "Rollout", "draw_rewards", "draw_rollout", "exact_return", "prefix_values"]
+__all__ = [
+    "BERNOULLI",
+    "Luck",
+    "Rollout",
+    "draw_luck",
+    "draw_rewards",
+    "draw_rollout",
+    "drawn_outcome",
+    "exact_return",
+    "prefix_values",
+]
 
 BERNOULLI = -1.0
 """A `noise` that stands for rewards of 0 or 1, so that both kinds of rewards share a compiled function."""
@@ -104,14 +114,48 @@ def draw_rewards(task: LearningTask, kind: jax.Array, choice: jax.Array, key: ja
       choice: int [..., D].
       key: of the luck that the reward holds.
     """
-    decisive = tuple(choice[..., d] for d in task.decisive)
-    expected = jnp.asarray(task.reward, jnp.float32)[(kind, *decisive)]
-    taken = jnp.ones(choice.shape, bool) if task.taken is None else jnp.asarray(task.taken)[decisive]
-    noise = BERNOULLI if task.noise is None else task.noise
+    return drawn_outcome(task, kind, tuple(choice[..., d] for d in task.decisive), draw_luck(key, kind.shape))
+
+
+class Luck(NamedTuple):
+    """What the reward of each run holds besides its choices: a number for rewards of 0 or 1, and one for others.
+
+    Attributes:
+      uniform, normal: float32, of one shape.
+    """
+
+    uniform: jax.Array
+    normal: jax.Array
+
+
+def draw_luck(key: jax.Array, shape: tuple[int, ...]) -> Luck:
+    """The luck of runs.
+
+    Args:
+      key: of the luck.
+      shape: of the runs.
+    """
     success, normal = jax.random.split(key)
-    binary = (jax.random.uniform(success, kind.shape) < expected).astype(jnp.float32)
-    spread = expected + noise * jax.random.normal(normal, kind.shape)
-    return jnp.where(jnp.less(noise, 0), binary, spread), taken
+    return Luck(jax.random.uniform(success, shape), jax.random.normal(normal, shape))
+
+
+def drawn_outcome(
+    task: LearningTask, kind: jax.Array, choices: tuple[jax.Array, ...], luck: Luck
+) -> tuple[jax.Array, jax.Array]:
+    """The rewards of runs [...] and the decisions that they reach [..., D].
+
+    Args:
+      task: K kinds.
+      kind: int [...].
+      choices: R arrays, int [...], at the decisive decisions.
+      luck: of each run.
+    """
+    expected = jnp.asarray(task.reward, jnp.float32)[(kind, *choices)]
+    everything = jnp.ones((*kind.shape, task.decisions), bool)
+    taken = everything if task.taken is None else jnp.asarray(task.taken)[choices]
+    noise = BERNOULLI if task.noise is None else task.noise
+    binary = (luck.uniform < expected).astype(jnp.float32)
+    return jnp.where(jnp.less(noise, 0), binary, expected + noise * luck.normal), taken
 
 
 def draw_rollout(task: LearningTask, logits: jax.Array, groups: int, group_size: int, key: jax.Array) -> Rollout:
