@@ -1,14 +1,19 @@
-"""Every public module, class and function has a docstring."""
+"""Every public module, class and function has a docstring, and the software is cited by its version and title."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
+import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from credit import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("credit", "estimators", "graphs")
 
 
@@ -40,3 +45,19 @@ def test_every_public_name_has_a_docstring(name: str) -> None:
         value = getattr(module, public)
         if inspect.isclass(value) or inspect.isfunction(inspect.unwrap(value)):
             assert inspect.getdoc(value), f"{name}.{public} has no docstring"
+
+
+def test_the_citations_are_of_this_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    entry = re.search(r"```bibtex\n(.*?)```", (ROOT / "docs" / "index.md").read_text(), re.DOTALL)
+    assert entry is not None
+    fields = dict(re.findall(r"^  (\w+) += \{(.*)\},$", entry[1], re.MULTILINE))
+    plain = {name: re.sub(r"[{}]", "", text) for name, text in fields.items()}
+    title, author = (re.search(rf'{key}: "(.*)"', citation) for key in ("title", "name"))
+    assert title is not None and author is not None
+    assert f"\nversion: {__version__}\n" in citation
+    assert {name: plain[name] for name in ("version", "title", "author")} == {
+        "version": __version__,
+        "title": title[1],
+        "author": author[1],
+    }

@@ -70,7 +70,7 @@ def test_what_validate_is_said_to_print(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text()):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", (ROOT / "README.md").read_text()):
         assert (ROOT / target).exists(), target
 
 

@@ -6,6 +6,7 @@
     draw_snr_report     the same from a report of `credit.bench.snr.run`
     draw_comparison     methods on the same logs: their agreement, and the part of each role
     draw_methods        methods side by side: their exact bias, variance and order
+    draw_truth          methods beside true increments: slope and correlation with their intervals
     draw_calibration    whether predictions come true as often as they state
     refine              the size, title and type of any of them
 
@@ -22,6 +23,7 @@ from credit.plot.side_by_side import draw_comparison
 from credit.plot.snr_curves import Curve, draw_snr
 from credit.plot.snr_report import draw_snr_report
 from credit.plot.swim_lanes import draw_trace
+from credit.plot.truth_dots import draw_truth
 
 __all__ = [
     "Curve",
@@ -32,5 +34,6 @@ __all__ = [
     "draw_snr",
     "draw_snr_report",
     "draw_trace",
+    "draw_truth",
     "refine",
 ]

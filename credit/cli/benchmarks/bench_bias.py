@@ -61,6 +61,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     examples="""
     credit bench bias --method mt_grpo --world stop-rewards
     credit bench bias --method rloo --method mine:estimator --plot bias.svg
+    credit bench bias --method mine:estimator --score all
     credit bench bias --score variance --json
     """,
 )
@@ -73,7 +74,13 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     help="Method, with its variants, or your own function as module:function. May be repeated.",
 )
 @click.option("--world", "worlds", multiple=True, callback=_known, help="World, as in docs/bias.md. May be repeated.")
-@click.option("--score", type=click.Choice(SCORES), default="bias", show_default=True, help="Score to print.")
+@click.option(
+    "--score",
+    type=click.Choice((*SCORES, "all")),
+    default="bias",
+    show_default=True,
+    help="Score to print; all prints a table of each.",
+)
 @picture_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every score.")
 def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, plot: Path | None, as_json: bool) -> None:
@@ -95,8 +102,10 @@ def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, plot: Pa
         plain: dict[str, Any] = {"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED}
         click.echo(msgspec.json.format(msgspec.json.encode(plain)))
         return
-    stdout().print(_table(rows, score))
-    stdout().print(f"{score}: {LEGENDS[score]}. Two numbers in a cell: {PAIR}.", soft_wrap=True)
+    for name in SCORES if score == "all" else (score,):
+        stdout().print(_table(rows, name))
+        stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
+    stdout().print(f"Two numbers in a cell: {PAIR}.", soft_wrap=True)
     if not methods:
         from credit.bench.bias_settings import UNSCORED
 

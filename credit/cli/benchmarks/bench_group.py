@@ -8,7 +8,7 @@ import click
 
 __all__ = ["bench"]
 
-SUBCOMMANDS = ("bias", "snr", "train")
+SUBCOMMANDS = ("bias", "truth", "snr", "train")
 
 
 class _Benches(click.Group):

@@ -31,7 +31,7 @@
   const ACROSS = new Set(["spawn", "message", "return", "aggregate"]);
   const WIDE = 18; // pixels of an event at first, so that marks do not cover each other
 
-  const state = { source: page.first ?? "none", x: "order", arrows: "across", noise: true };
+  const state = { source: data.overview.summary.method ?? "none", x: "order", arrows: "across", noise: true };
 
   function value(view, i, source = state.source) {
     if (source === "none" || !view.receipt) return null;

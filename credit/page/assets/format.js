@@ -144,6 +144,5 @@ const page = (() => {
   const margin = (most) => Math.round(Math.min(most, innerWidth * 0.28)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
-  const first = (Object.entries(data.overview.methods).find(([, of]) => !["total", "scale"].includes(of.estimand)) ?? Object.entries(data.overview.methods)[0] ?? [])[0];
-  return { data, views, first, make, prose, number, table, facts, choice, section, chart, charts, color, axis, tooltip, zoom, margin, cut };
+  return { data, views, make, prose, number, table, facts, choice, section, chart, charts, color, axis, tooltip, zoom, margin, cut };
 })();

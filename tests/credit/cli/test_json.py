@@ -61,6 +61,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "siblings": ("{logs} -o {out}.jsonl", {"actions", "with_siblings", "contexts", "spawn", "whom", "output"}),
     "shapley plan": ("--units a,b,c --budget 8 -o {out}.jsonl", {"method", "rows", "output"}),
     "bench bias": ("--method rloo --world stop-rewards", {"fields", "rows"}),
+    "bench truth": ("--method rloo --world pivotal --events 40 --traces 16", {"team", "seed", "rows"}),
 }
 SLOW: dict[str, tuple[str, set[str]]] = {
     "compare": ("{logs} -m rloo,gae", set()),

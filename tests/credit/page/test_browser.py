@@ -342,6 +342,7 @@ def test_one_agent_is_shown_by_tool_and_without_tables_of_one_row(window: Any, t
         who = page.locator("#who")
         method, by = who.locator("select").all()
         assert method.input_value() == "rloo" and by.input_value() == "tool"
+        assert page.get_by_label("Colour by credit of").input_value() == "rloo"  # the page opens on one method
         assert by.locator("option").all_text_contents() == ["tool", "type"]
         assert "No evidence distinguishes the actions" in (who.text_content() or "")
         assert who.locator("code").first.text_content() == "credit score reliability"

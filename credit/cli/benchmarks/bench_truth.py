@@ -1,0 +1,158 @@
+"""`credit bench truth`: advantages beside the true increments of drawn logs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from credit.cli.shared.commands import Command
+from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
+from credit.cli.shared.progress import progress_bar
+from credit.cli.shared.reading import stderr, stdout, words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from credit.bench.against_truth import Match
+
+__all__ = ["truth"]
+
+METHODS = ("rloo", "grpo", "dr_mas", "turn_baseline", "gae")
+NOTES = (
+    "slope: of the advantage on the true increment, Σ A D / Σ D²; 1: all of the true credit is in the advantage, on "
+    "average; a method that divides by a spread has another slope without a wrong direction",
+    "correlation: of advantages with true increments; 1: no noise. It does not change when advantages are scaled",
+    "sign: part of the advantages with the sign of the true increment, where neither is 0; 0.5 is chance",
+    "answered: part of the decisions that have an advantage",
+    "±: half of a 95 % interval over groups of traces. Values in these logs are the true ones",
+)
+
+
+@click.command(
+    cls=Command,
+    short_help="Compare advantages with true increments on drawn logs.",
+    examples="""
+    credit bench truth --method rloo --method mine:estimator --plot truth.pdf
+    credit bench truth --method mine:estimator --world pivotal --topology debate --agents 4
+    """,
+)
+@click.option(
+    "--method",
+    "-m",
+    "methods",
+    multiple=True,
+    metavar="NAME",
+    help=f"Method, or your own function as module:function. May be repeated; by default {', '.join(METHODS)}.",
+)
+@click.option(
+    "--world", "worlds", multiple=True, metavar="KIND", help="Kind of outcome, as in docs/worlds.md. May be repeated."
+)
+@click.option("--topology", default="swarm", show_default=True, help="Form of the team, as in docs/worlds.md.")
+@click.option("--agents", default=5, show_default=True, help="Agents of the team.")
+@click.option("--events", default=100, show_default=True, help="Events of a trace with all agents.")
+@click.option("--traces", default=400, show_default=True, help="Traces to draw, a multiple of the group size.")
+@click.option("--group-size", default=8, show_default=True, help="Traces of a group.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
+@output_option("Also write all scores as a table: .parquet, .csv, .jsonl or .arrow.")
+@picture_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def truth(
+    methods: tuple[str, ...],
+    worlds: tuple[str, ...],
+    topology: str,
+    agents: int,
+    events: int,
+    traces: int,
+    group_size: int,
+    seed: int,
+    output: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare the advantages of methods with the true increment of every decision.
+
+    Logs are drawn from worlds whose truth has a closed form: teams of any form and size, larger than those that
+    `bench bias` can enumerate.
+    """
+    from credit.bench.against_truth import draw, score
+    from credit.methods.published import find_method
+    from graphs.worlds import KINDS
+
+    names = tuple(dict.fromkeys(methods)) or METHODS
+    for name in names:
+        find_method(name)  # before anything is drawn
+    _check_worlds(worlds)
+    todo = tuple(dict.fromkeys(worlds)) or KINDS
+    rows: list[Match] = []
+    with progress_bar(stderr()) as bar:
+        task = bar.add_task("", total=len(todo) * len(names))
+        for world in todo:
+            bar.update(task, description=world)
+            drawn = draw(
+                world, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size, seed=seed
+            )
+            for name in names:
+                bar.update(task, description=f"{world}, {name}")
+                rows.append(score(drawn, name))
+                bar.advance(task)
+    if output is not None:
+        import pyarrow as pa
+
+        save_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows]), output)
+    if plot is not None:
+        from credit.plot import draw_truth
+
+        save_picture(draw_truth(rows), plot)
+    if as_json:
+        import msgspec
+
+        team = {"topology": topology, "agents": agents, "events": events, "traces": traces, "group_size": group_size}
+        plain = [_plain(row) for row in rows]
+        click.echo(msgspec.json.format(msgspec.json.encode({"team": team, "seed": seed, "rows": plain})))
+        return
+    for world in todo:
+        stdout().print(_table(world, [row for row in rows if row.world == world]))
+    for line in NOTES:
+        stdout().print(words(line), soft_wrap=True)
+
+
+def _check_worlds(worlds: tuple[str, ...]) -> None:
+    from graphs.text import near_names
+    from graphs.worlds import KINDS
+
+    for name in worlds:
+        if name not in KINDS:
+            raise click.BadParameter(f"No world {name!r}. {near_names(name, KINDS)}", param_hint="--world")
+
+
+def _plain(row: Match) -> dict[str, str | int | float | None]:
+    values = dataclasses.asdict(row)
+    return {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in values.items()}
+
+
+def _table(world: str, rows: list[Match]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    title = f"{world}: {rows[0].decisions:,} decisions"
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    table.add_column("method", overflow="fold")
+    for column in ("slope", "correlation", "sign", "answered"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(
+            words(row.method),
+            _cell(row.slope, row.slope_half),
+            _cell(row.correlation, row.correlation_half),
+            _cell(row.sign, row.sign_half),
+            f"{row.answered:.3g}",
+        )
+    return table
+
+
+def _cell(value: float, half: float) -> str:
+    return "undefined" if math.isnan(value) else f"{value:.3f} ± {half:.3f}"

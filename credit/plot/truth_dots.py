@@ -1,0 +1,75 @@
+"""Methods beside the truth: how much of the true credit their advantages hold, and how much noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from credit.plot.canvas import CYCLE, INK, key, new_figure, plain_axes
+from credit.plot.finishing import short_names
+from graphs.errors import CreditError
+from graphs.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+    from credit.bench.against_truth import Match
+
+__all__ = ["draw_truth"]
+
+PANELS = (("slope", "slope on true increments"), ("correlation", "correlation with true increments"))
+
+
+def draw_truth(rows: Sequence[Match], *, title: str = "") -> Figure:
+    """Draw slope and correlation of each method with 95 % intervals, a marker for each world, methods in their order.
+
+    A line marks the slope 1, that of all the true credit, and the correlation 0, that of none.
+
+    Args:
+      rows: of `credit.bench.against_truth.score`.
+      title: above the panels; "" for none.
+
+    Raises:
+      MissingExtraError: matplotlib is not installed.
+      CreditError: there are no rows.
+    """
+    if not rows:
+        raise CreditError("rows is empty; expected results of credit.bench.against_truth.score")
+    from matplotlib.lines import Line2D
+
+    methods = list(dict.fromkeys(row.method for row in rows))
+    worlds = list(dict.fromkeys(row.world for row in rows))
+    step = min(0.16, 0.8 / len(worlds))
+    figure = new_figure(8.0, 1.4 + len(methods) * max(0.25, 0.1 * len(worlds)))
+    panels = figure.subplots(1, len(PANELS), sharey=True)
+    place = {name: y for y, name in enumerate(methods)}
+    for axes, (field, label) in zip(panels, PANELS, strict=True):
+        for number, world in enumerate(worlds):
+            colour, marker = CYCLE[number % len(CYCLE)]
+            own = [row for row in rows if row.world == world and np.isfinite(getattr(row, field))]
+            shift = step * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
+            axes.errorbar(
+                [getattr(row, field) for row in own],
+                [place[row.method] + shift for row in own],
+                xerr=[getattr(row, f"{field}_half") for row in own],
+                fmt=marker, color=colour, markersize=4.5, elinewidth=1.1, capsize=0, zorder=3,
+            )  # fmt: skip
+        plain_axes(axes, grid="both")
+        axes.axvline(1.0 if field == "slope" else 0.0, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(label, fontsize=9)
+    names = [printable(name, 32) for name in short_names(methods)]
+    panels[0].set_yticks(range(len(methods)), names, fontsize=8, parse_math=False)
+    panels[0].set_ylim(len(methods) - 0.4, -0.6)
+    if title:
+        figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
+    handles = [
+        Line2D([], [], color=CYCLE[i % len(CYCLE)][0], marker=CYCLE[i % len(CYCLE)][1], linestyle="none", markersize=5)
+        for i in range(len(worlds))
+    ]
+    key(figure, handles, [printable(w, 40) for w in worlds], loc="outside lower center", ncols=min(4, len(worlds)))
+    return figure

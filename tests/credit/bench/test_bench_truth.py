@@ -1,0 +1,155 @@
+"""`credit bench truth`: scores against plain loops, what they say where the answer is known, and the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from matplotlib.text import Text
+
+import credit
+import estimators
+from credit.bench.against_truth import Draw, Match, draw, score
+from credit.cli import cli
+from credit.plot import draw_truth
+from estimators.base import Credit, finish
+from graphs.errors import CreditError
+from graphs.event_graph import Array, EventGraph
+from graphs.worlds import KINDS
+
+SMALL = {"agents": 4, "events": 40, "traces": 48}
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Draw:
+    return draw("additive", **SMALL)
+
+
+def of_numbers(graph: EventGraph, numbers: np.ndarray, valid: np.ndarray) -> Credit:
+    return finish(
+        graph,
+        credit=jnp.asarray(numbers, jnp.float32),
+        baseline=jnp.zeros(graph.num_events),
+        scale=jnp.ones(graph.num_events),
+        stderr=jnp.full(graph.num_events, jnp.inf),
+        reason=jnp.where(jnp.asarray(valid), estimators.base.Reason.VALID, estimators.base.Reason.NO_REWARD),
+        unit="event",
+        estimand="score",
+        source="numbers",
+        centred=False,
+        own_outcome=True,
+    )
+
+
+def test_the_truth_itself_has_every_score_of_1(drawn: Draw) -> None:
+    def truth(graph: EventGraph, reward: Array) -> Credit:
+        return of_numbers(graph, drawn.increments, np.ones(graph.num_events, bool))
+
+    found = score(drawn, truth)
+    assert found.decisions == drawn.chosen.sum() > 500
+    assert (found.slope, found.correlation, found.sign, found.answered) == pytest.approx((1, 1, 1, 1), abs=1e-6)
+    assert max(found.slope_half, found.correlation_half, found.sign_half) < 1e-6
+
+
+def test_scores_and_intervals_are_those_of_plain_loops(drawn: Draw) -> None:
+    rng = np.random.default_rng(1)
+    numbers = 3 * drawn.increments + rng.normal(size=len(drawn.increments))
+    valid = rng.random(len(numbers)) < 0.8
+
+    def noisy(graph: EventGraph, reward: Array) -> Credit:
+        return of_numbers(graph, numbers, valid)
+
+    def three(rows: list[tuple[float, float]]) -> list[float]:
+        a, d = np.array(rows).T
+        signs = [float(np.sign(x) == np.sign(y)) for x, y in rows if x != 0 and y != 0]
+        return [float(a @ d / (d @ d)), float(np.corrcoef(a, d)[0, 1]), float(np.mean(signs))]
+
+    graph = drawn.traces.graph
+    rows: dict[int, list[tuple[float, float]]] = {}
+    for event in np.flatnonzero(drawn.chosen & valid):
+        group = int(graph.group_ids[graph.trace_ids[event]])
+        rows.setdefault(group, []).append((float(np.float32(numbers[event])), float(drawn.increments[event])))
+    left = np.array([three([row for g in rows if g != out for row in rows[g]]) for out in rows])
+    halves = 1.96 * np.sqrt((len(rows) - 1) / len(rows) * ((left - left.mean(0)) ** 2).sum(0))
+    found = score(drawn, noisy)
+    assert found.answered == pytest.approx(valid[drawn.chosen].mean())
+    expected = three([row for group in rows.values() for row in group])
+    np.testing.assert_allclose((found.slope, found.correlation, found.sign), expected, rtol=1e-5)
+    np.testing.assert_allclose((found.slope_half, found.correlation_half, found.sign_half), halves, rtol=1e-4)
+
+
+def test_a_scaled_advantage_has_a_scaled_slope_and_the_same_order(drawn: Draw) -> None:
+    plain, shrunk = score(drawn, "rloo"), score(drawn, "dr_grpo")
+    assert shrunk.slope == pytest.approx(7 / 8 * plain.slope, rel=1e-5)
+    assert (shrunk.correlation, shrunk.sign) == pytest.approx((plain.correlation, plain.sign), rel=1e-5)
+
+
+def test_nothing_is_claimed_where_a_score_is_not_defined(drawn: Draw) -> None:
+    def nothing(graph: EventGraph, reward: Array) -> Credit:
+        return of_numbers(graph, np.zeros(graph.num_events), np.ones(graph.num_events, bool))
+
+    found = score(drawn, nothing, "nothing")
+    assert found.method == "nothing" and found.slope == 0
+    assert np.isnan([found.correlation, found.sign]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_methods_without_bias_have_the_slope_1(kind: str) -> None:
+    batch = draw(kind, agents=4, events=40, traces=2000, group_size=4)
+    for method in ("rloo", "gae"):
+        found = score(batch, method)
+        assert abs(found.slope - 1) < 2 * found.slope_half < 1.2, method  # twice a 95 % interval
+    assert score(batch, "gae").correlation > 1.5 * score(batch, "rloo").correlation  # with the true values
+
+
+def test_arguments_out_of_range_are_named() -> None:
+    with pytest.raises(CreditError, match="kind is 'addtive'; expected one of additive"):
+        draw("addtive")
+    with pytest.raises(CreditError, match="traces is 20; expected a multiple of the group size 8, two groups or more"):
+        draw("additive", traces=20)
+    with pytest.raises(CreditError, match="traces is 8; expected"):
+        draw("additive", traces=8)
+    with pytest.raises(CreditError, match="method 'c3' needs evidence"):
+        score(draw("pivotal", **SMALL), "c3")
+
+
+def test_the_command_measures_an_own_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_for_truth.py").write_text(
+        "import estimators\n"
+        "def left_out(graph, reward, *, event_reward=None):\n"
+        "    return estimators.rloo(graph, reward, event_reward=event_reward)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    call = ["bench", "truth", "-m", "rloo", "-m", "own_for_truth:left_out", "--world", "pivotal", "--traces", "48"]
+    result = CliRunner().invoke(cli, [*call, "--plot", "truth.svg", "-o", "truth.csv", "--json"])
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert rows[0] == score(draw("pivotal", traces=48), "rloo").__dict__ == rows[1] | {"method": "rloo"}
+    assert (tmp_path / "truth.csv").read_text().count("\n") == 3 and (tmp_path / "truth.svg").stat().st_size > 5000
+    shown = CliRunner().invoke(cli, call).stdout
+    assert "pivotal: " in shown and f"{rows[0]['slope']:.3f} ± {rows[0]['slope_half']:.3f}" in shown
+    for wrong, text in ((["--world", "pivtal"], "No world 'pivtal'. Did you mean pivotal"), (["-m", "rlo"], "rlo")):
+        refused = CliRunner().invoke(cli, ["bench", "truth", *wrong])
+        assert refused.exit_code == 1 and text in refused.stderr
+
+
+def test_the_picture_names_methods_and_worlds() -> None:
+    rows = [
+        Match(method, world, 100, slope, 0.2, 0.3, 0.1, 0.6, 0.05, 1.0)
+        for method, slope in (("rloo", 1.0), ("mine:_$x", 0.5), ("other", float("nan")))
+        for world in KINDS
+    ]
+    figure = draw_truth(rows, title="one")
+    figure.draw_without_rendering()
+    texts = {text.get_text() for text in figure.findobj(Text)}
+    assert {"rloo", "_$x", "other", "one", *KINDS} <= texts
+    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert box.x0 > -0.02 and box.y0 > -0.02 and box.x1 < width + 0.02 and box.y1 < height + 0.02
+    with pytest.raises(CreditError, match="rows is empty"):
+        draw_truth([])
+    assert credit.plot.draw_truth is draw_truth
