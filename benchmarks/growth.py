@@ -32,24 +32,31 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BOUND = 1.1
-TRACE, EVENT = "{trace}", "{event}"
+LOG, FOLDER, TRACE, EVENT = "{log}", "{folder}", "{trace}", "{event}"
 COMMANDS: dict[str, list[str]] = {
-    "validate": ["validate"],
-    "traces": ["traces"],
-    "show": ["show"],
-    "choose": ["choose"],
-    "methods": ["methods"],
-    "summary": ["summary", "--method", "reinforce_batch"],
-    "convert": ["convert", "-o", "{out}/log.jsonl"],
-    "convert to a cache": ["convert", "-o", "{out}/log.parquet"],
-    "convert to OTLP": ["convert", "--to", "otlp", "-o", "{out}/otlp"],
-    "assign": ["assign", "--method", "reinforce_batch", "-o", "{out}/advantages.parquet"],
-    "assign in chunks": ["assign", "--method", "rloo", "--chunk-events", "100000", "-o", "{out}/chunks.parquet"],
-    "compose": ["compose", "--methods", "rloo", "-o", "{out}/ledger.parquet"],
-    "explain": ["explain", TRACE, EVENT, "--methods", "rloo"],
-    "audit": ["audit", "--methods", "rloo,turn_baseline"],
-    "compare": ["compare", "--methods", "reinforce_batch,turn_baseline"],
+    "validate": ["validate", LOG],
+    "traces": ["traces", LOG],
+    "show": ["show", LOG],
+    "choose": ["choose", LOG],
+    "methods": ["methods", LOG],
+    "summary": ["summary", LOG, "--method", "reinforce_batch"],
+    "convert": ["convert", LOG, "-o", "{out}/log.jsonl"],
+    "convert to a cache": ["convert", LOG, "-o", "{out}/log.parquet"],
+    "convert to OTLP": ["convert", LOG, "--to", "otlp", "-o", "{out}/otlp"],
+    "assign": ["assign", LOG, "--method", "reinforce_batch", "-o", "{out}/advantages.parquet"],
+    "assign in chunks": ["assign", LOG, "--method", "rloo", "--chunk-events", "100000", "-o", "{out}/chunks.parquet"],
+    "compose": ["compose", LOG, "--methods", "rloo", "-o", "{out}/ledger.parquet"],
+    "explain": ["explain", LOG, TRACE, EVENT, "--methods", "rloo"],
+    "audit": ["audit", LOG, "--methods", "rloo,turn_baseline"],
+    "compare": ["compare", LOG, "--methods", "reinforce_batch,turn_baseline"],
+    "report": ["report", LOG, "--methods", "reinforce_batch", "-o", "{out}/report.html"],
+    "watch": ["watch", FOLDER, "--once", "--method", "reinforce_batch"],
+    "siblings": ["siblings", LOG, "-o", "{out}/siblings.jsonl"],
+    "plan": ["plan", LOG, "--for", "value", "--budget", "{runs}", "-o", "{out}/plan.jsonl"],
+    "reliability": ["score", "reliability", LOG, "--method", "reinforce_batch", "--by", "agent", "--splits", "2"],
 }
+MANY_TRACES_ONLY = ("reliability",)
+"""Commands that refuse a log of one trace."""
 
 
 AGAIN = """
@@ -106,8 +113,9 @@ FIRST = {"events": ("t", "e1"), "agents": ("t", "m0"), "traces": ("t0", "e0")}
 
 def measure(command: list[str], shape: str, log: Path, out: Path, warm: int) -> tuple[float, float, int]:
     """Processor seconds, peak megabytes and exit code of a command."""
-    arguments = [part.format(out=out, trace=FIRST[shape][0], event=FIRST[shape][1]) for part in command]
-    arguments[1:1] = [str(log)]
+    trace, event = FIRST[shape]
+    given = {"log": log, "folder": log.parent, "trace": trace, "event": event, "runs": 4 * int(log.parent.name)}
+    arguments = [part.format(out=out, **given) for part in command]
     program = ["-c", AGAIN, str(warm)] if warm else ["-m", "credit"]
     done = subprocess.Popen([sys.executable, *program, *arguments], stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
@@ -155,10 +163,13 @@ def main() -> None:
         for shape in given.shapes:
             logs = {}
             for size in (100, *sizes):
-                logs[size] = folder / f"{shape}{size}.jsonl"
+                logs[size] = folder / shape / str(size) / "log.jsonl"
+                logs[size].parent.mkdir(parents=True)
                 with logs[size].open("w") as file:
                     file.writelines(json.dumps(trace) + "\n" for trace in SHAPES[shape](size))
             for name in given.commands:
+                if name in MANY_TRACES_ONLY and shape != "traces":
+                    continue
                 found = {
                     size: in_a_process_of_its_own(COMMANDS[name], shape, log, folder, given.warm)
                     for size, log in logs.items()

@@ -120,12 +120,14 @@ class Source:
                 start += len(line) + 1
 
     def windows(self, most: int = _CHUNK) -> Iterator[tuple[int, bytes]]:
-        """Lines of about `most` bytes together, fewer at first: their byte offset and content."""
+        """Lines of at most `most` bytes together, fewer at first, or one longer line: their byte offset and content."""
         data, start, size = self.data, 0, min(_FIRST, most)
         while start < len(data):
-            end = data.find(b"\n", start + size)
-            size = min(4 * size, most)
+            end = data.rfind(b"\n", start, start + size) if start + size < len(data) else len(data)
+            if end < 0:  # a window of one line is not copied when it is split
+                end = data.find(b"\n", start + size)
             end = len(data) if end < 0 else end
+            size = min(4 * size, most)
             yield start, data[start:end]
             start = end + 1
 
