@@ -1,8 +1,8 @@
 """Structure of event graphs: the spawn forest, order and levels, ancestors and descendants.
 
 All functions run in NumPy on the host, over the whole padded batch at once. Every edge runs forward in position, so
-position is a topological order. Loops run over the longest path or the deepest tree, never over events. Results are
-padded like the graph; padded rows are 0 or False.
+position is a topological order. Loops run over the longest path or the deepest tree; over events only where few of them
+can be taken together, as in a long chain. Results are padded like the graph; padded rows are 0 or False.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
+
+_FEW = 64  # events below which a round in NumPy takes longer than one by one
 
 __all__ = ["Forest", "ancestors", "descendants", "longest_paths", "real_edges", "spawn_forest", "topological_levels"]
 
@@ -120,8 +122,8 @@ def longest_paths(senders: np.ndarray, receivers: np.ndarray, weight: Array) -> 
         before(e) = max(0, max over causes c of total(c))
         total(e)  = before(e) + weight(e)
 
-    Each round takes all events whose causes are done (Kahn), over all traces at once. The number of rounds is the
-    number of events on the longest path, and the total work is O(E + K).
+    Each round takes all events whose causes are done (Kahn), over all traces at once; what is left when a round has few
+    is taken one by one. The work is O(E + K).
 
     Args:
       senders, receivers: the edges, int [K] without padding.
@@ -133,11 +135,10 @@ def longest_paths(senders: np.ndarray, receivers: np.ndarray, weight: Array) -> 
     weight = np.asarray(weight)
     num = len(weight)
     waiting = np.bincount(receivers, minlength=num)
-    effects = receivers[np.argsort(senders, kind="stable")]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(senders, minlength=num))])
+    starts, effects = _by_sender(senders, receivers, num)
     before, total = np.zeros_like(weight), weight.copy()
     ready, done = np.flatnonzero(waiting == 0), 0
-    while len(ready):
+    while len(ready) >= _FEW:
         done += len(ready)
         total[ready] = before[ready] + weight[ready]
         count = starts[ready + 1] - starts[ready]
@@ -146,6 +147,20 @@ def longest_paths(senders: np.ndarray, receivers: np.ndarray, weight: Array) -> 
         np.maximum.at(before, to, np.repeat(total[ready], count))
         np.subtract.at(waiting, to, 1)
         ready = np.unique(to[waiting[to] == 0])
+    if len(ready):
+        first, to_list, left = starts.tolist(), effects.tolist(), waiting.tolist()
+        reached, added = list(before), list(weight)  # NumPy's scalars: sums round as those of arrays
+        stack = ready.tolist()
+        while stack:
+            event = stack.pop()
+            done += 1
+            far = total[event] = reached[event] + added[event]
+            for effect in to_list[first[event] : first[event + 1]]:
+                reached[effect] = max(reached[effect], far)
+                left[effect] -= 1
+                if not left[effect]:
+                    stack.append(effect)
+        before[:], waiting[:] = reached, left
     if done < num:
         stuck = int(np.flatnonzero(waiting > 0)[0])
         raise CreditError(f"edges form a cycle on the way to event {stuck}; expected every edge to run forward")
@@ -157,13 +172,24 @@ def _reach(graph: EventGraph, event: int, *, forward: bool) -> np.ndarray:
     if not 0 <= event < len(real) or not real[event]:
         raise CreditError(f"event is {event}; expected the position of a real event, 0 to {int(real.sum()) - 1}")
     senders, receivers = real_edges(graph)
+    near, far = (senders, receivers) if forward else (receivers, senders)
     trace_ids = np.asarray(graph.trace_ids)
     within = trace_ids[senders] == trace_ids[event]
-    near, far = (senders, receivers) if forward else (receivers, senders)
-    near, far = near[within], far[within]
-    reached = np.zeros(len(real), bool)
-    reached[event] = True
-    while len(new := far[reached[near] & ~reached[far]]):
-        reached[new] = True
-    reached[event] = False
-    return reached
+    starts, ends = _by_sender(near[within], far[within], len(real))
+    first, to = starts.tolist(), ends.tolist()
+    reached, stack = {event}, [event]
+    while stack:
+        here = stack.pop()
+        for there in to[first[here] : first[here + 1]]:
+            if there not in reached:
+                reached.add(there)
+                stack.append(there)
+    found = np.zeros(len(real), bool)
+    found[list(reached - {event})] = True
+    return found
+
+
+def _by_sender(senders: np.ndarray, receivers: np.ndarray, num: int) -> tuple[np.ndarray, np.ndarray]:
+    """Receivers in the order of their senders, and where those of each sender begin: [num + 1], [K]."""
+    starts = np.concatenate([[0], np.cumsum(np.bincount(senders, minlength=num))])
+    return starts, receivers[np.argsort(senders, kind="stable")]
