@@ -21,7 +21,7 @@ def test_longest_paths_are_those_of_a_slow_reading(width: int, kind: type) -> No
     num = 40 * width
     senders = rng.integers(0, num - width, 3 * num)
     receivers = rng.integers(senders + 1, np.minimum(senders + 2 * width, num - 1) + 1)
-    weight = (10 * rng.random(num)).astype(kind)
+    weight: np.ndarray = (10 * rng.random(num)).astype(kind)
     causes: list[list[int]] = [[] for _ in range(num)]
     for s, r in zip(senders, receivers, strict=True):
         causes[r].append(s)
