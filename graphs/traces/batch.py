@@ -6,6 +6,7 @@ each event, agent instance or trace, in the order of the arrays. No Python objec
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping
@@ -183,6 +184,11 @@ def assemble(
             continue
         waiting.flush()
         part, start = item, 0
+        places = {heading.trace_id: (heading.file, heading.line) for heading in part.headings}
+        if part.headings and len(places) == len(part.headings) and seen.keys().isdisjoint(places):
+            seen |= places
+            parts.append(part)
+            continue
         for row, heading in enumerate(part.headings):
             if heading.trace_id not in seen:
                 seen[heading.trace_id] = heading.file, heading.line
@@ -427,21 +433,39 @@ def _event_evidence(
 
 
 def _trace_evidence(headings: list[Heading], to: Sizes) -> dict[str, Evidence]:
-    """Evidence of traces by name. Each takes memory only for the traces that state it, because a log may have any
-    number of names."""
+    """Evidence of traces by name, in the order of the log. Each takes memory only for the traces that state it, because
+    a log may have any number of names."""
+    families = (
+        ("rewards.", [heading.rewards for heading in headings]),
+        ("costs.", [heading.costs for heading in headings]),
+        ("metrics.", [heading.metrics for heading in headings]),
+        ("", [heading.evidence for heading in headings]),
+    )
     stated: dict[str, tuple[list[int], list[float]]] = {}
-    for row, heading in enumerate(headings):
-        own = {name: amount for name, amount in heading.evidence.items() if name in TRACE_EVIDENCE}
-        families = (("rewards.", heading.rewards), ("costs.", heading.costs), ("metrics.", heading.metrics), ("", own))
-        for family, amounts in families:
-            for name, amount in amounts.items():
-                rows, numbers = stated.setdefault(family + name, ([], []))
-                rows.append(row)
-                numbers.append(amount)
-    return {
-        name: Evidence.at(np.array(rows, np.int32), np.array(numbers, np.float64), to.traces)
-        for name, (rows, numbers) in stated.items()
-    }
+    first: dict[str, tuple[int, int]] = {}  # row and family in which a name comes first
+    for number, (family, amounts) in enumerate(families):
+        for names, rows in _by_names(amounts).items():
+            for name in names:
+                if family or name in TRACE_EVIDENCE:
+                    first.setdefault(family + name, (rows[0], number))
+                    known = stated.setdefault(family + name, ([], []))
+                    known[0].extend(rows)
+                    known[1].extend([amounts[row][name] for row in rows])
+    evidence = {}
+    for name in sorted(first, key=lambda name: first[name]):
+        places, numbers = np.array(stated[name][0], np.int32), np.array(stated[name][1], np.float64)
+        order = np.argsort(places, kind="stable")
+        evidence[name] = Evidence.at(places[order], numbers[order], to.traces)
+    return evidence
+
+
+def _by_names(amounts: list[dict[str, float]]) -> dict[tuple[str, ...], list[int]]:
+    """Rows by the names that they state; most logs state the same in all."""
+    rows = collections.defaultdict[tuple[str, ...], list[int]](list)
+    for row, own in enumerate(amounts):
+        if own:
+            rows[tuple(own)].append(row)
+    return rows
 
 
 def _trace_table(headings: list[Heading], groups: pa.Array) -> pa.Table:

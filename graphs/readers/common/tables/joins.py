@@ -98,6 +98,12 @@ class Join:
             value_text = excerpt(", ".join(columns))
             raise TraceError(Problem("bad-header", name, 1, "columns", value_text, f"columns `trace` and `{field}`"))
 
+    @property
+    def _is_stated(self) -> bool:
+        """Whether the tables say anything of any trace."""
+        tables = (self.rewards, self.groups, *self.spoilt.values(), *self.lost.values(), *self.begins.values())
+        return any(tables)
+
     def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
         """Yield problems of the tables, the items with rewards and groups, and problems of rows that match no trace."""
         yield from self.problems
@@ -112,6 +118,9 @@ class Join:
             elif isinstance(item, TraceRecord):
                 if self._fill_in(item):
                     yield item
+            elif item.headings and not self._is_stated:
+                self.met.update([heading.trace_id for heading in item.headings])
+                yield item
             else:
                 start = 0
                 for row, heading in enumerate(item.headings):

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 
 from graphs.event_types import EventType
-from graphs.readers.tracing.otlp.order import in_turn
 from graphs.readers.tracing.span_columns.forest import AGENT, CALL, NOWHERE, TOOL, Forest
+from graphs.readers.tracing.span_columns.turns import STUCK, in_turns
 
 __all__ = ["Instances", "TeamEvents", "events_of", "instances_of", "ordered"]
 
@@ -106,14 +106,18 @@ def _by_tree(trace: np.ndarray, pairs: np.ndarray, wrong: np.ndarray, forest: Fo
     of_pairs = trace[pairs[:, 0]]
     order = np.argsort(of_pairs, kind="stable")
     pairs, of_pairs = pairs[order], of_pairs[order]
-    bounds = (np.searchsorted(of, wrong, side).tolist() for of in (trace, of_pairs) for side in ("left", "right"))
+    starts, stops = (np.searchsorted(trace, wrong, side) for side in ("left", "right"))
+    place = np.searchsorted(wrong, of_pairs)
+    concerned = wrong[np.minimum(place, len(wrong) - 1)] == of_pairs
+    pairs, place = pairs[concerned], place[concerned]
     turns = np.arange(len(trace))
-    for one, start, stop, first, last in zip(wrong.tolist(), *bounds, strict=True):
-        taken = in_turn(stop - start, (pairs[first:last] - start).tolist())
-        if len(taken) < stop - start:
+    for one, start, taken in zip(
+        wrong.tolist(), starts.tolist(), in_turns(stops - starts, place, pairs - starts[place, None]), strict=True
+    ):
+        if taken[-1] == STUCK:
             forest.plain[one] = False
         else:
-            turns[start:stop] = start + np.array(taken)
+            turns[start : start + len(taken)] = start + taken
     kept: np.ndarray = turns[forest.plain[trace]]
     return kept
 

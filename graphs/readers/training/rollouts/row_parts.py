@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -12,16 +12,18 @@ from graphs.errors import Problem
 from graphs.event_types import EventType
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, line_document
-from graphs.readers.common.repeated_keys import may_repeat
+from graphs.readers.common.repeated_keys import may_repeat, no_line_repeats
 from graphs.readers.common.source import Source
 from graphs.readers.training.rollouts.rows import AGENT, ROW, Row, prompt_group, reward_of, system_of, uid_group
 from graphs.text import excerpt
+from graphs.traces.limits import Limits
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 
 __all__ = ["begins_with_a_row", "read_lines"]
 
 _BATCH = 1 << 12  # rows of a part
+_WINDOW = 1 << 18  # bytes of text that are decoded at once: what is made of them stays in the processor's cache
 
 Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
 
@@ -45,11 +47,7 @@ def read_lines(source: Source, file: str, read_one: Read) -> Iterator[Part | Tra
     batch: list[Heading] = []
     latest: tuple[str, int | None, str] = ("", None, "")  # prompt, step and their group: rows of a group are neighbours
     uids: type | None = None  # of the first row that has one
-    for number, offset, line in source.lines():
-        try:
-            row = ROW.decode(line)
-        except JSON_ERRORS:
-            row = None
+    for number, offset, row, plain in _rows(source):
         if row is not None and row.uid is not None:
             uids = uids or type(row.uid)
             if type(row.uid) is not uids:  # 1 and "1" would be one group
@@ -57,7 +55,7 @@ def read_lines(source: Source, file: str, read_one: Read) -> Iterator[Part | Tra
                 yield Problem("mixed-ids", source.name, number, "uid", excerpt(row.uid), expected, f"{file}/{number}")
                 continue
         heading = None
-        if row is not None and not may_repeat(line):
+        if row is not None and plain:
             system, prompt = system_of(row)
             if prompt and (prompt, row.step) != latest[:2]:
                 latest = prompt, row.step, prompt_group(prompt.encode(), row.step)
@@ -70,13 +68,69 @@ def read_lines(source: Source, file: str, read_one: Read) -> Iterator[Part | Tra
             yield _part(batch)
             batch = []
         if heading is None:
-            document = line_document(source, number, offset, line)
+            document = line_document(source, number, offset, _line_at(source.data, offset))
             if isinstance(document, Problem):
                 yield document
             else:
                 yield from read_one(document, file)
     if batch:
         yield _part(batch)
+
+
+def _rows(source: Source) -> Iterator[tuple[int, int, Row | None, bool]]:
+    """Of each line its number, its offset, its row if it is one, and whether it certainly states no key twice."""
+    number = 0
+    for start, text in source.windows(_WINDOW):
+        starts = _starts(text)
+        rows = _decoded(text, starts, source.limits)
+        if rows is None:
+            number = yield from _one_by_one(source, text, number, start)
+            continue
+        for row, own in zip(rows, starts, strict=True):
+            number += 1
+            yield number, start + own, row, True
+
+
+def _starts(text: bytes) -> list[int]:
+    """Where each line of a text begins; an empty line at the end is none."""
+    starts = [0]
+    while 0 < (start := text.find(b"\n", starts[-1]) + 1) < len(text):
+        starts.append(start)
+    return starts
+
+
+def _decoded(text: bytes, starts: list[int], limits: Limits) -> list[Row] | None:
+    """The rows of lines together; None where one may be no row, state a key twice, or pass the limits."""
+    try:
+        rows = ROW.decode_lines(text)
+    except JSON_ERRORS:
+        return None
+    if len(rows) != len(starts) or limits.may_refuse(text, np.array([*starts[1:], len(text)])):
+        return None
+    return rows if no_line_repeats(text.removesuffix(b"\n"), len(rows)) else None
+
+
+def _one_by_one(
+    source: Source, text: bytes, number: int, start: int
+) -> Generator[tuple[int, int, Row | None, bool], None, int]:
+    """`_rows` of a window at an offset, behind a number of lines; returns the number of lines behind it."""
+    lines = source.lines_within(text, number, start)
+    while True:
+        try:
+            at, offset, line = next(lines)
+        except StopIteration as end:
+            return int(end.value)
+        try:
+            row = ROW.decode(line)
+        except JSON_ERRORS:
+            yield at, offset, None, False
+        else:
+            yield at, offset, row, not may_repeat(line)
+
+
+def _line_at(data: bytes, offset: int) -> bytes:
+    end = data.find(b"\n", offset)
+    return data[offset : len(data) if end < 0 else end].strip()
 
 
 def _heading(row: Row, system: str, group: str, name: str, file: str, line: int, offset: int) -> Heading | None:

@@ -15,7 +15,7 @@ from graphs.event_types import EventType
 from graphs.readers import read
 from graphs.traces.batch import Traces
 
-from ..samples import OPENHANDS, SAMPLES, SWE_AGENT
+from ..samples import OPENHANDS, RECORDINGS, SAMPLES, SWE_AGENT
 
 
 def shape(traces: Traces, row: int = 0) -> list[tuple[str, str]]:
@@ -95,6 +95,28 @@ def test_a_codex_line_without_its_payload_refuses_the_session(tmp_path: Path) ->
     with pytest.raises(NothingReadError) as caught:
         read(path)
     assert [(p.kind, p.line) for p in caught.value.problems] == [("missing-field", 6)]
+
+
+def test_codex_as_it_writes_today() -> None:
+    """Recorded with Codex CLI 0.169.0: lines of further types hold nothing new, and tokens are told twice."""
+    path = RECORDINGS / "codex_session.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    items = [line["payload"] for line in lines if line["type"] == "response_item"]
+    usage = [line["payload"]["usage"] for line in lines if line["type"] == "token_usage_record"]
+    traces = read(path)
+    assert traces.problems == ()
+    assert shape(traces) == [
+        ("human_intervention", "codex"), ("message", "codex"), ("tool_call", "codex"), ("tool_result", "codex"),
+        ("message", "codex"),
+    ]  # fmt: skip
+    called = [item["name"] for item in items if item["type"] == "function_call"]
+    assert traces.events["tool"].to_pylist()[2:4] == called * 2 == ["exec_command"] * 2
+    for name, key in (("tokens", "output_tokens"), ("input_tokens", "input_tokens")):
+        assert traces.evidence[name].amounts.tolist() == [one[key] for one in usage]
+    (session,) = (line["payload"] for line in lines if line["type"] == "session_meta")
+    assert traces.traces.select(["trace", "model", "system"]).to_pylist() == [
+        {"trace": session["id"], "model": "tiny", "system": f"codex {session['cli_version']}"}
+    ]
 
 
 def test_codex_usage_and_humans(tmp_path: Path) -> None:

@@ -286,3 +286,21 @@ def test_no_spacing_hides_a_repeated_key(pairs: list[tuple[str, object]], ascii_
     may = repeated_keys.may_repeat(text.encode())
     assert may or not twice
     assert not may or twice or "\\u003" in text or colon == " : "
+
+
+@given(
+    objects=st.lists(PAIRS, min_size=1, max_size=4),
+    comma=st.sampled_from([",", ", "]),
+    colon=st.sampled_from([":", ": "]),
+)
+def test_no_line_of_many_hides_a_repeated_key(objects: list[list[tuple[str, object]]], comma: str, colon: str) -> None:
+    """Lines together are certain to state no key twice only where each line is; most are certain."""
+    lines = []
+    for pairs in objects:
+        written = comma.join(json.dumps(key) + colon + json.dumps(value) for key, value in pairs)
+        lines.append(f"{{{written}}}".encode())
+    certain = repeated_keys.no_line_repeats(b"\n".join(lines), len(lines))
+    twice = any(len({key for key, _ in pairs}) < len(pairs) for pairs in objects)
+    assert not (certain and twice)
+    assert certain or twice or not all(objects) or (comma, colon) not in ((",", ":"), (", ", ": ")) or b"\\" in lines[0]
+    assert not repeated_keys.no_line_repeats(b"\n".join(lines), len(lines) + 1)

@@ -11,7 +11,7 @@ from graphs.errors import NothingReadError
 from graphs.event_types import EdgeType, EventType
 from graphs.readers import read
 
-from ..samples import SAMPLES
+from ..samples import RECORDINGS, SAMPLES
 
 
 def test_a_recorded_run(tmp_path: Path) -> None:
@@ -31,6 +31,27 @@ def test_a_recorded_run(tmp_path: Path) -> None:
         (0, 5, "causal"), (4, 5, "message"),
     }  # fmt: skip
     assert traces.evidence["tokens"].amounts.tolist() == [3, 3, 3]
+
+
+def test_magentic_one_tells_what_its_members_did() -> None:
+    """Recorded with the package: of the orchestrator's messages no usage is told, so they are no calls."""
+    path = RECORDINGS / "magentic_one_result.json"
+    messages = json.loads(path.read_text())["messages"]
+    traces = read(path)
+    graph, n = traces.graph, traces.sizes.events
+    names = traces.agents["name"].to_pylist()
+    assert traces.problems == ()
+    assert traces.traces["format"].to_pylist() == ["autogen"]
+    assert [
+        (EventType(int(graph.event_type[i])).name.lower(), names[int(graph.agent_ids[i])], bool(graph.action_mask[i]))
+        for i in range(n)
+    ] == [
+        ("human_intervention", "user", False), ("message", "MagenticOneOrchestrator", False),
+        ("message", "MagenticOneOrchestrator", False), ("message", "solver", True), ("tool_call", "solver", False),
+        ("tool_result", "solver", False), ("message", "solver", True), ("message", "MagenticOneOrchestrator", False),
+    ]  # fmt: skip
+    used = [message["models_usage"]["completion_tokens"] for message in messages if message["models_usage"]]
+    assert traces.evidence["tokens"].amounts.tolist() == used == [3, 3]
 
 
 def test_a_result_without_its_call_is_refused(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from graphs.errors import NothingReadError, Problem, TraceError
 from graphs.readers.common.source import Source
 from graphs.readers.tracing import span_dumps
 from graphs.readers.tracing.otlp.gathering import Gathering
-from graphs.readers.tracing.span_columns import forest
+from graphs.readers.tracing.otlp.order import in_turn
+from graphs.readers.tracing.span_columns import forest, turns
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans
 from graphs.readers.tracing.span_dumps.spans import plain_span
 from graphs.traces.batch import assemble
@@ -142,9 +144,9 @@ def test_samples_and_changed_samples(tmp_path: Path, name: str) -> None:
         compare(tmp_path, sample._replace(values=values).text)
 
 
-@pytest.mark.parametrize("name", ["spans_console.json", "spans_mlflow.json", "spans_ag2.json", "spans_any_agent.json"])
+@pytest.mark.parametrize("name", ["console", "mlflow", "ag2", "any_agent", "phoenix", "strands"])
 def test_recordings(tmp_path: Path, name: str) -> None:
-    compare(tmp_path, (RECORDINGS / name).read_text())
+    compare(tmp_path, (RECORDINGS / f"spans_{name}.json").read_text())
 
 
 def test_changed_teams(tmp_path: Path) -> None:
@@ -199,3 +201,29 @@ def test_times_are_the_closest_doubles(tmp_path: Path) -> None:
 def test_most_logs_take_the_quick_way(tmp_path: Path) -> None:
     for sample in ("spans of strands", "spans one a line", "spans of any-agent"):
         assert in_columns(compare(tmp_path, SAMPLES[sample].text)) == 1
+
+
+@pytest.mark.parametrize(
+    "traces, longest, room", [(40, 12, 1 << 22), (200, 30, 1 << 12), (5, 40, 1 << 22), (60, 50, 1)]
+)
+def test_turns_of_many_are_those_of_each(traces: int, longest: int, room: int) -> None:
+    """Whatever is taken together, each trace gets the turns that it gets alone; circles stop their own trace."""
+    draw = random.Random(traces)
+    sizes = [draw.randrange(1, longest) for _ in range(traces)]
+    listed: list[list[tuple[int, int]]] = []
+    for size in sizes:
+        backwards = draw.random() < 0.2
+        rank = list(range(size))
+        draw.shuffle(rank)
+        pairs = [(draw.randrange(size), draw.randrange(size)) for _ in range(draw.randrange(2 * size))]
+        listed.append([(a, b) for a, b in pairs if backwards or rank[a] < rank[b]])
+    of = np.repeat(np.arange(traces), [len(pairs) for pairs in listed])
+    pairs = np.array([pair for own in listed for pair in own], np.int64).reshape(-1, 2)
+    with mock.patch.object(turns, "_ROOM", room):
+        found = turns.in_turns(np.array(sizes), of, pairs)
+    alone = [in_turn(size, own) for size, own in zip(sizes, listed, strict=True)]
+    assert [[i for i in own.tolist() if i != turns.STUCK] for own in found] == alone
+    assert [len(own) for own in found] == sizes
+    if traces > 5:
+        assert any(len(own) < size for own, size in zip(alone, sizes, strict=True))
+        assert any(own != sorted(own) for own in alone)

@@ -13,6 +13,7 @@ import pytest
 from graphs.event_types import EventType
 from graphs.readers import detect, read
 from graphs.traces.batch import Traces
+from graphs.writers import native
 
 from ..samples import PHOENIX, RECORDINGS, SAMPLES, STRANDS, TRACE
 
@@ -123,6 +124,58 @@ def test_phoenix_exports_a_row_a_span(tmp_path: Path) -> None:
     assert traces.problems == ()
     assert shape(traces) == [(kind, "invoke_agent") for kind, _ in TEAM]
     assert traces.traces["format"].to_pylist() == ["spans"]
+
+
+def test_phoenix_gives_what_it_was_sent(tmp_path: Path) -> None:
+    """Recorded with Phoenix' server and client: its two exports are one trace, and its spans count as they stand."""
+    pages = json.loads((RECORDINGS / "spans_phoenix.json").read_text())["data"]
+    rows = pq.read_table(RECORDINGS / "spans_phoenix.parquet").to_pylist()
+    kinds = [span["span_kind"] for span in pages]
+    assert sorted(kinds) == sorted(row["span_kind"] for row in rows)
+    calls = sorted((span for span in pages if span["span_kind"] == "LLM"), key=lambda span: str(span["start_time"]))
+    tokens = [call["attributes"]["llm.token_count.completion"] for call in calls]
+    tools = {span["context"]["span_id"]: span["attributes"].get("tool.name", span["name"])
+             for span in pages if span["span_kind"] == "TOOL"}  # fmt: skip
+    own = [read(RECORDINGS / f"spans_phoenix.{suffix}") for suffix in ("json", "parquet")]
+    for traces in own:
+        assert traces.problems == ()
+        assert traces.traces.select(["trace", "model", "format"]).to_pylist() == [
+            {"trace": pages[0]["context"]["trace_id"], "model": "tiny", "format": "spans"}
+        ]
+        assert traces.evidence["tokens"].amounts.tolist() == tokens == [3, 5, 7]
+        assert int(traces.graph.action_mask.sum()) == len(calls)
+        named = dict(zip(traces.events["event"].to_pylist(), traces.events["tool"].to_pylist(), strict=True))
+        assert {name: named[name] for name in tools} == tools
+        assert shape(traces) == [
+            ("message", "triage"), ("tool_call", "triage"), ("tool_result", "triage"), ("message", "triage"),
+            ("tool_call", "triage"), ("tool_result", "triage"), ("message", "writer"),
+        ]  # fmt: skip
+    columns = ("event", "time", "tool", "status")
+    assert own[0].events.select(columns).equals(own[1].events.select(columns))
+    for name in ("senders", "receivers", "edge_type", "turn_ids", "agent_parent"):
+        assert getattr(own[0].graph, name).tolist() == getattr(own[1].graph, name).tolist()
+    native.write(own[0], tmp_path / "native.jsonl")
+    again = read(tmp_path / "native.jsonl")
+    assert again.problems == () and shape(again) == shape(own[0])
+
+
+def test_strands_calls_an_agent_as_a_tool(tmp_path: Path) -> None:
+    """Recorded with Strands: cycles of its loop are structure, and a tool that runs an agent spawns it."""
+    traces = read(RECORDINGS / "spans_strands.json")
+    assert traces.problems == ()
+    assert shape(traces) == [
+        ("orchestrator_decision", "lead"), ("spawn", "lead"), ("message", "worker"), ("tool_call", "worker"),
+        ("tool_result", "worker"), ("message", "worker"), ("return", "worker"), ("orchestrator_decision", "lead"),
+    ]  # fmt: skip
+    text, at, spans = (RECORDINGS / "spans_strands.json").read_text(), 0, list[Any]()
+    while at < len(text):
+        span, at = json.JSONDecoder().raw_decode(text, at)
+        at += 1  # the end of its line
+        spans.append(span)
+    calls = [one["attributes"] for one in spans if one["name"] == "chat"]
+    output = [call["gen_ai.usage.output_tokens"] for call in calls]
+    assert len(spans) == 12 and output == [4, 3, 5, 7]
+    assert traces.evidence["tokens"].amounts.tolist() == output  # usage told again by agents counts once
 
 
 def test_ids_and_times_however_written(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ import pytest
 from graphs.errors import NothingReadError
 from graphs.event_types import EventType
 from graphs.readers import read
+from graphs.readers.training.rollouts import row_parts
 from graphs.traces.limits import Limits
 
 from ..samples import NEMO_GYM, NEMO_RL, SAMPLES, SKYRL, VERL
@@ -129,6 +132,34 @@ def test_rows_read_many_at_once_as_they_do_one_by_one(tmp_path: Path) -> None:
     tables = [(t.events.select(columns[:1]), t.agents.select(columns[1:])) for t in (many, each)]
     assert tables[0][0].to_pylist() == tables[1][0].to_pylist()
     assert tables[0][1].to_pylist() == tables[1][1].to_pylist()
+
+
+@pytest.mark.parametrize("window", [1, 300, 2000])
+def test_rows_decoded_together_are_the_rows_one_by_one(tmp_path: Path, window: int) -> None:
+    """Lines of any spacing, some blank, without an end, stating a key twice, or no row: each at its place."""
+    draw, lines = random.Random(window), list[str]()
+    for number in range(120):
+        row = VERL | {"input": f"{number // 4}?", "score": float(number % 3), "gts": draw.choice(["2", {"a": [":"]}])}
+        separators = draw.choice([None, None, (",", ":"), (" , ", " :")])
+        line = json.dumps(row, separators=separators, ensure_ascii=draw.random() < 0.5)
+        faulty = (line[:-1] + ', "score": 9}', line[:-5], "", " " + line + "\r", line + "\n" + line, "[" * 300)
+        lines.append(faulty[number // 11 % len(faulty)] if number % 11 == 5 else line)
+    path = tmp_path / "7.jsonl"
+    for end in ("", "\n", "\n\n"):
+        path.write_text("\n".join(lines) + end)
+        with mock.patch.object(row_parts, "_WINDOW", window):
+            together = read(path)
+        with mock.patch.object(row_parts, "_decoded", lambda *_: None):
+            alone = read(path)
+        assert [str(problem) for problem in together.problems] == [str(problem) for problem in alone.problems]
+        assert {problem.kind for problem in alone.problems} == {"bad-json", "repeated-key", "too-deep"}
+        assert together.traces.equals(alone.traces) and together.events.equals(alone.events)
+        assert together.reward.tolist() == alone.reward.tolist()
+        data = path.read_bytes()
+        rows = together.traces.select(["trace", "line", "offset"]).to_pylist()
+        for row in rows:
+            assert row["trace"] == f"7/{row['line']}"
+            assert data[row["offset"] :].startswith(data.split(b"\n")[row["line"] - 1])
 
 
 def test_four_rollouts_of_equal_text_are_four_traces(tmp_path: Path) -> None:
