@@ -1,9 +1,10 @@
-"""Record a team as the SDK's console exporter prints it, and as MLflow exports it.
+"""Record a team as the SDK's console exporter prints it, as MLflow exports it, and as Strands traces it.
 
-    python tests/recordings/record_span_dumps.py console|mlflow
+    python tests/recordings/record_span_dumps.py console|mlflow|strands
 
 Recorded with opentelemetry-sdk 1.45.2 and mlflow-skinny 3.17.2. A lead calls a model, a tool, a worker with a model
-call of its own, and the model again; the run is worth 0.75.
+call of its own, and the model again; the run is worth 0.75. Recorded with strands-agents 1.62.0 and opentelemetry-sdk
+1.45.1: a lead asks a worker, which is a tool of it, and answers; the worker calls a tool.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -76,5 +78,65 @@ def mlflow() -> None:
     (HERE / "spans_mlflow.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
+def strands() -> None:
+    """Strands' own tracing makes the spans, and the SDK's console exporter prints them."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+    from strands import Agent, tool
+    from strands.models import Model
+
+    class Stub(Model):
+        """Gives prepared answers: texts, or a tool's name and its input, each with output tokens."""
+
+        def __init__(self, *answers: tuple[int, Any]) -> None:
+            self.answers = list(answers)
+
+        def update_config(self, **_: Any) -> None: ...
+
+        def get_config(self) -> dict[str, Any]:
+            return {"model_id": "tiny"}
+
+        async def structured_output(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+            raise NotImplementedError
+            yield
+
+        async def stream(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+            tokens, answer = self.answers.pop(0)
+            yield {"messageStart": {"role": "assistant"}}
+            if isinstance(answer, str):
+                yield {"contentBlockStart": {"start": {}}}
+                yield {"contentBlockDelta": {"delta": {"text": answer}}}
+            else:
+                name, given = answer
+                yield {"contentBlockStart": {"start": {"toolUse": {"toolUseId": f"call-{name}", "name": name}}}}
+                yield {"contentBlockDelta": {"delta": {"toolUse": {"input": given}}}}
+            yield {"contentBlockStop": {}}
+            yield {"messageStop": {"stopReason": "end_turn" if isinstance(answer, str) else "tool_use"}}
+            usage = {"inputTokens": 10, "outputTokens": tokens, "totalTokens": 10 + tokens}
+            yield {"metadata": {"usage": usage, "metrics": {"latencyMs": 0}}}
+
+    @tool
+    def search(question: str) -> str:
+        """Look something up."""
+        return f"found {question}"
+
+    with (HERE / "spans_strands.json").open("w", encoding="utf-8") as out:
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=out)))
+        trace.set_tracer_provider(provider)
+        answers = Stub((3, ("search", '{"question": "x"}')), (5, "x is 2"))
+        worker = Agent(name="worker", model=answers, tools=[search], callback_handler=None)
+
+        @tool
+        def ask_worker(question: str) -> str:
+            """Ask the worker."""
+            return str(worker(question))
+
+        asks = Stub((4, ("ask_worker", '{"question": "x"}')), (7, "done"))
+        Agent(name="lead", model=asks, tools=[ask_worker], callback_handler=None)("What is x?")
+        provider.shutdown()
+
+
 if __name__ == "__main__":
-    {"console": console, "mlflow": mlflow}[sys.argv[1]]()
+    {"console": console, "mlflow": mlflow, "strands": strands}[sys.argv[1]]()
