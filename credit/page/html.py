@@ -20,7 +20,7 @@ from graphs.text import printable
 __all__ = ["page", "served_page", "write_page"]
 
 LARGEST = 2_000_000  # bytes of a file, beyond which traces are left out
-EXCERPTS = (160, 60, 0)  # lengths of excerpts of text, tried in turn until all traces fit
+EXCERPTS = (600, 160, 60, 0)  # lengths of excerpts of text, tried in turn until all traces fit
 SCRIPTS = ("echarts.min.js", "format.js", "overview.js", "explorer.js", "labelling.js")
 
 

@@ -56,7 +56,8 @@ class Suspect:
     """An event that a person should look at.
 
     Attributes:
-      trace, event, agent: where it is.
+      trace, event: where it is.
+      agent: name of the agent.
       position: its place within the trace.
       why: in words.
       text: the beginning of its text, or of its tool's input; "" where the log has none.
@@ -227,14 +228,14 @@ def _suspects(traces: Traces, failures: list[Failures], loops: list[tuple[int, s
             if amount[row] <= 0:  # the log states no count, or none was generated
                 break
             reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")
-    agents = traces.agents["agent"]
+    names = traces.agents["name"]
     chosen = list(reasons.items())[:most]
     texts = event_texts(traces, np.array([row for row, _ in chosen], np.int64), EXCERPT)
     return tuple(
         Suspect(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
             event=traces.events["event"][row].as_py(),
-            agent=agents[int(graph.agent_ids[row])].as_py(),
+            agent=names[int(graph.agent_ids[row])].as_py(),
             position=row - int(first[trace[row]]),
             why=why,
             text=text,

@@ -82,16 +82,21 @@ class Traces:
         return Sizes(self.events.num_rows, edges, self.agents.num_rows, self.traces.num_rows)
 
     def index(self, trace: int | str) -> int:
-        """The row of a trace, given its id or its row.
+        """The row of a trace, given its id, the beginning of one id and "…" as tables cut it, or its row.
 
         Raises:
-          CreditError: no trace has this id or row.
+          CreditError: no trace has this id or row, or several ids begin so.
         """
         expect("trace", trace, (str, int, np.integer), "the id of a trace, or its row")
         if isinstance(trace, str):
             rows = np.flatnonzero(np.asarray(self.traces["trace"]) == trace)
+            begin = trace.removesuffix("…")
+            if len(rows) == 0 and trace.endswith("…"):
+                rows = np.flatnonzero([name.startswith(begin) for name in self.traces["trace"].to_pylist()])
+                if len(rows) > 1:
+                    raise CreditError(f"{counted(len(rows), 'trace')} begin with {begin!r}; expected an id of one")
             if len(rows) == 0:
-                raise CreditError(f"No trace {trace!r}. {near_names(trace, self.traces['trace'].to_pylist())}")
+                raise CreditError(f"No trace {trace!r}. {near_names(begin, self.traces['trace'].to_pylist())}")
             return int(rows[0])
         if not 0 <= trace < self.traces.num_rows:
             raise CreditError(f"trace is {trace}; expected 0 to {self.traces.num_rows - 1}, or the id of a trace")

@@ -166,16 +166,17 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str) 
     if result.suspects:
         console.print()
         console.print(words("Look at these first", "bold"))
-        table = plain_table("trace", "##", "agent", "why", "text")
-        for column in table.columns:
+        one = len({suspect.trace for suspect in result.suspects}) == 1  # its id is in the command below
+        columns = (("trace", 14), ("##", 5), ("agent", 16), ("why", 44), ("text", 0))[one:]
+        table = plain_table(*(name for name, _ in columns))
+        for column, (_, width) in zip(table.columns, columns, strict=True):
             column.no_wrap, column.overflow = True, "ellipsis"
-        for column, width in zip(table.columns, (14, 5, 16, 44), strict=False):
-            column.min_width, column.max_width = min(width, 8), width
+            if width:
+                column.min_width, column.max_width = min(width, 8), width
         table.columns[-1].ratio, table.expand = 1, True  # text takes the width that is left
         for suspect in result.suspects:
-            table.add_row(
-                words(suspect.trace), str(suspect.position), *map(words, (suspect.agent, suspect.why, suspect.text))
-            )
+            cells = (suspect.trace, str(suspect.position), suspect.agent, suspect.why, suspect.text)
+            table.add_row(*map(words, cells[one:]))
         console.print(table)
         first = result.suspects[0]
         console.print(
@@ -183,6 +184,11 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str) 
         )
         command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, "--around", first.event])
         console.print(words(f"run: {command}"), soft_wrap=True)
+        if len(result.suspects) > 1:
+            its = (
+                "number in the place of the event" if one else "trace, cut by … or whole, and its number in their place"
+            )
+            console.print(f"For another row put its {its}.", soft_wrap=True)
         console.print()
     console.print(TRIAGE, soft_wrap=True)
     actions, known = (sum(getattr(row, name) for row in result.agents) for name in ("actions", "actions_with_tokens"))

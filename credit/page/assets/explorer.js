@@ -332,6 +332,9 @@
   const watch = new MutationObserver(() => panes.forEach((pane) => pane.wire()));
   panes.forEach((pane) => watch.observe(pane.chart.box, { childList: true }));
   const telling = new Set(data.overview.groups.filter((row) => row.signal === "signal").map((row) => row.group));
-  if (held.length && !data.explorer.labelled) main.show(Math.max(0, held.findIndex((row) => telling.has(row.group))));
+  if (!methods.length) page.lead("triage", "explorer", "success"); // without outcomes, what went wrong comes first
+  const [worst] = methods.length ? [] : data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
+  const begin = worst ? held.findIndex((row) => row.trace === worst.trace) : held.findIndex((row) => telling.has(row.group));
+  if (held.length && !data.explorer.labelled) main.show(Math.max(0, begin), worst?.event);
   document.querySelector("footer").textContent = `${methods.length ? `Methods: ${methods.join(", ")}. ` : ""}Charts by Apache ECharts ${echarts.version}. ${data.explorer.served ? "This page asks nothing but the command that serves it." : "This page loads nothing from a network."}`;
 })();

@@ -68,6 +68,12 @@ const page = (() => {
     return element;
   };
 
+  /* Sections to the front, in this order, with their links. */
+  const lead = (...ids) => {
+    document.getElementById("main").prepend(...ids.map((id) => document.getElementById(id)));
+    document.querySelector("nav").prepend(...ids.map((id) => document.querySelector(`nav a[href="#${id}"]`)));
+  };
+
   /* Theme: the system's until the button is pressed. Charts are drawn again after each change. */
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -144,5 +150,5 @@ const page = (() => {
   const margin = (most) => Math.round(Math.min(most, innerWidth * 0.28)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
-  return { data, views, make, prose, number, table, facts, choice, section, chart, charts, color, axis, tooltip, zoom, margin, cut };
+  return { data, views, make, prose, number, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
 })();

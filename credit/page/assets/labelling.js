@@ -52,9 +52,7 @@
   note.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "Escape") note.blur(); });
   page.shown = (shown) => { row = shown; note.value = known(row)?.note ?? ""; reward.value = known(row)?.reward ?? ""; show(); };
 
-  document.getElementById("main").prepend(part);
-  const link = document.querySelector('nav a[href="#explorer"]');
-  link.parentElement.prepend(link);
+  page.lead("explorer");
   ask({}).catch((error) => { state.textContent = `The labels cannot be read: ${error.message}`; }).then(() => {
     const first = held.findIndex((_, i) => !known(i));
     if (held.length) main.show(Math.max(0, first));

@@ -21,8 +21,9 @@
   const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value), make("span", {}, text));
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
-    tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal"),
-    tile(number(mean), `mean reward of ${plural(scored.length, "trace")}`),
+    ...(scored.length
+      ? [tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal"), tile(number(mean), `mean reward of ${plural(scored.length, "trace")}`)]
+      : ["errors", "retries"].map((key) => tile(number(triage.agents.reduce((sum, row) => sum + row[key], 0)), key))),
     tile(number(corpus.events), "events"),
     tile(number(corpus.actions), "actions"),
     tile(number(corpus.agents), "agent instances"),

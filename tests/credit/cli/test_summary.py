@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,33 @@ def test_show_around_an_event(tmp_path: Path) -> None:
     assert "events 0 to 5 of 27" in run("show", log, "--around", "m0").stdout
     wrong = run("show", log, "--around", "r44")
     assert wrong.exit_code == 1 and "event is 'r44'; expected an id of the trace, or a number below 27" in wrong.stderr
+
+
+def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(tmp_path: Path) -> None:
+    names = ("258c7280-ae70-4798", "258c7280-ae71-0000", "short")
+    log = write(tmp_path / "x.jsonl", [tool_log(name, "q", None, [("book", "error: full")]) for name in names])
+    printed = run("summary", log).stdout
+    cut = re.search(r"^(258c7280-ae70\S*…)", printed, re.MULTILINE)
+    assert cut is not None and "For another row put its trace, cut by … or whole, and its number" in printed
+    assert "trace 258c7280-ae70-4798: events" in run("show", log, "--trace", cut[1], "--around", 1).stdout
+    for wrong, text in (
+        ("258c7280…", "2 traces begin with '258c7280'"),
+        ("258c7280-ae70", "Did you mean 258c7280-ae70-4798"),
+        ("9…", "No trace '9…'"),
+    ):
+        refused = run("show", log, "--trace", wrong)
+        assert refused.exit_code == 1 and text in refused.stderr
+    alone = write(tmp_path / "y.jsonl", [tool_log("only", "q", None, [("book", "error: full"), ("book", None)])])
+    header = next(line for line in run("summary", alone).stdout.splitlines() if "why" in line)
+    assert "trace" not in header
+
+
+def test_suspects_have_the_names_of_their_agents(tmp_path: Path) -> None:
+    record = tool_log("a", "q", None, [("book", "error: full")])
+    agents = {event["agent"] for event in record["events"]}
+    record["agents"] = [{"id": agent, "name": f"named {agent}"} for agent in sorted(agents)]
+    log = write(tmp_path / "x.jsonl", [record])
+    assert json.loads(run("summary", log, "--json").stdout)["suspects"][0]["agent"] == "named main"
 
 
 def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:

@@ -375,6 +375,22 @@ def test_groups_of_one_are_told_what_to_do(window: Any, tmp_path: Path) -> None:
         assert "gae" in opened.page.locator("#ledger code").all_text_contents()
 
 
+def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages: dict[str, str]) -> None:
+    with window(pages["triage"]) as opened:
+        page: Page = opened.page
+        shown(page)
+        order = page.locator("main > section").evaluate_all("all => all.map((one) => one.id)")
+        links = page.locator("nav a").evaluate_all("all => all.map((one) => one.hash.slice(1))")
+        assert order == links == ["triage", "explorer", "success", "read", "groups"]
+        first = page.locator("#triage tbody tr").first
+        trace, event = (first.locator("td").nth(i).text_content() or "" for i in range(2))
+        assert (page.locator(".receipt h3").first.text_content() or "").startswith(f"Event {event}: tool_result")
+        assert (page.locator("#explorer .about").first.text_content() or "").startswith(trace[:20])
+        tiles = page.locator("#tiles .tile").all_text_contents()
+        assert any(text.endswith("errors") for text in tiles) and not any("signal" in text for text in tiles)
+        assert opened.complaints == []
+
+
 def test_no_interval_leaves_its_chart(window: Any, pages: dict[str, str]) -> None:
     with window(pages["credit"]) as opened:
         shown(opened.page)
