@@ -92,13 +92,11 @@ _SPECIAL: dict[str, Setting] = {
     "difference_reward": Setting(
         estimators.difference_reward, "rerun", evidence={"counterfactual_reward": "counterfactual_reward"}
     ),
-    "c3": Setting(estimators.c3, "replays", evidence=_TREE, reward="returns", event_reward=None),
+    "c3": Setting(estimators.c3, "replays", evidence=_TREE),
     "magrpo": Setting(estimators.magrpo, "replays", evidence=_TREE),
     "off_policy": Setting(
         METHODS["off_policy"].fn,
         evidence={need: need for need in (*METHODS["off_policy"].needs, "target_support")},
-        reward="returns",
-        event_reward=None,
     ),
     "mrlx": Setting(METHODS["mrlx"].fn, evidence={"block": "block"}, reward="returns", event_reward=None),
     "foldgrpo": Setting(METHODS["foldgrpo"].fn, reward="returns", event_reward="mark"),
@@ -127,7 +125,7 @@ _VARIANTS: dict[str, Setting] = {
     "dr_mas, one sample a trace": Setting(estimators.dr_mas, options={"population": "trace"}),
     "mt_grpo, no division": Setting(estimators.mt_grpo, options={"scale": "none"}),
     "gigpo, anchor = history": Setting(estimators.gigpo, evidence={"anchor": "history"}),
-    "c3, nested fan-out": Setting(estimators.c3, "nested", evidence=_TREE, reward="returns", event_reward=None),
+    "c3, nested fan-out": Setting(estimators.c3, "nested", evidence=_TREE),
     "c3, pooled leaves": Setting(
         c3_pooled, "replays", evidence={**_TREE, "env_step": "env_step"}, reward="returns", event_reward=None
     ),

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
-from estimators.counterfactual.replays import ReplayTree, later_kin, replay_tree
+from estimators.counterfactual.replays import ReplayTree, later_kin, leaf_returns, replay_tree
 from estimators.options import checked_options
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
@@ -49,8 +49,9 @@ def c3(
 ) -> Credit:
     """The value of the chosen alternative against its siblings in the same context.
 
-    With V(ν) the value of node ν (the mean of its children's values, at a leaf the reward) and J alternatives in its
-    context, B(V) is the mean of the siblings' values: of the J − 1 others ("leave_one_out") or of all J ("mean").
+    With V(ν) the value of node ν (the mean of its children's values, at a leaf reward + Σ event_reward) and J
+    alternatives in its context, B(V) is the mean of the siblings' values: of the J − 1 others ("leave_one_out") or of
+    all J ("mean").
 
         reward_only      A = V(ν) − B(V)
         value_only       A = q(ν) − B(q)
@@ -67,7 +68,7 @@ def c3(
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
       context, node: int [E], ids in [0, E), -1 where the log has none.
       q_value: float [E], a critic's value of the chosen alternative; needed by the value variants.
-      event_reward: not used; the outcome of a leaf is its reward.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
       variant, baseline, mix: as above.
       own_outcome: False leaves the event's own trace out of V(ν), with all that share a later choice with it, and
         renormalises the rest. Control variates for other decisions of this trace need this. An alternative without
@@ -100,8 +101,7 @@ def c3(
       >>> [round(float(a), 2) for a in result.advantage[:4]]
       [0.75, 0.75, -0.75, -0.75]
     """
-    del event_reward
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, leaf_returns(graph, reward, event_reward))
     trace = jnp.asarray(graph.trace_ids)
     tree = replay_tree(graph, scored[trace], context, node, outcome.dtype)
     outcome = outcome[trace]

@@ -16,6 +16,7 @@ from estimators.base import Credit, Reason, finish
 from estimators.counterfactual.alternatives import Alternatives, Drawn, Draws, Refusals, drawn
 from estimators.counterfactual.empirical_likelihood import influence_interval, limits, stratified_interval
 from estimators.counterfactual.policy_estimates import Estimate, Evaluation, estimate
+from estimators.counterfactual.replays import leaf_returns
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_sum
@@ -261,7 +262,7 @@ def off_policy(
       propensity, target_propensity: float [E], π_b and π_e of the chosen alternative.
       target_support: float [E], the mass of π_e on all alternatives that π_b could draw.
       q_value, target_value: float [E], a model's value of the alternative, and its mean under π_e; both or neither.
-      event_reward: not used; the outcome of a trace is its reward.
+      event_reward: float [E], rewards at single events, which count as part of the outcome, or None.
       evaluation: the estimator, what counts as a draw, τ, and the limits of LOW_ESS and NO_SUPPORT. Without limits, a
         tenth of the draws must be effective, since few siblings make a noisy credit, not a wrong one.
 
@@ -293,10 +294,9 @@ def off_policy(
       >>> [round(float(a), 2) for a in result.advantage[:2]]
       [0.2, -0.8]
     """
-    del event_reward
     logged = Alternatives(context, node, propensity, target_propensity, target_support, q_value, target_value)
     refusals = evaluation.refusals or Refusals()
-    d = drawn(graph, reward, logged, evaluation.draws, refusals.unseen)
+    d = drawn(graph, leaf_returns(graph, reward, event_reward), logged, evaluation.draws, refusals.unseen)
     e = estimate(graph, d, logged, evaluation)
     of, draw = d.tree.context, d.draw
     reason = d.refusal(e.known, refusals)[of]

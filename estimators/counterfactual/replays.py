@@ -19,13 +19,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from estimators.base import check_reward
+from estimators.base import check_event_array, check_reward
 from estimators.sequence.chains import chains
 from graphs.errors import ArrayTypeError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
 
-__all__ = ["ReplayTree", "event_ids", "later_kin", "replay_tree", "subtree_values"]
+__all__ = ["ReplayTree", "event_ids", "later_kin", "leaf_returns", "replay_tree", "subtree_values"]
 
 
 class ReplayTree(NamedTuple):
@@ -93,6 +93,30 @@ def replay_tree(
     return ReplayTree(
         row, node, context, weight, first, node_mask, context_of, _mixed(graph, row, node, context, context_of)
     )
+
+
+def leaf_returns(graph: EventGraph, reward: Array, event_reward: Array | None) -> jax.Array:
+    """What each leaf earned, its outcome and all rewards at its events: float [T], NaN where it has no outcome.
+
+    Siblings share what was earned before their context, so that it leaves their difference.
+
+    Args:
+      graph: the batch.
+      reward: float [T], the outcome of each trace; NaN where unknown.
+      event_reward: float [E], rewards at single events besides the outcome, or None.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "a"], reward=[1.0, 1.0], event_reward=[0.25, 0.5])
+      >>> leaf_returns(graph, reward, rows.event_reward)[:1].tolist()
+      [1.75]
+    """
+    outcome, scored = check_reward(graph, reward)
+    if event_reward is not None:
+        step, real = check_event_array(graph, "event_reward", event_reward)
+        outcome = outcome + segment_sum(step.astype(outcome.dtype), graph.trace_ids, graph.num_traces, real)
+    return jnp.where(scored, outcome, jnp.nan)
 
 
 def later_kin(graph: EventGraph, tree: ReplayTree) -> jax.Array:

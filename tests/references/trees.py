@@ -65,7 +65,7 @@ class Tree:
 
 
 def c3(traces: list[Trace], others: bool = True, normalise: bool = False, own: bool = True) -> dict[int, float]:
-    tree, outcome = Tree(traces), {t.number: t.outcome for t in traces}
+    tree, outcome = Tree(traces), {t.number: t.total for t in traces if t.outcome is not None}
     share = {node: tree.weights(node) for node in tree.nodes}
     value = {node: sum(w * outcome[t] for t, w in parts.items()) for node, parts in share.items()}
     out = {}
@@ -154,7 +154,7 @@ def off_policy(traces: list[Trace], snips: bool = False) -> dict[int, float]:
             continue
         target = {node: e.given["target_propensity"] for node, _, e in draws}
         weight = [pi / b for b, pi in stated]
-        outcome = [t.outcome for _, t, _ in draws]
+        outcome = [t.total for _, t, _ in draws]
         effective = sum(weight) ** 2 / sum(w * w for w in weight)
         if sum(target.values()) < 0.99 or effective < 0.1 * len(draws):
             continue

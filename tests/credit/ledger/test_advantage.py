@@ -273,6 +273,20 @@ def test_the_stack_is_unbiased_before_its_scale_and_says_so_after_it(worlds: dic
     assert np.asarray(made.ledger.claimed)[: world.n].all()
 
 
+@pytest.mark.parametrize("amounts", [[0.5, -0.5], [0.5, 0.5]])
+def test_centredness_is_not_checked_whatever_a_claim_states(amounts: list[float]) -> None:
+    """No log shows it: claims with sums far from 0 were printed as `centred: holds`."""
+    graph, reward, rows = credit.from_columns(group=[0] * 2, trace=[0, 1], reward=[1.0, 0.0])
+    values = np.full(graph.num_events, np.nan)
+    values[rows.event] = amounts
+    claim = credit.claim(graph, values, estimand="increment", source="critic", centred=True, own_outcome=False)
+    signal = credit.compose(graph, reward, [claim]).advantage("control", beta=1.0)
+    condition = next(condition for condition in signal.conditions if condition.name == "centred")
+    assert condition.holds is None and signal.unbiased is None
+    assert "  centred: not checked: as the claims state" in str(signal)
+    assert "unbiased if what could not be checked holds" in str(signal)
+
+
 def large_claims(reward: list[float]) -> tuple[Ledger, credit.Credit]:
     """Claims of 1,000 in each of two traces, and a scale."""
     graph, outcome, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], reward=np.repeat(reward, 2))
