@@ -15,7 +15,7 @@ from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.results import is_result
 from graphs.readers.common.source import Source, unreadable
-from graphs.readers.near_misses import resemblance
+from graphs.readers.near_misses import PARQUET, resemblance
 from graphs.text import excerpt
 
 __all__ = ["FORMATS", "MODULES", "detect", "reader_of", "sort_sources"]
@@ -71,12 +71,6 @@ MODULES: dict[str, str] = {
     "table": "graphs.readers.training.table",
 }
 """The module that reads each format: it has `sniff(head) -> bool` and `read(sources)`."""
-
-PARQUET: dict[str, frozenset[str]] = {
-    "rollouts": frozenset({"step", "prompt", "completion", "advantage"}),
-    "spans": frozenset({"context.trace_id", "context.span_id", "parent_id", "name"}),
-}
-"""Columns that identify a Parquet file of a format other than the table."""
 
 FURTHER = 1 << 24  # bytes that are looked at where the head shows no format
 LONG = 256  # bytes of a string that is left out there

@@ -7,9 +7,10 @@ so that a renamed key or a wrapper does not hide them.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
-__all__ = ["resemblance"]
+__all__ = ["PARQUET", "resemblance", "resemblance_of_columns"]
 
 _KEY = re.compile(rb'"([A-Za-z_][\w.\- ]{0,60})"[ \t\r\n]{0,8}:')
 _LEAST = 0.5  # share of a format's keys that must be there
@@ -21,6 +22,18 @@ KEYS: dict[str, frozenset[str]] = {
     "openai-agents": frozenset({"workflow_name", "span_data", "started_at", "ended_at"}),
     "inspect-ai": frozenset({"version", "status", "eval", "plan", "samples"}),
     "agent-lightning": frozenset({"event_type", "rollout_id", "attempt_id"}),
+    "agent-lightning spans": frozenset(
+        {
+            "rollout_id",
+            "attempt_id",
+            "sequence_id",
+            "trace_id",
+            "span_id",
+            "parent_id",
+            "attributes",
+            "start_time",
+        }
+    ),
     "langsmith": frozenset({"run_type", "dotted_order", "parent_run_id", "trace_id"}),
     "atif": frozenset({"schema_version", "steps", "step_id", "agent", "source"}),
     "who-and-when": frozenset({"history", "mistake_agent", "mistake_step", "question_ID"}),
@@ -46,6 +59,12 @@ KEYS: dict[str, frozenset[str]] = {
     "otlp": frozenset({"resourceSpans", "scopeSpans", "spans", "traceId", "spanId"}),
 }
 """Keys that files of a format have; a name's first word is the format."""
+
+PARQUET: dict[str, frozenset[str]] = {
+    "rollouts": frozenset({"step", "prompt", "completion", "advantage"}),
+    "spans": frozenset({"context.trace_id", "context.span_id", "parent_id", "name"}),
+}
+"""Columns that identify a Parquet file of a format other than the table."""
 
 
 class Product(NamedTuple):
@@ -116,6 +135,8 @@ def resemblance(head: bytes) -> tuple[str, str] | None:
         return None
     share = {name: len(keys & wanted) / len(wanted) for name, wanted in KEYS.items()}
     best = max(share, key=lambda name: share[name])
+    if "rollout_id" in keys and best == "spans":
+        best = "agent-lightning spans"  # which hold all that other spans do
     products = [product for product in PRODUCTS if product.keys <= keys]
     if products and share[best] < 1:
         product = max(products, key=lambda product: len(product.keys))
@@ -127,3 +148,14 @@ def resemblance(head: bytes) -> tuple[str, str] | None:
     format_name = best.split()[0]
     lacks = f"the keys {', '.join(missing)}" if missing else "its records at the top of the file, or one a line"
     return f"like {best}", f"in the format {format_name} {lacks}; --format {format_name} reads it as such"
+
+
+def resemblance_of_columns(names: Collection[str]) -> str:
+    """What the columns of a Parquet file lack to be of a format; "" where they resemble none."""
+    share = {name: len(wanted.intersection(names)) / len(wanted) for name, wanted in PARQUET.items()}
+    best = max(share, key=lambda name: share[name])
+    if share[best] < _LEAST:
+        return ""
+    missing = sorted(PARQUET[best].difference(names))
+    lacks = f"the columns {', '.join(missing)}" if missing else "its columns, not those of another column"
+    return f"in the format {best} {lacks}"

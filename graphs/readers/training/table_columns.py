@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.source import Source
-from graphs.readers.common.tables.rows import column_names
+from graphs.readers.common.tables.rows import PARQUET, column_names, nested_names
+from graphs.readers.near_misses import resemblance_of_columns
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE
 
@@ -55,5 +56,7 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
         column_of[ours] = candidates[0]
     if "trace" not in column_of:
         expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or `columns` with 'trace'"
+        near = resemblance_of_columns(nested_names(source)) if source.data.startswith(PARQUET) else ""
+        expected += f"; or {near}" if near else ""
         raise TraceError(Problem("missing-column", source.name, 1, "trace", excerpt(names), expected))
     return column_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphs import readers
 from graphs.errors import NothingReadError, Problem, TraceError
 from graphs.readers import FORMATS, detect, read, reader_of
 from graphs.readers.common.source import Source
@@ -173,44 +173,6 @@ def test_a_bad_line_leaves_the_others(tmp_path: Path, name: str) -> None:
     assert "bad-json" in [problem.kind for problem in traces.problems]
 
 
-def near_misses(sample: Sample) -> list[str]:
-    """Texts of logs with a wrapper around them, or with one of the keys that are highest in them renamed."""
-    values: Any = sample.values if sample.lines else sample.values[0]
-    wrapped: tuple[Any, ...] = (
-        {"wrapped": values}, [[values]], {"v": 3, "payload": {"items": values}}, {"log": {"run": [values]}},
-        {"result": {"output": {"value": values}}}, [{"number": 1, "content": values}], [[[values]]],
-        {"export": {"version": 2, "records": [{"body": values}]}},
-    )  # fmt: skip
-    texts = [json.dumps(one) for one in wrapped]
-    first = values[0] if isinstance(values, list) else values
-    for key in list(first)[:8]:
-        renamed = [
-            {f"{name}_x" if name == key else name: part for name, part in one.items()} if isinstance(one, dict) else one
-            for one in (values if isinstance(values, list) else [values])
-        ]
-        texts.append("".join(json.dumps(one) + "\n" for one in renamed) if sample.lines else json.dumps(renamed))
-    return texts
-
-
-@EACH_HEAD
-def test_near_misses_are_refused_by_the_name_of_the_format(tmp_path: Path, name: str) -> None:
-    """They read, or are refused by their own reader, or the refusal names the format that they resemble."""
-    sample = HEADS[name]
-    texts = near_misses(sample)
-    assert len(texts) >= 10
-    for number, text in enumerate(texts):
-        path = tmp_path / f"{number}.json"
-        path.write_text(text)
-        format = detect(text.encode()[: 1 << 16])
-        assert format in (None, sample.format)
-        if format is None:
-            with pytest.raises(NothingReadError) as caught:
-                read(path)
-            (problem,) = caught.value.problems
-            assert problem.kind == "unknown-format"
-            assert sample.format in f"{problem.value} {problem.expected}", (text[:200], problem)
-
-
 def test_a_folder_that_mixes_formats_reads_in_one_call(tmp_path: Path) -> None:
     """Each format of another project once; the traces are those of the files read one by one."""
     alone: list[tuple[str, str, int]] = []
@@ -227,58 +189,10 @@ def test_a_folder_that_mixes_formats_reads_in_one_call(tmp_path: Path) -> None:
     assert sorted(rows) == sorted(alone)
 
 
-@pytest.mark.parametrize("name", sorted({sample.format for sample in SAMPLES.values()} | {"harbor"}))
-def test_no_file_of_a_reader_is_longer_than_300_lines(name: str) -> None:
-    start = Path(str(reader_of(name).__file__))
-    files = start.parent.glob("*.py") if start.name == "__init__.py" else [start]
-    lengths = {file.name: len(file.read_text().splitlines()) for file in files}
-    assert lengths and max(lengths.values()) <= 300, lengths
-
-
-def test_products_that_no_reader_reads_are_named(tmp_path: Path) -> None:
-    for name, text, named, advice in (
-        ("events.jsonl", json.dumps({"scope_category": "start", "atof_version": "0.1"}), "ATOF", "ATIF"),
-        ("chats.jsonl", json.dumps({"messages": [{"role": "user"}]}), "fine-tuning", "--columns"),
-        ("jaeger.json", json.dumps({"data": [{"traceID": "x", "spans": [{"spanID": "y", "operationName": "z"}]}]}),
-         "Jaeger", "OTLP"),
-        ("zipkin.json", json.dumps([{"traceId": "x", "localEndpoint": {}, "annotations": []}]), "Zipkin", "OTLP"),
-        ("datadog.json", json.dumps([[{"trace_id": 1, "span_id": 2, "parent_id": 0, "service": "s", "resource": "r",
-                                       "name": "n", "start": 1, "duration": 2, "meta": {}}]]), "Datadog", "OTLP"),
-        ("chrome.json", json.dumps({"traceEvents": [{"name": "x", "ph": "X", "ts": 1}]}), "Chrome", "OTLP"),
-        ("weave.jsonl", json.dumps({"id": "c", "project_id": "p", "op_name": "weave:///p/op", "trace_id": "t",
-                                    "started_at": "2025-01-01T00:00:00Z", "ended_at": None, "inputs": {}}),
-         "Weave", "--columns"),
-        ("braintrust.jsonl", json.dumps({"span_id": "s", "root_span_id": "s", "span_attributes": {}, "scores": {}}),
-         "Braintrust", "--columns"),
-        ("history.jsonl", json.dumps({"prompt": None, "messages": [{"role": "user"}], "kwargs": {}, "outputs": ["x"],
-                                      "model_type": "chat"}), "DSPy", "--columns"),
-        ("gemini.json", json.dumps({"sessionId": "s", "projectHash": "h", "messages": [{"type": "user"}]}),
-         "Gemini CLI", "credit schema"),
-        ("batch.jsonl", json.dumps({"custom_id": "r", "response": {"status_code": 200, "body": {}}}),
-         "batch", "--columns"),
-        ("pairs.jsonl", json.dumps({"prompt": "p", "chosen": "a", "rejected": "b"}), "preferred", "rewards"),
-        ("evals.jsonl", json.dumps({"run_id": "r", "event_id": 0, "sample_id": "s", "type": "match", "data": {}}),
-         "OpenAI Evals", "--rewards"),
-        ("samples.jsonl", json.dumps({"doc_id": 0, "target": "1", "resps": [["a"]], "filtered_resps": ["a"]}),
-         "lm-evaluation-harness", "--rewards"),
-        ("state.json", json.dumps({"adapter_spec": {}, "request_states": []}), "HELM", "--rewards"),
-        ("notebook.json", json.dumps({"cells": [], "nbformat": 4}), "notebook", "agents"),
-        *((f"{i}.json", f"\x80{chr(i)}", "pickle", "JSON") for i in (2, 3, 4, 5)),
-        ("runs.json", "Obj\x01\x04\x16avro.schema", "Avro", "JSON"),
-        ("orc.json", "ORC\n", "ORC", "--columns"),
-        ("h5.json", "\x89HDF\r\n\x1a\n", "HDF5", "--columns"),
-        ("array.json", "\x93NUMPY\x01", "NumPy", "--columns"),
-        ("packed.json", "BZh91AY&SY", "bzip2", "gzip"),
-        ("xz.json", "\xfd7zXZ\x00", "xz", "gzip"),
-        ("7z.json", "7z\xbc\xaf\x27\x1c", "7-Zip", "gzip"),
-        ("lz4.json", "\x04\x22\x4d\x18", "LZ4", "gzip"),
-        ("page.json", "<!DOCTYPE html><html></html>", "HTML", "JSON"),
-        ("file.json", "%PDF-1.7", "PDF", "agents"),
-        ("tree.json", "<?xml version='1.0'?><a/>", "XML", "JSON"),
-    ):  # fmt: skip
-        path = tmp_path / name
-        path.write_bytes(text.encode("latin-1"))
-        with pytest.raises(NothingReadError) as caught:
-            read(path)
-        (problem,) = caught.value.problems
-        assert named in problem.value and advice in problem.expected
+def test_no_file_of_a_reader_is_longer_than_300_lines() -> None:
+    """Of all readers, what they have in common among it."""
+    files = list(Path(str(readers.__file__)).parent.rglob("*.py"))
+    for format in FORMATS:
+        assert Path(str(reader_of(format).__file__)) in files
+    lengths = {str(file): len(file.read_text().splitlines()) for file in files}
+    assert max(lengths.values()) <= 300, {file: length for file, length in lengths.items() if length > 300}

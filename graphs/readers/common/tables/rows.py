@@ -23,7 +23,9 @@ from graphs.readers.common.tables.csv_rows import csv_header, csv_rows
 from graphs.text import counted, excerpt
 from graphs.traces.parquet_limits import PackedError, dictionary_columns, unpacked_bytes
 
-__all__ = ["PARQUET", "LostRow", "Row", "column_names", "number", "open_parquet", "read_rows", "to_values"]
+__all__ = [
+    "PARQUET", "LostRow", "Row", "column_names", "nested_names", "number", "open_parquet", "read_rows", "to_values",
+]  # fmt: skip
 
 Row = dict[str, Any]
 PARQUET = b"PAR1"
@@ -98,6 +100,21 @@ def column_names(table: Source) -> list[str]:
     if first is not None and not names:
         raise TraceError(first)  # no row can be read: why the first cannot says more than that columns are missing
     return list(names)
+
+
+def nested_names(table: Source) -> set[str]:
+    """The names of the columns of a Parquet file and of the members of columns, however deep.
+
+    Raises:
+      TraceError: as `open_parquet`.
+    """
+    waiting: list[pa.Field] = list(open_parquet(table).schema_arrow)
+    names = set()
+    while waiting:
+        field = waiting.pop()
+        names.add(field.name)
+        waiting += [field.type.field(i) for i in range(field.type.num_fields)]
+    return names
 
 
 def _json_lines(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
