@@ -22,22 +22,9 @@ from graphs.readers.common.typed import refuse_repeated
 from graphs.text import printable
 
 __all__ = [
-    "Attributes",
-    "Item",
-    "Place",
-    "TraceIdOnly",
-    "WireEvent",
-    "WireLink",
-    "WireLog",
-    "WireSpan",
-    "WireStatus",
-    "attributes",
-    "conflicting",
-    "is_text",
-    "items",
-    "number",
-    "plain",
-]
+    "Attributes", "Item", "Place", "TraceIdOnly", "WireEvent", "WireLink", "WireLog", "WireSpan", "WireStatus",
+    "attributes", "conflicting", "is_text", "items", "number", "plain",
+]  # fmt: skip
 
 Attributes = dict[str, Any]  # attribute values as Python values; arrays and maps stay encoded until `plain`
 
