@@ -50,7 +50,7 @@ RUNS = 50  # of each decision or coalition
 TRACES = 10
 SETS = {  # of each cell
     "micro": {"value": 150, "difference": 150, "spawn": 200, "c3": 30, "shapley": 1000},
-    "swarm": {"value": 16, "difference": 8, "spawn": 8, "c3": 3, "shapley": 200},
+    "swarm": {"value": 40, "difference": 40, "spawn": 8, "c3": 12, "shapley": 200},
 }
 
 Truth = Callable[[Job], float]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,42 @@ def test_one_group_has_no_error_and_a_wrong_shape_is_refused() -> None:
     assert np.isinf(policy_gradient(graph, result, np.ones((graph.num_events, 2), np.float32)).stderr).all()
     with pytest.raises(credit.CreditError, match="one row for each event"):
         policy_gradient(graph, result, np.ones(graph.num_events, np.float32))
+
+
+def test_groups_that_share_replays_are_one_sample() -> None:
+    """Traces of groups 0, 1 and 3 form a chain of two clusters: the error is that of one group in their place."""
+    rng = np.random.default_rng(1)
+    group = np.repeat(np.arange(5), 2)
+    graph, reward, rows = credit.from_columns(group=group, trace=np.arange(10), reward=rng.normal(size=10))
+    score = np.zeros((graph.num_events, 2), np.float32)
+    score[rows.event] = rng.normal(size=(10, 2))
+    own = credit.rloo(graph, reward)
+    clusters = np.arange(graph.num_traces, dtype=np.int32)
+    clusters[3], clusters[7] = 1, 2  # traces 1 and 3, 2 and 7
+    replayed = dataclasses.replace(graph, cluster_ids=np.where(np.asarray(graph.trace_mask), clusters, 0))
+    in_one = np.asarray(graph.group_ids).copy()
+    in_one[[2, 3, 6, 7]] = 0
+    merged = dataclasses.replace(graph, group_ids=in_one)
+    apart, together, expected = (policy_gradient(one, own, score) for one in (graph, replayed, merged))
+    assert (int(apart.groups), int(together.groups)) == (5, 3)
+    np.testing.assert_allclose(together.mean, apart.mean, rtol=1e-6)
+    np.testing.assert_allclose(together.stderr, expected.stderr, rtol=1e-6)
+
+
+def test_copies_in_other_groups_do_not_shrink_the_error() -> None:
+    rng = np.random.default_rng(2)
+    reward = rng.normal(size=8)
+    group = np.repeat(np.arange(4), 2)
+
+    def error(copies: int) -> np.ndarray:
+        every = np.concatenate([group + 4 * i for i in range(copies)])
+        graph, outcome, rows = credit.from_columns(
+            group=every, trace=np.arange(8 * copies), reward=np.tile(reward, copies)
+        )
+        score = np.zeros((graph.num_events, 1), np.float32)
+        score[rows.event, 0] = np.tile(np.linspace(-1, 1, 8), copies)
+        shared = np.where(np.asarray(graph.trace_mask), np.arange(graph.num_traces) % 8, 0).astype(np.int32)
+        made = dataclasses.replace(graph, cluster_ids=shared)
+        return np.asarray(policy_gradient(made, credit.rloo(graph, outcome), score).stderr)
+
+    np.testing.assert_allclose(error(3), error(1), rtol=1e-5)
