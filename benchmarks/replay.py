@@ -2,7 +2,7 @@
 
 Writes `results/replay.json`, cell by cell, and prints a table. Cells that are stored are not measured again.
 
-python benchmarks/replay.py             # measure what is missing (5 CPU minutes in all), then print
+python benchmarks/replay.py             # measure what is missing (15 CPU minutes in all), then print
 python benchmarks/replay.py --table     # print what is stored
 
 A cell is a world and a purpose. A set is all runs of one plan. The first set of a cell is made through the command
@@ -10,6 +10,9 @@ line; the others by the same functions with other seeds, and the first set is co
 of numbers that lie within 1.96 stated standard errors of the truth. Numbers of one set share runs, so the error of the
 coverage is that of a mean over sets. Numbers that were equal in every set, because their outcomes are certain, are
 counted apart.
+
+C3 takes the logged choice as one of the siblings, so each of its sets has a log of its own, drawn from the policy.
+Numbers of C3 that equal the truth with a stated error of 0 are counted apart.
 """
 
 from __future__ import annotations
@@ -20,26 +23,25 @@ import json
 import sys
 import tempfile
 import types
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 from click.testing import CliRunner
+from replay_worlds import Truth, World, drawn_world, worlds
 
 import credit
 from credit.cli import cli
 from credit.replay.added_evidence import write_evidence
-from credit.replay.drivers.micro_driver import MicroReplayer
 from credit.replay.drivers.scripted_driver import ScriptedReplayer
 from credit.replay.execution import seed_of
-from credit.replay.replay_plan import Job, ReplayPlan, read_plan
+from credit.replay.replay_plan import ReplayPlan, read_plan
 from credit.replay.replayer import Continuation, Replayer, SeededReplayer
+from credit.replay.run_planning import plan_replays
 from credit.replay.run_results import Results
 from credit.replay.stated_errors import stated_stderr
 from credit.replay.team_planning import solve_coalitions
-from graphs.worlds import KINDS, TeamWorld
 from graphs.worlds.micro.examples import MICRO
 from graphs.writers import native
 
@@ -47,14 +49,10 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "replay.json"
 PURPOSES = ("value", "difference", "spawn", "c3", "shapley")
 RUNS = 50  # of each decision or coalition
-TRACES = 10
 SETS = {  # of each cell
-    "micro": {"value": 150, "difference": 150, "spawn": 200, "c3": 30, "shapley": 1000},
+    "micro": {"value": 150, "difference": 150, "spawn": 200, "c3": 60, "shapley": 1000},
     "swarm": {"value": 40, "difference": 40, "spawn": 8, "c3": 12, "shapley": 200},
 }
-
-Truth = Callable[[Job], float]
-World = tuple[credit.Traces, SeededReplayer, Truth, dict[str, float]]
 
 
 def run(*arguments: object) -> None:
@@ -69,31 +67,6 @@ def offer(driver: Replayer) -> str:
     module.__dict__["team"] = driver
     sys.modules["benchmark_driver"] = module
     return "benchmark_driver:team"
-
-
-def micro(name: str) -> World:
-    world = MICRO[name]
-    states = {history: number for number, history in enumerate(world.states)}
-
-    def truth(job: Job) -> float:
-        end = world.ends[int(job.prefix.trace.rpartition("-")[2])][0]
-        at = len(job.prefix.events)
-        earned = sum(world.earned(end[: i + 1]) for i in range(at))  # runs return the reward of the whole trace
-        state = states[end[:at]]
-        return earned + float(world.v[state] if job.replace is None else world.q[state, int(job.replace)])
-
-    return world.batch(), MicroReplayer(world), truth, world.shapley()
-
-
-def scripted(kind: str, seed: int = 0) -> World:
-    spawn = 1.0 if kind == "poisoned" else 0.7
-    world = TeamWorld("swarm", agents=4, events=30, kind=kind, difficulties=(-0.5, 0.5), group_size=5, spawn=spawn)
-    driver = ScriptedReplayer(world, world.sample(jax.random.key(seed), TRACES))
-    return world.traces(driver.runs), driver, lambda job: driver.expected(job.prefix, replace=job.replace), {}
-
-
-def worlds() -> dict[str, World]:
-    return {name: micro(name) for name in MICRO} | {f"swarm, {kind}": scripted(kind) for kind in KINDS}
 
 
 def shares(driver: Replayer, planned: ReplayPlan) -> dict[str, float]:
@@ -226,36 +199,54 @@ def numbers_of(cell: Cell, number: int, home: Path) -> np.ndarray:
     return np.stack([mean, error, [cell.truth(job) for job in plan.jobs]], axis=1)
 
 
+def sets_of(cell: Cell, sets: int, home: Path) -> Iterator[np.ndarray]:
+    """The numbers of each set."""
+    yield numbers_of(cell, 0, home)
+    for number in range(1, sets):
+        if cell.purpose != "c3":
+            yield numbers_of(cell, number, home)
+            continue
+        traces, driver, truth, _ = drawn_world(cell.name, number, home)
+        plan = plan_replays(traces, "c3", RUNS * int(np.asarray(traces.graph.action_mask).sum()), seed=cell.seed)
+        other = dataclasses.replace(cell, traces=traces, driver=driver, truth=functools.cache(truth), plan=plan)
+        yield numbers_of(other, number, home)
+
+
 def measured(name: str, purpose: str, world: World, home: Path, seed: int) -> dict[str, Any] | None:
     """Coverage of a cell, in percent, with its standard error; None where there is nothing to re-run."""
-    made = cell(name, purpose, world, home, seed)
+    made = cell(name, purpose, drawn_world(name, 0, home) if purpose == "c3" else world, home, seed)
     if made is None:
         return None
     here, by_command = made
     sets = SETS["micro" if name in MICRO else "swarm"][purpose]
-    table = np.array([numbers_of(here, number, home) for number in range(sets)])  # [sets, numbers, 3]
-    if not np.allclose(table[0], by_command, atol=1e-5):
+    tables = list(sets_of(here, sets, home))  # [sets] of [numbers, 3]
+    if not np.allclose(tables[0], by_command, atol=1e-5):
         raise SystemExit(f"{name}, {purpose}: the command line gives other numbers than its functions")
-    estimate, stated, true = np.moveaxis(table, -1, 0)
-    inside = np.abs(estimate - true) <= 1.96 * stated + 1e-6
-    certain = np.ptp(estimate, axis=0) < 1e-9
+    inside = [np.abs(one[:, 0] - one[:, 2]) <= 1.96 * one[:, 1] + 1e-6 for one in tables]
+    if purpose == "c3":
+        certain = [held & (one[:, 1] < 1e-9) for held, one in zip(inside, tables, strict=True)]
+    else:
+        certain = [np.ptp([one[:, 0] for one in tables], axis=0) < 1e-9] * sets
     row = {
         "world": name,
         "for": purpose,
         "sets": sets,
-        "numbers": int((~certain).sum()),
-        "certain": int(certain.sum()),
+        "numbers": round(float(np.mean([(~one).sum() for one in certain]))),
+        "certain": round(float(np.mean([one.sum() for one in certain]))),
     }
-    if not inside[:, certain].all():
+    if not all(held[one].all() for held, one in zip(inside, certain, strict=True)):
         raise SystemExit(f"{name}, {purpose}: a certain outcome lies outside its interval")
-    if certain.all():
+    if all(one.all() for one in certain):
         return row
-    shares_inside = 100 * inside[:, ~certain].mean(axis=1)
-    return row | {
+    pairs = zip(inside, certain, strict=True)
+    shares_inside = np.array([100 * held[~one].mean() for held, one in pairs if not one.all()])
+    row |= {
         "coverage": float(shares_inside.mean()),
-        "stderr": float(shares_inside.std(ddof=1) / np.sqrt(sets)),
-        "lowest": float(100 * inside[:, ~certain].mean(axis=0).min()),
+        "stderr": float(shares_inside.std(ddof=1) / np.sqrt(len(shares_inside))),
     }
+    if purpose != "c3":  # whose numbers differ from set to set
+        row["lowest"] = float(100 * np.mean([held[~certain[0]] for held in inside], axis=0).min())
+    return row
 
 
 def table(stored: list[dict[str, Any]]) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from replay import Truth, World, micro, scripted
+from replay_worlds import Truth, World, micro, scripted
 
 from credit.replay.drivers.scripted_driver import ScriptedReplayer
 from credit.replay.pooling import pooled

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 
 from graphs.event_graph import EventGraph
 from graphs.levels import pair_ids
-from graphs.segment import safe_divide, segment_count, segment_first
+from graphs.segment import safe_divide, segment_count, segment_first, segment_min
 
-__all__ = ["Clusters", "clusters_of", "first_of_cluster"]
+__all__ = ["Clusters", "clusters_of", "first_of_cluster", "independent_groups"]
 
 
 class Clusters(NamedTuple):
@@ -111,3 +111,32 @@ def first_of_cluster(graph: EventGraph, trace: jax.Array, key: jax.Array, member
         return place
     pair = pair_ids(key, jnp.asarray(graph.cluster_ids)[trace], member_mask)
     return jnp.where(member_mask, segment_first(pair, num, member_mask)[pair], place)
+
+
+def independent_groups(graph: EventGraph) -> jax.Array:
+    """The independent sample of groups that each trace is in: int32 [T], the least group of the sample.
+
+    Groups with replays of one trace, under another task or another version of the policy, are one sample.
+
+    Examples:
+      >>> import dataclasses, credit, jax.numpy as jnp
+      >>> from estimators.clusters import independent_groups
+      >>> graph, _, _ = credit.from_columns(group=[0, 1, 2], trace=["a", "b", "c"], reward=[1.0] * 3)
+      >>> replayed = dataclasses.replace(graph, cluster_ids=jnp.array([0, 1, 0] + [0] * 125))
+      >>> independent_groups(replayed)[:3].tolist()
+      [0, 1, 0]
+    """
+    group, num = jnp.asarray(graph.group_ids), graph.num_traces
+    if graph.cluster_ids is None:
+        return group
+    cluster, trace_mask = jnp.asarray(graph.cluster_ids), jnp.asarray(graph.trace_mask)
+
+    def wider(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        label, _ = state  # of each group
+        of_cluster = segment_min(label[group], cluster, num, trace_mask, empty=num)
+        least = jnp.minimum(label, segment_min(of_cluster[cluster], group, num, trace_mask, empty=num))
+        least = least[least]  # a label is a group, too: chains halve
+        return least, jnp.any(least != label)
+
+    label, _ = jax.lax.while_loop(lambda state: state[1], wider, (jnp.arange(num, dtype=group.dtype), jnp.array(True)))
+    return label[group]

@@ -6,7 +6,8 @@ that hold nothing of their own trace's outcome count, against the mean of the ot
 
     explained = 1 − Var(R − expected − Σ known cells) / Var(R − b)
 
-which is below 0 where the entries are worse than none. Its error is that of leaving out one group at a time.
+which is below 0 where the entries are worse than none. Its error is that of leaving out one group at
+a time; groups that hold replays of one trace are left out together.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from estimators.clusters import independent_groups
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["Explained", "explained"]
@@ -39,7 +41,7 @@ def explained(
     """The share of the variance of the reward within groups that was known before the outcome.
 
     Args:
-      graph: uses trace and group ids.
+      graph: uses trace, group and cluster ids.
       cells: float [E, C], the entries.
       known_before: bool [E, C], cells that hold nothing of their own trace's outcome; None: nothing can be said.
       total: float64 [T], the rewards.
@@ -70,7 +72,8 @@ def explained(
     if not size > 0:
         return Explained(math.nan, math.nan)
     target, left = (target - target.mean()) / size, (left - left.mean()) / size
-    sums = np.stack([np.bincount(group, x) for x in (np.ones_like(target), target, target**2, left, left**2)])
+    sample = np.unique(np.asarray(independent_groups(graph))[scored], return_inverse=True)[1]
+    sums = np.stack([np.bincount(sample, x) for x in (np.ones_like(target), target, target**2, left, left**2)])
     whole = _share(sums.sum(axis=1)[:, None])[0]
     others = _share(sums.sum(axis=1)[:, None] - sums)
     count = len(others)

@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit
+from estimators.clusters import independent_groups
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import safe_sqrt, segment_count, segment_min, segment_sum
+from graphs.segment import safe_sqrt, segment_count, segment_sum
 
 __all__ = ["Gradient", "policy_gradient"]
 
@@ -71,7 +72,7 @@ def policy_gradient(graph: EventGraph, credit: Credit, score: Array) -> Gradient
     score = jnp.asarray(score)
     if score.ndim != 2 or score.shape[0] != graph.num_events:
         raise CreditError(f"score has shape {score.shape}; expected ({graph.num_events}, D), one row for each event")
-    trace, group, num = jnp.asarray(graph.trace_ids), _joined_groups(graph), graph.num_traces
+    trace, group, num = jnp.asarray(graph.trace_ids), independent_groups(graph), graph.num_traces
     pushed = jnp.where(credit.valid[:, None], jnp.asarray(credit.advantage)[:, None] * score, 0)
     by_group = segment_sum(segment_sum(pushed, trace, num), group, num)
     used = segment_count(trace, num, credit.valid, pushed.dtype) > 0
@@ -82,21 +83,3 @@ def policy_gradient(graph: EventGraph, credit: Credit, score: Array) -> Gradient
     squares = jnp.sum((by_group - traces[:, None] * mean[None]) ** 2, axis=0)
     error = safe_sqrt(squares * count / jnp.where(count > 1, count - 1, 1)) / jnp.where(total > 0, total, 1)
     return Gradient(mean, jnp.where(groups > 1, error, jnp.inf), groups)
-
-
-def _joined_groups(graph: EventGraph) -> jax.Array:
-    """For each trace, the least group that its own one is joined with by replays, directly or by others: int32 [T]."""
-    group, num = jnp.asarray(graph.group_ids), graph.num_traces
-    if graph.cluster_ids is None:
-        return group
-    cluster, trace_mask = jnp.asarray(graph.cluster_ids), jnp.asarray(graph.trace_mask)
-
-    def wider(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        label, _ = state  # of each group
-        of_cluster = segment_min(label[group], cluster, num, trace_mask, empty=num)
-        least = jnp.minimum(label, segment_min(of_cluster[cluster], group, num, trace_mask, empty=num))
-        least = least[least]  # a label is a group, too: chains halve
-        return least, jnp.any(least != label)
-
-    label, _ = jax.lax.while_loop(lambda state: state[1], wider, (jnp.arange(num, dtype=group.dtype), jnp.array(True)))
-    return label[group]

@@ -1,4 +1,4 @@
-"""The policy gradient of a batch and its standard error, against repeated draws."""
+"""The policy gradient of a batch and its standard error, against repeated draws; groups that share replays."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import credit
+from estimators.composition.explained import explained
 from estimators.composition.gradient import policy_gradient
 
 GROUPS, TRACES, STEPS = 12, 4, 3
@@ -69,18 +70,21 @@ def test_groups_that_share_replays_are_one_sample() -> None:
 
 def test_copies_in_other_groups_do_not_shrink_the_error() -> None:
     rng = np.random.default_rng(2)
-    reward = rng.normal(size=8)
-    group = np.repeat(np.arange(4), 2)
+    reward, entry = rng.normal(size=8), rng.normal(size=8)
 
-    def error(copies: int) -> np.ndarray:
-        every = np.concatenate([group + 4 * i for i in range(copies)])
+    def errors(copies: int) -> tuple[np.ndarray, float]:
+        group = np.concatenate([np.repeat(np.arange(4), 2) + 4 * i for i in range(copies)])
         graph, outcome, rows = credit.from_columns(
-            group=every, trace=np.arange(8 * copies), reward=np.tile(reward, copies)
+            group=group, trace=np.arange(8 * copies), reward=np.tile(reward, copies)
         )
-        score = np.zeros((graph.num_events, 1), np.float32)
-        score[rows.event, 0] = np.tile(np.linspace(-1, 1, 8), copies)
         shared = np.where(np.asarray(graph.trace_mask), np.arange(graph.num_traces) % 8, 0).astype(np.int32)
         made = dataclasses.replace(graph, cluster_ids=shared)
-        return np.asarray(policy_gradient(made, credit.rloo(graph, outcome), score).stderr)
+        score, cells = np.zeros((graph.num_events, 1), np.float32), np.zeros((graph.num_events, 1))
+        score[rows.event, 0] = np.tile(np.linspace(-1, 1, 8), copies)
+        cells[rows.event, 0] = np.tile(entry, copies)
+        total, scored = np.asarray(outcome, np.float64), np.asarray(graph.trace_mask)
+        known = explained(made, cells, np.ones_like(cells, bool), total, np.zeros_like(total), scored)
+        return np.asarray(policy_gradient(made, credit.rloo(graph, outcome), score).stderr), known.stderr
 
-    np.testing.assert_allclose(error(3), error(1), rtol=1e-5)
+    np.testing.assert_allclose(errors(3)[0], errors(1)[0], rtol=1e-5)
+    assert errors(3)[1] == pytest.approx(errors(1)[1], rel=1e-6)
