@@ -11,7 +11,7 @@ answer a request for each address instead of serving.
 The run fails (exit code 1) where a command raises an error, exits with another code than 0 (done), 1 (a call that
 cannot be done, named), 2 (nothing read) or 3 (some refused), prints a terminal escape, leaves a part of a file behind,
 takes more than a minute, writes a log that does not read back or that has other rewards, or where a reward is read
-that the file does not state.
+that the file does not state. Assigning in chunks takes native logs alone and is tried by `hostile_chunks.py`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ COMMANDS: dict[str, list[str]] = {
     "summary by tool": ["summary", "--by", "tool", "--method", "reinforce_batch", "--json"],
     "assign": ["assign", "-o", "{out}/advantages.csv"],
     "assign to standard output": ["assign", "--method", "reinforce_batch", "-o", "-"],
-    "assign in chunks": ["assign", "--chunk-events", "50", "-o", "{out}/chunks.parquet"],
     "compose": ["compose", "-o", "{out}/ledger.parquet"],
     "audit": ["audit", "--methods", "rloo,turn_baseline"],
     "compare": ["compare", "--methods", "rloo,turn_baseline"],
@@ -107,7 +106,7 @@ class TooLongError(Exception):
     """A command took more than the bound."""
 
 
-def _ring(*_: object) -> None:
+def ring(*_: object) -> None:
     raise TooLongError
 
 
@@ -217,7 +216,7 @@ def main() -> int:
     parser.add_argument("--progress", action="store_true", help="Name each input before it is tried.")
     parser.add_argument("--keep", type=Path, help="Folder for the inputs that fail.")
     given = parser.parse_args()
-    signal.signal(signal.SIGPROF, _ring)
+    signal.signal(signal.SIGPROF, ring)
     PageServer.serve = _answer_all  # type: ignore[method-assign]
     rng = random.Random(given.seed)
     codes: dict[str, Counter[int]] = {}

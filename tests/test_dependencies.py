@@ -1,0 +1,83 @@
+"""Upper bounds where a major version broke something, pinned versions for CI, and a look for known vulnerabilities."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CI = ROOT / ".ci"
+
+
+@pytest.fixture
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return found
+
+
+@pytest.fixture
+def ci() -> Path:
+    if not CI.is_dir():
+        pytest.skip("what runs CI is not part of the source distribution")
+    return CI
+
+
+def name_of(requirement: str) -> str:
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert found
+    return re.sub(r"[-_.]+", "-", found[0]).lower()
+
+
+def test_each_dependency_has_a_lower_bound_and_three_an_upper(project: dict[str, Any]) -> None:
+    bounded = {name_of(one) for one in project["dependencies"] if "<" in one}
+    assert bounded == {"numpy", "networkx", "click"}
+    assert all(">=" in one for one in project["dependencies"])
+
+
+@pytest.mark.parametrize("extra", ["", "plot", "critic", "pandas", "fast", "test", "docs", "run-notebooks"])
+def test_ci_pins_what_is_required(project: dict[str, Any], ci: Path, extra: str) -> None:
+    pins = dict(line.split("==") for line in (ci / "constraints.txt").read_text().split("\n") if "==" in line)
+    pinned = {name_of(name): version for name, version in pins.items()}
+    wanted = project["optional-dependencies"][extra] if extra else project["dependencies"]
+    for one in wanted:
+        name = name_of(one)
+        if name == name_of(project["name"]):
+            continue
+        version = tuple(map(int, re.findall(r"\d+", pinned[name])))
+        for bound, least in re.findall(r"(>=|<)([0-9.]+)", one.split(";")[0]):
+            within = version >= tuple(map(int, least.split("."))) if bound == ">=" else version < (int(least),)
+            assert within, (one, pinned[name])
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "wanted"),
+    [
+        ("No known vulnerabilities found", 0, 0),
+        ("Found 2 known vulnerabilities in 1 package\nx 1.0 CVE-1 denial of service", 1, 1),
+        ("ERROR: HTTPSConnectionPool: Max retries exceeded: connection refused", 1, 0),
+        ("x could not be audited", 1, 0),
+    ],
+)
+def test_a_known_vulnerability_fails_ci_and_a_database_out_of_reach_is_said(
+    ci: Path, tmp_path: Path, printed: str, code: int, wanted: int
+) -> None:
+    """The function of the stage, with what pip-audit prints in its place."""
+    script = (ci / "run").read_text()
+    start = script.index("audit() {")
+    function = script[start : script.index("\n}\n", start) + 3]
+    assert 'stage "pip-audit" pinned audit' in script and "PIP_CONSTRAINT=$PWD/.ci/constraints.txt" in script
+    (tmp_path / "bin").mkdir()
+    for name, body in (("python", "exit 0"), ("pip-audit", f"printf '%s\\n' '{printed}'; exit {code}")):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    given = os.environ | {"VENV": str(tmp_path)}
+    program = ["bash", "-c", f"set -euo pipefail\n{function}\naudit"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, env=given)
+    assert done.returncode == wanted, done.stderr
+    assert ("nothing was audited" in done.stdout) == (code == 1 and wanted == 0)
