@@ -2,8 +2,8 @@
 
     python benchmarks/critic_few.py [additive|auto] ... [WORLD] ...    (default: both, in all worlds)
 
-"additive" fits the additive model alone, with three seeds or five in each of 15 worlds; "auto" fits both models and
-keeps one, as `credit fit critic` does, three seeds in three worlds. Rows of worlds that are not named stay as they are.
+"additive" fits the additive model alone, with ten seeds in each of 15 worlds (about 15 CPU minutes); "auto" fits both
+models and keeps one, as `credit fit critic` does, three seeds in three worlds. Rows of worlds that are not named stay.
 Results go to benchmarks/results/critic_few.json. Everything is computed from seeds.
 
 Worlds show the quality of their choices as a column of the user's (`dense`), but for those called "hidden". Truth is
@@ -13,6 +13,7 @@ E[R given everything drawn so far], so in a hidden world most of it cannot be kn
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import platform
@@ -114,7 +115,6 @@ WORLDS: dict[str, tuple[Callable[..., Drawn], dict[str, Any]]] = {
     "World(Pivotal(.9, .1))": (plan, {"outcome": Pivotal(0.9, 0.1)}),
     "World(Bernoulli), hidden": (plan, {"outcome": Bernoulli(), "shown": False}),
 }
-SMALL = ("decisive decision, .95 / .05", "decisive decision, .7 / .3", "no decision matters")
 AUTO = ("decisive decision, .95 / .05", "TeamWorld bernoulli", "World(Bernoulli), hidden")
 
 
@@ -130,7 +130,9 @@ def row(name: str, seed: int, settings: Settings) -> dict[str, Any]:
     begun = time.process_time()
     fitted, losses = _fit_models(trained.corpus, split, settings, trained.roles, None, None, None)
     seconds = time.process_time() - begun
-    tests = validate_signs(*predict_by(fitted, trained.corpus), trained.corpus, trained.action_mask, split.test)
+    tests = validate_signs(
+        *predict_by(fitted, trained.corpus), trained.corpus, trained.action_mask, split.test, roles=trained.roles
+    )
     found = {"world": name, "seed": seed, "model": type(fitted).__name__, "converged": fitted.converged}
     found |= {"cpu_seconds": seconds, "validation_loss": losses}
     return found | judged(*predict_by(fitted, fresh.corpus), fresh, tests)
@@ -143,8 +145,7 @@ def judged(after: np.ndarray, start: np.ndarray, drawn: Drawn, tests: tuple[Sign
     change = (after - before).astype(float)
     amount, error = change.mean(axis=0), change.std(axis=0, ddof=1) * stderr_factor(len(change))
     inside = np.abs(amount - drawn.truth) <= 1.96 * error + 1e-6
-    trace = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
-    validated = validated_events(tests, before, after, corpus.kind, trace, acts)
+    validated = validated_events(tests, before, after, corpus, acts, roles=drawn.roles)
     decided = (np.abs(amount) > 1.96 * error) & validated
     matters = np.abs(drawn.truth) > 1e-6
     right = np.sign(amount) == np.sign(drawn.truth)
@@ -156,8 +157,13 @@ def judged(after: np.ndarray, start: np.ndarray, drawn: Drawn, tests: tuple[Sign
         "signs_reported": float(decided[acts].mean()),
         "signs_right": float(right[decided & matters].mean()) if (decided & matters).any() else None,
         "signs_reported_of_zeros": float(decided[acts & ~matters].mean()) if (acts & ~matters).any() else None,
+        "signs_false": float((~matters | ~right)[decided].mean()) if decided.any() else None,
         "regions": len(tests),
-        "validated": [[t.region.kind, t.region.words()] for t in tests if t.validated],
+        "validated": [
+            [t.region.kind, t.region.words(), sum(place.validated for place in t.places), len(t.places)]
+            for t in tests
+            if t.validated
+        ],
     }
     if drawn.decisive is not None:
         size = int(corpus.lengths[0])
@@ -178,16 +184,13 @@ def main(wanted: list[str]) -> None:
     for section in [name for name in wanted if name not in WORLDS] or ["additive", "auto"]:
         kept = json.loads(RESULTS.read_text())[section]["rows"] if worlds else []
         rows = {(found["world"], found["seed"]): found for found in kept}
-        for name in WORLDS if section == "additive" else AUTO:
+        seeds, all_names = (10, tuple(WORLDS)) if section == "additive" else (3, AUTO)
+        for seed, name in itertools.product(range(seeds), all_names):
             if worlds and name not in worlds:
                 continue
-            for seed in range(5 if section == "additive" and name in SMALL else 3):
-                rows[name, seed] = row(name, seed, Settings(model=section))
-                print(rows[name, seed], flush=True)
-                keep(
-                    section,
-                    sorted(rows.values(), key=lambda found: (list(WORLDS).index(found["world"]), found["seed"])),
-                )
+            rows[name, seed] = row(name, seed, Settings(model=section))
+            print(rows[name, seed], flush=True)
+            keep(section, sorted(rows.values(), key=lambda found: (list(WORLDS).index(found["world"]), found["seed"])))
 
 
 if __name__ == "__main__":

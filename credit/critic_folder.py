@@ -34,7 +34,7 @@ from graphs.errors import CreditError
 
 __all__ = ["read_critic", "save_critic"]
 
-FORMAT = 4
+FORMAT = 5
 MOST_BYTES = 1 << 30
 """The largest `additive.npz` that is read, unpacked."""
 

@@ -8,12 +8,29 @@ import msgspec
 import numpy as np
 
 from estimators.critic.signs.circumstances import CIRCUMSTANCES
+from estimators.critic.signs.places import HeldOutMean, PlaceTest
 from estimators.critic.signs.regions import Region
 from estimators.critic.validation import SignTest
 from graphs.errors import CreditError
 from graphs.text import counted
 
-__all__ = ["KeptTest", "bound", "kept_test", "sign_test", "unbounded"]
+__all__ = ["KeptPlace", "KeptTest", "bound", "kept_test", "sign_test", "unbounded"]
+
+
+class _KeptMean(msgspec.Struct):
+    tasks: int
+    events: int
+    mean: float
+    stderr: float | None
+    p_value: float
+
+
+class KeptPlace(msgspec.Struct):
+    """A `PlaceTest`."""
+
+    place: int
+    result: _KeptMean
+    validated: bool
 
 
 class KeptTest(msgspec.Struct):
@@ -22,20 +39,18 @@ class KeptTest(msgspec.Struct):
     kind: int
     above: list[float | None]
     to: list[float | None]
-    tasks: int
-    events: int
-    mean: float
-    stderr: float | None
+    result: _KeptMean
     p_value: float
     validated: bool
+    places: list[KeptPlace]
 
 
 def kept_test(test: SignTest) -> KeptTest:
     """A test, to be written."""
     region = test.region
     above, to = ([bound(end) for end in ends] for ends in (region.above, region.to))
-    numbers = (test.tasks, test.events, test.mean, bound(test.stderr), test.p_value, test.validated)
-    return KeptTest(region.kind, above, to, *numbers)
+    places = [KeptPlace(each.place, _kept_mean(each.result), each.validated) for each in test.places]
+    return KeptTest(region.kind, above, to, _kept_mean(test.result), test.p_value, test.validated, places)
 
 
 def sign_test(path: Path, at: int, kept: KeptTest) -> SignTest:
@@ -56,7 +71,8 @@ def sign_test(path: Path, at: int, kept: KeptTest) -> SignTest:
             )
     above = tuple(-unbounded(end) if end is None else end for end in kept.above)
     region = Region(kept.kind, above, tuple(unbounded(end) for end in kept.to))
-    return SignTest(region, kept.tasks, kept.events, kept.mean, unbounded(kept.stderr), kept.p_value, kept.validated)
+    places = tuple(PlaceTest(each.place, _mean(each.result), each.validated) for each in kept.places)
+    return SignTest(region, _mean(kept.result), kept.p_value, kept.validated, places)
 
 
 def bound(value: float) -> float | None:
@@ -67,3 +83,11 @@ def bound(value: float) -> float | None:
 def unbounded(value: float | None) -> float:
     """A number as JSON held it: infinity for None."""
     return float("inf") if value is None else value
+
+
+def _kept_mean(result: HeldOutMean) -> _KeptMean:
+    return _KeptMean(result.tasks, result.events, result.mean, bound(result.stderr), result.p_value)
+
+
+def _mean(kept: _KeptMean) -> HeldOutMean:
+    return HeldOutMean(kept.tasks, kept.events, kept.mean, unbounded(kept.stderr), kept.p_value)

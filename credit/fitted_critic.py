@@ -35,8 +35,8 @@ class Critic:
       judged: how good it is on held-out tasks.
       held_out: names of those tasks.
       validation: mean loss of each model on the validation tasks, by "network" and "additive".
-      tests: for each region (a type of event under some circumstances) whether the signs of its increments held on
-        held-out tasks.
+      tests: for each region (a type of event under some circumstances) and each place in it, whether the signs of
+        increments held on held-out tasks.
     """
 
     fitted: Fitted | AdditiveCritic
@@ -60,14 +60,20 @@ class Critic:
         Raises:
           CreditError: `dense` is missing, or has another number of columns than the critic was fitted on.
         """
-        from estimators.critic.value_increments import prefix_values
+        return self._values(traces, self._corpus(traces, dense))
 
+    def _corpus(self, traces: Traces, dense: Array | None) -> Corpus:
         columns = 0 if dense is None else np.shape(dense)[-1]
         if columns != self.dense:
             raise CreditError(
                 f"dense has {counted(columns, 'column')}; expected {self.dense}, as the critic was fitted with"
             )
-        after, start = predict_by(self.fitted, corpus_of(traces, self.roles, dense))
+        return corpus_of(traces, self.roles, dense)
+
+    def _values(self, traces: Traces, corpus: Corpus) -> PrefixValues:
+        from estimators.critic.value_increments import prefix_values
+
+        after, start = predict_by(self.fitted, corpus)
         padded = np.zeros((len(after), traces.graph.num_events), np.float32)
         padded[:, : after.shape[1]] = after
         result: PrefixValues = prefix_values(traces.graph, padded, start)
@@ -78,7 +84,7 @@ class Critic:
 
         The increments have no standard error (`stderr` is infinite; `intervals_withheld` says why); `spread` is how far
         the members of the ensemble disagree. The sign of an increment is reported (`undecided` is False) only in a
-        region whose signs held on held-out tasks (`tests`).
+        region and at a place whose signs held on held-out tasks (`tests`).
 
         Args:
           traces: what `credit.read` returns.
@@ -93,10 +99,12 @@ class Critic:
         from estimators.critic.validation import validated_events
         from estimators.critic.value_increments import critic_credit
 
-        graph, values = traces.graph, self.values(traces, dense=dense)
-        mask = validated_events(
-            self.tests, np.asarray(values.before), np.asarray(values.after), np.asarray(graph.event_type),
-            np.asarray(graph.trace_ids), np.asarray(graph.action_mask) & np.asarray(graph.event_mask),
+        graph, corpus = traces.graph, self._corpus(traces, dense)
+        values, real = self._values(traces, corpus), len(corpus.features)
+        mask = np.zeros(graph.num_events, bool)
+        mask[:real] = validated_events(
+            self.tests, np.asarray(values.before)[:, :real], np.asarray(values.after)[:, :real], corpus,
+            np.asarray(graph.action_mask)[:real], roles=len(self.roles),
         )  # fmt: skip
         result: CriticCredit = critic_credit(graph, traces.reward, values, mask)
         return result

@@ -99,7 +99,7 @@ def fit_critic(
     after, start = predict_by(fitted, corpus)
     judged = judge(after.mean(axis=0), corpus, split, settings.head)
     acts = np.asarray(traces.graph.action_mask)[: len(corpus.features)]
-    tests = validate_signs(after, start, corpus, acts, split.test)
+    tests = validate_signs(after, start, corpus, acts, split.test, roles=len(roles))
     critic = Critic(fitted, roles, columns, judged, held_out, losses, tests)
     if folder is not None:
         from credit.critic_folder import save_critic

@@ -1,8 +1,9 @@
-"""Which types of decisions a critic is right about, tested on tasks that it was not fitted on.
+"""Which decisions a critic is right about, tested on tasks that it was not fitted on.
 
-The sign of an increment is reported only where signs held on held-out tasks: for events of a type under some
-circumstances (`estimators.critic.signs.regions`), which are found on the other tasks. For an event whose increment is
-D̂ with standard error s, decided where |D̂| > 1.96 s, the outcome measures the sign:
+The sign of an increment is reported only where signs held on held-out tasks for its region and for its place in it. A
+region is the events of a type under some circumstances (`estimators.critic.signs.regions`), found on the other tasks.
+For places see `estimators.critic.signs.places`. For an event whose increment is D̂ with standard error s, decided
+where |D̂| > 1.96 s, the outcome measures the sign:
 
     y_e = sign(D̂_e) (R − V̂(G<e) − m),        E[y_e] = E[|D_e|] − 2 E[|D_e|; wrong sign]  where V̂(G<e) + m is right
 
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from estimators.critic.additive.additive_columns import place_keys
 from estimators.critic.signs.circumstances import circumstances
+from estimators.critic.signs.places import LEVEL, HeldOutMean, PlaceTest, held_out_mean, place_tests
 from estimators.critic.signs.regions import Region, regions
 
 if TYPE_CHECKING:  # it needs flax, which `import estimators` must not
@@ -25,30 +28,23 @@ if TYPE_CHECKING:  # it needs flax, which `import estimators` must not
 
 __all__ = ["SignTest", "means", "stderr_factor", "validate_signs", "validated_events"]
 
-LEAST_TASKS = 4
-"""Held-out tasks with decided events of a region for it to be tested."""
-LEVEL = 0.025
-
 
 class SignTest(NamedTuple):
     """The test of one region.
 
     Attributes:
       region: events of a type under some circumstances.
-      tasks, events: held-out tasks with decided events of it, and these events.
-      mean: mean of y over tasks, in units of reward.
-      stderr: its standard error over tasks; infinite for one task.
-      p_value: one-sided, corrected for the number of regions; 1 where there are too few tasks.
+      result: of y over held-out tasks, in units of reward, before correction.
+      p_value: corrected for the number of regions.
       validated: whether it is below 2.5 %.
+      places: the tests of its places. A sign is reported where both the region and the place are validated.
     """
 
     region: Region
-    tasks: int
-    events: int
-    mean: float
-    stderr: float
+    result: HeldOutMean
     p_value: float
     validated: bool
+    places: tuple[PlaceTest, ...]
 
 
 def stderr_factor(members: int) -> float:
@@ -75,9 +71,9 @@ def stderr_factor(members: int) -> float:
 
 
 def validate_signs(
-    after: np.ndarray, start: np.ndarray, corpus: Corpus, action_mask: np.ndarray, traces: np.ndarray
+    after: np.ndarray, start: np.ndarray, corpus: Corpus, action_mask: np.ndarray, traces: np.ndarray, *, roles: int
 ) -> tuple[SignTest, ...]:
-    """Test the signs of increments, region by region, on traces that the critic was neither fitted on nor stopped by.
+    """Test signs of increments, by region and place, on traces that the critic was neither fitted on nor stopped by.
 
     Args:
       after: float [M, E], V̂ after each event, by member.
@@ -85,12 +81,11 @@ def validate_signs(
       corpus: the events, of which some traces are held out.
       action_mask: bool [E], events that a policy chose.
       traces: int [n], the held-out traces, each with an outcome. The regions come from the others.
+      roles: how many columns of the features are roles.
 
     Returns:
       A `SignTest` for each region of each type that occurs among the actions of the corpus, in order of types.
     """
-    from scipy.special import stdtr
-
     before = np.empty_like(after)
     before[:, 1:] = after[:, :-1]
     before[:, corpus.start[:-1][corpus.lengths > 0]] = start[:, None]
@@ -98,54 +93,55 @@ def validate_signs(
     change = (after - before).astype(np.float64)
     error = change.std(axis=0, ddof=1) * stderr_factor(len(change)) if len(change) > 1 else np.inf
     trace = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
-    held_out = np.isin(trace, traces)
-    decided = (np.abs(amount) > 1.959964 * error) & action_mask
+    task, held_out = corpus.group[trace], np.isin(trace, traces)
     rest = corpus.reward[trace] - value
-    numbers = circumstances(value, amount, trace, action_mask)
+    decided = (np.abs(amount) > 1.959964 * error) & action_mask & np.isfinite(rest)
+    end = np.repeat(corpus.start[1:] - 1, corpus.lengths)
+    alone = corpus.reward[trace] - after.astype(np.float64).mean(axis=0)[end] + amount
+    numbers, place = circumstances(value, amount, trace, action_mask), place_keys(corpus, roles)[3]
     rows = []
     for kind in np.unique(corpus.kind[action_mask]).tolist():
-        known = np.flatnonzero(decided & ~held_out & (corpus.kind == kind) & np.isfinite(rest))
+        known = np.flatnonzero(decided & ~held_out & (corpus.kind == kind))
         for region in regions(kind, amount[known], rest[known], numbers[:, known], trace[known]):
-            inside = region.holds(corpus.kind, numbers)
-            at, others = np.flatnonzero(decided & held_out & inside), known[inside[known]]
+            inside = decided & region.holds(corpus.kind, numbers)
+            at, others = np.flatnonzero(inside & held_out), np.flatnonzero(inside & ~held_out)
             off = float(rest[others].mean()) if len(others) else 0.0
-            _, task = np.unique(corpus.group[trace[at]], return_inverse=True)
-            counts = np.bincount(task)
-            mean, stderr, p = 0.0, float("inf"), 1.0
-            if len(at):
-                tasks = np.bincount(task, np.sign(amount[at]) * (rest[at] - off)) / counts
-                mean = float(tasks.mean())
-                if len(counts) > 1:
-                    stderr = float(tasks.std(ddof=1) / np.sqrt(len(counts)))
-                if len(counts) >= LEAST_TASKS:
-                    p = float(stdtr(len(counts) - 1, -mean / stderr)) if stderr > 0 else float(mean <= 0)
-            rows.append((region, len(counts), len(at), mean, stderr, p))
+            result = held_out_mean(np.sign(amount[at]) * (rest[at] - off), task[at])
+            each = np.flatnonzero(inside)
+            places = place_tests(place[each], np.sign(amount[each]), alone[each], task[each], held_out[each])
+            rows.append((region, result, places))
     worst = 0.0
     corrected: dict[Region, float] = {}
-    for rank, row in enumerate(sorted(rows, key=lambda row: row[-1])):
-        worst = max(worst, min(1.0, row[-1] * (len(rows) - rank)))
-        corrected[row[0]] = worst
-    return tuple(SignTest(*row[:-1], corrected[row[0]], corrected[row[0]] < LEVEL) for row in rows)
+    for rank, (region, result, _) in enumerate(sorted(rows, key=lambda row: row[1].p_value)):
+        worst = max(worst, min(1.0, result.p_value * (len(rows) - rank)))
+        corrected[region] = worst
+    return tuple(
+        SignTest(region, result, corrected[region], corrected[region] < LEVEL, places)
+        for region, result, places in rows
+    )
 
 
 def validated_events(
-    tests: tuple[SignTest, ...], before: np.ndarray, after: np.ndarray, kind: np.ndarray, trace: np.ndarray,
-    action_mask: np.ndarray,
+    tests: tuple[SignTest, ...], before: np.ndarray, after: np.ndarray, corpus: Corpus, action_mask: np.ndarray, *,
+    roles: int,
 ) -> np.ndarray:  # fmt: skip
-    """Which events are in a region whose signs were validated: bool [E].
+    """Which events are in a region and at a place whose signs were validated: bool [E].
 
     Args:
       tests: what `validate_signs` returned.
       before, after: float [M, E], V̂ around each event, by member.
-      kind, trace: int [E].
+      corpus: the events.
       action_mask: bool [E].
+      roles: how many columns of the features are roles.
     """
     amount, value = means(before, after)
-    numbers = circumstances(value, amount, trace, action_mask)
-    inside = np.zeros(len(kind), bool)
+    trace = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
+    numbers, place = circumstances(value, amount, trace, action_mask), place_keys(corpus, roles)[3]
+    inside = np.zeros(len(trace), bool)
     for test in tests:
         if test.validated:
-            inside |= test.region.holds(kind, numbers)
+            held = [each.place for each in test.places if each.validated]
+            inside |= test.region.holds(corpus.kind, numbers) & np.isin(place, held)
     result: np.ndarray = inside & action_mask
     return result
 

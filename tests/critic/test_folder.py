@@ -118,7 +118,7 @@ ADDITIVE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: (f / "critic.json").write_bytes(b'{"format": "\xff'),
         "critic.json is damaged",
     ),
-    "another version": (edit(lambda k: k.update(format=1)), "has format 1; expected 4"),
+    "another version": (edit(lambda k: k.update(format=1)), "has format 1; expected 5"),
     "no roles": (edit(lambda k: k.pop("roles")), "missing required field `roles`"),
     "a text for a number": (edit(lambda k: k.update(dense="x")), r"Expected `int`, got `str` - at `\$.dense`"),
     "no model": (edit(lambda k: k.update(additive=None)), "expected either network or additive"),

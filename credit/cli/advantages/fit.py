@@ -193,7 +193,12 @@ def _summary(fitted: Critic, output: str) -> list[str]:
 
 
 def _signs_held_for(fitted: Critic) -> list[str]:
-    """Types of events, with the circumstances where these matter, whose signs held on held-out tasks."""
-    held = [test.region for test in fitted.tests if test.validated]
-    bounds = [(EventType(region.kind).name.lower(), region.words()) for region in held]
-    return [f"{name} ({words})" if words else name for name, words in bounds]
+    """Types of events, circumstances where these matter, and at how many places: whose signs held on held-out tasks."""
+    found = []
+    for test in fitted.tests:
+        held = sum(place.validated for place in test.places)
+        if test.validated and held:
+            name, words = EventType(test.region.kind).name.lower(), test.region.words()
+            where = f"at {held} of {counted(len(test.places), 'place')}"
+            found.append(f"{name} ({words}; {where})" if words else f"{name} ({where})")
+    return found
