@@ -19,6 +19,7 @@ from graphs.traces.part import Heading, Part
 from graphs.traces.record import TraceRecord, check
 from graphs.writers import native
 
+from .all_formats import ALL
 from .samples import HEADS, SAMPLES, Sample
 
 EACH = pytest.mark.parametrize("name", SAMPLES)
@@ -173,15 +174,20 @@ def test_a_bad_line_leaves_the_others(tmp_path: Path, name: str) -> None:
     assert "bad-json" in [problem.kind for problem in traces.problems]
 
 
-def test_a_folder_that_mixes_formats_reads_in_one_call(tmp_path: Path) -> None:
-    """Each format of another project once; the traces are those of the files read one by one."""
-    alone: list[tuple[str, str, int]] = []
-    first_of = {sample.format: sample for sample in reversed(SAMPLES.values())}
-    assert len(first_of) > 5
+def test_a_folder_that_mixes_all_formats_reads_in_one_call(tmp_path: Path) -> None:
+    """Each format once, a table among them; the traces are those of the folders read one by one."""
+    first_of = {sample.format: sample for sample in reversed(ALL.values())}
     for format, sample in first_of.items():
-        path = sample.write(tmp_path / format)
-        traces = read(path)
-        alone += [(format, str(path), int(n)) for n in np.bincount(traces.graph.trace_ids[: traces.sizes.events])]
+        sample.write(tmp_path / format)
+    ALL["atif"].write(tmp_path / "harbor")  # what a trial's result is read with
+    (tmp_path / "table").mkdir()
+    (tmp_path / "table" / "rows.csv").write_text("trace,group,agent,reward\na,q,x,1\nb,q,y,0\n")
+    alone: list[tuple[str, str, int]] = []
+    for format in FORMATS:
+        traces = read(tmp_path / format)
+        assert set(traces.traces["format"].to_pylist()) == {format}
+        counts = np.bincount(traces.graph.trace_ids[: traces.sizes.events]).tolist()
+        alone += zip(traces.traces["format"].to_pylist(), traces.traces["file"].to_pylist(), counts, strict=True)
     together = read(tmp_path)
     assert [problem for problem in together.problems if problem.is_failure] == []
     events = np.bincount(together.graph.trace_ids[: together.sizes.events]).tolist()

@@ -13,36 +13,8 @@ import pytest
 from graphs.errors import NothingReadError, Problem
 from graphs.readers import FORMATS, detect, read
 
-from .coding.claude_code.logs import Log
-from .native.logs import extended_trace
-from .samples import HEADS, RECORDINGS, Sample, recorded
-from .test_format_faults import LOGS
-
-PHOENIX = json.loads((RECORDINGS / "spans_phoenix.json").read_text())
-TAU = {"task_id": 3, "trial": 0, "reward": 1.0, "info": {}, "traj": [{"role": "user", "content": "hello"}]}
-
-
-def session() -> list[Any]:
-    log = Log()
-    log.human("hello")
-    log.reply("m1")
-    return log.lines
-
-
-ALL: dict[str, Sample] = HEADS | {
-    name: Sample(name.split()[0], "log.jsonl", log if isinstance(log, list) else [log], isinstance(log, list))
-    for name, log in LOGS.items()
-} | {
-    "native": Sample("native", "log.jsonl", [extended_trace()]),
-    "tau-bench": Sample("tau-bench", "log.json", [[TAU, TAU]], lines=False),
-    "claude-code": Sample("claude-code", "log.jsonl", session()),
-    "otlp of gen_ai": Sample("otlp", "log.jsonl", recorded("team_genai.jsonl")),
-    "otlp of openinference": Sample("otlp", "log.jsonl", recorded("team_openinference.jsonl")),
-    "spans of phoenix, recorded": Sample("spans", "log.json", [PHOENIX], lines=False),
-    "codex, recorded": Sample("codex", "log.jsonl", recorded("codex_session.jsonl")),
-    "autogen of magentic-one": Sample("autogen", "log.json", recorded("magentic_one_result.json"), lines=False),
-}  # fmt: skip
-"""A log of each format."""
+from .all_formats import ALL
+from .samples import RECORDINGS, Sample
 
 
 def test_all_formats_are_among_them() -> None:

@@ -1,0 +1,39 @@
+"""A small log of every format, those of `samples` and those with builders of their own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .coding.claude_code.logs import Log
+from .native.logs import extended_trace
+from .samples import HEADS, RECORDINGS, Sample, recorded
+from .test_format_faults import LOGS
+
+__all__ = ["ALL"]
+
+PHOENIX = json.loads((RECORDINGS / "spans_phoenix.json").read_text())
+TAU = {"task_id": 3, "trial": 0, "reward": 1.0, "info": {}, "traj": [{"role": "user", "content": "hello"}]}
+
+
+def session() -> list[Any]:
+    log = Log()
+    log.human("hello")
+    log.reply("m1")
+    return [line | {"sessionId": "claude-1"} for line in log.lines]
+
+
+ALL: dict[str, Sample] = HEADS | {
+    name: Sample(name.split()[0], "log.jsonl", log if isinstance(log, list) else [log], isinstance(log, list))
+    for name, log in LOGS.items()
+} | {
+    "native": Sample("native", "log.jsonl", [extended_trace()]),
+    "tau-bench": Sample("tau-bench", "log.json", [[TAU, TAU | {"trial": 1}]], lines=False),
+    "claude-code": Sample("claude-code", "log.jsonl", session()),
+    "otlp of gen_ai": Sample("otlp", "log.jsonl", recorded("team_genai.jsonl")),
+    "otlp of openinference": Sample("otlp", "log.jsonl", recorded("team_openinference.jsonl")),
+    "spans of phoenix, recorded": Sample("spans", "log.json", [PHOENIX], lines=False),
+    "codex, recorded": Sample("codex", "log.jsonl", recorded("codex_session.jsonl")),
+    "autogen of magentic-one": Sample("autogen", "log.json", recorded("magentic_one_result.json"), lines=False),
+}  # fmt: skip
+"""A log of each format."""
