@@ -71,8 +71,9 @@ def c3(
       event_reward: float [E], rewards at single events besides the outcome, or None.
       variant, baseline, mix: as above.
       own_outcome: False leaves the event's own trace out of V(ν), with all that share a later choice with it, and
-        renormalises the rest. Control variates for other decisions of this trace need this. An alternative without
-        another replay is then invalid.
+        renormalises the rest. Control variates for other decisions of this trace need this. A context in which an
+        alternative has no other replay is then invalid as a whole: whether a decision has a claim must not depend on
+        what it chose, such as to stop, after which nothing fans out.
       normalise: `credit` is A itself, `baseline` its mean over the context's nodes, and `scale` is
         max(sqrt(v + 1e-8), 1e-8), with v their population variance. Then "leave_one_out" and "mean" give the same
         numbers for "reward_only", since they differ by the factor J/(J − 1) only; with two alternatives A is ±1.
@@ -135,7 +136,9 @@ def c3(
         kin = later_kin(graph, tree)
         single = replays[tree.node] <= segment_count(kin, 2 * n, tree.row, own.dtype)[kin]
         credit = _without_own(tree, credit, outcome, kin, single)
-        reason = jnp.where((reason == Reason.VALID) & single, Reason.ONE_REPLAY, reason)
+        # All of a context or none: whether a choice has a claim must not depend on which it was.
+        lacking = segment_count(tree.context, n, tree.row & single)[tree.context] > 0
+        reason = jnp.where((reason == Reason.VALID) & lacking, Reason.ONE_REPLAY, reason)
     return finish(
         graph,
         credit=credit,

@@ -78,16 +78,19 @@ def c3(traces: list[Trace], others: bool = True, normalise: bool = False, own: b
             mean = _mean(list(advantage.values()))
             variance = _mean([(a - mean) ** 2 for a in advantage.values()])
             advantage = {r: (a - mean) / max(math.sqrt(variance + 1e-8), 1e-8) for r, a in advantage.items()}
+        found: dict[int, float] = {}
+        complete = True
         for r in rivals:
             for t, i in tree.nodes[r].passing:
                 number = advantage[r]
                 if not own:
                     kin = _sharing_a_later_choice(tree, r, t, i)
                     rest = {u: w for u, w in share[r].items() if u not in kin}
-                    if not rest:
-                        continue
-                    number = sum(w * outcome[u] for u, w in rest.items()) / sum(rest.values()) - against[r]
-                out |= {e.place: number for e in tree.steps[t.number][i]}
+                    complete = complete and bool(rest)
+                    if rest:
+                        number = sum(w * outcome[u] for u, w in rest.items()) / sum(rest.values()) - against[r]
+                found |= {e.place: number for e in tree.steps[t.number][i]}
+        out |= found if complete else {}
     return out
 
 
