@@ -142,7 +142,7 @@ def later_kin(graph: EventGraph, tree: ReplayTree) -> jax.Array:
 def _first_below(above: jax.Array, context: jax.Array, row: jax.Array) -> jax.Array:
     """The first event with the same node above and the same context, or node, of each event: int32 [E]."""
     place = jnp.arange(row.shape[0], dtype=jnp.int32)
-    order = jnp.lexsort((place, context, above, ~row)).astype(jnp.int32)
+    order = jnp.lexsort((context, jnp.where(row, above, len(place)))).astype(jnp.int32)  # stable: by place within both
     same = row[order][1:] & row[order][:-1]
     same = same & (above[order][1:] == above[order][:-1]) & (context[order][1:] == context[order][:-1])
     start = jnp.concatenate([jnp.ones(1, bool), ~same])

@@ -130,7 +130,7 @@ def _some(rollout: Rollout, key: jax.Array, where: np.ndarray | None) -> tuple[j
         at = jnp.broadcast_to(jnp.flatnonzero(among, size=int(among.sum()))[None], (n, int(among.sum())))
     else:
         rank = jnp.where(jnp.asarray(among)[None], jax.random.uniform(key, (n, size)), 2.0)
-        at = jnp.argsort(rank, axis=1)[:, :AT_MOST]
+        at = jax.lax.top_k(-rank, AT_MOST)[1]
     return at, jnp.take_along_axis(rollout.taken, at, axis=1)
 
 
