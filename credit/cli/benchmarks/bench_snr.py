@@ -24,7 +24,7 @@ __all__ = ["snr"]
 NOTES = (
     "SNR: E[A | s, a] / sd(A | s, a) of one decision's advantage A in the direction of its true effect, ± its 99 % "
     "band; negative: the advantage has the wrong sign. Schemes whose bands overlap cannot be told apart",
-    "runs: the method or function of the scheme",
+    "runs: the method of the scheme",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
     "cost is in rollouts a trace; what a critic's training took is not in it",
     "thin logs: one action stands for all decisions of an agent, which a broadcast treats alike",
@@ -180,7 +180,7 @@ def _table(report: Report, group: int) -> Table:
         slope = "" if line is None else f"{line.slope:+z.3f} ± {line.half_width:.3f}"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
         last = of_scheme[max(of_scheme)]
-        runs = SCHEMES[name].method if name in SCHEMES else name
+        runs = SCHEMES[name].method if name in SCHEMES else ""  # a method or a function runs itself
         table.add_row(words(name), words(runs), *cells, slope, form, f"{last.cost:,.0f}")
     fitted = min(max(lengths), 10_000)
     outside = any(p.agrees is False for p in points)

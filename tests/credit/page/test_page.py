@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -285,3 +286,41 @@ def test_many_long_traces_fit_into_two_megabytes(tmp_path: Path) -> None:
     held = write_page(findings_of(credit.read(written(tmp_path, records))), out)
     assert out.stat().st_size <= LARGEST
     assert len(held) > 10
+
+
+@pytest.mark.slow
+def test_the_file_holds_the_numbers_that_the_commands_write(tmp_path: Path) -> None:
+    """Number by number: `report` beside `validate --json`, `assign -o` of each method, and `compose -o`."""
+    log = str(written(tmp_path, [trace(i) for i in range(3)] + [trace(i, group="p") for i in range(2)]))
+
+    def called(*args: str) -> str:
+        result = CliRunner().invoke(cli, [*args[:1], log, *args[1:]])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def table(name: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = pq.read_table(tmp_path / name).to_pylist()
+        return rows
+
+    called("report", "--methods", ",".join(METHODS), "-o", str(tmp_path / "page.html"))
+    head, views = embedded((tmp_path / "page.html").read_text())
+    validated = json.loads(called("validate", "--json"))
+    assert len(validated) > 10 and {key: head["overview"]["corpus"][key] for key in validated} == validated
+    for name in METHODS:
+        called("assign", "--method", name, "-o", str(tmp_path / f"{name}.parquet"))
+        rows = table(f"{name}.parquet")
+        assert [(row["trace"], row["event"]) for row in rows] == [
+            (v["id"], event) for v in views for event in v["event"]
+        ]
+        shown = [number for view in views for number in view["methods"][name]["advantage"]]
+        for row, number in zip(rows, shown, strict=True):
+            assert (None if number is None else np.float32(number)) == (
+                np.float32(row["advantage"]) if row["valid"] else None
+            )
+    called("compose", "--methods", ",".join(METHODS), "-o", str(tmp_path / "ledger.parquet"))
+    amounts = {(row["trace"], row["entry"], row["event"]): row["amount"] for row in table("ledger.parquet")}
+    own = {(view["id"], "increment", event): amount for view in views
+           for event, amount in zip(view["event"], view["receipt"]["entry"], strict=True)}  # fmt: skip
+    of_trace = {(view["id"], entry, None): view["receipt"][entry] for view in views
+                for entry in ("expected", "outcome", "unexplained", "remainder")}  # fmt: skip
+    assert amounts == own | of_trace
