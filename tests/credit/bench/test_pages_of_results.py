@@ -1,10 +1,11 @@
-"""Figures on the pages about bias, the critic, the ledger, off-policy values and shares are those of the results."""
+"""Figures on the pages about bias, the critic, the ledger, off-policy values, shares, the report are those measured."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+import statistics
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -266,3 +267,10 @@ def test_bias_with_replays() -> None:
                     assert printed == "refused", (method, world, how)
                 else:
                     check(printed, [0.0 if row[how] < 1e-9 else row[how]], (method, world, how, row["fans"]))
+
+
+def test_the_page_of_the_report_has_the_seconds_of_the_benchmark() -> None:
+    seconds = results("page_opening")["seconds"]["100 traces of 500 events"]
+    text = " ".join(page("report").split())
+    assert f"A page about 100 traces of 500 events opened in {min(seconds):.1f} s" in text
+    assert f"the middle of the ten was {statistics.median(seconds):.1f} s" in text and len(seconds) == 10

@@ -41,7 +41,7 @@ class Window:
         self._context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce"
         )  # type: ignore[arg-type]
-        self._context.set_default_timeout(20_000)
+        self._context.set_default_timeout(60_000)  # of a machine that is busy
         self.page: Page = self._context.new_page()
         self.complaints: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +19,11 @@ from credit.page import Findings, write_page
 from credit.page.html import LARGEST
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- & \u2028 \u202e back \x1b[31m " + "W" * 10_000
 SIZES = ((1280, 900), (420, 860))
 VIEWS = [pytest.param(size, theme, id=f"{theme}-{size[0]}") for theme in ("light", "dark") for size in SIZES]
@@ -403,32 +406,27 @@ def test_no_interval_leaves_its_chart(window: Any, pages: dict[str, str]) -> Non
         assert places and min(places) >= 0 and max(places) <= width
 
 
-def test_a_hundred_traces_of_five_hundred_events_open_within_two_seconds(window: Any, tmp_path: Path) -> None:
-    draw = np.random.default_rng(0)
-    tools = ("search", "read", "write", "run")
-    records = []
-    for number in range(100):
-        agents = [{"id": "lead", "role": "lead"}]
-        agents += [{"id": f"w{i}", "role": "worker", "parent": "lead"} for i in range(6)]
-        events = [
-            {"id": f"e{i}", "agent": f"w{draw.integers(6)}" if i % 7 else "lead", "text": "some words " * 8,
-             "value": round(float(draw.random()), 3),
-             **({"type": "tool_call", "tool": tools[i % 4]} if i % 2 else {"type": "message"})}
-            for i in range(500)
-        ]  # fmt: skip
-        records.append({"trace_id": f"t{number}", "task_id": f"q{number // 5}", "agents": agents, "events": events,
-                        "rewards": {"team": float(draw.random() < 0.4)}})  # fmt: skip
-    traces, out = read(tmp_path, records), tmp_path / "page.html"
-    write_page(Findings.of(traces, {name: credit.run(traces, name) for name in METHODS}), out)
-    assert out.stat().st_size <= LARGEST
-    seconds = []
-    for _ in range(3):  # the least, since other tests run beside this one
-        start = time.perf_counter()
-        with window(out.as_uri()) as opened:
-            until(opened.page, "document.querySelector('#explorer .about').textContent")
-            opened.page.locator("section canvas").first.wait_for()
-            seconds.append(time.perf_counter() - start)
-            shown(opened.page)
-            assert opened.page.locator("#tiles .tile b").first.text_content() == "100"
-            assert opened.complaints == []
-    assert min(seconds) < 2
+def opening() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("page_opening", ROOT / "benchmarks" / "page_opening.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_hundred_traces_of_five_hundred_events_open_almost_as_fast_as_five_of_ten(
+    window: Any, browser: Browser, tmp_path: Path
+) -> None:
+    """The benchmark has the seconds, which say how busy the machine is: two pages in turn meet the same load."""
+    benchmark = opening()
+    pages = {
+        name: benchmark.write(tmp_path, str(i), *shape) for i, (name, shape) in enumerate(benchmark.SHAPES.items())
+    }
+    large = next(iter(pages.values()))
+    assert large.stat().st_size <= LARGEST
+    with window(large.as_uri()) as opened:
+        shown(opened.page)
+        assert opened.page.locator("#tiles .tile b").first.text_content() == "100"
+        assert opened.complaints == []
+    taken = [min(times) for times in benchmark.measure(browser, pages, 4).values()]
+    assert taken[0] < 3 * taken[1], taken
