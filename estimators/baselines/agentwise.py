@@ -108,8 +108,9 @@ def dr_mas_rloo(
         A_i = (R_i − μ_k) n_k / (n_k − 1)
 
     R_i = reward + event_reward of row i; μ_k is the mean over the n_k rows of key k. Unbiased where each agent acts at
-    most once in a trace; otherwise a trace's other rows enter its own baseline. With replays, the other traces of the
-    row's cluster leave the mean, too (`estimators.clusters`).
+    most once in a trace and rows have no rewards of their own; otherwise a trace's other rows enter its own baseline,
+    or their rewards are missing. With replays, the other traces of the row's cluster leave the mean, too
+    (`estimators.clusters`).
 
     Args:
       graph: the batch.

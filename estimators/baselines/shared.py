@@ -131,7 +131,8 @@ def rloo(
 
     R_i = reward + Σ event_reward. Unbiased for the policy gradient, since the baseline does not depend on trace i. No
     partition of the reward. With replays the baseline is the mean over the other clusters of the group, each weighing
-    as much as one trace, and a trace without an independent one is refused (`estimators.clusters`).
+    as much as one trace, and a trace without an independent one is refused (`estimators.clusters`). The 0 that
+    `singleton="zero"` gives to a group of one is biased.
 
     Args:
       graph: the batch.
@@ -216,7 +217,8 @@ def reinforce_batch(
         A_i = R_i − (Σ_j R_j − R_i) / (N − 1)        over the N traces of the batch
 
     Unbiased for the policy gradient. Differences between tasks stay in it as noise. Replays of one trace count as one
-    sample, and traces without an independent one are refused (`estimators.clusters`).
+    sample, and traces without an independent one are refused (`estimators.clusters`). The 0 that `singleton="zero"`
+    gives to a batch of one is biased.
 
     Args:
       graph: the batch.

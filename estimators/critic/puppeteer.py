@@ -45,8 +45,9 @@ def puppeteer(
     with z = s + 1 if the orchestrator chose to stop, and z = s if the run ended otherwise and the stop was appended:
     the released code takes the length of the trajectory before it checks for the stop.
 
-    Plain REINFORCE: unbiased for the priced, discounted return, not for R. The cost of a step *adds* to a success, so
-    that a later success earns more at the last choice.
+    Plain REINFORCE on the priced return, not on R: unbiased for its mean at discount 1. Below 1 no choice is weighted
+    by the discount of its own place, which is a bias. The cost of a step *adds* to a success, so that a later success
+    earns more at the last choice.
 
     Args:
       graph: the choices are its actions; agents that follow them are frozen there, hence no actions.

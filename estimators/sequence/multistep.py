@@ -64,7 +64,9 @@ def discounted_return(
 ) -> Credit:
     """The discounted reward from each action on: G_t = r_t + γ G_{t+1}.
 
-    Plain REINFORCE: no baseline. Unbiased for the policy gradient at γ = 1; its variance is that of the whole future.
+    Plain REINFORCE: no baseline. Its variance is that of the whole future. Unbiased for the policy gradient at γ = 1
+    along "trace". Along "agent" and "causal" it leaves out rewards at others' events, or takes means of them, which is
+    a bias; it has none if the only reward is the outcome.
 
     Args:
       graph: the batch.
@@ -110,8 +112,9 @@ def gae(
 ) -> Credit:
     """Generalised advantage estimation: A_t = δ_t + γλ A_{t+1}, with δ_t = r_t + γ V_{t+1} − V_t and V = 0 at the end.
 
-    `credit` is the λ-return A_t + V_t and `baseline` is V_t. At γ = λ = 1 it is G_t − V_t, unbiased for any values; at
-    λ = 0 it is the one-step difference, as biased as the values are. δ_t = A_t − γλ A_{t+1} inverts it exactly.
+    `credit` is the λ-return A_t + V_t and `baseline` is V_t. At γ = λ = 1 it is G_t − V_t, unbiased for any values
+    along "trace"; at λ = 0 it is the one-step difference, as biased as the values are. A `bootstrap` is part of G_t,
+    so that its error is a bias at every λ. δ_t = A_t − γλ A_{t+1} inverts it exactly.
 
     Args:
       value: float [E], V of the state before each action; NaN where the log has none. An action whose own value, or
