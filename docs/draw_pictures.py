@@ -45,6 +45,7 @@ PICTURES = (
     "--trace trace-000008 --plot {out}/ledger.svg",
     "credit compare demo/traces.jsonl --methods rloo,dr_mas,turn_baseline,gae --plot {out}/compare.svg",
     "credit bench bias --method rloo --method grpo --method mt_grpo --method gae --plot {out}/methods.svg",
+    "credit bench truth --method rloo --method grpo --method turn_baseline --method gae --plot {out}/truth.svg",
 )
 
 CURVES = ("exact_increments", "rloo", "gae", "control_critic_whole", "control_c3", "c3")
@@ -136,6 +137,7 @@ def main(out: Path) -> None:
             "ledger.svg",
             "compare.svg",
             "methods.svg",
+            "truth.svg",
         }:
             text = re.sub(r"\s*<dc:date>.*?</dc:date>", "", path.read_text())
             path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n")
