@@ -106,7 +106,8 @@ def token_advantages(
     event is the sum over its tokens. The shapes are those of `events`: [N] for `Traces.tokens`, [B, L] for `TokenRows`.
 
     Args:
-      advantage: float [E], one number for each event.
+      advantage: float [E], one number for each event; not of the actions alone. A token of an event behind its end gets
+        NaN: the two are of different batches.
       events: int [N] or [B, L], the event of each token; negative in padding.
       mask: bool, shaped as `events`: tokens that the policy generated.
       valid: bool [E], `Credit.valid`. Tokens of an event without a valid advantage leave the mask and get 0.
@@ -139,11 +140,13 @@ def token_advantages(
         raise CreditError(f"advantage has shape {amounts.shape}; expected one axis, events")
     mask = mask & (events >= 0)
     at = jnp.clip(events, 0, max(amounts.shape[0] - 1, 0))
+    foreign = mask & (events >= amounts.shape[0])
     if valid is not None:
         usable = jnp.asarray(valid)
         if usable.dtype != jnp.bool_:
             raise ArrayTypeError(f"valid has dtype {usable.dtype}; expected bool")
         if usable.shape != amounts.shape:
             raise CreditError(f"valid has shape {usable.shape}; expected {amounts.shape}, that of advantage")
-        mask = mask & usable[at]
-    return jnp.where(mask, amounts[at], jnp.zeros((), amounts.dtype)), mask
+        mask = mask & (usable[at] | foreign)
+    known = jnp.where(foreign, jnp.full((), jnp.nan, amounts.dtype), amounts[at])
+    return jnp.where(mask, known, jnp.zeros((), amounts.dtype)), mask

@@ -94,3 +94,11 @@ EVENTS, MASK = np.zeros(3, np.int32), np.ones(3, bool)
 def test_arrays_that_do_not_fit_are_refused(arguments: Any, kind: type[Exception], expected: str) -> None:
     with pytest.raises(kind, match=expected):
         token_advantages(*arguments)
+
+
+@pytest.mark.parametrize("valid", [None, np.array([True, False])])
+def test_tokens_of_events_that_have_no_number_show(valid: np.ndarray | None) -> None:
+    """Advantages of two rows with the tokens of three events: the third got the second's number."""
+    amounts, trained = token_advantages(np.array([1.0, 2.0]), np.array([0, 2, -1]), MASK, valid)
+    np.testing.assert_array_equal(amounts, [1.0, np.nan, 0.0])
+    np.testing.assert_array_equal(trained, [True, True, False])
