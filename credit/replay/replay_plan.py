@@ -2,9 +2,12 @@
 
 A plan is a file of JSON lines. The first line states its purpose; each further line is a job:
 
-    {"plan": "replay", "version": 2, "for": "value", "seed": 0, "jobs": 2}
-    {"job": 0, "trace": "t-1", "group": "q", "before": ["e0"], "event": "e1", "replace": null, "forbid": [], "runs": 8,
-     "stderr": 0.177, "tokens": 4096}
+    {"plan": "replay", "version": 3, "for": "value", "seed": 0, "jobs": 2}
+    {"job": 0, "trace": "t-1", "group": "q", "before": 0, "more": ["e0"], "event": "e1", "replace": null, "forbid": [],
+     "runs": 8, "stderr": 0.177, "tokens": 4096}
+    {"job": 1, "trace": "t-1", "group": "q", "before": 1, "more": ["e1"], "event": "e2", ...}
+
+The events before a decision are the first `before` ids that earlier jobs of the trace listed, and the ids in `more`.
 
 `stderr` is the predicted standard error of the mean of the job's runs and `tokens` what they are predicted to cost;
 both are absent where nothing predicts them. In a plan for Shapley values the first line also has the `game`, the first
@@ -18,6 +21,7 @@ import math
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from credit.replay.before import Before, TraceEvents
 from credit.replay.json_lines import field, read_lines, write_lines
 from credit.replay.replayer import Prefix
 from credit.replay.shapley_game import Game, game_header, game_of_header
@@ -28,8 +32,7 @@ __all__ = ["PURPOSES", "Job", "Purpose", "ReplayPlan", "read_plan", "write_plan"
 
 Purpose = Literal["value", "difference", "spawn", "c3", "shapley"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-VERSION = 2
-_READABLE = (1, 2)
+VERSION = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,12 +90,13 @@ def write_plan(plan: ReplayPlan, path: Path) -> None:
     header |= {"seed": plan.seed, "jobs": len(plan.jobs)}
     if plan.game is not None:
         header["game"] = game_header(plan.game)
+    listed: dict[str, Before] = {}
     jobs = (
         {
             "job": number,
             "trace": job.prefix.trace,
             "group": job.prefix.group,
-            "before": list(job.prefix.events),
+            **_events(job.prefix, listed),
             "event": job.prefix.decision,
             "replace": job.replace,
             "forbid": list(job.forbid),
@@ -106,6 +110,16 @@ def write_plan(plan: ReplayPlan, path: Path) -> None:
     write_lines(path, [header, *jobs])
 
 
+def _events(prefix: Prefix, listed: dict[str, Before]) -> dict[str, Any]:
+    """The events before a decision, behind those that earlier jobs listed of each trace."""
+    own, known = prefix.before, listed.get(prefix.trace)
+    if known is not None and known.begins_with(own):
+        return {"before": len(own), "more": []}
+    listed[prefix.trace] = own
+    start = len(known) if known is not None and own.begins_with(known) else 0
+    return {"before": start, "more": list(own[start:])}
+
+
 def read_plan(path: Path) -> ReplayPlan:
     """Read a plan.
 
@@ -116,7 +130,7 @@ def read_plan(path: Path) -> ReplayPlan:
     if not lines or lines[0][1].get("plan") != "replay":
         raise CreditError(f'{path}, line 1: expected a plan, {{"plan": "replay", ...}}')
     header = lines[0][1]
-    if header.get("version") not in _READABLE:
+    if header.get("version") != VERSION:
         raise CreditError(f"{path}, line 1: version is {excerpt(header.get('version'))}; expected {VERSION}")
     purpose = header.get("for")
     if purpose not in PURPOSES:
@@ -126,21 +140,32 @@ def read_plan(path: Path) -> ReplayPlan:
     game = None
     if purpose == "shapley":
         game = game_of_header(path, field(path, 1, header, "game", dict))
-    jobs = tuple(_job(path, position, *line, game) for position, line in enumerate(lines[1:]))
+    listed: dict[str, TraceEvents] = {}
+    jobs = tuple(_job(path, position, *line, game, listed) for position, line in enumerate(lines[1:]))
     return ReplayPlan(purpose, jobs, field(path, 1, header, "seed", int), game)
 
 
-def _job(path: Path, position: int, number: int, line: dict[str, Any], game: Game | None) -> Job:
+def _job(
+    path: Path, position: int, number: int, line: dict[str, Any], game: Game | None, listed: dict[str, TraceEvents]
+) -> Job:
     if line.get("job") != position:
         raise CreditError(f"{path}, line {number}: job is {excerpt(line.get('job'))}; expected {position}")
-    texts = {name: field(path, number, line, name, list) for name in ("before", "forbid")}
+    texts = {name: field(path, number, line, name, list) for name in ("more", "forbid")}
     for name, values in texts.items():
         if not all(isinstance(value, str) for value in values):
             raise CreditError(f"{path}, line {number}: {name} is {excerpt(values)}; expected a list of texts")
+    trace, before = field(path, number, line, "trace", str), field(path, number, line, "before", int)
+    events = listed.setdefault(trace, TraceEvents())
+    if texts["more"] and before == 0 and events.ids:  # another order of the trace's events
+        events = listed[trace] = TraceEvents()
+    if not (before == len(events.ids) or (0 <= before < len(events.ids) and not texts["more"])):
+        expected = f"{len(events.ids)}, as many as earlier jobs list of trace {trace!r}"
+        raise CreditError(f"{path}, line {number}: before is {before}; expected {expected}")
+    events.extend(texts["more"])
     prefix = Prefix(
-        field(path, number, line, "trace", str),
+        trace,
         field(path, number, line, "group", str),
-        tuple(texts["before"]),
+        events.first(before + len(texts["more"])),
         field(path, number, line, "event", (str, type(None))),
     )
     runs = field(path, number, line, "runs", int)

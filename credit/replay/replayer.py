@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from credit.replay.before import Before, TraceEvents
 from graphs.errors import CreditError
 
 __all__ = ["CallableReplayer", "Continuation", "Prefix", "PrefixError", "Replayer", "SeededReplayer", "load_replayer"]
@@ -36,8 +37,18 @@ class Prefix:
 
     trace: str
     group: str
-    events: tuple[str, ...] = ()
+    events: Sequence[str] = ()
     decision: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.events, Before):
+            object.__setattr__(self, "events", TraceEvents(self.events).first(len(self.events)))
+
+    @property
+    def before(self) -> Before:
+        """`events`, of which prefixes of one trace share the list."""
+        assert isinstance(self.events, Before)
+        return self.events
 
 
 @dataclasses.dataclass(frozen=True)

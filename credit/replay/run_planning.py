@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from credit.replay.allocation import allocate, predicted_stderr
+from credit.replay.before import TraceEvents
 from credit.replay.replay_plan import PURPOSES, Job, Purpose, ReplayPlan
 from credit.replay.replayer import Prefix
 from credit.replay.run_results import Results
@@ -100,13 +101,14 @@ def outcome_spread(traces: Traces) -> np.ndarray:
         steps = np.asarray(traces.evidence["event_reward"].array)[: traces.sizes.events]
         np.add.at(total, np.asarray(traces.graph.trace_ids)[: len(steps)], np.where(np.isnan(steps), 0.0, steps))
     group = np.asarray(traces.graph.group_ids)[:m]
-    squares, count = np.zeros(m), np.zeros(m)
-    for g in np.unique(group):
-        members = (group == g) & np.isfinite(total)
-        known = total[members]
-        if len(known) > 1:
-            squares[group == g], count[group == g] = ((known - known.mean()) ** 2).sum(), len(known) - 1
-    first = np.unique(group, return_index=True)[1]
+    known = np.isfinite(total)
+    _, first, number = np.unique(group, return_index=True, return_inverse=True)
+    base = np.zeros(len(first))
+    base[number[known][::-1]] = total[known][::-1]  # outcomes relative to the first: three of 0.1 have no spread
+    apart = np.where(known, total - base[number], 0.0)
+    count = np.bincount(number, known)
+    apart -= np.where(known, (np.bincount(number, apart) / np.maximum(count, 1))[number], 0.0)
+    squares, count = np.bincount(number, apart**2)[number], np.maximum(count - 1, 0)[number]
     if not squares[first].sum():
         return np.full(m, math.nan)
     mean = squares[first].sum() / count[first].sum()
@@ -226,5 +228,9 @@ def _prefixes(traces: Traces, rows: np.ndarray) -> Iterable[Prefix]:
     names, groups = traces.traces["trace"].to_pylist(), traces.traces["group"].to_pylist()
     trace_of = np.asarray(traces.graph.trace_ids)[: len(ids)]
     first = np.searchsorted(trace_of, np.arange(len(names)))
+    events, of = TraceEvents(), -1
     for e, t in zip(rows.tolist(), trace_of[rows].tolist(), strict=True):
-        yield Prefix(names[t], groups[t], tuple(ids[first[t] : e]), ids[e])
+        if t != of:
+            events, of = TraceEvents(), t
+        events.extend(ids[first[t] + len(events.ids) : e])
+        yield Prefix(names[t], groups[t], events.first(len(events.ids)), ids[e])

@@ -109,7 +109,9 @@ def test_spawn_plans_hold_spawns_only() -> None:
     ("change", "words"),
     [
         ({"runs": 0}, "line 2: runs is 0"),
-        ({"before": [1]}, "line 2: before is .*; expected a list of texts"),
+        ({"more": [1]}, "line 2: more is .*; expected a list of texts"),
+        ({"before": 3}, "line 2: before is 3; expected 0, as many as earlier jobs list of trace"),
+        ({"before": -1}, "line 2: before is -1; expected 0"),
         ({"job": 5}, "line 2: job is 5; expected 0"),
         ({"replace": 3}, "line 2: replace is 3; expected a text or null"),
     ],
