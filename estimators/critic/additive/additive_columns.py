@@ -6,12 +6,14 @@ Everything about an event is a function of the prefix up to it.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from estimators.critic.data import Corpus
 from estimators.critic.features import feature_names
+
+if TYPE_CHECKING:  # it needs flax, which `import estimators` must not
+    from estimators.critic.data import Corpus
 
 __all__ = [
     "Expected",
