@@ -2,7 +2,7 @@
 
     python benchmarks/critic_few.py [additive|auto] ... [WORLD] ...    (default: both, in all worlds)
 
-"additive" fits the additive model alone, with ten seeds in each of 15 worlds (about 15 CPU minutes); "auto" fits both
+"additive" fits the additive model alone, with five seeds in each of 15 worlds (about 8 CPU minutes); "auto" fits both
 models and keeps one, as `credit fit critic` does, three seeds in three worlds. Rows of worlds that are not named stay.
 Results go to benchmarks/results/critic_few.json. Everything is computed from seeds.
 
@@ -184,7 +184,7 @@ def main(wanted: list[str]) -> None:
     for section in [name for name in wanted if name not in WORLDS] or ["additive", "auto"]:
         kept = json.loads(RESULTS.read_text())[section]["rows"] if worlds else []
         rows = {(found["world"], found["seed"]): found for found in kept}
-        seeds, all_names = (10, tuple(WORLDS)) if section == "additive" else (3, AUTO)
+        seeds, all_names = (5, tuple(WORLDS)) if section == "additive" else (3, AUTO)
         for seed, name in itertools.product(range(seeds), all_names):
             if worlds and name not in worlds:
                 continue
