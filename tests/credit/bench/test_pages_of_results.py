@@ -99,7 +99,8 @@ def test_what_the_page_says_of_few_traces_in_sentences() -> None:
     zeros = {world: [row["signs_reported_of_zeros"] or 0 for row in rows] for world, rows in stored.items()}
     fits = [share for found in zeros.values() for share in found]
     assert f"In none of the {len(fits)} fits did more than {max(fits):.1%}".replace("%", " %") in text
-    assert max(zeros["TeamWorld poisoned"]) == 0
+    *none, some = sorted(zeros["TeamWorld poisoned"])
+    assert not any(none) and f"one of five fits reports any, for {100 * some:.1f} %" in text and len(none) == 4
     worst = max(stored["TeamWorld bottleneck"], key=lambda row: row["signs_false"] or 0)
     assert f"up to {100 * worst['signs_false']:.0f} % of the reported signs" in text
     assert f"in a fit that reports {100 * worst['signs_reported']:.0f} % of all" in text
@@ -108,7 +109,7 @@ def test_what_the_page_says_of_few_traces_in_sentences() -> None:
         ("QualityWorld", slice(1, None)),
         ("World(Bernoulli)", slice(None)),
     ):
-        shares = sorted(row["signs_reported"] for row in stored[world])[ends]
+        shares = sorted(row["signs_reported"] for row in stored[world] if row["seed"] < 4)[ends]  # those of before
         assert f"for {100 * shares[0]:.0f} to {100 * shares[-1]:.0f} % now" in text, (world, shares)
     first = [row["decisive_first"] for rows in results("critic_few").values() for row in rows["rows"]
              if "decisive" in row["world"]]  # fmt: skip
