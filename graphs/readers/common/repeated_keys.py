@@ -21,7 +21,7 @@ import numpy as np
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.text import printable
 
-__all__ = ["keeps_all_pairs", "may_repeat", "no_line_repeats", "repeated_anywhere", "repeated_where_read"]
+__all__ = ["keeps_all_pairs", "may_repeat", "members_of_lines", "repeated_anywhere", "repeated_where_read"]
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
@@ -75,13 +75,13 @@ def may_repeat(text: bytes) -> bool:
     return not _consists_of([members], text) and _drops_a_pair(members, text)
 
 
-def no_line_repeats(text: bytes, lines: int) -> bool:
-    """Whether each of so many lines is an object that states none of its own keys twice; True is certain."""
+def members_of_lines(text: bytes, lines: int) -> list[dict[str, msgspec.Raw]] | None:
+    """The members of each of so many lines; None where it is not certain that each is an object without a key twice."""
     try:
         objects = _MEMBERS.decode_lines(text)
     except JSON_ERRORS:
-        return False
-    return len(objects) == lines and _consists_of(objects, text)
+        return None
+    return objects if len(objects) == lines and _consists_of(objects, text) else None
 
 
 def _consists_of(objects: Iterable[dict[str, msgspec.Raw]], text: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from graphs.errors import Problem
 from graphs.event_types import EventType
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, line_document
-from graphs.readers.common.repeated_keys import may_repeat, no_line_repeats
+from graphs.readers.common.repeated_keys import may_repeat, members_of_lines
 from graphs.readers.common.source import Source
 from graphs.readers.training.rollouts.rows import AGENT, ROW, Row, prompt_group, reward_of, system_of, uid_group
 from graphs.text import excerpt
@@ -23,6 +24,7 @@ from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 __all__ = ["begins_with_a_row", "read_lines"]
 
 _BATCH = 1 << 12  # rows of a part
+_SCALARS = frozenset({"input", "output", "output_response", "step", "uid", "acc"})  # by the types of `Row`
 _WINDOW = 1 << 18  # bytes of text that are decoded at once: what is made of them stays in the processor's cache
 
 Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
@@ -105,9 +107,17 @@ def _decoded(text: bytes, starts: list[int], limits: Limits) -> list[Row] | None
         rows = ROW.decode_lines(text)
     except JSON_ERRORS:
         return None
-    if len(rows) != len(starts) or limits.may_refuse(text, np.array([*starts[1:], len(text)])):
+    objects = members_of_lines(text.removesuffix(b"\n"), len(starts))
+    if objects is None or len(rows) != len(starts):
         return None
-    return rows if no_line_repeats(text.removesuffix(b"\n"), len(rows)) else None
+    if len(text) > min(limits.record_bytes, limits.string_bytes) or any(map(_nests, objects)):
+        return None if limits.may_refuse(text, np.array([*starts[1:], len(text)])) else rows
+    return rows
+
+
+def _nests(members: dict[str, msgspec.Raw]) -> bool:
+    """Whether a row's object may hold lists or objects; brackets within its texts are none, and texts have many."""
+    return any(memoryview(members[key])[0] in b"[{" for key in members.keys() - _SCALARS)
 
 
 def _one_by_one(

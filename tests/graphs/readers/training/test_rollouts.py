@@ -162,6 +162,23 @@ def test_rows_decoded_together_are_the_rows_one_by_one(tmp_path: Path, window: i
             assert data[row["offset"] :].startswith(data.split(b"\n")[row["line"] - 1])
 
 
+def test_rows_whose_texts_have_many_brackets_are_decoded_together(tmp_path: Path) -> None:
+    """As formulas have: brackets within a text nest nothing, those of the row do."""
+    formula = VERL | {"output": "\\frac{1}{2} [x] " * 200}
+    lines = [json.dumps(row).encode() for row in (formula, formula | {"gts": {"a": [1]}}, formula | {"score": [1.0]})]
+    limits = Limits()
+    for kept in (lines[:1], [lines[0]] * 3):
+        text = b"\n".join(kept)
+        assert row_parts._decoded(text, row_parts._starts(text), limits) is not None
+    for line in lines[1:]:
+        assert row_parts._decoded(line, [0], limits) is None  # one by one, their depth is counted
+        assert row_parts._decoded(json.dumps(VERL | json.loads(line) | {"output": "2"}).encode(), [0], limits)
+    path = tmp_path / "7.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    assert read(path).problems == ()
+    assert {p.kind for p in read(path, limits=Limits(depth=2)).problems} == {"too-deep"}
+
+
 def test_four_rollouts_of_equal_text_are_four_traces(tmp_path: Path) -> None:
     for row in (VERL, SKYRL, NEMO_RL, NEMO_GYM):
         assert read(write(tmp_path, [row] * 4)).sizes.traces == 4
