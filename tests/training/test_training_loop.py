@@ -15,6 +15,7 @@ from credit.bench.training.learning_tasks import TASKS, LearningTask, learning_t
 from credit.bench.training.online_critic import critic_evidence, fresh_critic, learn
 from credit.bench.training.reruns import coalition_shares, replaced_rewards, siblings
 from credit.bench.training.rollouts import draw_rollout, exact_return
+from credit.bench.training.sparse_draws import categorical_at
 from credit.bench.training.team_policies import first_parameters, policy_logits
 from credit.bench.training.training_loop import Signal, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
@@ -153,6 +154,14 @@ def test_evidence_is_right_and_paid_for() -> None:
     shares, cost = coalition_shares(rollout, jax.random.key(3))
     np.testing.assert_allclose(np.asarray(shares), 0.25, rtol=1e-5)  # four agents of three choices each
     assert float(cost) == 4 * 4 * 12
+
+
+def test_draws_at_some_places_are_those_of_the_whole_table() -> None:
+    key, table = jax.random.key(7), jax.random.normal(jax.random.key(1), (5000, 3))
+    places = jnp.array([[0, 1, 4999], [17, 17, 2500]])
+    drawn = categorical_at(key, table[places], places)
+    assert drawn.tolist() == jax.random.categorical(key, table)[places].tolist()
+    assert len(set(np.asarray(categorical_at(key, table, jnp.arange(5000))).tolist())) == 3
 
 
 @pytest.mark.slow
