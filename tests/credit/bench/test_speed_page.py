@@ -51,6 +51,20 @@ def test_growth_is_that_of_the_committed_measurement() -> None:
     assert many["sizes"] == [300_000, 3_000_000]  # events, three a trace
     assert all(row["within the bound"] and row["exit codes"] == [0, 0] for row in growth["rows"] + many["rows"])
 
+    for table, file, sizes in (
+        ("growth-events", "growth_events.json", [10_000, 100_000]),
+        ("growth-traces", "growth_traces_warm.json", [30_000, 300_000, 3_000_000]),
+    ):
+        growth = json.loads((ROOT / "benchmarks" / "results" / file).read_text())
+        assert growth["sizes"] == sizes
+        told = [
+            [f"{row['seconds'][str(size)]:.2f}" for size in sizes]
+            + [", ".join(f"{e:.2f}" for e in row["exponents"][what] if e) for what in ("time", "memory")]
+            for row in growth["rows"]
+        ]
+        assert [cells[1:] for cells in rows("speed.md", table)] == told and len(told) > 1
+        assert all(row["within the bound"] and set(row["exit codes"]) == {0} for row in growth["rows"])
+
 
 def test_what_is_slow_has_a_reason() -> None:
     for name, multiple, _, why in rows("speed.md", "speed"):
