@@ -32,18 +32,34 @@ SAMPLES = {
 }
 
 
-def stated() -> dict[str, tuple[float, float]]:
-    """The bound of each method, from the page, for the batch below; and what its largest advantage must exceed."""
+def bound_of(formula: str, n: int) -> float | None:
+    """The number that a cell stands for; None for words that are neither one of `LARGEST` nor a number."""
+    if formula in LARGEST:
+        return LARGEST[formula](n)
+    return float(formula) if re.fullmatch(r"\d+(\.\d+)?", formula) else None
+
+
+def samples_of(words: str) -> int | None:
+    """How many there are in the batch below; None for words that begin with none of `SAMPLES`."""
+    return next((number for begin, number in SAMPLES.items() if words.startswith(begin)), None)
+
+
+def rows_of_page() -> list[list[str]]:
+    """Methods, bound and samples of each row of the table of docs/laws.md."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "laws.md").read_text(encoding="utf-8")
     table = page.split("<!-- bounds -->")[1].split("<!-- end -->")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()[2:]]
+
+
+def stated() -> dict[str, tuple[float, float]]:
+    """The bound of each method, for the batch below; and what its largest advantage must exceed."""
     bounds = {}
-    for line in table.strip().splitlines()[2:]:
-        names, formula, samples = (cell.strip() for cell in line.strip("|").split("|"))
-        assert formula in LARGEST, f"docs/laws.md: {names} has the bound {formula!r}; expected one of {[*LARGEST]}"
-        n = next((number for words, number in SAMPLES.items() if samples.startswith(words)), None)
-        assert n is not None, f"docs/laws.md: {names} has the samples {samples!r}; expected one of {[*SAMPLES]}"
-        bound = LARGEST[formula](n)
-        bounds |= dict.fromkeys(re.findall(r"`(\w+)`", names), (0.0 if formula == REFUSING else 0.6 * bound, bound))
+    for names, formula, samples in rows_of_page():
+        n = samples_of(samples)
+        bound = None if n is None else bound_of(formula, n)
+        if bound is not None:
+            least = 0.0 if formula == REFUSING else 0.6 * bound
+            bounds |= dict.fromkeys(re.findall(r"`(\w+)`", names), (least, bound))
     return bounds
 
 
@@ -77,6 +93,14 @@ def attempts() -> list[tuple[np.ndarray, np.ndarray]]:
         tries += [(np.full(8, 0.5), apart * np.eye(ROWS)[i]) for i in (0, 1, 15)]
         tries += [(0.5 + apart * rng.normal(size=8), rng.uniform(-1, 1, ROWS) * mark) for mark in (0, apart, 1)]
     return tries
+
+
+def test_every_row_of_the_page_can_be_tested() -> None:
+    for names, formula, samples in rows_of_page():
+        wanted = f"expected a number or one of {[*LARGEST]}"
+        assert bound_of(formula, TRACES) is not None, f"docs/laws.md: {names} has the bound {formula!r}; {wanted}"
+        wanted = f"expected words that begin with one of {[*SAMPLES]}"
+        assert samples_of(samples) is not None, f"docs/laws.md: {names} has the samples {samples!r}; {wanted}"
 
 
 QUICK = {"grpo", "foldgrpo"}
@@ -114,7 +138,7 @@ def test_the_page_names_every_method_that_divides(name: str) -> None:
     if name != "foldgrpo_fork":
         assert not divides or name in STATED, (
             f"{name} divides: advantages of twice the rewards are not twice as large. "
-            f"Add a row to the table of bounds in docs/laws.md, with one of {[*LARGEST]}"
+            f"Add a row to the table of bounds in docs/laws.md, with a number or one of {[*LARGEST]}"
         )
         assert divides or name not in STATED, f"{name} does not divide, but is in the table of bounds of docs/laws.md"
 
