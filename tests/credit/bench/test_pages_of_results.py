@@ -255,6 +255,21 @@ def test_what_precision_is_attainable() -> None:
             ), (n, cell, needed)
 
 
+def test_errors_and_coverage_of_shapley_values() -> None:
+    text, stored = " ".join(page("shapley").split()), results("shapley")
+    cells = stored["table"]["cells"].values()
+    best = sum(cell["best"] == "rule" for cell in cells)
+    assert f"least error in {best} of the {len(cells)} cells" in text
+    covered = {name: cell["coverage"] for name, cell in stored["intervals"].items() if isinstance(cell, dict)
+               and "coverage" in cell}  # fmt: skip
+    odd = ("pivot_max, n = 16, 30n", "pivot_max, n = 100, 10n")
+    usual = [share for name, share in covered.items() if name not in odd]
+    small, large = (covered[name] for name in odd)
+    assert f"Over its {len(covered)} cells, coverage of 95 % intervals is {100 * min(usual):.1f} to" in text
+    assert f"to {100 * max(usual):.1f} %, but" in text
+    assert f"{100 * small:.1f} % for 16 units at 30n evaluations and {100 * large:.1f} % for 100 units at 10n" in text
+
+
 def test_bias_with_replays() -> None:
     """The table of docs/bias.md; NaN, stored as null, is "refused", and what is below 1e-9 is 0."""
     stored = results("replay_bias")["rows"]
