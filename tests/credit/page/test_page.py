@@ -23,7 +23,7 @@ from credit.ledger.receipts.explaining import explain
 from credit.page import Findings, write_page
 from credit.page.findings import NOISE, UNKNOWN, doubts
 from credit.page.html import EXCERPTS, LARGEST, page
-from credit.page.overview import overview
+from credit.page.overview import group_rows, overview
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.trace_list import list_traces
@@ -324,3 +324,11 @@ def test_the_file_holds_the_numbers_that_the_commands_write(tmp_path: Path) -> N
     of_trace = {(view["id"], entry, None): view["receipt"][entry] for view in views
                 for entry in ("expected", "outcome", "unexplained", "remainder")}  # fmt: skip
     assert amounts == own | of_trace
+
+
+def test_rows_of_groups_whose_traces_stand_apart() -> None:
+    group = np.random.default_rng(0).permutation(np.arange(300) % 100)
+    reward = np.arange(300) % 7
+    _, _, rows = credit.from_columns(group=group, trace=np.arange(300), reward=reward)
+    found = {row["group"]: (row["traces"], row["mean"]) for row in group_rows(rows.traces)}
+    assert found == {str(g): (3, pytest.approx(reward[group == g].mean())) for g in range(100)}
