@@ -29,7 +29,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     that a plain `open` gives.
 
     Raises:
-      OSError: the folder does not exist or cannot be written to.
+      OSError: the folder does not exist, cannot be written to, or takes no files, as /proc.
     """
     path = Path(path)
     _remove_abandoned(path)
@@ -85,7 +85,12 @@ def _create(path: Path) -> tuple[int, str]:
     """A new temporary file, locked."""
     while True:
         with _named(path):
-            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{_stem(path)}.", suffix=".part")
+            try:
+                descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{_stem(path)}.", suffix=".part")
+            except FileNotFoundError as error:
+                if not path.parent.is_dir():
+                    raise
+                raise OSError(error.errno, f"folder {str(path.parent)!r} takes no files") from error
         if _lock(descriptor) and os.path.exists(name):
             return descriptor, name
         os.close(descriptor)  # another writer removed it as abandoned before it was locked

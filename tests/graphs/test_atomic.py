@@ -24,6 +24,12 @@ def test_a_missing_folder_and_a_folder_in_the_way_are_named(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["taken.csv"]
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="the system has no /proc")
+def test_a_folder_that_takes_no_files_is_said_to(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"folder '/proc' takes no files: '/proc/o\.csv'$"), atomic_write("/proc/o.csv"):
+        pass
+
+
 def test_a_disk_that_is_full_names_the_file(tmp_path: Path) -> None:
     script = (
         "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"

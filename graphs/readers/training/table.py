@@ -18,7 +18,7 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.common.tables.rows import PARQUET, LostRow, Row, number, read_rows
 from graphs.readers.native.wire import EVENT_CODES
-from graphs.readers.training.table_cells import EVIDENCE, LISTS, as_text, moment
+from graphs.readers.training.table_cells import EVIDENCE, LISTS, as_text, moment, truth
 from graphs.readers.training.table_columns import KNOWN, find_columns
 from graphs.text import excerpt
 from graphs.traces.record import Agent, TraceRecord
@@ -244,6 +244,7 @@ class _Table:
             instance.role = role
         kind = convert("type", lambda name: EVENT_CODES.get(as_text(name)), "an event type")
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
+        chosen = convert("action", truth, "true, false, 1 or 0: whether a policy of the team chose the row")
         time = convert("time", moment, "a finite number, 0 or more")
         evidence = {
             name: convert(name, *EVIDENCE[key.kind]) for name, key in EVENT_EVIDENCE.items() if name in column_of
@@ -253,7 +254,7 @@ class _Table:
             convert("id", as_text, "text") or str(len(record.ids)),
             event_type,
             agent,
-            action=event_type in ACTION_TYPES,
+            action=event_type in ACTION_TYPES if chosen is None else chosen,
             time=math.nan if time is None else time,
             line=line,
             **evidence,

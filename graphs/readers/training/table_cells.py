@@ -12,7 +12,7 @@ from graphs.readers.common.tables.rows import number
 from graphs.readers.native.wire import FiniteFloat, TokenId
 from graphs.traces.record import LARGEST_COUNT
 
-__all__ = ["EVIDENCE", "LISTS", "as_text", "moment"]
+__all__ = ["EVIDENCE", "LISTS", "as_text", "moment", "truth"]
 
 
 def as_text(value: Any) -> str:
@@ -24,6 +24,16 @@ def moment(value: Any) -> float | None:
     """A cell as a time in seconds, 0 or later; None for anything else."""
     time = number(value)
     return time if time is not None and math.isfinite(time) and time >= 0 else None
+
+
+def truth(value: Any) -> bool | None:
+    """A cell as true or false, which tables also write as 1 and 0; None for anything else."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    amount = number(value)
+    return bool(amount) if amount in (0, 1) else None
 
 
 def _count(value: Any) -> float | None:

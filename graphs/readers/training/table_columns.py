@@ -22,6 +22,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "reward": ("reward", "score"),
     "turn": ("turn", "turn_id"),
     "type": ("type", "event_type"),
+    "action": ("action",),
     "id": ("id", "event_id"),
     "time": ("time", "t"),
     "token_ids": ("token_ids", "response_ids", "completion_ids"),

@@ -16,9 +16,11 @@ from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.padding import unpad
 from graphs.readers import detect, read
+from graphs.readers.chunks import read_chunks
 from graphs.readers.training.table import sniff
 from graphs.readers.training.table_columns import KNOWN
 from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.writers import native
 
 # Two rollouts of one task and one of another, interleaved as a trainer's batch is.
 ROWS: list[dict[str, Any]] = [
@@ -88,7 +90,7 @@ def test_a_trainer_s_rows_become_traces(form: Any, tmp_path: Path) -> None:
 def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
     row = {
         "trace": 7, "group": 3, "model": "m", "agent": "a", "role": "R", "reward": 1, "turn": 4, "type": "tool_result",
-        "id": "call",
+        "action": False, "id": "call",
         "time": 2.5, "event_reward": -0.5, "value": 1, "log_prob": "-1.5", "propensity": 0.5, "context": 12,
         "sibling_parent": "n", "tokens": "5", "input_tokens": 6.0, "stage": 0,
         "node": "m", "q_value": 0.5, "anchor": 9, "env_step": 1, "env_reward": 0.25, "format_score": 1,
@@ -99,7 +101,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "token_ids": [5, 6, 7], "token_mask": [True, False, True], "token_log_probs": [-0.5, -0.25],
     }  # fmt: skip
     assert set(row) == set(KNOWN)
-    second = row | {"id": "next", "type": "spawn", "turn": 5}
+    second = row | {"id": "next", "type": "spawn", "turn": 5, "action": True}
     plain = read(write(as_jsonl([row, second]), tmp_path))
     renamed = [{f"their {name}": value for name, value in r.items()} for r in (row, second)]
     mapped = read(write(as_jsonl(renamed), tmp_path), columns={name: f"their {name}" for name in row})
@@ -154,6 +156,32 @@ def test_tokens_that_are_none_are_refused(cell: object, kind: str, tmp_path: Pat
     traces = read(write(as_jsonl([bad, {"trace": "y", "reward": 1.0}]), tmp_path))
     assert traces.traces["trace"].to_pylist() == ["y"]
     assert [(p.kind, p.line) for p in traces.problems] == [(kind, 1)]
+
+
+@pytest.mark.parametrize("form", [as_jsonl, as_csv, as_parquet])
+@pytest.mark.parametrize("cells", [(True, False, None), (1, 0, None), (1.0, 0.0, None)])
+def test_the_table_says_which_rows_are_actions(form: Any, cells: tuple[Any, ...], tmp_path: Path) -> None:
+    rows = [
+        {"trace": "a", "type": kind, "reward": 1, "action": cell} for cell in cells for kind in ("message", "return")
+    ]
+    traces = read(write(form(rows), tmp_path))
+    assert traces.problems == ()
+    chosen = unpad(traces.graph).action_mask.tolist()
+    assert chosen == [True, True, False, False, True, False]  # where the cell is missing, the type says it
+    native.write(traces, tmp_path / "native")
+    again = read(tmp_path / "native")
+    chunks = [chunk.graph for chunk in read_chunks(tmp_path / "native", events=1)]
+    assert [unpad(graph).action_mask.tolist() for graph in (again.graph, *chunks)] == [chosen, chosen]
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"), [("left", "'left'"), (2, "2"), ("yes", "'yes'"), (0.5, "0.5"), ([1], "[1]")]
+)
+def test_an_action_that_is_no_truth_value_is_refused(cell: object, shown: str, tmp_path: Path) -> None:
+    rows = [{"traj_uid": "bad", "uid": "q", "action": True}, {"traj_uid": "bad", "uid": "q", "action": cell}]
+    problem = problem_of(rows, tmp_path, format="table")
+    assert (problem.kind, problem.line, problem.field, problem.value) == ("bad-type", 2, "action", shown)
+    assert problem.expected == "true, false, 1 or 0: whether a policy of the team chose the row"
 
 
 def test_only_the_trace_is_needed_where_the_format_is_named(tmp_path: Path) -> None:
