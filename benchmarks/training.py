@@ -137,14 +137,14 @@ def speed(names: Sequence[str] = SPEED) -> None:
 
 def _speed_table(found: dict[str, dict[str, float]]) -> str:
     lines = [
-        "| signal | updates a second | processor time, ms | times `reward` | events | times `reward`, an event |",
+        "| signal | updates a second | times `reward` | in processor time | events | in processor time, an event |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for name, row in sorted(found.items(), key=lambda item: item[1]["cpu_times_reward"]):
-        times = row["cpu_times_reward"]
+    for name, row in sorted(found.items(), key=lambda item: item[1]["times_reward"]):
+        busy = row["cpu_times_reward"]
         lines.append(
-            f"| `{name}` | {row['updates_per_second']:,.0f} | {row['cpu_ms']:.2f} | {times:.2f} | {row['events']:.2f} "
-            f"| {times / row['events']:.2f} |"
+            f"| `{name}` | {row['updates_per_second']:,.0f} | {row['times_reward']:.2f} | {busy:.2f} "
+            f"| {row['events']:.2f} | {busy / row['events']:.2f} |"
         )
     return "\n".join(lines) + "\n"
 
