@@ -24,6 +24,7 @@ class Summary:
         self.counts: collections.Counter[str] = collections.Counter()
         self.reasons: collections.Counter[str] = collections.Counter()
         self.has_signal: dict[str, bool] = {}  # by group, in order of appearance
+        self.unresolved: dict[str, str] = {}  # groups without a signal whose outcomes differ in the log, and why
         self.groups_of_task: dict[str, set[str]] = {}
         self.large: list[tuple[int, float, str]] = []  # of each batch that has large advantages
 
@@ -32,6 +33,7 @@ class Summary:
         import numpy as np
 
         from credit.reports.signal_notes import alone_mask, large_advantages, reason_counts
+        from credit.reports.trace_returns import group_differences
 
         n = traces.sizes
         action = np.asarray(traces.graph.action_mask[: n.events])
@@ -50,12 +52,15 @@ class Summary:
         moved = np.abs(np.asarray(credit.advantage)[: n.events]) > 0
         moved_by_group = np.bincount(group[valid & moved], minlength=len(groups)) > 0
         self.has_signal.update(zip(groups, moved_by_group.tolist(), strict=False))
+        found = zip(groups, moved_by_group.tolist(), group_differences(traces).unresolved, strict=False)
+        self.unresolved.update({name: why for name, moved, why in found if why and not moved})
 
     def merge(self, other: Summary) -> None:
         """Add the counts of other batches, whose groups are not among those counted here."""
         self.counts.update(other.counts)
         self.reasons.update(other.reasons)
         self.has_signal.update(other.has_signal)
+        self.unresolved.update(other.unresolved)
         self.large += other.large
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
@@ -65,7 +70,7 @@ class Summary:
         tasks = {task: sorted(groups) for task, groups in self.groups_of_task.items()}
         return {
             "counts": dict(self.counts), "reasons": dict(self.reasons), "has_signal": self.has_signal, "tasks": tasks,
-            "large": [list(part) for part in self.large],
+            "large": [list(part) for part in self.large], "unresolved": self.unresolved,
         }  # fmt: skip
 
     @classmethod
@@ -75,6 +80,7 @@ class Summary:
         summary.counts.update(plain["counts"])
         summary.reasons.update(plain["reasons"])
         summary.has_signal.update(plain["has_signal"])
+        summary.unresolved.update(plain["unresolved"])
         summary.large = [(count, size, trace) for count, size, trace in plain["large"]]
         summary.groups_of_task = {task: set(groups) for task, groups in plain["tasks"].items()}
         return summary
@@ -86,6 +92,7 @@ class Summary:
         the raw reward there, its numbers stay in the table and do not count as advantages.
         """
         from credit.methods.published import find_method
+        from credit.reports.trace_returns import UNRESOLVED
 
         count = self.counts
         alone = count["alone"] if find_method(method).scope == "group" else 0
@@ -103,6 +110,7 @@ class Summary:
             "without": without,
             "divided_tasks": sum(len(groups) > 1 for groups in self.groups_of_task.values()),
             "groups_without_signal": [name for name, signal in self.has_signal.items() if not signal],
+            "unresolved": {name: UNRESOLVED[why] for name, why in self.unresolved.items()},
         }
 
     def lines(self, method: str) -> list[str]:
@@ -122,10 +130,16 @@ class Summary:
             lines.append(f"  look: {LargeAdvantages(plain['large_advantages'], largest, trace)}")
         if plain["divided_tasks"]:
             lines.append(f"  {divided_note(plain['divided_tasks'])}")
-        silent = plain["groups_without_signal"]
+        silent = [name for name in plain["groups_without_signal"] if name not in self.unresolved]
         if silent:
-            more = f", … and {len(silent) - SHOWN} more" if len(silent) > SHOWN else ""
-            lines.append(
-                f"  {counted(len(silent), 'group')} without a training signal: {', '.join(silent[:SHOWN])}{more}"
-            )
+            lines.append(f"  {counted(len(silent), 'group')} without a training signal: {_first(silent)}")
+        for why in dict.fromkeys(plain["unresolved"].values()):
+            names = [name for name, reason in plain["unresolved"].items() if reason == why]
+            lines.append(f"  {counted(len(names), 'group')} without a training signal, though {why}: {_first(names)}")
         return lines
+
+
+def _first(names: list[str]) -> str:
+    """The first names of a list, and how many more there are."""
+    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"

@@ -284,7 +284,9 @@ def _warnings(traces: Traces, claims: list[str]) -> list[str]:
     if len(corpus.unscored) == corpus.traces:
         lines.append("no trace has an outcome: pass --rewards FILE or --reward-channel NAME")
     elif not corpus.teaching:
-        lines.append("no group has traces of different outcomes: group-relative advantages are 0 or refused everywhere")
+        lost = "; ".join(dict.fromkeys(corpus.unresolved.values()))
+        what = f"a difference of outcomes that methods see ({lost})" if lost else "traces of different outcomes"
+        lines.append(f"no group has {what}: group-relative advantages are 0 or refused everywhere")
     elif corpus.teaching < corpus.groups:
         silent = f"{corpus.groups - corpus.teaching} of {corpus.groups}"
         lines.append(f"groups without a training signal: {silent}; `credit validate` names them")

@@ -11,7 +11,7 @@ from credit.methods.method_row import Method
 from credit.methods.published import PUBLISHED, Published
 from credit.methods.registry import METHODS
 from credit.methods.running import missing_evidence
-from credit.reports.trace_returns import distinguishable, returns
+from credit.reports.trace_returns import UNRESOLVED, distinguishable, group_differences, returns
 from graphs.traces.batch import Traces
 
 __all__ = ["Availability", "availability"]
@@ -96,6 +96,9 @@ def _judge(traces: Traces, method: Method) -> Availability:
         )
     _, apart = distinguishable(score, key, n.traces)
     if not apart.any():
+        lost = [word for word in group_differences(traces).unresolved if word]
+        if lost:
+            return Availability("degenerate", f"no group has a difference that methods see: {UNRESOLVED[lost[0]]}")
         where = "in every group all traces" if method.scope == "group" else "all traces"
         return Availability("degenerate", f"{where} have equal outcomes: every advantage is 0")
     return Availability("computable")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.trace_list import counted_tokens
-from credit.reports.trace_returns import distinguishable, returns
+from credit.reports.trace_returns import UNRESOLVED, group_differences, returns
 from graphs.errors import Problem
 from graphs.traces.batch import Traces
 
@@ -56,8 +56,9 @@ class Survey:
       formats: traces of each format.
       group_sizes: for each size of a group, how many groups have it.
       teaching: groups with traces of different returns; only from these do group-relative methods learn.
-      equal: groups of several traces that all have the same return in single precision, each with that return;
-        group-relative credit is exactly 0 there.
+      equal: groups of several traces between whose returns methods, in single precision, see no difference, each with
+        the greatest; group-relative credit is exactly 0 there, or refused.
+      unresolved: those among `equal` whose returns differ in the log, each with why methods see no difference.
       singletons: groups of one trace: there is nothing to compare it with.
       mixed: groups whose traces are of several models or systems, with those; none by default (`group_by`).
       divided: tasks with several groups, since their traces are of several models or systems.
@@ -81,6 +82,7 @@ class Survey:
     group_sizes: dict[int, int]
     teaching: int
     equal: dict[str, float]
+    unresolved: dict[str, str]
     singletons: tuple[str, ...]
     mixed: dict[str, tuple[str, ...]]
     divided: int
@@ -137,6 +139,8 @@ class Group(NamedTuple):
     greatest: float
     apart: bool
     """Whether methods see a difference of returns."""
+    unresolved: str
+    """Why they see none where there is one, a key of `UNRESOLVED`; "" elsewhere."""
     policies: tuple[str, ...]
     """The models and systems, where they are several."""
 
@@ -236,6 +240,7 @@ class Tally:
             group_sizes=dict(sorted(sizes.items())),
             teaching=sum(group.apart for group in comparable),
             equal=equal,
+            unresolved={group.name: UNRESOLVED[group.unresolved] for group in comparable if group.unresolved},
             singletons=tuple(group.name for group in self.groups if group.traces == 1),
             mixed={group.name: group.policies for group in self.groups if len(group.policies) > 1},
             divided=sum(len(groups) > 1 for groups in self.groups_of_task.values()),
@@ -259,13 +264,13 @@ def _groups(traces: Traces, earned: np.ndarray, places: list[tuple[str, int]]) -
     scored = np.isfinite(earned)
     size = np.bincount(group)
     with_outcome = np.bincount(group, scored, len(size))
-    greatest, apart = distinguishable(earned[scored], group[scored], len(size))
+    found = group_differences(traces)
     first = np.unique(group, return_index=True)[1].tolist()
     policies = _policies(traces)
     names = traces.traces["group"].to_pylist()
     return [
-        Group(str(names[row]), places[row], int(a), int(b), float(c), bool(d), policies[names[row]])
-        for row, a, b, c, d in zip(first, size, with_outcome, greatest, apart, strict=True)
+        Group(str(names[row]), places[row], int(a), int(b), float(c), bool(d), e, policies[names[row]])
+        for row, a, b, c, d, e in zip(first, size, with_outcome, *found, strict=True)
     ]
 
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from graphs.traces.batch import Traces
 
-__all__ = ["distinguishable", "returns"]
+__all__ = ["UNRESOLVED", "distinguishable", "group_differences", "returns"]
+
+UNRESOLVED = {
+    "fine": "outcomes differ by less than single precision, in which methods compute, holds; subtract an offset, or "
+    "multiply outcomes that are almost 0",
+    "wide": "outcomes differ by more than single precision, in which methods compute, holds; divide them",
+}
+"""Why methods see no difference between outcomes that differ, by the words of `group_differences`."""
+
+RELATIVE = 1e-12
+"""Of the size of returns, up to which a difference is rounding: 0.1 + 0.2 is not 0.3 in double precision."""
 
 
 def returns(traces: Traces) -> np.ndarray:
@@ -20,10 +32,32 @@ def returns(traces: Traces) -> np.ndarray:
     return total
 
 
+def _exact_returns(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
+    """The returns with outcomes in the log's double precision, and how far rounding may put each off: float64 [traces].
+
+    `Traces.reward` has single precision; the log's channel has double. Rewards at events have single precision only.
+    """
+    n = traces.sizes
+    exact, error = returns(traces), np.zeros(n.traces)
+    reward = np.asarray(traces.reward[: n.traces])
+    for name, channel in traces.evidence.items():
+        if name.startswith("rewards."):
+            logged = np.asarray(channel.array[: n.traces], np.float64)
+            if np.array_equal(logged.astype(np.float32), reward, equal_nan=True):
+                exact += np.where(np.isfinite(reward), logged - reward, 0)
+                break
+    step = traces.evidence.get("event_reward")
+    if step is not None:
+        sizes = np.abs(np.where(step.mask, step.array, 0)[: n.events].astype(np.float64))
+        error += np.finfo(np.float32).eps * np.bincount(np.asarray(traces.graph.trace_ids[: n.events]), sizes, n.traces)
+    return exact, error + RELATIVE * np.abs(exact)
+
+
 def distinguishable(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.ndarray, np.ndarray]:
     """The greatest number of each key, and whether methods, which compute in single precision, see any difference.
 
-    XLA takes numbers below the least normal one for 0, differences included.
+    XLA takes numbers below the least normal one for 0, differences included. A difference that single precision cannot
+    hold is none: methods refuse the group.
     """
     smallest = np.finfo(np.float32).tiny
     with np.errstate(over="ignore", invalid="ignore"):  # returns beyond single precision are alike: no method takes any
@@ -32,4 +66,38 @@ def distinguishable(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.
         most, least = np.full(keys, -np.inf, np.float32), np.full(keys, np.inf, np.float32)
         np.maximum.at(most, key, single)
         np.minimum.at(least, key, single)
-        return most, most - least >= smallest
+        spread = most - least  # minus infinity for a key without values
+        return most, (spread >= smallest) & np.isfinite(spread)
+
+
+class GroupDifferences(NamedTuple):
+    """Of each group, by its id: the greatest return, whether methods see a difference, and why they see none."""
+
+    greatest: np.ndarray
+    apart: np.ndarray
+    unresolved: list[str]
+    """A key of `UNRESOLVED` where returns of the log differ and methods see no difference; "" elsewhere."""
+
+
+def group_differences(traces: Traces) -> GroupDifferences:
+    """Which differences of returns within groups methods see, and which the log has though they see none.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=[0, 0, 1, 1], trace=[0, 1, 2, 3], reward=[1.0, 0.0, 3e38, -3e38])
+      >>> found = group_differences(rows.traces)
+      >>> found.apart.tolist(), found.unresolved
+      ([True, False], ['', 'wide'])
+    """
+    earned, (exact, error) = returns(traces), _exact_returns(traces)
+    scored = np.isfinite(earned)
+    group = np.asarray(traces.graph.group_ids[: traces.sizes.traces])
+    key, groups = group[scored], int(group.max(initial=-1)) + 1
+    greatest, apart = distinguishable(earned[scored], key, groups)
+    most, least, off = np.full(groups, -np.inf), np.full(groups, np.inf), np.zeros(groups)
+    np.maximum.at(most, key, exact[scored])
+    np.minimum.at(least, key, exact[scored])
+    np.maximum.at(off, key, error[scored])
+    spread = most - least  # minus infinity for a group without outcomes
+    words = np.where(spread > np.finfo(np.float32).max, "wide", np.where(spread > off, "fine", ""))
+    return GroupDifferences(greatest, apart, np.where(apart, "", words).tolist())

@@ -77,7 +77,11 @@ def validate(
             console.print(words(EVIDENCE), soft_wrap=True)
         for line in _advice(corpus, reading["reward_channel"]):
             console.print(words(line), soft_wrap=True)
-        _list_names(console, "Groups with equal outcomes", (f"{g} (all {r:g})" for g, r in corpus.equal.items()))
+        equal = {g: r for g, r in corpus.equal.items() if g not in corpus.unresolved}
+        _list_names(console, "Groups with equal outcomes", (f"{g} (all {r:g})" for g, r in equal.items()))
+        for why in dict.fromkeys(corpus.unresolved.values()):
+            title = f"Groups with different outcomes and no signal ({why})"
+            _list_names(console, title, [group for group, reason in corpus.unresolved.items() if reason == why])
         _list_names(console, "Groups of one", corpus.singletons if corpus.singletons and corpus.groups > 1 else ())
         _list_names(
             console, "Groups of several models or systems", (f"{g} ({'; '.join(p)})" for g, p in corpus.mixed.items())
@@ -104,7 +108,9 @@ def _table(corpus: Survey, channel: str) -> Table:
     row("formats", ", ".join(f"{name} ({count})" for name, count in corpus.formats.items()))
     row("groups", f"{corpus.groups}; sizes: {sizes}")
     row("  with a signal", f"{corpus.teaching} of {corpus.groups}, with traces of different outcomes")
-    row("  equal outcomes", len(corpus.equal))
+    row("  equal outcomes", len(corpus.equal) - len(corpus.unresolved))
+    if corpus.unresolved:
+        row("  not told apart", len(corpus.unresolved))
     row("  of one trace", len(corpus.singletons))
     if corpus.divided:
         row("  of divided tasks", f"{corpus.divided} tasks have a group for each model or system")

@@ -47,6 +47,20 @@ def test_validate_for_programs(bad: Path) -> None:
     assert [p["kind"] for p in found["problems"]] == ["cycle"]
 
 
+def test_validate_does_not_call_outcomes_equal_that_differ_in_the_log(tmp_path: Path) -> None:
+    logs = [trace("a", "fine", 16777217), trace("b", "fine", 16777216), trace("c", "wide", 3e38)]
+    logs += [trace("d", "wide", -3e38), trace("e", "same", 1), trace("f", "same", 1)]
+    path = write(tmp_path / "x.jsonl", logs)
+    result = run("validate", path)
+    told = " ".join(result.stdout.split())
+    assert "with a signal 0 of 3" in told and "equal outcomes 1 not told apart 2" in told
+    assert "Groups with equal outcomes: same (all 1)" in told
+    assert "no signal (outcomes differ by less than single precision, in which methods compute, holds; subtract" in told
+    assert "that are almost 0): fine" in told and "holds; divide them): wide" in told
+    found = json.loads(run("validate", "--json", path).stdout)
+    assert list(found["unresolved"]) == ["fine", "wide"] and list(found["equal"]) == ["fine", "wide", "same"]
+
+
 def test_validate_says_how_to_bring_missing_outcomes_and_tasks(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", [trace("a", "q", None, rewards={"tests": 1.0}), trace("b", "r", None)])
     told = run("validate", path).stdout

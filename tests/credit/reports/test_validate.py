@@ -96,6 +96,44 @@ def test_groups_teach_where_methods_see_a_difference(first: float, second: float
     assert state == ("computable" if teaches else "degenerate")
 
 
+@pytest.mark.parametrize(
+    ("rewards", "why"),
+    [
+        ((16777217.0, 16777216.0), "less"),
+        ((1000000000.5, 1000000000.25), "less"),
+        ((1.0, 1 + 1e-9), "less"),
+        ((0.0, 1e-40), "less"),
+        ((3e38, -3e38, 0.0), "more"),
+        ((0.1 + 0.2, 0.3), ""),
+        ((16777217.0, 16777217.0), ""),
+        ((16777217.0, 16777219.0), ""),
+    ],
+)
+def test_outcomes_that_differ_in_the_log_only_are_named_as_such(rewards: tuple[float, ...], why: str) -> None:
+    """They were called equal, or, beyond single precision, a signal that no method has."""
+    traces = assemble([record(f"t{i}", "g", reward) for i, reward in enumerate(rewards)])
+    found, summary = survey(traces), Summary()
+    summary.add(traces, credit.rloo(traces.graph, traces.reward))
+    words = f"outcomes differ by {why} than single precision, in which methods compute, holds"
+    assert [reason[: len(words)] for reason in found.unresolved.values()] == ([words] if why else [])
+    assert found.as_json()["unresolved"] == summary.as_json("rloo")["unresolved"] == found.unresolved
+    assert found.unresolved.keys() <= found.equal.keys() and found.teaching + len(found.equal) == 1
+    assert summary.has_signal == {"g": found.teaching == 1}
+    last = summary.lines("rloo")[-1]
+    assert ("without a training signal, though outcomes differ" in last) == bool(why)
+    assert last.endswith(": g") or found.teaching
+    again = Summary.from_plain(msgspec.json.decode(msgspec.json.encode(summary.to_plain())))
+    assert again.lines("rloo") == summary.lines("rloo")
+    if not found.teaching:
+        assert (words in availability(traces)["rloo"].why) == (words in credit.choose(traces).warnings[0]) == bool(why)
+
+
+def test_rounding_of_event_rewards_is_no_difference() -> None:
+    """0.1 + 0.2 and 0.3 are two numbers in the single precision in which events have them."""
+    found = survey(assemble([record("t1", "g", 0.0, (0.1, 0.2)), record("t2", "g", 0.0, (0.3, None))]))
+    assert list(found.equal) == ["g"] and not found.unresolved
+
+
 def test_a_step_reward_too_small_to_change_a_return_teaches_nothing() -> None:
     found = survey(assemble([record("t1", "g", 1.0, steps=(1e-9, None)), record("t2", "g", 1.0)]))
     assert found.equal == {"g": 1.0}
