@@ -14,7 +14,7 @@ import torch
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 
 from credit.integrations.row_advantages import RowAdvantages
-from credit.integrations.row_columns import spread
+from credit.integrations.row_columns import as_mask, spread
 from graphs.errors import CreditError
 
 __all__ = ["CreditExperienceMaker"]
@@ -56,6 +56,6 @@ class CreditExperienceMaker(RemoteExperienceMaker):
         self.credit_metrics = result.metrics
         sizes = [len(experience.index) for experience in experiences]
         for experience, values in zip(experiences, result.advantages.split(sizes), strict=True):
-            experience.advantages = spread(values, experience.action_mask)
+            experience.advantages = spread(values, as_mask(experience.action_mask, len(values)))
             experience.returns = experience.advantages.clone()
         return experiences

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from credit.integrations.row_columns import as_labels, as_numbers, give_back, spread, taken
+from credit.integrations.row_columns import as_labels, as_mask, as_numbers, as_places, give_back, spread, taken
 from credit.integrations.row_metrics import Batch, Facts, batch_metrics, no_metrics
-from credit.tables.column_values import ColumnError
+from credit.tables.column_values import ColumnError, truths
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ class RowAdvantages:
                 raise CreditError(f"method {self.name!r} has no option {option!r}; it has {', '.join(parameters)}")
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
-        if any(option in parameters and value != parameters[option].default for option, value in options.items()):
+        if any(
+            option in parameters and not _same(value, parameters[option].default) for option, value in options.items()
+        ):
             self._facts = self._facts._replace(unbiased=None)  # stated of the method with its defaults
         self._accepts = None if open_ended else frozenset(parameters)
         self._options, self._scaled = options, scaled
@@ -183,12 +185,13 @@ class RowAdvantages:
           role: the role of that agent, one for each instance. Default: its name.
           parent: the name of the agent of the same trace that spawned it; null where none did. Default: no spawns.
           turn: a label of the row's turn, distinct within its agent instance. Default: one turn an instance.
-          order: the place of each row within its trace, where the rows of the batch do not stand in that order.
+          order: the place of each row within its trace, integers, floats or times, where the rows of the batch do not
+            stand in that order. Rows of one place keep the order of the batch.
           event_reward: what each row earned besides.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces.
-          where: bool [N], False for rows that fill up the batch; they get 0 and enter no baseline.
-          mask: [N, L], the tokens that the policy wrote; the result is then spread over them.
+          where: True or False [N], False for rows that fill up the batch; they get 0 and enter no baseline.
+          mask: [N, L], 1 or True at the tokens that the policy wrote, else 0; the result is then spread over them.
 
         Raises:
           ColumnError: a column cannot be used; it names the column and the rows.
@@ -200,6 +203,7 @@ class RowAdvantages:
         self._check_evidence(evidence, event_reward is not None)
         n = len(reward)
         score = as_numbers("reward", reward, n)
+        wrote = None if mask is None else as_mask(mask, n)
         labels = {
             "group": as_labels(group),
             "trace": np.arange(n) if trace is None else as_labels(trace),
@@ -228,10 +232,8 @@ class RowAdvantages:
         else:
             self.last, metrics = None, no_metrics(use)
         result = give_back(advantage, reward)
-        if mask is not None:
-            if np.ndim(mask) != 2 or len(mask) != n:
-                raise CreditError(f"mask has shape {tuple(np.shape(mask))}; expected ({n}, L), the tokens of each row")
-            result = spread(result, mask)
+        if wrote is not None:
+            result = spread(result, wrote)
         metrics["credit/compilations"] = float(self._compilations - compiled)
         metrics["credit/milliseconds"] = 1e3 * (time.perf_counter() - begin)
         return Advantages(result, valid, metrics)
@@ -344,6 +346,11 @@ def _resolve(method: str | Callable[..., Credit]) -> tuple[str, Callable[..., Cr
     return method, entry.fn, Facts(entry.unbiased, entry.needs)
 
 
+def _same(option: Any, default: Any) -> bool:
+    """Whether an option is the default; an array of several numbers is none, and the method says what it expects."""
+    return getattr(option, "shape", ()) == getattr(default, "shape", ()) == () and bool(option == default)
+
+
 def _room(rows: int) -> int:
     from graphs.padding import Sizes, bucket
 
@@ -362,13 +369,15 @@ def _rows_in_order(
     """Rows that count, bool [N], and which rows to take in which order, None for all as they stand.
 
     Raises:
-      ColumnError: an infinite reward; a trace with a reward in some of its rows only.
+      ColumnError: an infinite reward; a trace with a reward in some of its rows only; `where` of something else than
+        truth values; a row without a place.
     """
     if (bad := np.isinf(score)).any():
         raise ColumnError("reward", np.flatnonzero(bad), "is infinite; expected a finite number, or NaN for none")
-    counted = np.ones(n, bool) if where is None else np.asarray(as_labels(where)).astype(bool)
-    if counted.shape != (n,):
-        raise ColumnError("where", [], f"has shape {counted.shape}; expected ({n},)")
+    counted = np.ones(n, bool)
+    if where is not None:
+        _check_lengths({"where": where}, n)
+        counted = truths("where", as_labels(where), n) if n else counted
     unscored = np.isnan(score)
     use = counted & ~unscored
     if (unscored & counted).any() and use.any():
@@ -378,8 +387,7 @@ def _rows_in_order(
             row = int(np.argmax(partial))
             rows = [row, int(np.argmax(unscored & counted & (names == names[row])))]
             raise ColumnError("reward", sorted(rows), "one trace has a reward in some of its rows and NaN in others")
+    take = np.flatnonzero(use)
     if order is None:
-        return use, None if use.all() else np.flatnonzero(use)
-    place = as_numbers("order", order, n)
-    take = np.argsort(place, kind="stable")
-    return use, take[use[take]]
+        return use, None if len(take) == n else take
+    return use, take[np.argsort(as_places(order, take, n), kind="stable")]

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from credit.tables.column_values import ColumnError, as_arrow, numbers
+from graphs.errors import CreditError
+from graphs.text import excerpt
 
-__all__ = ["as_labels", "as_numbers", "give_back", "spread", "taken"]
+__all__ = ["as_labels", "as_mask", "as_numbers", "as_places", "give_back", "spread", "taken"]
 
 
 def as_labels(column: Any) -> Any:
@@ -46,6 +48,69 @@ def as_numbers(name: str, column: Any, n: int) -> np.ndarray:
     return numbers(name, column, n) if n else np.zeros(0)
 
 
+def as_places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:
+    """The places of some rows, of N, as they compare: integers and times exactly, not as floats.
+
+    Raises:
+      ColumnError: not one number or time for each row; one of `rows` has none.
+    """
+    if hasattr(column, "detach"):
+        column = column.detach().cpu()
+        column = (column.double() if column.is_floating_point() else column).numpy()
+    if np.shape(column) != (n,):
+        problem = f"has shape {np.shape(column)}; expected ({n},), the place of each row within its trace"
+        raise ColumnError("order", [], problem)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biufMm":
+        places: np.ndarray = column[rows]
+        missing = np.isnat(places) if places.dtype.kind in "Mm" else np.isnan(places)
+    else:
+        array = as_arrow("order", column, n).take(pa.array(rows))
+        array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        if not any(admits(array.type) for admits in _COMPARED) and array.null_count < len(rows):
+            raise ColumnError("order", [], f"places are of type {array.type}; expected numbers or times")
+        missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        places = array.to_numpy(zero_copy_only=False)
+    if missing.any():
+        problem = "no place, but null, NaN or NaT; expected a number or a time, the place of the row within its trace"
+        raise ColumnError("order", rows[missing], problem)
+    return places
+
+
+_COMPARED = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_timestamp,
+    pa.types.is_date,
+    pa.types.is_duration,
+)
+
+
+def as_mask(mask: Any, n: int) -> Any:
+    """Which tokens the policy wrote: bool [N, L], in the library and on the device of the mask.
+
+    Raises:
+      CreditError: another shape; an entry that is not 0, 1, True or False, by its place.
+    """
+    if isinstance(mask, list | tuple):
+        try:
+            mask = np.asarray(mask)
+        except ValueError:
+            raise CreditError(f"mask has rows of several lengths; expected ({n}, L), the tokens of each row") from None
+    mask = mask.detach() if hasattr(mask, "detach") else mask
+    shape = tuple(mask.shape)
+    if len(shape) != 2 or shape[0] != n:
+        raise CreditError(f"mask has shape {shape}; expected ({n}, L), the tokens of each row")
+    entries = mask if hasattr(mask, "detach") else np.asarray(mask)  # no copy of what is in the memory of the host
+    wrote, differ = entries == 1, (entries == 1) != (entries != 0)
+    if bool(differ.any()):
+        row, token = np.argwhere(np.asarray(differ.tolist()))[0]
+        value = entries[row, token]
+        value = value.item() if hasattr(value, "item") else value
+        raise CreditError(f"mask is {excerpt(value)} at token {token} of row {row}; expected 0 or 1, True or False")
+    return wrote if hasattr(mask, "detach") or isinstance(mask, np.ndarray) else mask > 0
+
+
 def taken(name: str, column: Any, rows: np.ndarray) -> Any:
     """Some rows of a column of ids or numbers, in their order."""
     if isinstance(column, np.ndarray):
@@ -72,17 +137,21 @@ def give_back(values: np.ndarray, like: Any) -> Any:
     return values.astype(np.float32)
 
 
-def spread(values: Any, mask: Any) -> Any:
-    """One number a row on each of its tokens, 0 outside the mask: [N] to [N, L], in the library of the mask."""
-    if hasattr(mask, "detach"):
+def spread(values: Any, wrote: Any) -> Any:
+    """One number a row on each token that the policy wrote, else 0: [N] to [N, L], in the library of the mask.
+
+    Args:
+      values: [N].
+      wrote: bool [N, L], of `as_mask`.
+    """
+    if hasattr(wrote, "detach"):
         import torch
 
-        mask = mask.detach()
         row = torch.as_tensor(np.asarray(values)) if not hasattr(values, "detach") else values
-        zero = torch.zeros((), dtype=row.dtype, device=mask.device)
-        return torch.where(mask.bool(), row.to(mask.device)[:, None], zero)
-    if isinstance(mask, np.ndarray | list):
-        return np.where(np.asarray(mask, bool), np.asarray(values)[:, None], np.float32(0))
+        zero = torch.zeros((), dtype=row.dtype, device=wrote.device)
+        return torch.where(wrote, row.to(wrote.device)[:, None], zero)
+    if isinstance(wrote, np.ndarray):
+        return np.where(wrote, np.asarray(values)[:, None], np.float32(0))
     import jax.numpy as jnp
 
-    return jnp.where(jnp.asarray(mask) > 0, jnp.asarray(values)[:, None], 0)
+    return jnp.where(wrote, jnp.asarray(values)[:, None], 0)

@@ -15,7 +15,18 @@ import pyarrow.compute as pc
 from graphs.errors import CreditError
 from graphs.text import counted, excerpt
 
-__all__ = ["ColumnError", "as_arrow", "as_ids", "begins", "by_appearance", "factorise", "finite", "numbers", "renumber"]
+__all__ = [
+    "ColumnError",
+    "as_arrow",
+    "as_ids",
+    "begins",
+    "by_appearance",
+    "factorise",
+    "finite",
+    "numbers",
+    "renumber",
+    "truths",
+]
 
 SPARSE = 4  # a table of all possible integers is faster than hashing while it is not longer than so many times N
 SHOWN = 5  # row numbers that an error names
@@ -113,6 +124,24 @@ def numbers(column: str, values: Any, n: int) -> np.ndarray:
         raise ColumnError(column, [], f"values are of type {kind}; expected numbers")
     amounts: np.ndarray = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return amounts
+
+
+def truths(column: str, values: Any, n: int) -> np.ndarray:
+    """Truth values as bool [N], from True and False or 1 and 0.
+
+    Raises:
+      ColumnError: another value, with its rows, or none.
+    """
+    array = as_arrow(column, values, n)
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise ColumnError(column, [], f"values are of type {kind}; expected True or False")
+    chosen = numbers(column, array, n)
+    odd = (chosen != 0) & (chosen != 1)
+    if odd.any():
+        raise ColumnError(column, np.flatnonzero(odd), "values are not all True or False")
+    given: np.ndarray = chosen == 1
+    return given
 
 
 def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from credit.tables.batch_rows import RowNames, Rows
 from credit.tables.column_edges import codes_of_types, row_edges
-from credit.tables.column_values import ColumnError, as_ids, begins, factorise, finite, numbers, renumber
+from credit.tables.column_values import ColumnError, as_ids, begins, factorise, finite, numbers, renumber, truths
 from credit.tables.row_segments import Segments
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
@@ -234,11 +234,7 @@ def _actions(action: Any, types: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Whether a policy chose each row, in the order of events: bool [N]."""
     if action is None:
         return np.isin(types, [int(kind) for kind in ACTION_TYPES])
-    chosen = numbers("action", action, len(order))[order]
-    odd = ~np.isin(chosen, (0, 1))
-    if odd.any():
-        raise ColumnError("action", np.sort(order[odd]), "values are not all True or False")
-    actions: np.ndarray = chosen == 1
+    actions: np.ndarray = truths("action", action, len(order))[order]
     return actions
 
 

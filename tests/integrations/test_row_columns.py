@@ -1,0 +1,102 @@
+"""What a trainer's columns may hold: what is no number, no place, no truth value is refused by its row."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import credit
+from credit.integrations import RowAdvantages, rows_advantage
+from credit.tables.column_values import ColumnError
+
+
+@functools.cache
+def halved() -> RowAdvantages:
+    """A method that heeds the order of rows, compiled once."""
+    return RowAdvantages("discounted_return", discount=0.5)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        np.array([1_700_000_000_000_000_100, 1_700_000_000_000_000_000, 1, 0]),
+        np.array([2**64 - 1, 2**64 - 2, 1, 0], np.uint64),
+        np.array([1_700_000_000_000_000_100, 1_700_000_000_000_000_000, 1, 0], "datetime64[ns]"),
+        pa.array([1_700_000_000_000_000_100, 1_700_000_000_000_000_000, 1, 0], pa.timestamp("ns", "UTC")),
+        pa.array([1_700_000_000_000_000_100, 1_700_000_000_000_000_000, 1, 0]).dictionary_encode(),
+        [1.5, 0.5, 1, -np.inf],
+    ],
+)
+def test_places_are_compared_exactly(order: Any) -> None:
+    """Nanoseconds of one second are one float64: the rows of the first trace stood in the order of the batch."""
+    rows: dict[str, Any] = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "reward": np.array([1.0, 1, 0, 0])}
+    got = halved()(**rows, event_reward=[0, 1, 0, 0], order=order)
+    assert got.advantages.tolist() == [1, 1.5, 0, 0]
+
+
+@pytest.mark.parametrize("container", [np.array, list, pa.array])
+def test_a_row_without_a_place_is_refused(container: Any) -> None:
+    rows: dict[str, Any] = {"group": ["q"] * 3, "trace": [0, 0, 1], "reward": np.array([1.0, 1, 0])}
+    rows["event_reward"] = np.zeros(3)
+    with pytest.raises(ColumnError, match=r"'order': no place, but null, NaN or NaT.*\(rows 1\)"):
+        halved()(**rows, order=container([1, np.nan, 0]))
+    for bad in ([1, None, 0], np.array(["2026-01-01", "NaT", "2026-01-02"], "datetime64[s]")):
+        with pytest.raises(ColumnError, match=r"'order': no place.*\(rows 1\)"):
+            halved()(**rows, order=bad)
+    with pytest.raises(ColumnError, match="'order': places are of type string; expected numbers or times"):
+        halved()(**rows, order=["b", "a", "c"])
+    rows["reward"] = np.array([1.0, 1, np.nan])  # a row that does not count needs none
+    halved()(**rows, order=container([1, 0, np.nan]))
+
+
+def test_rows_of_one_place_keep_the_order_of_the_batch() -> None:
+    got = halved()(group=["q"] * 3, trace=[0] * 3, reward=np.zeros(3), event_reward=[4.0, 8, 16], order=[1, 1, 0])
+    assert got.advantages.tolist() == [8, 8, 20]
+
+
+@pytest.mark.parametrize(
+    "where", [["True", "False", "False"], [1, np.nan, 0], [2, 1, 0], [True, None, True], np.array(["True"] * 3)]
+)
+def test_rows_are_counted_by_truth_values_only(where: Any) -> None:
+    """A text, NaN and None were true or false as Python has them."""
+    with pytest.raises(ColumnError, match=r"'where'.* True or False") as refused:
+        rows_advantage("rloo", ["q"] * 3, None, None, None, np.zeros(3), where=where)
+    with pytest.raises(ColumnError) as action:
+        credit.from_columns(group=["q"] * 3, trace=[0, 1, 2], reward=[0.0] * 3, action=where)
+    assert str(refused.value).replace("where", "action") == str(action.value)
+
+
+@pytest.mark.parametrize("library", ["numpy", "list", "jax", "torch"])
+@pytest.mark.parametrize(("entry", "named"), [(np.nan, "nan"), (-1.0, "-1.0"), (0.5, "0.5"), (2, "2")])
+def test_tokens_are_masked_by_ones_and_zeros_only(library: str, entry: float, named: str) -> None:
+    """NaN, -1 and 0.5 were tokens that the policy wrote."""
+    mask: Any = [[1, 1, 0], [1, entry, 0]]
+    if library == "torch":
+        mask = pytest.importorskip("torch").tensor(mask)
+    else:
+        mask = {"numpy": np.array, "list": list, "jax": jnp.array}[library](mask)
+    with pytest.raises(credit.CreditError, match=rf"^mask is {named}(\.0)? at token 1 of row 1; expected 0 or 1"):
+        rows_advantage("rloo", ["q", "q"], None, None, None, np.array([1.0, 0]), mask)
+
+
+@pytest.mark.parametrize("kind", [bool, np.int64, np.uint8, np.float32, np.float64])
+def test_masks_of_every_kind_of_number(kind: Any) -> None:
+    got = rows_advantage("rloo", ["q", "q"], None, None, None, np.array([1.0, 0]), np.array([[1, 0], [1, 1]], kind))
+    assert got[0].tolist() == [[1, 0], [-1, -1]]
+
+
+def test_a_mask_of_ragged_lists_is_refused() -> None:
+    with pytest.raises(credit.CreditError, match=r"^mask has rows of several lengths; expected \(2, L\)"):
+        rows_advantage("rloo", ["q", "q"], None, None, None, np.array([1.0, 0]), [[1, 0], [1]])
+
+
+def test_an_option_that_is_an_array_is_refused_as_others_are() -> None:
+    rows: dict[str, Any] = {"group": ["q", "q"], "reward": np.array([1.0, 0])}
+    for discount in (np.array([0.5, 0.5]), "x"):
+        with pytest.raises(credit.CreditError, match=r"discount is .*; expected a number from 0 to 1"):
+            RowAdvantages("discounted_return", discount=discount)(**rows)
