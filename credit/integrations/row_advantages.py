@@ -179,7 +179,7 @@ class RowAdvantages:
         Args:
           group: the task of each row.
           reward: the outcome of the row's trace, the same on all its rows; NaN where the trace has none. Its rows then
-            get 0, `valid` False, and enter no baseline.
+            get 0, `valid` False, and enter no baseline. Their ids still say which traces are replays.
           trace: the execution that the row belongs to. Default: each row is a trace of its own.
           agent: the name of the agent that acted; rows of one name in one trace are one instance. Default: one for all.
           role: the role of that agent, one for each instance. Default: its name.
@@ -190,7 +190,8 @@ class RowAdvantages:
           event_reward: what each row earned besides.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces.
-          where: True or False [N], False for rows that fill up the batch; they get 0 and enter no baseline.
+          where: True or False [N], False for rows that fill up the batch; they get 0, enter no baseline, and their ids
+            say nothing. A trace that ran and should not count has the reward NaN instead.
           mask: [N, L], 1 or True at the tokens that the policy wrote, else 0; the result is then spread over them.
 
         Raises:
@@ -218,10 +219,12 @@ class RowAdvantages:
         if event_reward is not None:
             amounts["event_reward"] = as_numbers("event_reward", event_reward, n)
         _check_lengths(labels, n)
-        use, take = _rows_in_order(score, labels["trace"], where, order, n)
+        use, ran = _used_rows(score, labels["trace"], where, n)
+        take = None if order is None and use.all() else _rows(use, order, n)
         advantage, valid = np.zeros(n, np.float32), np.zeros(n, bool)
         if use.any():
-            self.last = batch = self._run(score, labels, amounts, take)
+            links = any(name in labels for name in CHOICES) and not (ran == use).all()
+            self.last = batch = self._run(score, labels, amounts, take, _rows(ran, order, n) if links else None)
             at = slice(None) if take is None else take
             advantage[at] = batch.advantage[batch.rows.event]
             valid[at] = batch.reason[batch.rows.event] == 0
@@ -239,10 +242,16 @@ class RowAdvantages:
         return Advantages(result, valid, metrics)
 
     def _run(
-        self, score: np.ndarray, labels: Mapping[str, Any], amounts: Mapping[str, np.ndarray], take: np.ndarray | None
+        self,
+        score: np.ndarray,
+        labels: Mapping[str, Any],
+        amounts: Mapping[str, np.ndarray],
+        take: np.ndarray | None,
+        ran: np.ndarray | None,
     ) -> Batch:
-        """The method on the rows `take`, in that order."""
+        """The method on the rows `take`, in that order. `ran`: these and those without a reward, which may link."""
         from credit.tables.columns import from_columns
+        from credit.tables.withheld_traces import with_withheld_links
 
         given = {**labels, **amounts, "reward": score}
         if take is not None:
@@ -258,6 +267,9 @@ class RowAdvantages:
             if take is None:
                 raise
             raise ColumnError(error.column, take[error.rows], error.problem) from None
+        if ran is not None:
+            ids = {name: taken(name, labels[name], ran) for name in ("trace", *CHOICES) if name in labels}
+            graph = with_withheld_links(graph, ids.pop("trace"), ids, ~np.isnan(score[ran]))
         advantage, reason = self._compiled()(graph, outcome, self._taken(rows.evidence))
         return Batch(given, graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason))
 
@@ -322,6 +334,9 @@ def _kept(method: str | Callable[..., Credit]) -> RowAdvantages:
     return RowAdvantages(method)
 
 
+CHOICES = ("context", "node", "sibling_parent")
+"""Of `STRUCTURE`, the ids of choices."""
+
 _FROM_COLUMNS = frozenset(("group", "trace", "agent", "role", "parent", "turn", "reward", "event_reward"))
 
 
@@ -363,31 +378,36 @@ def _check_lengths(columns: Mapping[str, Any], n: int) -> None:
             raise ColumnError(name, [], f"has {len(column)} rows; column 'reward' has {n}")
 
 
-def _rows_in_order(
-    score: np.ndarray, trace: Any, where: Any, order: Any, n: int
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Rows that count, bool [N], and which rows to take in which order, None for all as they stand.
+def _used_rows(score: np.ndarray, trace: Any, where: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that count, and rows that ran, with a reward or without: bool [N], bool [N].
 
     Raises:
       ColumnError: an infinite reward; a trace with a reward in some of its rows only; `where` of something else than
-        truth values; a row without a place.
+        truth values.
     """
     if (bad := np.isinf(score)).any():
         raise ColumnError("reward", np.flatnonzero(bad), "is infinite; expected a finite number, or NaN for none")
-    counted = np.ones(n, bool)
+    ran = np.ones(n, bool)
     if where is not None:
         _check_lengths({"where": where}, n)
-        counted = truths("where", as_labels(where), n) if n else counted
+        ran = truths("where", as_labels(where), n) if n else ran
     unscored = np.isnan(score)
-    use = counted & ~unscored
-    if (unscored & counted).any() and use.any():
+    use = ran & ~unscored
+    if (unscored & ran).any() and use.any():
         names = np.asarray(trace)
-        partial = use & np.isin(names, names[unscored & counted])
+        partial = use & np.isin(names, names[unscored & ran])
         if partial.any():
             row = int(np.argmax(partial))
-            rows = [row, int(np.argmax(unscored & counted & (names == names[row])))]
+            rows = [row, int(np.argmax(unscored & ran & (names == names[row])))]
             raise ColumnError("reward", sorted(rows), "one trace has a reward in some of its rows and NaN in others")
-    take = np.flatnonzero(use)
-    if order is None:
-        return use, None if len(take) == n else take
-    return use, take[np.argsort(as_places(order, take, n), kind="stable")]
+    return use, ran
+
+
+def _rows(mask: np.ndarray, order: Any, n: int) -> np.ndarray:
+    """The rows of a mask in their order.
+
+    Raises:
+      ColumnError: a row without a place.
+    """
+    rows = np.flatnonzero(mask)
+    return rows if order is None else rows[np.argsort(as_places(order, rows, n), kind="stable")]

@@ -183,6 +183,42 @@ def test_replays_and_frozen_agents_reach_the_graph_of_every_method(name: str) ->
     assert part.valid.tolist() == [True, False] * 3 and part.metrics["credit/refused/frozen"] == 0.5
 
 
+CHAIN = {
+    "context": [None, "c", None, None, "c", "d", None, None, "d", None, None, None],
+    "node": [None, "n1", None, None, "n2", "n3", None, None, "n4", None, None, None],
+}
+"""`u` replays the second action of `a`, `b` the third of `u`, and each names that action alone; `i` is of its own."""
+
+
+@pytest.mark.parametrize("name", ["rloo", "turn_baseline"])
+@pytest.mark.parametrize("rows", ["in order", "mixed"])
+def test_a_trace_without_a_reward_still_says_which_traces_are_replays(name: str, rows: str) -> None:
+    """Rows without a reward were left out before replays were looked for: `b`, of the same first action, entered the
+    baseline of `a`, which became (0.5 + 0) / 2."""
+    trace = np.repeat(["a", "u", "b", "i"], 3)
+    columns: dict[str, Any] = {"group": ["q"] * 12, "trace": trace, "turn": np.tile(np.arange(3), 4)}
+    reward = np.repeat([1.0, 0.0, 0.5, 0.0], 3)
+    graph, outcome, to = credit.from_columns(**columns, reward=reward, evidence=CHAIN)
+    outcome[1] = np.nan
+    whole = to.gather(credit.METHODS[name].fn(graph, outcome))
+    assert whole == pytest.approx([1.0] * 3 + [0.0] * 3 + [0.5] * 3 + [-0.75] * 3)
+
+    at = np.arange(12) if rows == "in order" else np.random.default_rng(0).permutation(12)
+    shuffled = {key: np.asarray(column)[at] for key, column in columns.items()}
+    evidence = {key: [ids[i] for i in at] for key, ids in CHAIN.items()}
+    withheld = np.where(trace == "u", np.nan, reward)[at]
+    got = RowAdvantages(name)(**shuffled, order=shuffled["turn"], reward=withheld, evidence=evidence)
+    assert got.advantages == pytest.approx(whole[at]) and got.valid.tolist() == (trace != "u")[at].tolist()
+
+
+def test_rows_that_fill_the_batch_link_nothing() -> None:
+    """verl fills a batch with made-up rows, which have the ids of a real one."""
+    rows: dict[str, Any] = {"group": ["q"] * 4, "trace": ["a", "b", "pad", "pad"], "reward": np.array([1.0, 0, 0, 0])}
+    evidence = {"context": ["c"] * 4, "node": ["x", "y", "x", "y"]}
+    got = RowAdvantages("rloo")(**rows, where=[True, True, False, False], evidence=evidence)
+    assert got.advantages.tolist() == [1.0, -1.0, 0.0, 0.0]
+
+
 def test_an_option_that_biases_is_not_called_unbiased() -> None:
     rows: dict[str, Any] = {"group": ["q"] * 3, "reward": np.array([1.0, 0.0, 0.5])}
     siblings = {"context": ["c"] * 3, "node": ["x", "y", "z"]}
