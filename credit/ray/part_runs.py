@@ -18,6 +18,7 @@ from credit.tables.files import write_table
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.problem_log import ProblemLog
 from graphs.readers.chunks import Chunks
+from graphs.readers.common.tables.reward_sources import RewardSources
 
 __all__ = ["Parts", "run_parts"]
 
@@ -33,6 +34,7 @@ class Parts:
       resumed: how many parts an earlier run had written.
       problems: what was refused while reading.
       summary: counts of `assign`; empty for `compose`.
+      sources: how many outcomes are from the table of rewards.
     """
 
     folder: Path
@@ -41,6 +43,7 @@ class Parts:
     resumed: int
     problems: tuple[Problem, ...]
     summary: Summary
+    sources: RewardSources
 
 
 def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterable[int]], Iterable[int]]) -> Parts:
@@ -79,7 +82,7 @@ def _finished(chunks: Chunks, job: Job, folder: Path, parts: Sequence[PartNote],
         raise NothingReadError("no trace could be read", tuple(problems))
     summary = job.finish(notes)
     files = tuple(part_file(folder, number) for number, part in enumerate(parts) if part.note is not None)
-    return Parts(folder, files, sum(part.rows for part in parts), resumed, tuple(problems), summary)
+    return Parts(folder, files, sum(part.rows for part in parts), resumed, tuple(problems), summary, chunks.sources)
 
 
 def make_part(chunks: Chunks, number: int, job: Job, made_from: str, folder: str) -> None:

@@ -51,6 +51,7 @@ class Chunks:
     Attributes:
       problems: what was refused so far; complete when the last chunk was read.
       ignored: files that were passed over.
+      sources: how many outcomes are from the table of rewards and how many from the log; complete as `problems` is.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Chunks:
         self._group_by, self._states = group_by, states or {}
         self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
         self._read_records = read_compiled if compiled else read_records
+        self.sources = join.sources()
         self._before, self.problems, self.ignored = before, ProblemLog(before), ignored
 
     def __len__(self) -> int:
@@ -89,12 +91,14 @@ class Chunks:
           NothingReadError: at the end, if not one trace was usable.
         """
         self.problems = ProblemLog(self._before)
+        self.sources = self._join.sources()
         some = False
         for number in range(len(self)):
             traces, problems = self.part(number)
             self.problems.extend(problems)
             if traces is not None:
                 some = True
+                self.sources.add(traces)
                 yield traces
         self.problems.extend(self._join.unmatched())
         if not some:
@@ -136,6 +140,9 @@ class Chunks:
         read = set(self._index.name.tolist()).difference(unread.tolist())
         tables: tuple[Iterable[str], ...] = (self._join.rewards, self._join.groups, *self._join.lost.values())
         self._join.met |= {trace for table in tables for trace in table if hash_of(trace) in read}
+        self.sources = self._join.sources()
+        self.sources.table = len(read.intersection(map(hash_of, self._join.rewards)))
+        self.sources.unknown = len(read) - self.sources.table
         return ProblemLog([*self._before, *self._join.unmatched()])
 
     def fingerprint(self, number: int) -> bytes:

@@ -13,6 +13,7 @@ from graphs.readers.common.remote import is_remote
 from graphs.readers.common.source import Source
 from graphs.readers.common.source_search import check_paths, find_sources
 from graphs.readers.common.tables.joins import Join
+from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.formats import FORMATS, reader_of, sort_sources
 from graphs.text import counted, excerpt, near_names
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do w
     from graphs.padding import Sizes
     from graphs.traces.batch import Traces
 
-__all__ = ["read", "read_records"]
+__all__ = ["read", "read_and_count", "read_records"]
 
 
 Item = TraceRecord | Part | Problem
@@ -88,6 +89,27 @@ def read(
       >>> traces.sizes.traces, traces.reward[:2].tolist()
       (2, [0.0, 1.0])
     """
+    return read_and_count(
+        *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by, to=to,
+        limits=limits, compiled=compiled, progress=progress, watch=watch,
+    )[0]  # fmt: skip
+
+
+def read_and_count(
+    *paths: str | Path,
+    format: str | None,
+    reward: str,
+    rewards: str | Path | Mapping[str, float] | None,
+    groups: str | Path | Mapping[str, str] | None,
+    columns: Mapping[str, str] | None,
+    group_by: str | Iterable[str],
+    limits: Limits,
+    progress: Callable[[Iterable[Source]], Iterable[Source]],
+    watch: Callable[[Iterable[Item]], Iterable[Item]],
+    to: Sizes | None = None,
+    compiled: bool | None = None,
+) -> tuple[Traces, RewardSources]:
+    """What `read` returns, and how many outcomes are from the table of rewards and how many from the log."""
     from graphs.padding import Sizes
     from graphs.traces.batch import assemble
     from graphs.traces.cache import is_cache, read_cache
@@ -100,7 +122,7 @@ def read(
         if format or columns or rewards or groups or check_group_by(group_by) != GROUP_KEYS:
             given = "format, columns, rewards, groups and group_by belong to `credit convert`, which made it"
             raise CreditError(f"{str(paths[0])!r} is a cache of what was read; {given}")
-        return read_cache(paths[0], reward=reward, to=to, limits=limits)
+        return read_cache(paths[0], reward=reward, to=to, limits=limits), RewardSources({}, "")
     items, ignored = read_records(
         *paths,
         format=format,
@@ -110,7 +132,10 @@ def read(
         progress=progress,
     )
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
-    return assemble(join.apply(watch(items)), reward=reward, group_by=group_by, to=to, ignored=ignored, limits=limits)
+    traces = assemble(join.apply(watch(items)), reward=reward, group_by=group_by, to=to, ignored=ignored, limits=limits)
+    sources = join.sources()
+    sources.add(traces)
+    return traces, sources
 
 
 def read_records(

@@ -14,7 +14,16 @@ from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder, stay_outside
 from credit.cli.shared.progress import working
-from credit.cli.shared.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs, stderr, words
+from credit.cli.shared.reading import (
+    REFUSED,
+    allow_bad,
+    list_problems,
+    read_traces,
+    reads_logs,
+    stderr,
+    tell_sources,
+    words,
+)
 from graphs.text import counted
 
 if TYPE_CHECKING:
@@ -246,6 +255,7 @@ def _assign_in_chunks(
         paths, output, method, given, also, events=events, actions_only=actions_only, **reading
     )
     console = stderr()
+    tell_sources(chunks.sources)
     for line in summary.lines(method):
         console.print(words(line), soft_wrap=True)
     console.print(

@@ -10,7 +10,7 @@ import credit.ray
 from credit.cli.shared.answers import print_json
 from credit.cli.shared.engines import options_of_parts
 from credit.cli.shared.progress import steps
-from credit.cli.shared.reading import REFUSED, list_problems, stderr, words
+from credit.cli.shared.reading import REFUSED, list_problems, stderr, tell_sources, words
 from credit.ray.cluster import EVENTS
 from graphs.text import counted
 
@@ -44,6 +44,7 @@ def assign_on_ray(
         **options_of_parts(reading),
         progress=lambda numbers: map(int, steps(console, map(str, numbers), "computing part")),
     )
+    tell_sources(written.sources)
     for line in written.summary.lines(method):
         console.print(words(line), soft_wrap=True)
     kept = f", {written.resumed} of them kept from an earlier run" if written.resumed else ""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from credit.reports.corpus import Survey
     from graphs.errors import Problem
     from graphs.readers.common.source import Source
+    from graphs.readers.common.tables.reward_sources import RewardSources
     from graphs.traces.batch import Traces
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "reads_logs",
     "stderr",
     "stdout",
+    "tell_sources",
     "words",
 ]
 
@@ -260,7 +262,7 @@ def read_traces(
       CreditError: an unknown format, or an option of a wrong type; or no trace has the reward that was asked for by
         name.
     """
-    from graphs.readers import read
+    from graphs.readers.reading import read_and_count
     from graphs.traces.grouping import GROUP_KEYS
     from graphs.traces.limits import Limits
 
@@ -272,7 +274,7 @@ def read_traces(
             found.extend(sources)
             yield from bar.track(found, description="opening files")
 
-        traces = read(
+        traces, sources = read_and_count(
             *paths,
             format=format_,
             columns=columns,
@@ -284,9 +286,16 @@ def read_traces(
             progress=opened,
             watch=reading_bar(bar, found),
         )
+    tell_sources(sources)
     prefix = "rewards."
     check_channel(reward_channel, [name.removeprefix(prefix) for name in traces.evidence if name.startswith(prefix)])
     return traces
+
+
+def tell_sources(sources: RewardSources) -> None:
+    """Say on standard error where the log's own outcomes stand beside those of `--rewards`."""
+    if str(sources):
+        stderr().print(words(sources), soft_wrap=True)
 
 
 def check_channel(channel: str, logged: Iterable[str]) -> None:

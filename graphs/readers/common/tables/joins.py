@@ -11,6 +11,7 @@ from typing import Any
 
 from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
+from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.common.tables.rows import LostRow, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.part import Heading, Part
@@ -38,6 +39,7 @@ class Join:
     lost: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
     begins: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
+    table: str = ""  # the name of the table of rewards
 
     @classmethod
     def load(
@@ -69,6 +71,7 @@ class Join:
         else:
             name = str(given)
             rows = read_rows(given)
+        self.table = name if field == "reward" else self.table
         spoilt = self.spoilt[field]
         columns: dict[str, None] = {}  # an ordered set
         for line, row in rows:
@@ -97,6 +100,10 @@ class Join:
         if columns and not (field in columns and columns.keys() & {"trace", "trace_id"}):
             value_text = excerpt(", ".join(columns))
             raise TraceError(Problem("bad-header", name, 1, "columns", value_text, f"columns `trace` and `{field}`"))
+
+    def sources(self) -> RewardSources:
+        """A count, from 0, of where outcomes come from."""
+        return RewardSources(self.rewards, self.table)
 
     @property
     def _is_stated(self) -> bool:

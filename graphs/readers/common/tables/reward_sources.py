@@ -1,0 +1,56 @@
+"""Where the outcomes of a batch come from, where a table of rewards has no row for some traces."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphs.text import counted
+
+if TYPE_CHECKING:
+    from graphs.traces.batch import Traces
+
+__all__ = ["RewardSources"]
+
+
+@dataclasses.dataclass
+class RewardSources:
+    """Traces counted by the source of their outcome; batches add up.
+
+    Attributes:
+      rewards: the rewards of the table, by trace.
+      name: the table's name; "" where none was given.
+      table, log, neither: how many traces have the table's outcome, the log's, or none.
+      unknown: how many are not in the table, where it was not seen whether the log has an outcome.
+    """
+
+    rewards: Mapping[str, float]
+    name: str
+    table: int = 0
+    log: int = 0
+    neither: int = 0
+    unknown: int = 0
+
+    def add(self, traces: Traces) -> None:
+        """Count the traces of a batch."""
+        if not self.name:
+            return
+        listed = np.array([trace in self.rewards for trace in traces.traces["trace"].to_pylist()], bool)
+        scored = np.isfinite(np.asarray(traces.reward)[: len(listed)])
+        self.table += int(listed.sum())
+        self.log += int((scored & ~listed).sum())
+        self.neither += int((~scored & ~listed).sum())
+
+    def __str__(self) -> str:
+        """The line about them; empty where no table was given, or every outcome is from the table."""
+        rest = self.log + self.neither + self.unknown
+        if not self.name or not rest:
+            return ""
+        parts = [f"{self.table} of {counted(self.table + rest, 'trace')} from {self.name}"]
+        parts += [f"{self.log} from the log"] if self.log else []
+        parts += [f"{self.neither} without an outcome"] if self.neither else []
+        parts += [f"{self.unknown} from the log, where it has one"] if self.unknown else []
+        return f"rewards: {', '.join(parts)}"
