@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from credit.methods.availability import Availability, availability
+from credit.methods.lost_outcomes import found_instead, spoilt_rows
 from credit.methods.registry import METHODS
 from credit.methods.survey_questions import Question, answer_questions
 from credit.reports.corpus import survey
@@ -282,7 +283,8 @@ def _warnings(traces: Traces, claims: list[str]) -> list[str]:
     corpus = survey(traces)
     lines = []
     if len(corpus.unscored) == corpus.traces:
-        lines.append("no trace has an outcome: pass --rewards FILE or --reward-channel NAME")
+        found = "".join(f"; {text}" for text in (spoilt_rows(traces.problems), found_instead(traces)) if text)
+        lines.append(f"no trace has an outcome: pass --rewards FILE or --reward-channel NAME{found}")
     elif not corpus.teaching:
         lost = "; ".join(dict.fromkeys(corpus.unresolved.values()))
         what = f"a difference of outcomes that methods see ({lost})" if lost else "traces of different outcomes"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from credit.methods.lost_outcomes import no_outcome
 from credit.methods.published import find_method
 from credit.methods.running import EVIDENCE, run_part
 from graphs.errors import CreditError
@@ -69,20 +70,19 @@ class ChunkedMethod:
         absent = _absent(traces, set(self.wanted) - present)
         return run_part(traces, self.method, evidence=present.intersection(self.evidence), **absent, **self.options)
 
-    def refuse_missing(self, met: Iterable[str], any_outcome: bool) -> None:
+    def refuse_missing(self, met: Iterable[str], any_outcome: bool, found: Iterable[str] = ()) -> None:
         """Refuse logs that lack what the method needs in every batch.
 
         Args:
           met: what `present` returned for all batches together.
           any_outcome: whether any trace of any batch has an outcome.
+          found: what stands where outcomes are looked for (`credit.methods.lost_outcomes`).
 
         Raises:
           CreditError: no outcome anywhere; evidence that no batch has.
         """
         if not any_outcome:
-            raise CreditError(
-                "no trace has an outcome, so no action has credit; expected --rewards or --reward-channel"
-            )
+            raise no_outcome(found)
         lacking = [name for name in self.wanted if name not in set(met)]
         if lacking:
             how = "; ".join(f"{name!r}: {EVIDENCE[name].how_to_log}" for name in lacking)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from credit.methods.lost_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.published import find_method
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options
@@ -209,13 +210,10 @@ def expect_outcomes(traces: Traces) -> None:
     """Refuse traces without a single outcome.
 
     Raises:
-      CreditError: no trace has an outcome. The message states how to pass outcomes.
+      CreditError: no trace has an outcome. The message states what was found instead, and how to pass outcomes.
     """
     if not has_outcomes(traces):
-        raise CreditError(
-            "no trace has an outcome, so no action has credit; expected rewards in the log, --rewards FILE (a table "
-            "with columns trace and reward), or --reward-channel NAME; in Python, read(..., rewards=FILE, reward=NAME)"
-        )
+        raise no_outcome([spoilt_rows(traces.problems), found_instead(traces)])
 
 
 def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from credit.assign_summary import Summary
 from credit.ledger.from_methods import RuleName, compose_claims
 from credit.methods.chunked import ChunkedMethod
+from credit.methods.lost_outcomes import found_instead
 from credit.methods.running import has_outcomes
 from credit.tables.advantages import table
 
@@ -82,12 +83,14 @@ def _text(method: ChunkedMethod) -> str:
 
 
 def _evidence_note(traces: Traces, methods: Sequence[ChunkedMethod]) -> dict[str, Any]:
-    """Which evidence a part has, by method, and whether any of its traces has an outcome."""
+    """Which evidence a part has, by method, and whether any of its traces has an outcome, or what it has instead."""
     met = {method.method: sorted(method.present(traces)) for method in methods}
-    return {"evidence": met, "outcome": has_outcomes(traces)}
+    outcome = has_outcomes(traces)
+    return {"evidence": met, "outcome": outcome, "found": "" if outcome else found_instead(traces)}
 
 
 def _refuse_missing(methods: Sequence[ChunkedMethod], notes: Sequence[dict[str, Any]]) -> None:
     outcome = any(note["outcome"] for note in notes)
+    found = list(dict.fromkeys(note["found"] for note in notes))[:1]
     for method in methods:
-        method.refuse_missing({name for note in notes for name in note["evidence"][method.method]}, outcome)
+        method.refuse_missing({name for note in notes for name in note["evidence"][method.method]}, outcome, found)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from credit.assign_summary import Summary
 from credit.methods.chunked import ChunkedMethod
+from credit.methods.lost_outcomes import found_instead, spoilt_rows
 from credit.methods.option_texts import parse_options
 from credit.methods.running import has_outcomes
 from credit.tables.advantages import table
@@ -59,16 +60,17 @@ def assign_in_chunks(
     )
     summary = Summary()
     met: set[str] = set()
-    any_outcome = False
+    any_outcome, found = False, ""
 
     def tables() -> Iterator[pa.Table]:
-        nonlocal any_outcome
+        nonlocal any_outcome, found
         for traces in chunks:
             any_outcome |= has_outcomes(traces)
+            found = found or ("" if any_outcome else found_instead(traces))
             met.update(computed.present(traces))
             credit = computed.run(traces)
             summary.add(traces, credit)
             yield table(traces, credit, actions_only=actions_only)
-        computed.refuse_missing(met, any_outcome)
+        computed.refuse_missing(met, any_outcome, [spoilt_rows(chunks.problems), found])
 
     return summary, write_tables(tables(), output), chunks

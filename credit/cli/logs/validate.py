@@ -56,8 +56,10 @@ def validate(
 
     A group carries a signal where its traces have different outcomes.
     """
+    from credit.methods.lost_outcomes import found_instead
     from credit.reports.corpus import survey
 
+    found = ""
     if engine is not None:
         from credit.cli.logs.validate_on_ray import survey_on_ray
 
@@ -65,7 +67,9 @@ def validate(
     elif chunk_events is not None:
         raise click.UsageError("--chunk-events is the size of the parts of --engine; expected both")
     else:
-        corpus = survey(read_traces(paths, **reading))
+        traces = read_traces(paths, **reading)
+        corpus = survey(traces)
+        found = "" if corpus.reward_channels or len(corpus.unscored) < corpus.traces else found_instead(traces)
     if as_json:
         import msgspec
 
@@ -77,6 +81,8 @@ def validate(
             console.print(words(EVIDENCE), soft_wrap=True)
         for line in _advice(corpus, reading["reward_channel"]):
             console.print(words(line), soft_wrap=True)
+        if found:
+            console.print(words(found), soft_wrap=True)
         equal = {g: r for g, r in corpus.equal.items() if g not in corpus.unresolved}
         _list_names(console, "Groups with equal outcomes", (f"{g} (all {r:g})" for g, r in equal.items()))
         for why in dict.fromkeys(corpus.unresolved.values()):

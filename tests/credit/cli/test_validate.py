@@ -113,3 +113,73 @@ def test_files_passed_over_are_named(columns: int, tmp_path: Path, monkeypatch: 
     unwrapped = "".join(printed.split())  # a long path is broken over lines
     assert f"filespassedover1:{tmp_path / 'README.md'}" in unwrapped
     assert "evidence: what methods can use" in printed
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    return write(tmp_path / "x.jsonl", [trace(f"t{i}", "q", float(5 + i)) for i in range(3)])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["assign", "-o", "{out}.csv"], ["assign", "--chunk-events", "3", "-o", "{out}.csv"], ["validate"], ["choose"],
+     ["compare"], ["summary"], ["traces"], ["convert", "-o", "{out}.jsonl"], ["compose", "-o", "{out}.parquet",
+     "--methods", "rloo"]],
+)  # fmt: skip
+def test_a_table_without_a_row_for_some_traces_is_said_to_be(command: list[str], three: Path, tmp_path: Path) -> None:
+    """A trace kept the log's outcome without a word, and the baselines took it."""
+    table = tmp_path / "rewards.csv"
+    table.write_text("trace,reward\nt0,1\nt1,0\n")
+    name, *rest = [part.format(out=tmp_path / "out") for part in command]
+    result = run(name, three, "--rewards", table, *rest)
+    assert result.exit_code == 0, result.output
+    assert f"rewards: 2 of 3 traces from {table}, 1 from the log\n" in result.stderr
+    table.write_text("trace,reward\nt0,1\nt1,0\nt2,0\n")
+    assert "rewards:" not in run("traces", three, "--rewards", table).stderr
+
+
+def test_traces_that_neither_the_table_nor_the_log_gives_an_outcome_are_counted(three: Path, tmp_path: Path) -> None:
+    table = tmp_path / "rewards.csv"
+    table.write_text("trace,reward\nt0,1\n")
+    result = run("validate", three, "--rewards", table, "--reward-channel", "judge")
+    assert f"rewards: 1 of 3 traces from {table}, 2 without an outcome\n" in result.stderr
+
+
+EVENT = {"id": "e", "type": "message", "agent": "solver"}
+
+
+@pytest.mark.parametrize("chunks", [[], ["--chunk-events", "9"]])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"reward": 1}, "; found key 'reward': a native log states rewards.team; expected"),
+        (
+            {"events": [EVENT | {"reward": 1}], "edges": []},
+            "; found key 'reward' of an event: a native log states rewards.team of",
+        ),
+        ({"rewards": {"Team": 1}}, "; found channel 'Team': --reward-channel Team reads it; expected"),
+        ({}, "so no action has credit; expected rewards in the log"),
+    ],
+)
+def test_a_refusal_for_want_of_outcomes_names_what_the_log_has(
+    changes: dict[str, object], words: str, chunks: list[str], tmp_path: Path
+) -> None:
+    path = write(tmp_path / "x.jsonl", [trace(name, "q", None) | changes for name in "ab"])
+    result = run("assign", path, "-o", tmp_path / "out.csv", *chunks)
+    assert result.exit_code == 1 and words in result.stderr, result.output
+    shown = words.removesuffix("; expected")
+    assert (shown in run("choose", path).stdout) == bool(changes)
+    if "rewards" not in changes:
+        assert ("found key" in run("validate", path).stdout) == bool(changes)
+
+
+@pytest.mark.parametrize("chunks", [[], ["--chunk-events", "9"]])
+def test_a_refusal_for_want_of_outcomes_names_the_row_of_the_table(chunks: list[str], tmp_path: Path) -> None:
+    """Tables of logs refuse true and false as rewards, and so does a table of rewards: by the row."""
+    path = write(tmp_path / "x.jsonl", [trace(name, "q", None) for name in "ab"])
+    table = tmp_path / "rewards.csv"
+    table.write_text("trace,reward\na,true\nb,false\n")
+    result = run("assign", path, "--rewards", table, "-o", tmp_path / "out.csv", *chunks)
+    assert result.exit_code == 1
+    words = f"{table}:2: trace 'a': reward is 'true'; expected a finite number, such as 1 for true and 0 for false"
+    assert f"{words} [non-finite-reward] and 1 more; expected" in result.stderr

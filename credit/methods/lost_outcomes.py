@@ -1,0 +1,72 @@
+"""What stands where outcomes are looked for, in logs of which no trace has one."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from graphs.errors import CreditError, Problem
+
+if TYPE_CHECKING:
+    from graphs.traces.batch import Traces
+
+__all__ = ["found_instead", "no_outcome", "spoilt_rows"]
+
+NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", "success", "correct", "passed"})
+"""Keys that hold outcomes in logs of others, in small letters."""
+
+OF_TABLES = frozenset(
+    {"ambiguous-row", "bad-row", "lost-row", "non-finite-reward", "out-of-range", "unmatched-row"}
+)  # fmt: skip
+"""Kinds of problems for which a row of a table of rewards gives no trace an outcome."""
+
+
+def no_outcome(found: Iterable[str]) -> CreditError:
+    """The refusal of logs without a single outcome, with what was found instead."""
+    what = "".join(f"; {text}" for text in found if text)
+    return CreditError(
+        f"no trace has an outcome, so no action has credit{what}; expected rewards in the log, --rewards FILE (a table "
+        "with columns trace and reward), or --reward-channel NAME; in Python, read(..., rewards=FILE, reward=NAME)"
+    )
+
+
+def spoilt_rows(problems: Iterable[Problem]) -> str:
+    """The first reward that could not be used, and how many more there are; empty where there is none."""
+    spoilt = [problem for problem in problems if problem.kind in OF_TABLES and problem.field in ("reward", "trace")]
+    more = sum(problem.count for problem in spoilt) - 1
+    return f"{spoilt[0]}{f' and {more} more' if more else ''}" if spoilt else ""
+
+
+def found_instead(traces: Traces) -> str:
+    """Other channels of reward that the logs have; else keys of the first native trace that look like outcomes."""
+    channels = [name.removeprefix("rewards.") for name in traces.evidence if name.startswith("rewards.")]
+    if channels:
+        return "; ".join(f"found channel {name!r}: --reward-channel {shlex.quote(name)} reads it" for name in channels)
+    native = [row for row, name in enumerate(traces.traces["format"].to_pylist()[:1]) if name == "native"]
+    return _found_keys(_document(traces)) if native else ""
+
+
+def _document(traces: Traces) -> dict[str, Any]:
+    """The first trace as the log has it; empty where it cannot be read again."""
+    from graphs.readers.raw import raw_record
+
+    try:
+        document = json.loads(raw_record(traces, 0))
+    except (CreditError, OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _found_keys(document: dict[str, Any]) -> str:
+    of_trace = [key for key in document if key.lower() in NAMES and key != "rewards"]
+    events = document.get("events")
+    listed = events if isinstance(events, list) else []
+    of_event = [key for event in listed if isinstance(event, dict) for key in event if key.lower() in NAMES]
+    lines = [f"found key {key!r}: a native log states rewards.team" for key in of_trace]
+    lines += [
+        f"found key {key!r} of an event: a native log states rewards.team of the trace, and event_reward of an event"
+        for key in dict.fromkeys(of_event)
+    ]
+    return "; ".join(lines)
