@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from graphs.errors import CreditError
 from graphs.text import counted, excerpt
+from graphs.traces.missing_names import MISSING_NAMES, is_missing_name
+from graphs.traces.record import FLOAT_RANGE, LARGEST_COUNT, LARGEST_FLOAT
 
 __all__ = [
     "ColumnError",
@@ -23,6 +25,7 @@ __all__ = [
     "by_appearance",
     "factorise",
     "finite",
+    "in_range",
     "numbers",
     "renumber",
     "truths",
@@ -75,12 +78,42 @@ def as_ids(column: str, values: Any, n: int | None) -> pa.Array:
     present = array.is_valid().to_numpy(zero_copy_only=False)
     row = int(np.argmax(present))
     problem = f"ids are floats, {array[row].as_py()!r} in row {row}; expected strings or integers"
-    advice = 'pandas makes integers floats where a row has none: pass .astype("Int64"), or strings'
+    advice = (
+        "pandas makes integers floats where a row has none: pass .astype(\"Int64\"), since .astype(str) writes 'nan'"
+    )
     raise ColumnError(column, np.flatnonzero(~present), f"{problem}; {advice}{_holes(~present)}")
 
 
 def _holes(missing: np.ndarray) -> str:
     return f"; none in {int(missing.sum())} of {counted(len(missing), 'row')}" if missing.any() else ""
+
+
+def named(column: str, values: Any, n: int | None = None, *, joins: bool = True) -> tuple[np.ndarray, pa.Array]:
+    """As `factorise`, of ids that every row has: an empty text is none.
+
+    Args:
+      column, values, n: as of `factorise`.
+      joins: whether rows of one id, whatever their trace, belong together. Then blanks, and the texts that programs
+        write where a name is missing, are no ids either: they would join all rows without one.
+
+    Raises:
+      ColumnError: what `factorise` refuses, or a text that is no id.
+    """
+    codes, names = factorise(column, values, n)
+    if pa.types.is_integer(names.type):
+        return codes, names
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(names))
+    likely = pc.is_in(words, value_set=pa.array(["", "nat", *MISSING_NAMES], words.type))  # few texts are looked at
+    texts = {code: names[code].as_py() for code in np.flatnonzero(likely.to_numpy(zero_copy_only=False)).tolist()}
+    nameless = [
+        code for code, text in texts.items() if text == "" or (joins and (text.isspace() or is_missing_name(text)))
+    ]
+    if nameless:
+        lacking = np.isin(codes, nameless)
+        problem = f"{excerpt(texts[nameless[0]])} in {int(lacking.sum())} of {counted(len(codes), 'row')} is no id"
+        reason = ", but what programs write where there is none" if joins else ""
+        raise ColumnError(column, np.flatnonzero(lacking), f"{problem}{reason}; expected an id in each row")
+    return codes, names
 
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
@@ -195,6 +228,24 @@ def finite(column: str, values: np.ndarray) -> np.ndarray:
         )
         raise ColumnError(column, np.flatnonzero(bad), problem)
     return values
+
+
+def in_range(column: str, kind: str, amounts: np.ndarray) -> np.ndarray:
+    """Numbers or, where `kind` is "count", counts, which logs may state, too; NaN is no value.
+
+    Raises:
+      ColumnError: a count that is no integer, or below 0; a number that is infinite; one too large for its array.
+    """
+    if kind == "count":
+        fits = (amounts >= 0) & (amounts <= LARGEST_COUNT) & (amounts == np.floor(amounts))
+        expected = f"an integer from 0 to {LARGEST_COUNT}"
+    else:
+        fits, expected = np.abs(amounts) <= LARGEST_FLOAT, FLOAT_RANGE
+    odd = ~(fits | np.isnan(amounts))
+    if odd.any():
+        what = f"{amounts[int(np.argmax(odd))]:g} in {int(odd.sum())} of {counted(len(odd), 'row')}"
+        raise ColumnError(column, np.flatnonzero(odd), f"{what}; expected {expected}, or null or NaN for none")
+    return amounts
 
 
 def renumber(keys: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:

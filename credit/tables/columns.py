@@ -18,7 +18,18 @@ import pyarrow.compute as pc
 
 from credit.tables.batch_rows import RowNames, Rows
 from credit.tables.column_edges import codes_of_types, row_edges
-from credit.tables.column_values import ColumnError, as_ids, begins, factorise, finite, numbers, renumber, truths
+from credit.tables.column_values import (
+    ColumnError,
+    as_ids,
+    begins,
+    factorise,
+    finite,
+    in_range,
+    named,
+    numbers,
+    renumber,
+    truths,
+)
 from credit.tables.row_segments import Segments
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
@@ -90,9 +101,10 @@ def from_columns(
       The graph (NumPy arrays), the reward float32 [T], and `Rows`, which leads results back to rows.
 
     Raises:
-      ColumnError: lengths differ, ids are missing or of a wrong type, numbers are not finite, a trace has two groups or
-        two outcomes, an instance has two roles or parents, a parent is no agent of the trace, or descends from its
-        child; with the row numbers.
+      ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
+        programs write where there is none, numbers are not finite, counts are no integers from 0, a trace has two
+        groups or two outcomes, an instance has two roles or parents, a parent is no agent of the trace, or descends
+        from its child; with the row numbers.
       CapacityError: the content does not fit the sizes asked for; it names the size needed.
 
     Examples:
@@ -104,7 +116,7 @@ def from_columns(
     columns = _row_evidence(reward, row_reward, event_reward, tokens, evidence)
     by_trace, trace_names = _by_trace(trace)
     n, order = len(by_trace.order), by_trace.order
-    group_codes, group_names = factorise("group", group, n)
+    group_codes, group_names = named("group", group, n)
     group_ids = by_trace.constant("group", group_codes[order], "a trace belongs to one group")
     team = _team(role if agent is None else agent, role, parent, by_trace)
     outcome = _outcome(reward, by_trace)
@@ -174,7 +186,7 @@ class _Team:
 
 def _by_trace(trace: Any) -> tuple[Segments, pa.Array]:
     """The rows in the order of events, split into traces, and the ids of the traces."""
-    codes, names = factorise("trace", trace)
+    codes, names = named("trace", trace)
     order = np.argsort(codes, kind="stable") if np.any(codes[1:] < codes[:-1]) else np.arange(len(codes))
     ids = codes[order]
     return Segments("trace", ids, begins(ids), order, lambda trace: names[trace]), names
@@ -183,7 +195,7 @@ def _by_trace(trace: Any) -> tuple[Segments, pa.Array]:
 def _team(agent: Any, role: Any, parent: Any, by_trace: Segments) -> _Team:
     """The instances of a batch: rows of one agent name in one trace."""
     n, order, trace_ids = len(by_trace.order), by_trace.order, by_trace.ids
-    codes, names = (np.zeros(n, np.int64), None) if agent is None else factorise("agent", agent, n)
+    codes, names = (np.zeros(n, np.int64), None) if agent is None else named("agent", agent, n, joins=False)
     name_ids = codes[order]
     width = int(name_ids.max()) + 1
     instance, first = renumber(trace_ids * width + name_ids, by_trace.count * width)
@@ -286,7 +298,7 @@ def _evidence(column: str, values: Any, n: int, by_trace: Segments, to: Sizes) -
         if present.any():
             amounts[present] = factorise(column, array.filter(pa.array(present)))[0]
     else:
-        amounts = numbers(column, values, n)
+        amounts = in_range(column, kind, numbers(column, values, n))
         if column == "event_reward":
             finite(column, amounts)
         present = np.isfinite(amounts)

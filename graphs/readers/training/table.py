@@ -21,6 +21,7 @@ from graphs.readers.native.wire import EVENT_CODES
 from graphs.readers.training.table_cells import EVIDENCE, LISTS, as_text, moment, truth
 from graphs.readers.training.table_columns import KNOWN, find_columns
 from graphs.text import excerpt
+from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
@@ -35,7 +36,6 @@ _TEXTS = frozenset(
 )  # fmt: skip
 """Columns of texts, which are no ids: a trace that is named by one must have one row."""
 _HEAD = 1 << 16  # bytes that tell a native log
-_NO_NAME = frozenset({"nan", "none", "null", "<na>"})  # what programs write where a name is missing
 _NAMES = frozenset({"trace", "group", "agent", "role", "model", "turn", "type", "id"})
 SINGLE_AGENT = "agent"
 """The agent of a table without a column of agents."""
@@ -183,7 +183,7 @@ class _Table:
         if isinstance(given, bool | list | dict):
             return "bad-type", f"a text or a number: the id of a {ours}"
         text = as_text(given)
-        if text.strip().lower() in _NO_NAME:  # it would be the name of every row without one
+        if is_missing_name(text):  # it would be the name of every row without one
             return "missing-field", f"the name of a {ours}" + (", or an empty cell" if ours == "group" else "")
         if not text or text.isspace():
             return "empty-id", f"the id of a {ours}, or no value where there is none"

@@ -19,6 +19,7 @@ import graphs
 from credit.tables.batch_rows import Rows
 from credit.tables.columns import ColumnError, from_columns
 from graphs.errors import CapacityError, CreditError
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 SHAPE = {"events": 16, "traces": 8, "agents": 16}
 
@@ -247,7 +248,7 @@ def test_ids_that_pandas_made_floats_are_refused_with_advice(column: str) -> Non
     with pytest.raises(ColumnError, match=words + r"none in 2 of 8 rows \(rows 0, 7\)") as error:
         example(**given(ids))
     assert error.value.rows == [0, 7]
-    with pytest.raises(ColumnError, match=words.replace("row 1", "row 0") + "or strings$"):
+    with pytest.raises(ColumnError, match=words.replace("row 1", "row 0") + "writes 'nan'$"):
         example(**given(ids.fillna(3.0)))
     if column == "context":  # where a row may have none
         example(**given(ids.astype("Int64")))
@@ -256,6 +257,71 @@ def test_ids_that_pandas_made_floats_are_refused_with_advice(column: str) -> Non
             ColumnError, match="no id, but null or NaN, in 2 of 8 rows; expected a string or an integer"
         ):
             example(**given(ids.astype("Int64")))
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", "<NA>", "NaT", "", " ", " nan "])
+@pytest.mark.parametrize("column", ["group", "trace"])
+def test_texts_of_missing_names_join_no_rows(column: str, word: str) -> None:
+    """What `Series.astype(str)` writes where a row has no id was the name of one group, or of one trace."""
+    ids = {"group": GROUP, "trace": TRACE}[column]
+    plain = [word, *ids[1:7], word]
+    for container in (plain, pa.array(plain).dictionary_encode()):
+        with pytest.raises(ColumnError, match=f"'{column}': '{word}' in 2 of 8 rows is no id") as refused:
+            example(**{column: container})
+        assert refused.value.rows == [0, 7]
+
+
+def test_texts_of_missing_names_are_refused_as_in_a_table(tmp_path: Path) -> None:
+    words = ["nan", "NaN", "None", "null", "<NA>", "NaT", "", " ", "Nat", "na", "nane"]
+    rows = [{"trace": f"t{i}", "group": word, "reward": 1} for i, word in enumerate(words)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    read = credit.read(tmp_path, format="table").traces["trace"].to_pylist()
+    assert read == ["t8", "t9", "t10"]
+    for i, word in enumerate(words):
+        if f"t{i}" in read:
+            from_columns(group=[word], trace=["a"], reward=[1.0])
+        else:
+            with pytest.raises(ColumnError):
+                from_columns(group=[word], trace=["a"], reward=[1.0])
+
+
+def test_an_agent_has_a_name() -> None:
+    with pytest.raises(ColumnError, match="'agent': '' in 1 of 8 rows is no id; expected an id in each row"):
+        example(agent=["", *AGENT[1:]])
+    example(agent=["nan", *AGENT[1:]])  # as in a table: within its trace an agent may be called so
+
+
+COUNTS = [name for name, key in {**EVENT_EVIDENCE, **TRACE_EVIDENCE}.items() if key.kind == "count"]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("amount", [1.5, -1, 2**31, float("inf")])
+def test_counts_are_integers_from_zero(name: str, amount: float) -> None:
+    """1.5 was stored as 1, and -1 read as absent; a native log with it loses the key or the trace."""
+    column = [amount, *range(1, 8)]
+    given: dict[str, Any] = {"tokens": column} if name == "tokens" else {"evidence": {name: column}}
+    with pytest.raises(ColumnError, match=f"'{name}': .* in 1 of 8 rows; expected an integer from 0 to 2147483647"):
+        example(**given)
+
+
+@pytest.mark.parametrize("name", ["value", "propensity", "trainable", "greedy_reward", "event_reward"])
+@pytest.mark.parametrize("amount", [float("inf"), -float("inf"), 1e39])
+def test_evidence_that_no_log_may_state_is_refused(name: str, amount: float) -> None:
+    """An infinite value was absent without a word."""
+    with pytest.raises(ColumnError, match=f"'{name}': .* in 1 of 8 rows; expected a number between") as refused:
+        example(evidence={name: [*[0.5] * 7, amount]})
+    assert refused.value.rows == [7]
+
+
+@pytest.mark.parametrize("amount", [1.5, -1.0, 0.0, 2.0])
+def test_propensities_are_those_of_a_native_log(tmp_path: Path, amount: float) -> None:
+    """A log may state any finite number; methods find no overlap where it is no probability."""
+    event = {"id": "0", "type": "message", "agent": "x", "propensity": amount}
+    trace = {"trace_id": "a", "task_id": "q", "events": [event], "edges": [], "rewards": {"team": 1.0}}
+    (tmp_path / "log.jsonl").write_text(json.dumps(trace))
+    stated = credit.read(tmp_path).evidence["propensity"].array[:1]
+    _, _, rows = from_columns(group=["q"], trace=["a"], reward=[1.0], evidence={"propensity": [amount]})
+    assert stated.tolist() == rows.evidence["propensity"][:1].tolist() == [amount]
 
 
 @pytest.mark.parametrize(("axis", "need"), [("events", 8), ("agents", 7), ("traces", 4)])

@@ -344,7 +344,7 @@ def test_sniffing_claims_no_real_log_of_another_format(shared_data: Path) -> Non
             assert not sniff(file.read_bytes()[: 1 << 16]), file
 
 
-@pytest.mark.parametrize("word", ["nan", "None", "null", "<NA>", " NaN "])
+@pytest.mark.parametrize("word", ["nan", "None", "null", "<NA>", " NaN ", "NaT"])
 def test_words_that_stand_for_no_name_are_no_group_and_no_trace(tmp_path: Path, word: str) -> None:
     (tmp_path / "x.csv").write_text(f"trace,group,reward\na,{word},1\nb,q,0\nc,{word},0\na,q,1\n{word},q,1\nd,,1\n")
     traces = read(tmp_path)

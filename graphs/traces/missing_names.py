@@ -1,0 +1,21 @@
+"""Texts that programs write where a name is missing; as ids they would join all rows without one."""
+
+from __future__ import annotations
+
+__all__ = ["MISSING_NAMES", "is_missing_name"]
+
+MISSING_NAMES = frozenset({"nan", "none", "null", "<na>"})
+"""In lower case; any case counts."""
+
+
+def is_missing_name(text: str) -> bool:
+    """Whether a text is what programs write where a name is missing, blanks around it or not.
+
+    `NaT` counts as pandas writes it only, since a name may be Nat.
+
+    Examples:
+      >>> [is_missing_name(text) for text in ("nan", "<NA>", " None ", "NaT", "Nat", "q1", "")]
+      [True, True, True, True, False, False, False]
+    """
+    word = text.strip()
+    return word.lower() in MISSING_NAMES or word == "NaT"
