@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from estimators.critic.data import Corpus, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.signs.circumstances import circumstances
-from estimators.critic.signs.places import place_tests
+from estimators.critic.signs.places import LEVEL, PlaceTest, held_out_mean, place_tests
 from estimators.critic.signs.regions import regions
 from estimators.critic.validation import validate_signs, validated_events
 from graphs.event_types import EventType
@@ -123,6 +123,40 @@ def test_what_other_events_explain_is_no_noise_of_a_place() -> None:
     assert wrong.result.p_value > 0.999
     few = task >= 17  # three tasks
     assert place_tests(place, sign, 0.1 * sign, task, few)[0].result.p_value == 1
+
+
+class Counted(np.ndarray):
+    """Numbers that count how many of them were computed with."""
+
+    seen = 0
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):  # type: ignore[no-untyped-def]
+        type(self).seen += max(np.size(each) for each in inputs)
+        plain = [each.view(np.ndarray) if isinstance(each, Counted) else each for each in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
+
+@pytest.mark.parametrize("places", [1, 40, 4000])
+def test_many_places_are_tested_as_each_alone_is_without_a_pass_for_each(places: int) -> None:
+    rng = np.random.default_rng(places)
+    n = 4000
+    place, task, held_out = rng.integers(places, size=n), rng.integers(50, size=n), rng.random(n) < 0.5
+    sign, alone = rng.choice([-1.0, 1.0], n), rng.normal(size=n)
+    Counted.seen = 0
+    found = place_tests(place.view(Counted), sign, alone, task, held_out)
+    assert 0 < Counted.seen < 4 * n
+    slow = []
+    for key in sorted(set(place[held_out].tolist())):
+        at, others = (place == key) & held_out, (place == key) & ~held_out
+        off = alone[others].mean() if others.any() else 0.0
+        result = held_out_mean(sign[at] * (alone[at] - off), task[at])
+        slow.append(PlaceTest(key, result, result.p_value < LEVEL))
+    assert found == tuple(slow)
+
+
+def test_no_event_has_no_place() -> None:
+    nothing = np.zeros(0)
+    assert place_tests(nothing.astype(int), nothing, nothing, nothing.astype(int), nothing.astype(bool)) == ()
 
 
 def test_circumstances_are_those_of_the_prefix() -> None:

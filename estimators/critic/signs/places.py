@@ -96,11 +96,16 @@ def place_tests(
     Returns:
       A `PlaceTest` for each place that occurs in held-out tasks, in order of keys.
     """
+    # One stable sort: a log has up to 78,400 places a role, and a pass over all events for each is too much.
+    order = np.argsort(place, kind="stable")
+    keys, starts, counts = np.unique(place[order], return_index=True, return_counts=True)
     found = []
-    for key in np.unique(place[held_out]).tolist():
-        here = place == key
-        at, others = here & held_out, here & ~held_out
-        off = float(alone[others].mean()) if others.any() else 0.0
+    for key, start, count in zip(keys.tolist(), starts, counts, strict=True):
+        here = order[start : start + count]
+        at, others = here[held_out[here]], here[~held_out[here]]
+        if not len(at):
+            continue
+        off = float(alone[others].mean()) if len(others) else 0.0
         result = held_out_mean(sign[at] * (alone[at] - off), task[at])
         found.append(PlaceTest(key, result, result.p_value < LEVEL))
     return tuple(found)
