@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["found_instead", "no_outcome", "spoilt_rows"]
 
+SHOWN = 5  # channels that are named
+
 NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", "success", "correct", "passed"})
 """Keys that hold outcomes in logs of others, in small letters."""
 
@@ -43,7 +45,9 @@ def found_instead(traces: Traces) -> str:
     """Other channels of reward that the logs have; else keys of the first native trace that look like outcomes."""
     channels = [name.removeprefix("rewards.") for name in traces.evidence if name.startswith("rewards.")]
     if channels:
-        return "; ".join(f"found channel {name!r}: --reward-channel {shlex.quote(name)} reads it" for name in channels)
+        more = [f"and {len(channels) - SHOWN} more channels"] if len(channels) > SHOWN else []
+        lines = [f"found channel {name!r}: --reward-channel {shlex.quote(name)} reads it" for name in channels[:SHOWN]]
+        return "; ".join(lines + more)
     native = [row for row, name in enumerate(traces.traces["format"].to_pylist()[:1]) if name == "native"]
     return _found_keys(_document(traces)) if native else ""
 

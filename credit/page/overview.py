@@ -19,7 +19,7 @@ from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.signal_notes import NOTHING_DISTINGUISHES, empty_notes, ended_note
 from credit.reports.trace_list import list_traces
-from credit.reports.trace_returns import distinguishable, returns
+from credit.reports.trace_returns import group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.who_matters import KINDS_OF_UNIT, LEAST_TASKS, who_matters
 from estimators.base import Credit
@@ -117,8 +117,8 @@ def _distinguishes(findings: Findings) -> bool:
 def group_rows(traces: Traces) -> list[dict[str, Any]]:
     """One row a group: name, traces, with_outcome, mean, least and greatest return, and what it can teach a method.
 
-    `signal` is "signal" where returns differ, "equal" where they do not, "single" for one trace, and "unscored" for
-    fewer than two outcomes, as `survey` counts them.
+    `signal` is "signal" where returns differ, "equal" where they do not, "unresolved" where they do and methods
+    see no difference, "single" for one trace, and "unscored" for fewer than two outcomes, as `survey` counts them.
 
     Examples:
       >>> import credit
@@ -132,7 +132,7 @@ def group_rows(traces: Traces) -> list[dict[str, Any]]:
     scored = np.isfinite(earned)
     size = np.bincount(group)
     counts = np.bincount(group, scored, len(size)).astype(int)
-    _, apart = distinguishable(earned[scored], group[scored], len(size))
+    found = group_differences(traces)
     names = traces.traces["group"].to_pylist()
     rows = []
     of_group = np.split(np.argsort(group, kind="stable"), np.cumsum(size)[:-1])  # a search for each takes their square
@@ -143,7 +143,7 @@ def group_rows(traces: Traces) -> list[dict[str, Any]]:
         elif counts[g] < 2:
             signal = "unscored"
         else:
-            signal = "signal" if apart[g] else "equal"
+            signal = "signal" if found.apart[g] else "unresolved" if found.unresolved[g] else "equal"
         rows.append(
             {
                 "group": names[int(members[0])],

@@ -60,17 +60,18 @@ def assign_in_chunks(
     )
     summary = Summary()
     met: set[str] = set()
-    any_outcome, found = False, ""
+    any_outcome = False
+    found: str | None = None  # of the first chunk: to look means to read a file again
 
     def tables() -> Iterator[pa.Table]:
         nonlocal any_outcome, found
         for traces in chunks:
             any_outcome |= has_outcomes(traces)
-            found = found or ("" if any_outcome else found_instead(traces))
+            found = ("" if any_outcome else found_instead(traces)) if found is None else found
             met.update(computed.present(traces))
             credit = computed.run(traces)
             summary.add(traces, credit)
             yield table(traces, credit, actions_only=actions_only)
-        computed.refuse_missing(met, any_outcome, [spoilt_rows(chunks.problems), found])
+        computed.refuse_missing(met, any_outcome, [spoilt_rows(chunks.problems), found or ""])
 
     return summary, write_tables(tables(), output), chunks

@@ -52,8 +52,8 @@
       ? make("details", {}, make("summary", {}, `Problems (${number(corpus.problem_count)})`), table([["problem", (text) => text]], corpus.problem_texts, "Problems"))
       : null);
 
-  const words = { signal: "signal", equal: "equal outcomes", single: "one trace", unscored: "fewer than two outcomes" };
-  const ink = { signal: "plus", equal: "none", single: "none", unscored: "none" };
+  const words = { signal: "signal", equal: "equal outcomes", unresolved: "no difference in single precision", single: "one trace", unscored: "fewer than two outcomes" };
+  const ink = { signal: "plus", equal: "none", unresolved: "none", single: "none", unscored: "none" };
   const ranged = groups.filter((row) => row.mean != null);
   const vertical = (rows, label, most = 170) => ({ type: "category", inverse: true, data: rows.map((_, i) => i),
     ...axis({ split: false, axisLabel: { formatter: (i) => cut(label(rows[+i]), 60), interval: 0, width: margin(most) - 14, overflow: "truncate" } }) });

@@ -142,12 +142,13 @@ def test_the_overview_is_that_of_validate_traces_summary_and_compare(findings: F
 def test_groups_are_sorted_as_validate_sorts_them(tmp_path: Path) -> None:
     records = [trace(0), trace(1), trace(0, group="equal"), trace(2, group="equal"), trace(0, group="one")]
     records += [trace(i, group="open") | {"rewards": {}} for i in range(2)]
+    records += [trace(i, group="fine") | {"rewards": {"team": 16777216 + i}} for i in range(2)]
     traces = credit.read(written(tmp_path, records))
     head, _ = embedded(page(Findings.of(traces, {}))[0])
     shown = {row["group"]: row["signal"] for row in head["overview"]["groups"]}
-    assert shown == {"q": "signal", "equal": "equal", "one": "single", "open": "unscored"}
+    assert shown == {"q": "signal", "equal": "equal", "one": "single", "open": "unscored", "fine": "unresolved"}
     counts = survey(traces)
-    assert (counts.teaching, set(counts.equal), counts.singletons) == (1, {"equal"}, ("one",))
+    assert (counts.teaching, set(counts.equal), counts.singletons) == (1, {"equal", "fine"}, ("one",))
 
 
 def test_the_page_opens_on_the_method_of_summary(findings: Findings) -> None:
