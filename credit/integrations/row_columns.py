@@ -97,18 +97,35 @@ def as_mask(mask: Any, n: int) -> Any:
             mask = np.asarray(mask)
         except ValueError:
             raise CreditError(f"mask has rows of several lengths; expected ({n}, L), the tokens of each row") from None
-    mask = mask.detach() if hasattr(mask, "detach") else mask
+    tensor = hasattr(mask, "detach")
+    mask = mask.detach() if tensor else mask
     shape = tuple(mask.shape)
     if len(shape) != 2 or shape[0] != n:
         raise CreditError(f"mask has shape {shape}; expected ({n}, L), the tokens of each row")
-    entries = mask if hasattr(mask, "detach") else np.asarray(mask)  # no copy of what is in the memory of the host
-    wrote, differ = entries == 1, (entries == 1) != (entries != 0)
-    if bool(differ.any()):
-        row, token = np.argwhere(np.asarray(differ.tolist()))[0]
+    if str(mask.dtype).endswith("bool"):
+        return mask
+    entries = _on_host(mask)
+    wrote, other = entries == 1, entries != 0
+    count = np.count_nonzero if isinstance(entries, np.ndarray) else lambda some: int(some.count_nonzero())
+    if count(wrote) != count(other):  # what is 1 is not 0
+        row, token = np.argwhere(np.asarray((wrote != other).tolist()))[0]
         value = entries[row, token]
         value = value.item() if hasattr(value, "item") else value
         raise CreditError(f"mask is {excerpt(value)} at token {token} of row {row}; expected 0 or 1, True or False")
-    return wrote if hasattr(mask, "detach") or isinstance(mask, np.ndarray) else mask > 0
+    if not tensor:
+        return wrote if isinstance(mask, np.ndarray) else mask > 0
+    import torch
+
+    return torch.from_numpy(wrote) if isinstance(wrote, np.ndarray) else wrote
+
+
+def _on_host(mask: Any) -> Any:
+    """A mask as NumPy, which compares several times as fast as tensors do on the host; tensors elsewhere stay."""
+    if not hasattr(mask, "detach"):
+        return np.asarray(mask)
+    if mask.device.type != "cpu":
+        return mask
+    return (mask.float() if mask.is_floating_point() else mask).numpy()
 
 
 def taken(name: str, column: Any, rows: np.ndarray) -> Any:
