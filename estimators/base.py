@@ -229,7 +229,8 @@ def check_event_array(graph: EventGraph, name: str, values: Array) -> tuple[jax.
     Args:
       graph: the batch.
       name: of the evidence, for errors.
-      values: float [E]; NaN where absent.
+      values: float [E]; NaN where absent. What is not finite counts as absent, since a compiled function cannot refuse
+        by value; readers and `credit.from_columns` do.
 
     Raises:
       ArrayTypeError: no array of a floating type; both a CreditError and a TypeError.

@@ -83,7 +83,7 @@ def row_scores(graph: EventGraph, reward: Array, event_reward: Array | None) -> 
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
 
     Examples:
       >>> import credit
@@ -117,7 +117,7 @@ def members(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       by: None for whole traces, "agent_name" or "role_name" for the rows of one name.
       population: "trace" or "row".
       aggregate: how several rows make one score, below.
@@ -318,7 +318,7 @@ def group_relative(
     Args:
       graph: uses trace, agent and group ids and the masks.
       reward: float [T]; NaN means that the trace has none (it is left out).
-      event_reward: float [E], rewards at events; never the outcome again.
+      event_reward: float [E], rewards at events; never the outcome again. NaN counts as 0.
       baseline, scale: as above.
       by: None compares traces; "agent_name" or "role_name" compares the rows of one name only with rows of that name.
       population: "trace", each trace (or name within a trace) is one sample; "row", each action is one.

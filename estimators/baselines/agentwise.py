@@ -51,7 +51,7 @@ def dr_mas(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       by: the key's second part: "agent_name" (the paper's), "role_name", or None for the task alone.
       population: "row" (the paper's), or "trace": one sample for each trace and key, the mean of its rows' scores.
       scale: "none" leaves out the division (`norm_adv_by_std_in_grpo=False`).
@@ -115,7 +115,7 @@ def dr_mas_rloo(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       by: the key's second part: "agent_name" (the paper's), "role_name", or None for the task alone.
       population: "row" (the paper's), or "trace": the first row of each trace enters the mean, and every row subtracts
         it from its own score, as the released code does.
@@ -177,7 +177,7 @@ def reinforce_pp(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       tokens: int or float [E], tokens of each row, its weight in m and v; None counts each row once. A row whose count
         is missing (negative or NaN) is invalid and has no weight.
       eps: added to the variance.
@@ -228,7 +228,7 @@ def reinforce_pp_baseline(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       tokens: int or float [E], tokens of each row, its weight in m and v; None counts each row once. A row whose count
         is missing (negative or NaN) is invalid and has no weight.
       by: the key's second part: None for the task alone, "agent_name" or "role_name".

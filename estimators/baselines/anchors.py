@@ -55,7 +55,7 @@ def step_returns(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       env_step: int [E], the environment step; -1 where missing. None: every action is a step of its own.
       env_reward: float [E], the reward r_k of the step, at each of its actions; NaN where missing, which leaves this
         and the earlier steps of the trace unknown. None: what arrives at events from this step's first action up to the
@@ -140,7 +140,7 @@ def gigpo(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       anchor: int [E], ids of observations; -1 where the log has none, and the action is invalid.
       env_step: int [E], the environment step; -1 where missing. None: every action is a step of its own.
       env_reward: float [E], the reward r_k of the environment step, at each of its actions; NaN where missing, which

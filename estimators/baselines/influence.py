@@ -65,7 +65,7 @@ def maporl(
         agent stand in the log in their order.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E] or None. s is the outcome plus the answer's own event reward: a verifier's verdicts on
-        single answers are event rewards, with outcome 0.
+        single answers are event rewards, with outcome 0. NaN counts as 0.
       discount: d.
       horizon, share: as above.
       bonus: float [4], α; None is no bonus.

@@ -62,7 +62,8 @@ def magrpo(
         trace.
       context, node: int [E], ids: `context` is the place in the tree, `node` the joint turn, the
         same at the actions of all its agents; -1 where the log has none.
-      event_reward: float [E], rewards at events; r(ν) is their sum over the joint turn, up to the next one.
+      event_reward: float [E], rewards at events; r(ν) is their sum over the joint turn, up to the next one. NaN counts
+        as 0.
       discount: γ.
       baseline, joint_mode: as above.
       completion: int [E], ids of what each agent contributed, -1 where the log has none; for "cross" alone.
@@ -250,8 +251,8 @@ def c3_magrpo(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None. The code takes the reward of a
-        trace's last role as R_i.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0. The code
+        takes the reward of a trace's last role as R_i.
       by: None compares traces ("joint_action", the default there); "agent_name" or "role_name" compares rows of one
         name on one task ("per_role").
       baseline: "leave_one_out" is called "rloo" there; its mean is over the others, its spread over all.

@@ -38,7 +38,7 @@ def moving_average(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       decay: how much of the old average stays, in [0, 1].
       initial: b_0, the state that `moving_average_state` returned for the batch before.
 
@@ -92,7 +92,7 @@ def moving_average_state(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       decay: how much of the old average stays, in [0, 1].
       initial: the average before the batch.
 

@@ -54,7 +54,7 @@ def marshal(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E] or None; an event reward counts for the agent whose event it is at.
+      event_reward: float [E] or None; an event reward counts for the agent whose event it is at. NaN counts as 0.
       discount: γ, for each turn of the player.
       by: what a player is, "agent_name" or "role_name"; any number of them.
       over: "batch" (the released grouping, by kind of game), or "group": turns of the same task only.
@@ -146,7 +146,7 @@ def spiral_rae(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E] or None; an event reward counts for the agent whose event it is at.
+      event_reward: float [E] or None; an event reward counts for the agent whose event it is at. NaN counts as 0.
       by: what a player is, "agent_name" or "role_name".
       decay: how much of the old average stays, in [0, 1].
       discount: γ, for each later turn of the player.
@@ -215,7 +215,7 @@ def spiral_rae_state(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E] or None; an event reward counts for the agent whose event it is at.
+      event_reward: float [E] or None; an event reward counts for the agent whose event it is at. NaN counts as 0.
       by: what a player is, "agent_name" or "role_name".
       decay: how much of the old average stays, in [0, 1].
       initial: the averages before the batch; a number, or float [A] by name id.

@@ -42,8 +42,8 @@ def foldgrpo(
     Args:
       graph: the batch.
       reward: float [T], the outcome, between `low` and `high`; NaN where a trace has none.
-      event_reward: float [E], the marks q, such as −1 at a branch that left its scope; 0 or NaN where nothing was
-        judged.
+      event_reward: float [E], the marks q, such as −1 at a branch that left its scope; 0 where nothing was judged.
+        NaN counts as 0.
       low, high: the range of outcomes.
       eps: added to the standard deviation.
       ddof: 1 divides the squares by n − 1, 0 by n. A group of one is refused.

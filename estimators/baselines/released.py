@@ -180,7 +180,7 @@ def foldgrpo_fork(
     Args:
       graph: the batch.
       reward: float [T], the outcome; NaN where a trace has none.
-      event_reward: float [E], the marks q; they enter no statistic.
+      event_reward: float [E], the marks q; they enter no statistic. NaN counts as 0.
       row_reward: float [E], what each row earned besides the outcome of its trace (with outcomes 0, its own reward):
         R_i is then the row's, while μ and sd are those of the traces' first rows.
       scale: "none" leaves out the division (`norm_adv_by_std_in_grpo=False`).

@@ -143,7 +143,7 @@ def mgrpo(
     Args:
       graph: the batch; `agent_parent` distinguishes main agents and sub-agents.
       reward: float [T], the outcome R; NaN where a trace has none.
-      event_reward: float [E] or None; those of an instance's events are its own.
+      event_reward: float [E] or None; those of an instance's events are its own. NaN counts as 0.
       main_weight: how much of the outcome a sub-agent's score contains.
       eps: added to the standard deviation.
       ddof: 1 divides the squares by their number − 1, 0 by their number.
@@ -255,7 +255,7 @@ def matpo(
     Args:
       graph: the batch.
       reward: float [T], R itself, or with `format_score` the accuracy, from which `matpo_reward` makes R.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       format_score: float [E] or None; the first one that an agent instance's events have is its own.
       accuracy_weight, format_weight: w_acc and w_fmt of `matpo_reward`.
 
@@ -316,7 +316,7 @@ def wideseek_r1(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       population: "trace" (the one used), or "row": every row is a sample with its own score (`advantage_mode="turn"`).
 
     Returns:

@@ -53,7 +53,7 @@ def grpo(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       eps: added to the standard deviation, in units of reward.
       ddof: 1 divides the squares by n − 1, 0 by n.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
@@ -99,7 +99,7 @@ def dr_grpo(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
 
     Returns:
@@ -137,7 +137,7 @@ def rloo(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
 
     Returns:
@@ -169,7 +169,7 @@ def remax(graph: EventGraph, reward: Array, *, greedy_reward: Array, event_rewar
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       greedy_reward: float [T], reward of the greedy run for each trace; NaN where there was none, and the trace is
         invalid.
 
@@ -223,7 +223,7 @@ def reinforce_batch(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
 
     Returns:
@@ -273,7 +273,7 @@ def pass_at_k(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       eps: added to the standard deviation.
       ddof: 1 divides the squares by n − 1, 0 by n.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.

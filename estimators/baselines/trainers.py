@@ -38,7 +38,7 @@ def verl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
 
     Returns:
       `Credit` at level "event", estimand "total".
@@ -80,7 +80,7 @@ def verl_rloo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
 
     Returns:
       `Credit` at level "event", estimand "total".
@@ -119,7 +119,7 @@ def trl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = N
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
 
     Returns:
       `Credit` at level "trace", estimand "total".
@@ -159,7 +159,7 @@ def openrlhf_group_norm(graph: EventGraph, reward: Array, *, event_reward: Array
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
 
     Returns:
       `Credit` at level "trace", estimand "total".
@@ -203,7 +203,7 @@ def slime_grpo(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       uneven_as_one_group: take the whole batch as one group, as the released code does where the number of samples is
         not blocks × block size.
 
@@ -256,7 +256,7 @@ def agent_lightning(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       scale: "none" leaves out the division (`norm_adv_by_std_in_grpo=False`).
 
     Returns:
@@ -301,7 +301,7 @@ def agent_lightning_rows(graph: EventGraph, reward: Array, *, event_reward: Arra
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
 
     Returns:
       `Credit` at level "event", estimand "total".

@@ -77,7 +77,7 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
 
     Returns:
       `Turns`.
@@ -141,6 +141,7 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
       graph: the batch; uses trace, turn and group ids and the masks.
       reward: float [T], outcome of each trace, earned in its last turn; NaN where it has none.
       event_reward: float [E], rewards at single events, or None; those before the first action belong to no turn.
+        NaN counts as 0.
 
     Returns:
       `Credit` at level "turn", estimand "return". A group of one is refused. `stderr` is that of b_ik, from the spread
@@ -221,7 +222,7 @@ def mt_grpo(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       scale: "std" (the paper's) or "none".
       eps: added to the standard deviation. A turn that no other trace of the group has is compared with itself: 0.
       ddof: 1 divides the squares by their number − 1, 0 by their number.

@@ -31,7 +31,7 @@ def difference_reward(
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
       counterfactual_reward: float [E], the return of the trace in which the event's decision is replaced, event rewards
         included, from one run or the mean of several; NaN where none was made.
-      event_reward: float [E], added up in the return R.
+      event_reward: float [E], added up in the return R. NaN counts as 0.
 
     Returns:
       `Credit` at level "event", estimand "effect"; `stderr` infinite, since single runs show no spread.

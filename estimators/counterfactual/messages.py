@@ -68,7 +68,7 @@ def c3(
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
       context, node: int [E], ids in [0, E), -1 where the log has none.
       q_value: float [E], a critic's value of the chosen alternative; needed by the value variants.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       variant, baseline, mix: as above.
       own_outcome: False leaves the event's own trace out of V(ν), with all that share a later choice with it, and
         renormalises the rest. Control variates for other decisions of this trace need this. A context in which an

@@ -262,7 +262,7 @@ def off_policy(
       propensity, target_propensity: float [E], π_b and π_e of the chosen alternative.
       target_support: float [E], the mass of π_e on all alternatives that π_b could draw.
       q_value, target_value: float [E], a model's value of the alternative, and its mean under π_e; both or neither.
-      event_reward: float [E], rewards at single events, which count as part of the outcome, or None.
+      event_reward: float [E], rewards at single events, which count as part of the outcome, or None. NaN counts as 0.
       evaluation: the estimator, what counts as a draw, τ, and the limits of LOW_ESS and NO_SUPPORT. Without limits, a
         tenth of the draws must be effective, since few siblings make a noisy credit, not a wrong one.
 

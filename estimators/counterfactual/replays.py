@@ -103,7 +103,7 @@ def leaf_returns(graph: EventGraph, reward: Array, event_reward: Array | None) -
     Args:
       graph: the batch.
       reward: float [T], the outcome of each trace; NaN where unknown.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
 
     Examples:
       >>> import credit

@@ -53,7 +53,7 @@ def maac(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       value: float [E], V of the state before each action; NaN where there is none.
       q_value: float [E], Q of the state and the action; NaN where there is none. Needed by `kind` "q" alone.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       kind: "v" or "q": which of the two is X.
       discount: γ, applied once for each action of the agent instance.
       normalise: whether A is standardised, as above.

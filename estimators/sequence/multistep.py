@@ -71,7 +71,7 @@ def discounted_return(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       discount: γ, applied once for each action of the chain.
       along: whose actions a chain goes through: "trace", "agent", or "causal" for means over walks along the edges.
 
@@ -121,7 +121,7 @@ def gae(
         that of a later action of its chain, is missing is invalid.
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], rewards at single events besides the outcome, or None.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       discount, lambda_: γ and λ, applied once for each action of the chain.
       along: "trace": through the actions of all agents in log order (MARFT; C3's MAPPO over role turns); "agent": each
         agent instance on its own, with the outcome on its last action; "causal": from an action to those that it led

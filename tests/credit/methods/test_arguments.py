@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,3 +126,22 @@ def test_rows_of_a_batch(log: Path) -> None:
     for wrong in (None, "e", 3, -1):
         with pytest.raises(credit.CreditError, match="event is"):
             raw_record(traces, wrong)
+
+
+def test_methods_say_that_event_rewards_without_a_number_count_as_none() -> None:
+    """A compiled method cannot refuse NaN, so that its documentation says what becomes of it."""
+    silent = []
+    for name, method in credit.METHODS.items():
+        parts = (inspect.getdoc(method.fn) or "").partition("  event_reward:")[2]
+        said = " ".join(re.split(r"\n  \S", parts)[0].split())
+        if (
+            "event_reward" in inspect.signature(method.fn).parameters
+            and "not used" not in said
+            and "NaN counts as 0" not in said
+        ):
+            silent.append(name)
+    assert not silent
+    graph, reward, _ = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+    without = credit.rloo(graph, reward, event_reward=np.zeros(graph.num_events, np.float32))
+    unknown = credit.rloo(graph, reward, event_reward=np.full(graph.num_events, np.nan, np.float32))
+    assert np.array_equal(without.advantage, unknown.advantage)
