@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 
 import numpy as np
 
@@ -157,32 +158,31 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
     for row, name in enumerate(traces.agents["name"].to_pylist()):
         names[int(graph.agent_name_ids[row])] = name
 
-    def count(where: np.ndarray) -> np.ndarray:
-        return np.bincount(name_of[where], minlength=width)
+    def count(rows: np.ndarray) -> list[int]:
+        """Events of each name among these rows."""
+        found: list[int] = np.bincount(name_of[rows], minlength=width).tolist()
+        return found
 
     tokens = traces.evidence.get("tokens")
     stated = counted_tokens(traces) & action
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(name_of[stated], amounts, minlength=width)
-    looping = np.bincount(name_of[loops], minlength=width) if loops else None
-    seconds = _seconds(traces, instance, name_of, width)
-    rows = [
-        Workload(
-            agent=names[i],
-            traces=len(np.unique(trace[name_of == i])),
-            events=int(count(np.ones(n.events, bool))[i]),
-            actions=int(count(action)[i]),
-            calls=int(np.bincount(name_of[calls.rows], minlength=width)[i]) if len(calls.rows) else 0,
-            errors=int(count(calls.errors)[i]),
-            retries=int(np.bincount(name_of[calls.rows[calls.retry]], minlength=width)[i]) if calls.retry.any() else 0,
-            loops=0 if looping is None else int(looping[i]),
-            tokens=int(spent[i]),
-            actions_with_tokens=int(count(stated)[i]),
-            seconds=float(seconds[i]),
-        )
-        for i in range(width)
-        if (name_of == i).any()
-    ]
+    many = max(n.traces, 1)
+    pairs = np.unique(name_of.astype(np.int64) * many + trace)
+    of_names = (
+        names,
+        np.bincount(pairs // many, minlength=width).tolist(),
+        count(np.ones(n.events, bool)),
+        count(action),
+        count(calls.rows),
+        count(calls.errors),
+        count(calls.rows[calls.retry]),
+        count(np.asarray(loops, np.int64)),
+        spent.astype(np.int64).tolist(),
+        count(stated),
+        _seconds(traces, instance, name_of, width).tolist(),
+    )
+    rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
     return tuple(sorted(rows, key=lambda row: (-row.errors, -row.retries, -row.loops, -row.tokens)))
 
 

@@ -206,7 +206,9 @@ def divide(index: ChunkIndex, events: int) -> list[np.ndarray]:
 
 
 def _root(together: np.ndarray, group: int) -> int:
+    """The least group that a group goes with. The path is halved: names may join groups into one long chain."""
     while together[group] != group:
+        together[group] = together[together[group]]
         group = int(together[group])
     return group
 

@@ -1,0 +1,60 @@
+"""The work of each agent name in a log is that of the name alone, in passes that more names do not add to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from credit.reports.triage import triage
+from graphs.readers import read
+from graphs.traces.batch import Traces
+
+
+def team(folder: Path, agents: int, traces: int = 3) -> Traces:
+    """Traces in which agent i sends i + 1 messages of tokens at times, one of them an error; some are left out."""
+    lines = []
+    for number in range(traces):
+        events = [
+            {"id": f"e{i}-{j}", "type": "message", "agent": f"a{i}", "t": 10 * i + j, "tokens": j}
+            | ({"status": "error"} if j == 1 else {})
+            for i in range(number, agents)
+            for j in range(i % 5 + 1)
+        ]
+        lines.append({"trace_id": f"t{number}", "task_id": "q", "events": events, "edges": [], "rewards": {}})
+    log = folder / f"{agents}.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return read(log)
+
+
+def test_workloads_are_those_of_each_name_alone(tmp_path: Path) -> None:
+    rows = {row.agent: row for row in triage(team(tmp_path, 7)).agents}
+    assert sorted(rows) == [f"a{i}" for i in range(7)]
+    for i in range(7):
+        traces, each = min(i + 1, 3), i % 5 + 1
+        row = rows[f"a{i}"]
+        assert (row.traces, row.events, row.actions) == (traces, traces * each, traces * each)
+        assert (row.calls, row.retries, row.loops) == (0, 0, 0) and row.errors == traces * (each > 1)
+        assert row.tokens == traces * sum(range(each)) and row.actions_with_tokens == traces * each
+        assert row.seconds == traces * (each - 1)
+
+
+def test_passes_over_the_events_do_not_grow_with_the_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[int] = []
+    bincount = np.bincount
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        passes.append(1)
+        return bincount(*arguments, **options)
+
+    monkeypatch.setattr(np, "bincount", counted)
+    of_size = []
+    for agents in (4, 40):
+        batch = team(tmp_path, agents)
+        passes.clear()
+        triage(batch)
+        of_size.append(len(passes))
+    assert of_size[0] == of_size[1] > 0

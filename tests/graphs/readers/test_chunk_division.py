@@ -1,0 +1,31 @@
+"""Groups whose traces share ids come in one chunk, in a time that the order of the ids does not decide."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from graphs.readers.chunk_index import ChunkIndex, divide
+
+
+def chain_of_groups(groups: int) -> ChunkIndex:
+    """Two traces a group, of which the second bears the id of the next group's first; later ids have lesser hashes."""
+    group = np.repeat(np.arange(groups), 2)
+    name = groups - (np.arange(2 * groups) + 1) // 2
+    nothing = np.zeros(2 * groups, np.int64)
+    return ChunkIndex(nothing, nothing, nothing, nothing, group, np.ones(2 * groups, np.int64), name, nothing)
+
+
+def test_a_long_chain_of_groups_is_one_chunk_and_costs_no_square() -> None:
+    index, start = chain_of_groups(20_000), time.process_time()
+    (rows,) = divide(index, 100)
+    assert time.process_time() - start < 4  # 0.1 s; over a minute where each group walked down the whole chain
+    assert sorted(rows.tolist()) == list(range(40_000))
+
+
+def test_groups_without_a_common_id_come_apart() -> None:
+    index = chain_of_groups(4)
+    name = index.name.copy()
+    name[4] = 99  # the third group's first trace
+    assert [rows.tolist() for rows in divide(index._replace(name=name), 1)] == [[0, 1, 2, 3], [4, 5, 6, 7]]
