@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import MissingExtraError, expect
+from graphs.errors import CreditError, MissingExtraError, expect
 from graphs.event_graph import Array
+from graphs.text import excerpt
 
 __all__ = ["from_torch", "to_pandas", "to_torch"]
 
 
+@checked_kinds()
 def to_torch(array: Array, *, copy: bool = True) -> Any:
     """A `torch.Tensor` with the content of a JAX or NumPy array, on the same device.
 
@@ -33,6 +35,7 @@ def to_torch(array: Array, *, copy: bool = True) -> Any:
       `torch.Tensor` of the same shape and dtype.
 
     Raises:
+      CreditError: something else than numbers or booleans.
       MissingExtraError: PyTorch is not installed.
 
     Examples:
@@ -45,13 +48,16 @@ def to_torch(array: Array, *, copy: bool = True) -> Any:
     if isinstance(array, jax.Array):
         shared = torch.from_dlpack(array)
     else:
-        array = np.asarray(array)
+        given, array = array, np.asarray(array)
+        if array.dtype.kind not in "biufc":
+            raise CreditError(f"array is {excerpt(given)}, of dtype {array.dtype}; expected numbers or booleans")
         if copy or not array.flags.writeable or any(stride < 0 for stride in array.strides):
             return torch.from_numpy(array.copy())  # PyTorch has no read-only tensors and no negative strides
         return torch.from_numpy(array)
     return shared.clone() if copy else shared
 
 
+@checked_kinds()
 def from_torch(tensor: Any, *, copy: bool = True) -> jax.Array:
     """A `jax.Array` with the content of a `torch.Tensor`, on the same device; gradients are not followed.
 
@@ -68,6 +74,7 @@ def from_torch(tensor: Any, *, copy: bool = True) -> jax.Array:
       `jax.Array` of the same shape.
 
     Raises:
+      CreditError: something else than a `torch.Tensor`.
       MissingExtraError: PyTorch is not installed.
       OverflowError: an integer does not fit the narrower type.
 
@@ -78,6 +85,7 @@ def from_torch(tensor: Any, *, copy: bool = True) -> jax.Array:
       [0.5, -0.5]
     """
     torch = _optional("torch")
+    expect("tensor", tensor, torch.Tensor, "a torch.Tensor")
     tensor = tensor.detach()
     if tensor.dtype == torch.int64 and jax.dtypes.canonicalize_dtype(np.int64) == np.int32 and tensor.numel():
         least, most = (int(bound) for bound in tensor.aminmax())
