@@ -1,6 +1,6 @@
 """How time and memory grow with a log: one long trace, one large team, many small traces.
 
-    python benchmarks/growth.py [--from 10000] [--to 1000000] [--warm N] [--output benchmarks/results/growth.json]
+    python benchmarks/growth.py [--from 10000] [--to 1000000] [--warm N] [--add] [--output growth.json]
 
 For each shape and each command, a log of `--from` and of larger sizes (times ten) is written and the command run on it
 in a process of its own. Reported are processor seconds and the growth of memory over what the command takes on a log of
@@ -9,6 +9,9 @@ a hundred events, and between consecutive sizes the exponent: 1 is linear, 2 qua
 `--warm N` runs the command in its process on the log of a hundred events, which imports what it needs, and then on its
 own log: N + 1 times, or once where that takes 20 seconds. The time is the least of these runs, whole. A log that is
 run once has what XLA compiles for its sizes in its time.
+
+`--add` keeps the rows of other commands that the output holds from a run of the same sizes and warmth. A command that
+takes more than `--limit` processor seconds or `--gigabytes` of address space ends, with an exit code that is not 0.
 
     events   one trace of n events, edges to the event before, 100 agents
     agents   one trace of n / 10 agents that a chain of spawns started, one action each, and their returns
@@ -124,31 +127,38 @@ def filled(command: list[str], shape: str, log: Path, out: Path) -> list[str]:
     return [part.format(log=log, folder=log.parent, out=out, trace=trace, event=event, runs=runs) for part in command]
 
 
-def measure(command: list[str], shape: str, log: Path, out: Path, warm: int) -> tuple[float, float, int]:
+def measure(
+    command: list[str], shape: str, log: Path, out: Path, warm: int, limit: int, gigabytes: int
+) -> tuple[float, float, int]:
     """Processor seconds, peak megabytes and exit code of a command."""
     own = filled(command, shape, log, out)
     small = filled(command, shape, log.parent.parent / str(SMALL) / log.name, out)
     program = ["-c", AGAIN, json.dumps([warm, small, own])] if warm else ["-m", "credit", *own]
-    done = subprocess.Popen([sys.executable, *program], stdout=subprocess.DEVNULL,
-                            stderr=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
-    with done:
-        _, message = done.communicate()
-        _, _, used = done.pid, done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in (0, 3):
-        print(f"{' '.join(own)}: {message.decode()[-300:]}", file=sys.stderr)
-    seconds = float(message.split()[-1]) if warm else used.ru_utime + used.ru_stime
-    return seconds, used.ru_maxrss / 1e3, done.returncode
+    done = subprocess.run(
+        [sys.executable, *program], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False, preexec_fn=lambda: bound(limit, gigabytes),
+    )  # fmt: skip
+    code, message = done.returncode, done.stderr.decode()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if code not in (0, 3):
+        print(f"{' '.join(own)}: {message[-300:]}", file=sys.stderr)
+    seconds = float(message.split()[-1]) if warm and code in (0, 3) else used.ru_utime + used.ru_stime
+    return seconds, used.ru_maxrss / 1e3, code
 
 
-def in_a_process_of_its_own(
-    command: list[str], shape: str, log: Path, out: Path, warm: int
-) -> tuple[float, float, int]:
+def bound(seconds: int, gigabytes: int) -> None:
+    """End this process after so many processor seconds, and refuse it more memory."""
+    for what, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, gigabytes * 2**30)):
+        resource.setrlimit(what, (most, most))
+
+
+def in_a_process_of_its_own(*arguments: Any) -> tuple[float, float, int]:
     """`measure` in a fork, whose children are this command alone."""
     parent, child = os.pipe()
     pid = os.fork()
     if pid == 0:
         with os.fdopen(child, "w") as stream:
-            json.dump(measure(command, shape, log, out, warm), stream)
+            json.dump(measure(*arguments), stream)
         os._exit(0)
     os.close(child)
     with os.fdopen(parent) as stream:
@@ -165,11 +175,14 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--commands", nargs="*", default=list(COMMANDS), choices=list(COMMANDS))
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "growth.json")
+    parser.add_argument("--add", action="store_true", help="Keep the output's rows of other commands.")
+    parser.add_argument("--limit", type=int, default=600, help="Processor seconds after which a command is ended.")
+    parser.add_argument("--gigabytes", type=int, default=15, help="Address space of a command.")
     given = parser.parse_args()
     sizes = [given.least]
     while sizes[-1] * 10 <= given.most:
         sizes.append(sizes[-1] * 10)
-    rows = []
+    rows = kept(given.output, sizes, given.warm) if given.add else []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for shape in given.shapes:
@@ -183,7 +196,9 @@ def main() -> None:
                 if name in MANY_TRACES_ONLY and shape != "traces":
                     continue
                 found = {
-                    size: in_a_process_of_its_own(COMMANDS[name], shape, log, folder, given.warm)
+                    size: in_a_process_of_its_own(
+                        COMMANDS[name], shape, log, folder, given.warm, given.limit, given.gigabytes
+                    )
                     for size, log in logs.items()
                 }
                 start = 0.0 if given.warm else found[SMALL][0]
@@ -194,18 +209,31 @@ def main() -> None:
                     for what, values, least in (("time", seconds, 0.05), ("memory", memory, 5.0))
                 }
                 over = any(e is not None and e > BOUND for found in exponents.values() for e in found)
+                rows = [row for row in rows if (row["shape"], row["command"]) != (shape, name)]
                 rows.append(
                     {"shape": shape, "command": name, "seconds": seconds, "megabytes": memory, "exponents": exponents,
-                     "exit codes": [found[size][2] for size in sizes], "within the bound": not over}
+                     "exit codes": [found[size][2] for size in sizes], "within the bound": not over,
+                     "load": os.getloadavg()}
                 )  # fmt: skip
                 print(json.dumps(rows[-1]), flush=True)
                 write_report(given.output, sizes, given.warm, rows)
 
 
+def kept(output: Path, sizes: list[int], warm: int) -> list[dict[str, Any]]:
+    """The rows of an earlier run of the same sizes and warmth, which one file may hold with new ones."""
+    if not output.exists():
+        return []
+    found = json.loads(output.read_text())
+    if (found["sizes"], found.get("warm", 0)) != (sizes, warm):
+        raise SystemExit(f"{output}: sizes {found['sizes']}, warm {found.get('warm', 0)}; given are {sizes}, {warm}")
+    rows: list[dict[str, Any]] = found["rows"]
+    return rows
+
+
 def write_report(output: Path, sizes: list[int], warm: int, rows: list[dict[str, Any]]) -> None:
     """Write what was measured so far, so that a run that is ended keeps it."""
     machine = {"machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()}
-    report = {"sizes": sizes, "bound": BOUND, "warm": warm, "load": os.getloadavg(), **machine, "rows": rows}
+    report = {"sizes": sizes, "bound": BOUND, "warm": warm, **machine, "rows": rows}
     output.parent.mkdir(exist_ok=True)
     output.write_text(json.dumps(report, indent=1) + "\n")
 
