@@ -156,6 +156,7 @@ def test_evidence_is_right_and_paid_for() -> None:
     assert float(cost) == 4 * 4 * 12
 
 
+@pytest.mark.slow
 def test_draws_at_some_places_are_those_of_the_whole_table() -> None:
     key, table = jax.random.key(7), jax.random.normal(jax.random.key(1), (5000, 3))
     places = jnp.array([[0, 1, 4999], [17, 17, 2500]])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from credit.replay.before import TraceEvents
 from credit.replay.replay_plan import Job, ReplayPlan, read_plan, write_plan
@@ -64,6 +65,7 @@ def test_the_first_ids_are_as_a_tuple() -> None:
         assert other == two and hash(other) == hash(two)
 
 
+@pytest.mark.slow
 def test_the_spread_of_many_groups_is_that_of_a_slow_reading(tmp_path: Path) -> None:
     """A pass over all traces for each group took the square of their number."""
     rng = np.random.default_rng(0)

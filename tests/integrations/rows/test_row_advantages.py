@@ -167,6 +167,7 @@ def test_evidence_reaches_the_method() -> None:
 SIBLINGS = {"context": [None, "c"] * 3, "node": [x for i in range(3) for x in (None, f"n{i}")]}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["rloo", "turn_baseline"])
 def test_replays_and_frozen_agents_reach_the_graph_of_every_method(name: str) -> None:
     """Three siblings of one first action: a method that takes no `context` still must not compare them.
@@ -190,6 +191,7 @@ CHAIN = {
 """`u` replays the second action of `a`, `b` the third of `u`, and each names that action alone; `i` is of its own."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["rloo", "turn_baseline"])
 @pytest.mark.parametrize("rows", ["in order", "mixed"])
 def test_a_trace_without_a_reward_still_says_which_traces_are_replays(name: str, rows: str) -> None:
