@@ -7,15 +7,17 @@ import re
 import shlex
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
 from credit.methods.advice import BRANCHES, TRAINED_WITH, UNITS, Advice, choose
-from credit.methods.survey_questions import LONG, QUESTIONS, answer_questions
+from credit.methods.survey_questions import LONG, QUESTIONS, _per_trace, answer_questions
 from graphs.readers import read
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -212,3 +214,11 @@ def test_orders_of_agents_are_counted_in_linear_time(tmp_path: Path) -> None:
     (stated,) = [question.stated for question in answer_questions(found) if "in one order" in question.stated]
     assert stated == "agents act once each, in one order, in 1 of 20000 traces with several agents"
     assert time.process_time() - start < 5
+
+
+def test_agents_are_counted_where_traces_times_agents_exceed_32_bits() -> None:
+    """Pairs of trace and agent are one integer each: here the greatest is 3 billion."""
+    trace, agent = np.array([0, 0, 99_999, 99_999], np.int32), np.array([0, 1, 30_000, 30_000], np.int32)
+    every = np.ones(4, bool)
+    traces: Any = SimpleNamespace(graph=SimpleNamespace(trace_ids=trace, action_mask=every, event_mask=every))
+    assert _per_trace(traces, agent).tolist() == [2, 1]
