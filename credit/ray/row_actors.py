@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credit.integrations.row_advantages import Advantages, RowAdvantages, rows_advantage
-from credit.integrations.row_columns import as_labels, as_numbers, give_back, spread
+from credit.integrations.row_columns import as_labels, as_mask, as_numbers, give_back, spread
 from credit.ray.cluster import RETRIES, connected, results_of
-from graphs.errors import CreditError
 
 if TYPE_CHECKING:
     from estimators.base import Credit
@@ -148,6 +147,4 @@ def _on_tokens(values: np.ndarray, reward: Any, mask: Any, n: int) -> Any:
     result = give_back(values, reward)
     if mask is None:
         return result
-    if np.ndim(mask) != 2 or len(mask) != n:
-        raise CreditError(f"mask has shape {tuple(np.shape(mask))}; expected ({n}, L), the tokens of each row")
-    return spread(result, mask)
+    return spread(result, as_mask(mask, n))
