@@ -252,7 +252,7 @@ def run(
         found = [] if tables else seeds(folders) + sample_seeds(Path(temporary) / "samples")
         found += [[file] for file in table_seeds(Path(temporary) / "tables")]
         import graphs.padding
-        import graphs.traces.batch  # noqa: F401 (loaded once, not by every child)
+        import graphs.traces.assembling  # noqa: F401 (loaded once, not by every child)
 
         for number in range(inputs):
             source = rng.choice(found[number % len(found)])

@@ -32,7 +32,7 @@ from credit.replay.replay_plan import ReplayPlan
 from credit.replay.replayer import Continuation, Prefix, SeededReplayer
 from credit.replay.run_planning import known_from, plan_replays
 from credit.replay.run_results import Results
-from graphs.traces.batch import assemble
+from graphs.traces.assembling import assemble
 from graphs.worlds import KINDS, TeamWorld
 from graphs.worlds.micro.examples import MICRO
 

@@ -138,7 +138,7 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
       CreditError: the log has no such reward; the names that it has are in the message.
 
     Examples:
-      >>> from graphs.traces.batch import assemble
+      >>> from graphs.traces.assembling import assemble
       >>> from graphs.traces.record import Agent, TraceRecord
       >>> rewards = {"team": 1.0, "r_format": 0.5}
       >>> record = TraceRecord("t0", "task", "log.jsonl", instances={"a": Agent()}, rewards=rewards)

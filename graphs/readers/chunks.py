@@ -36,7 +36,8 @@ from graphs.readers.native import of_source
 from graphs.readers.native.batches import read_compiled, read_records
 from graphs.readers.native.compiled.threads import compiles
 from graphs.readers.native.slim import SlimDecoder
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part

@@ -111,7 +111,7 @@ def read_and_count(
 ) -> tuple[Traces, RewardSources]:
     """What `read` returns, and how many outcomes are from the table of rewards and how many from the log."""
     from graphs.padding import Sizes
-    from graphs.traces.batch import assemble
+    from graphs.traces.assembling import assemble
     from graphs.traces.cache import is_cache, read_cache
 
     check_paths(paths)

@@ -97,7 +97,7 @@ def to_networkx(graph: EventGraph, traces: Traces | None = None, trace: int | st
 
 
 def from_networkx(graph: nx.DiGraph) -> TraceRecord:
-    """A NetworkX graph as a trace record, for `graphs.traces.batch.assemble`.
+    """A NetworkX graph as a trace record, for `graphs.traces.assembling.assemble`.
 
     The graph may come from `to_networkx` or from other code. A node needs the attributes `type` (a name of `EventType`)
     and `agent`. Optional node attributes are `action` (by default, whether the type is in `ACTION_TYPES`), `turn`,

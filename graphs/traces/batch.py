@@ -1,41 +1,28 @@
 """`Traces`: a batch with its arrays, strings, places in files, evidence and problems.
 
-`assemble` joins the records and parts that readers yield into one `Traces`. Text is in Arrow tables, with one row for
-each event, agent instance or trace, in the order of the arrays. No Python object is kept per event.
+Text is in Arrow tables, with one row for each event, agent instance or trace, in the order of the arrays. No Python
+object is kept per event.
 """
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-import itertools
-from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import NoReturn
 
 import jax
 import numpy as np
 import pyarrow as pa
 
-from graphs.errors import CapacityError, CreditError, NothingReadError, Problem, TraceError, expect
+from graphs.errors import CreditError, Problem, expect
 from graphs.event_graph import EventGraph
-from graphs.frozen_agents import with_trainable
 from graphs.html_table import html_table
-from graphs.padding import Sizes, bucket, pad_array
-from graphs.problem_log import ProblemLog
-from graphs.replay_clusters import with_clusters
-from graphs.text import counted, excerpt, near_names
+from graphs.padding import Sizes
+from graphs.text import counted, near_names
 from graphs.traces.evidence import Evidence
-from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
-from graphs.traces.limits import DEFAULT, Limits
-from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each, present
-from graphs.traces.record import TraceRecord
-from graphs.traces.record_parts import checked, part_of
-from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
-from graphs.traces.tokens import Tokens, join_tokens
+from graphs.traces.tokens import Tokens
 
-__all__ = ["Evidence", "Traces", "assemble", "clustered"]
-
-_EVENTS_A_PART = 1 << 14
+__all__ = ["Traces"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +81,9 @@ class Traces:
             if len(rows) == 0 and trace.endswith("…"):
                 rows = np.flatnonzero([name.startswith(begin) for name in self.traces["trace"].to_pylist()])
                 if len(rows) > 1:
-                    raise CreditError(f"{counted(len(rows), 'trace')} begin with {begin!r}; expected an id of one")
+                    raise CreditError(
+                        f"the ids of {counted(len(rows), 'trace')} begin with {begin!r}; expected that of one"
+                    )
             if len(rows) == 0:
                 raise CreditError(f"No trace {trace!r}. {near_names(begin, self.traces['trace'].to_pylist())}")
             return int(rows[0])
@@ -139,353 +128,3 @@ def _refuse_as_arrays(*_: object) -> NoReturn:
 
 # JAX flattens the arguments of a jitted function, so this raises where `Traces` is passed in place of its graph.
 jax.tree_util.register_pytree_node(Traces, _refuse_as_arrays, _refuse_as_arrays)
-
-
-def assemble(
-    items: Iterable[TraceRecord | Part | Problem],
-    *,
-    reward: str = "team",
-    group_by: str | Iterable[str] = GROUP_KEYS,
-    to: Sizes | None = None,
-    ignored: Iterable[str] = (),
-    limits: Limits = DEFAULT,
-) -> Traces:
-    """Check records and join them, with parts that are already checked, into one batch.
-
-    A refused trace becomes a problem; the other traces are kept.
-
-    Args:
-      items: records, parts and problems of readers, in order.
-      reward: the reward channel that is the outcome.
-      group_by: the key of groups: names among "task", "model" and "system", "task" among them.
-      to: sizes to pad to; by default `graphs.padding.bucket` of the real sizes.
-      ignored: names of files that were skipped.
-      limits: greatest numbers of events and edges of a trace.
-
-    Raises:
-      CreditError: `group_by` is not such a key.
-      NothingReadError: no trace is usable; `problems` has the reasons.
-      CapacityError: the batch does not fit `to`.
-    """
-    problems = ProblemLog()
-    parts: list[Part] = []
-    waiting = _Waiting(parts)
-    seen: dict[str, tuple[str, int]] = {}  # trace -> file and line of its first record
-    for item in items:
-        if isinstance(item, Problem):
-            problems.append(item)
-            continue
-        if isinstance(item, TraceRecord):
-            try:
-                record = checked(item, limits)
-            except TraceError as error:
-                problems.append(error.problem)
-                continue
-            if record.trace_id in seen:
-                problems.append(_duplicate(record, seen[record.trace_id]))
-            else:
-                seen[record.trace_id] = record.file, record.line
-                waiting.append(record)
-            continue
-        waiting.flush()
-        part, start = item, 0
-        places = {heading.trace_id: (heading.file, heading.line) for heading in part.headings}
-        if part.headings and len(places) == len(part.headings) and seen.keys().isdisjoint(places):
-            seen |= places
-            parts.append(part)
-            continue
-        for row, heading in enumerate(part.headings):
-            if heading.trace_id not in seen:
-                seen[heading.trace_id] = heading.file, heading.line
-            else:
-                problems.append(_duplicate(heading, seen[heading.trace_id]))
-                if row > start:
-                    parts.append(part.slice(start, row))
-                start = row + 1
-        if start < len(part.headings):
-            parts.append(part.slice(start, len(part.headings)))
-    waiting.flush()
-    if not seen:
-        raise NothingReadError("no trace could be read", tuple(problems))
-    return _join(parts, reward, check_group_by(group_by), to, tuple(problems), tuple(ignored))
-
-
-class _Waiting:
-    """Checked records that become one part together, once they have `_EVENTS_A_PART` events."""
-
-    def __init__(self, parts: list[Part]) -> None:
-        self.parts, self.records, self.events = parts, list[TraceRecord](), 0
-
-    def append(self, record: TraceRecord) -> None:
-        if self.events >= _EVENTS_A_PART or (self.records and bool(record.turns) != bool(self.records[0].turns)):
-            self.flush()
-        self.records.append(record)
-        self.events += len(record.ids)
-
-    def flush(self) -> None:
-        if self.records:
-            self.parts.append(part_of(self.records))
-            self.records, self.events = [], 0
-
-
-def _duplicate(heading: Heading | TraceRecord, first: tuple[str, int]) -> Problem:
-    expected = f"an id that no other trace has (also {first[0]}:{first[1]})"
-    trace = heading.trace_id
-    return Problem("duplicate-trace", heading.file, heading.line, "trace_id", excerpt(trace), expected, trace)
-
-
-class _Columns:
-    """The columns of all parts. Each is removed when it is used, so that at most one is in memory twice."""
-
-    def __init__(self, parts: list[Part]) -> None:
-        self._lists = {field.name: [getattr(p, field.name) for p in parts] for field in dataclasses.fields(Part)}
-        parts.clear()
-
-    def pop(self, name: str) -> list[Any]:
-        return self._lists.pop(name)
-
-    def counts(self, name: str) -> np.ndarray:
-        """Number of entries of each trace on an axis, from the ends in its part: int64 [T]."""
-        return np.concatenate([np.diff(ends, prepend=0) for ends in self.pop(name)])
-
-    def joined(self, name: str, length: int, starts: list[int] | None = None) -> np.ndarray:
-        """An array of all parts, padded with 0; `starts` of each part is added to its positions or ids."""
-        columns = self.pop(name)
-        out = np.zeros(length, columns[0].dtype)
-        at = 0
-        for i, column in enumerate(columns):
-            block = out[at : at + len(column)]
-            block[:] = column
-            if starts is not None:
-                block += block.dtype.type(starts[i])
-            at += len(column)
-        return out
-
-    def strings(self, name: str) -> pa.Array:
-        return pa.chunked_array(self.pop(name)).combine_chunks()
-
-
-def _starts(counts: Iterable[int]) -> list[int]:
-    return list(itertools.accumulate(counts, initial=0))
-
-
-def _join(
-    parts: list[Part],
-    channel: str,
-    group_by: tuple[str, ...],
-    to: Sizes | None,
-    problems: tuple[Problem, ...],
-    ignored: tuple[str, ...],
-) -> Traces:
-    """One batch of all parts; `parts` is emptied."""
-    lengths = [len(part.types) for part in parts]
-    event_starts, agent_starts = _starts(lengths), _starts(len(part.parents) for part in parts)
-    turn_starts = _starts(int(part.turns.max()) + 1 for part in parts)
-    headings = [heading for part in parts for heading in part.headings]
-    edges = sum(len(part.senders) for part in parts)
-    n = Sizes(event_starts[-1], edges, agent_starts[-1], len(headings))
-    to = bucket(n) if to is None else to
-    for axis, need, room in zip(Sizes._fields, n, to, strict=True):
-        if need > room:
-            raise CapacityError(axis=axis, need=need, room=room)
-
-    columns = _Columns(parts)
-    columns.pop("edge_ends")
-    tokens = join_tokens(columns.pop("tokens"), lengths)
-    rows = np.arange(n.traces, dtype=np.int32)
-    event_counts = columns.counts("event_ends")
-    trace_ids = pad_array(np.repeat(rows, event_counts), to.events)
-    agent_trace = np.repeat(rows, columns.counts("agent_ends"))
-    names, roles = columns.strings("agent_names"), columns.strings("agent_roles")
-    tasks = [heading.group_id for heading in headings]
-    policies = [heading.model for heading in headings], [heading.system for heading in headings]
-    groups = pa.array(group_names(tasks, *policies, group_by), pa.string())
-    times = columns.joined("times", n.events)
-    parents = columns.joined("parents", to.agents, agent_starts)
-    graph = EventGraph(
-        event_type=columns.joined("types", to.events),
-        action_mask=columns.joined("actions", to.events),
-        event_mask=_mask(n.events, to.events),
-        time=pad_array(_seconds(times, trace_ids[: n.events], n.traces), to.events, np.nan),
-        trace_ids=trace_ids,
-        agent_ids=columns.joined("agents", to.events, agent_starts),
-        turn_ids=columns.joined("turns", to.events, turn_starts),
-        senders=columns.joined("senders", to.edges, event_starts),
-        receivers=columns.joined("receivers", to.edges, event_starts),
-        edge_type=columns.joined("edge_types", to.edges),
-        edge_mask=_mask(n.edges, to.edges),
-        agent_name_ids=pad_array(_codes(names), to.agents),
-        agent_role_ids=pad_array(_codes(roles), to.agents),
-        agent_parent=parents,
-        agent_trace=pad_array(agent_trace, to.agents),
-        agent_mask=_mask(n.agents, to.agents),
-        group_ids=pad_array(_codes(groups), to.traces),
-        trace_mask=_mask(n.traces, to.traces),
-    )
-    evidence = _event_evidence(columns.pop("evidence"), lengths, to) | _trace_evidence(headings, to)
-    graph = clustered(graph, evidence)
-    outcome = evidence.get(f"rewards.{channel}")
-    reward = np.full(n.traces, np.nan, np.float32)
-    if outcome is not None:
-        reward = outcome.array[: n.traces].astype(np.float32)
-    files, lines, offsets = _places(columns, event_counts, lengths)
-    text = columns.pop("text")
-    return Traces(
-        graph=graph,
-        reward=pad_array(reward, to.traces),
-        evidence=evidence,
-        events=pa.table(
-            {"event": _text(text, "event", lengths), "file": files, "line": lines, "offset": offsets}
-            | {"time": pa.array(times, from_pandas=True)}
-            | {name: _text(text, name, lengths) for name in ("trusted", *TEXT_COLUMNS)}
-        ),
-        agents=pa.table(
-            {
-                "agent": columns.strings("agent_ids"),
-                "name": names,
-                "role": roles,
-                "parent": parents[: n.agents],
-                "trace": agent_trace,
-            }
-        ),
-        traces=_trace_table(headings, groups),
-        problems=problems,
-        ignored=ignored,
-        tokens=tokens,
-    )
-
-
-def clustered(graph: EventGraph, evidence: Mapping[str, Evidence]) -> EventGraph:
-    """The graph with `cluster_ids` and `trainable_mask`, from the evidence of replays and frozen agents."""
-    if "trainable" in evidence:
-        graph = with_trainable(graph, evidence["trainable"].array)
-
-    def ids(name: str) -> np.ndarray | None:
-        return evidence[name].array if name in evidence else None
-
-    return with_clusters(graph, context=ids("context"), node=ids("node"), sibling_parent=ids("sibling_parent"))
-
-
-def _mask(real: int, length: int) -> np.ndarray:
-    return np.arange(length) < real
-
-
-def _codes(strings: pa.Array) -> np.ndarray:
-    """Dense ids of strings in order of first appearance, int32."""
-    codes: np.ndarray = strings.dictionary_encode().indices.to_numpy()
-    return codes
-
-
-def _seconds(times: np.ndarray, trace_ids: np.ndarray, traces: int) -> np.ndarray:
-    """Seconds since the first time of the trace, float32, clipped to the range of float32."""
-    known = np.flatnonzero(np.isfinite(times))
-    first = first_of_each(trace_ids[known], times[known], traces, absent=0.0)
-    largest = np.finfo(np.float32).max
-    seconds: np.ndarray = np.clip(times - first[trace_ids], -largest, largest).astype(np.float32)
-    return seconds
-
-
-def _places(columns: _Columns, counts: np.ndarray, lengths: list[int]) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """File, line and offset of each event, by default those of its trace."""
-    headings, places = columns.pop("headings"), columns.pop("places")
-    parts = []
-    at = 0
-    for own, group, n in zip(places, headings, lengths, strict=True):
-        here = counts[at : at + len(group)]
-        at += len(group)
-        parts.append(
-            own
-            or (
-                pa.repeat(group[0].file, n),  # a part without places is of a single file
-                pa.array(np.repeat(np.array([heading.line for heading in group], np.int32), here)),
-                pa.array(np.repeat(np.array([heading.offset for heading in group], np.int64), here)),
-            )
-        )
-    files, lines, offsets = (pa.chunked_array(chunks).combine_chunks() for chunks in zip(*parts, strict=True))
-    return files, lines, offsets
-
-
-def _text(parts: list[dict[str, pa.Array]], name: str, lengths: list[int]) -> pa.Array:
-    """A text column of all parts, null where a part lacks it."""
-    kind = EVENT_TEXT[name]
-    columns = [part.pop(name, None) for part in parts]
-    chunks = [pa.nulls(n, kind) if column is None else column for column, n in zip(columns, lengths, strict=True)]
-    return pa.chunked_array(chunks, kind).combine_chunks()
-
-
-def _event_evidence(
-    parts: list[dict[str, np.ndarray | pa.Array]], lengths: list[int], to: Sizes
-) -> dict[str, Evidence]:
-    evidence: dict[str, Evidence] = {}
-    for name, kind in ((name, key.kind) for name, key in EVENT_EVIDENCE.items()):
-        columns = [part.pop(name, None) for part in parts]
-        if all(column is None for column in columns):
-            continue
-        if kind == "id":
-            nulls = (pa.nulls(n, pa.string()) for n in lengths)
-            chunks = [none if column is None else column for column, none in zip(columns, nulls, strict=True)]
-            codes = pa.chunked_array(chunks).combine_chunks().dictionary_encode().indices
-            evidence[name] = Evidence(pad_array(codes.fill_null(-1).to_numpy(), to.events, -1))
-            continue
-        values = np.full(to.events, np.nan, np.float32) if kind == "float" else np.full(to.events, -1, np.int32)
-        at = 0
-        for column, n in zip(columns, lengths, strict=True):
-            if column is not None:
-                np.copyto(values[at : at + n], column, where=present(column))
-            at += n
-        evidence[name] = Evidence(values)
-    return evidence
-
-
-def _trace_evidence(headings: list[Heading], to: Sizes) -> dict[str, Evidence]:
-    """Evidence of traces by name, in the order of the log. Each takes memory only for the traces that state it, because
-    a log may have any number of names."""
-    families = (
-        ("rewards.", [heading.rewards for heading in headings]),
-        ("costs.", [heading.costs for heading in headings]),
-        ("metrics.", [heading.metrics for heading in headings]),
-        ("", [heading.evidence for heading in headings]),
-    )
-    stated: dict[str, tuple[list[int], list[float]]] = {}
-    first: dict[str, tuple[int, int]] = {}  # row and family in which a name comes first
-    for number, (family, amounts) in enumerate(families):
-        for names, rows in _by_names(amounts).items():
-            for name in names:
-                if family or name in TRACE_EVIDENCE:
-                    first.setdefault(family + name, (rows[0], number))
-                    known = stated.setdefault(family + name, ([], []))
-                    known[0].extend(rows)
-                    known[1].extend([amounts[row][name] for row in rows])
-    evidence = {}
-    for name in sorted(first, key=lambda name: first[name]):
-        places, numbers = np.array(stated[name][0], np.int32), np.array(stated[name][1], np.float64)
-        order = np.argsort(places, kind="stable")
-        evidence[name] = Evidence.at(places[order], numbers[order], to.traces)
-    return evidence
-
-
-def _by_names(amounts: list[dict[str, float]]) -> dict[tuple[str, ...], list[int]]:
-    """Rows by the names that they state; most logs state the same in all."""
-    rows = collections.defaultdict[tuple[str, ...], list[int]](list)
-    for row, own in enumerate(amounts):
-        if own:
-            rows[tuple(own)].append(row)
-    return rows
-
-
-def _trace_table(headings: list[Heading], groups: pa.Array) -> pa.Table:
-    string = pa.string()
-    return pa.table(
-        {
-            "trace": pa.array([heading.trace_id for heading in headings], string),
-            "group": groups,
-            "task": pa.array([heading.group_id for heading in headings], string),
-            "model": pa.array([heading.model or None for heading in headings], string),
-            "format": pa.array([heading.format for heading in headings], string),
-            "file": pa.array([heading.file for heading in headings], string),
-            "line": pa.array([heading.line for heading in headings], pa.int32()),
-            "offset": pa.array([heading.offset for heading in headings], pa.int64()),
-            "topology": pa.array([heading.topology or None for heading in headings], string),
-            "system": pa.array([heading.system or None for heading in headings], string),
-        }
-    )

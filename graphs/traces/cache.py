@@ -22,7 +22,8 @@ from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, EventGra
 from graphs.invariants import InvariantError, validate
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.text import counted, excerpt
-from graphs.traces.batch import Traces, clustered
+from graphs.traces.assembling import clustered
+from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence, numbers_of_traces
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.parquet_limits import PackedError, read_decoded, unpacked_bytes

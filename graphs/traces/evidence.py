@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-__all__ = ["Evidence", "numbers_of_traces"]
+from graphs.padding import pad_array
+from graphs.traces.part import Heading, present
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+
+__all__ = ["Evidence", "evidence_of_events", "evidence_of_traces", "numbers_of_traces"]
 
 
 class Evidence:
@@ -113,6 +119,70 @@ class Evidence:
         return Evidence.at, (self._rows, self._amounts, self._length)
 
 
+def evidence_of_events(
+    parts: list[dict[str, np.ndarray | pa.Array]], lengths: list[int], events: int
+) -> dict[str, Evidence]:
+    """Evidence of events by name, from the columns of parts, which are emptied.
+
+    Args:
+      parts: by part, the columns that it has.
+      lengths: how many events each part has.
+      events: E, padding included.
+    """
+    evidence: dict[str, Evidence] = {}
+    for name, kind in ((name, key.kind) for name, key in EVENT_EVIDENCE.items()):
+        columns = [part.pop(name, None) for part in parts]
+        if all(column is None for column in columns):
+            continue
+        if kind == "id":
+            nulls = (pa.nulls(n, pa.string()) for n in lengths)
+            chunks = [none if column is None else column for column, none in zip(columns, nulls, strict=True)]
+            codes = pa.chunked_array(chunks).combine_chunks().dictionary_encode().indices
+            evidence[name] = Evidence(pad_array(codes.fill_null(-1).to_numpy(), events, -1))
+            continue
+        values = np.full(events, np.nan, np.float32) if kind == "float" else np.full(events, -1, np.int32)
+        at = 0
+        for column, n in zip(columns, lengths, strict=True):
+            if column is not None:
+                np.copyto(values[at : at + n], column, where=present(column))
+            at += n
+        evidence[name] = Evidence(values)
+    return evidence
+
+
+def evidence_of_traces(headings: list[Heading], traces: int) -> dict[str, Evidence]:
+    """Evidence of traces by name, in the order of the log.
+
+    Each takes memory only for the traces that state it, because a log may have any number of names.
+
+    Args:
+      headings: of all real traces.
+      traces: T, padding included.
+    """
+    families = (
+        ("rewards.", [heading.rewards for heading in headings]),
+        ("costs.", [heading.costs for heading in headings]),
+        ("metrics.", [heading.metrics for heading in headings]),
+        ("", [heading.evidence for heading in headings]),
+    )
+    stated: dict[str, tuple[list[int], list[float]]] = {}
+    first: dict[str, tuple[int, int]] = {}  # row and family in which a name comes first
+    for number, (family, amounts) in enumerate(families):
+        for names, rows in _by_names(amounts).items():
+            for name in names:
+                if family or name in TRACE_EVIDENCE:
+                    first.setdefault(family + name, (rows[0], number))
+                    known = stated.setdefault(family + name, ([], []))
+                    known[0].extend(rows)
+                    known[1].extend([amounts[row][name] for row in rows])
+    evidence = {}
+    for name in sorted(first, key=lambda name: first[name]):
+        places, numbers = np.array(stated[name][0], np.int32), np.array(stated[name][1], np.float64)
+        order = np.argsort(places, kind="stable")
+        evidence[name] = Evidence.at(places[order], numbers[order], traces)
+    return evidence
+
+
 def numbers_of_traces(evidence: Mapping[str, Evidence], names: Iterable[str], traces: int) -> list[dict[str, float]]:
     """Values of per-trace evidence as one dictionary by name for each real trace.
 
@@ -125,3 +195,12 @@ def numbers_of_traces(evidence: Mapping[str, Evidence], names: Iterable[str], tr
             if row < traces:
                 stated[row][name] = amount
     return stated
+
+
+def _by_names(amounts: list[dict[str, float]]) -> dict[tuple[str, ...], list[int]]:
+    """Rows by the names that they state; most logs state the same in all."""
+    rows = collections.defaultdict[tuple[str, ...], list[int]](list)
+    for row, own in enumerate(amounts):
+        if own:
+            rows[tuple(own)].append(row)
+    return rows

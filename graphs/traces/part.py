@@ -1,7 +1,7 @@
 """Parts of a batch: the checked columns of some traces.
 
-Readers and `graphs.traces.record_parts` create parts, and `graphs.traces.batch.assemble` joins them. Positions and ids
-in a part start at 0. The module does not import JAX, so that worker processes that read logs start fast.
+Readers and `graphs.traces.record_parts` create parts, and `graphs.traces.assembling.assemble` joins them. Positions and
+ids in a part start at 0. The module does not import JAX, so that worker processes that read logs start fast.
 """
 
 from __future__ import annotations

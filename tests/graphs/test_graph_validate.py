@@ -11,7 +11,7 @@ import pytest
 
 from graphs.event_graph import EventGraph
 from graphs.invariants import INVARIANTS, InvariantError, validate
-from graphs.traces.batch import assemble
+from graphs.traces.assembling import assemble
 from graphs.traces.record import TraceRecord
 
 Records = Callable[..., list[TraceRecord]]

@@ -17,7 +17,8 @@ from credit.bench.language.language_questions import PAD, PARTS, STOP, WORKERS, 
 from credit.bench.language.language_signals import RERUNS, Reruns
 from credit.bench.language.language_team import DECISIONS, Said, Team, log_probs, prompts, questions_as_tokens
 from graphs.event_types import EdgeType, EventType
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["Values", "as_traces"]

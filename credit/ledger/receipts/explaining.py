@@ -46,7 +46,7 @@ def explain(
 
     Examples:
       >>> import credit
-      >>> from graphs.traces.batch import assemble
+      >>> from graphs.traces.assembling import assemble
       >>> from graphs.traces.record import Agent, TraceRecord
       >>> def record(name, reward):
       ...     trace = TraceRecord(name, "task", "log.jsonl", instances={"a": Agent()}, rewards={"team": reward})

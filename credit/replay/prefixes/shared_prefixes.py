@@ -10,7 +10,8 @@ import numpy as np
 from credit.replay.added_evidence import add_evidence
 from credit.replay.prefixes.event_content import WithoutContent, event_content
 from graphs.errors import CreditError
-from graphs.traces.batch import Traces, clustered
+from graphs.traces.assembling import clustered
+from graphs.traces.batch import Traces
 
 __all__ = ["SharedPrefixes", "shared_prefixes", "with_siblings"]
 

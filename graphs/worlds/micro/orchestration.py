@@ -23,7 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from graphs.event_graph import Array, EdgeType, EventType
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["Decision", "Micro"]

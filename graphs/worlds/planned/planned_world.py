@@ -193,7 +193,7 @@ class World:
         return episode_log.records(self, episodes, truth)
 
     def traces(self, episodes: Episodes, truth: Truth | None = None, **options: Any) -> Traces:
-        """The traces as a batch; `options` go to `graphs.traces.batch.assemble`."""
-        from graphs.traces.batch import assemble
+        """The traces as a batch; `options` go to `graphs.traces.assembling.assemble`."""
+        from graphs.traces.assembling import assemble
 
         return assemble(self.records(episodes, truth), **options)

@@ -231,8 +231,8 @@ class TeamWorld:
         return run_log.records(self, runs, truth)
 
     def traces(self, runs: Runs, truth: Truth | None = None, **options: Any) -> Traces:
-        """The traces as a batch; `options` go to `graphs.traces.batch.assemble`."""
-        from graphs.traces.batch import assemble
+        """The traces as a batch; `options` go to `graphs.traces.assembling.assemble`."""
+        from graphs.traces.assembling import assemble
 
         return assemble(self.records(runs, truth), **options)
 

@@ -20,7 +20,8 @@ from credit.plot import draw_trace
 from credit.plot.canvas import GREY
 from graphs.errors import CreditError, MissingExtraError
 from graphs.event_graph import EdgeType, EventType
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -212,7 +213,7 @@ def test_global_state_is_untouched() -> None:
     script = (
         "import sys; sys.path.insert(0, '.'); import credit; credit.plot.draw_trace\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "from graphs.traces.record import TraceRecord; from graphs.traces.batch import assemble\n"
+        "from graphs.traces.record import TraceRecord; from graphs.traces.assembling import assemble\n"
         "record = TraceRecord('t', 'g', 'f'); record.event('e', 3, 'a', action=True)\n"
         "credit.plot.draw_trace(assemble([record])); assert 'matplotlib.pyplot' not in sys.modules\n"
     )

@@ -17,7 +17,8 @@ from credit.cli import cli
 from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 from graphs.writers import native
 

@@ -15,7 +15,8 @@ from credit.reports.blame import blame_cases, method_scores, prior_scores
 from estimators import rloo
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.record import TraceRecord
 
 

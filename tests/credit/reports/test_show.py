@@ -16,7 +16,8 @@ from credit.reports.trace_text import MOST_AGENTS, render
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.text import printable
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 
 HOSTILE = {

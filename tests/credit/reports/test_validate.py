@@ -16,7 +16,8 @@ from credit.reports.signal_notes import large_advantages
 from credit.reports.trace_returns import returns
 from graphs.errors import Problem
 from graphs.event_graph import EventType
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.record import TraceRecord
 
 

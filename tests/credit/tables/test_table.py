@@ -10,7 +10,7 @@ import pytest
 
 import credit
 from graphs.event_graph import EdgeType, EventType
-from graphs.traces.batch import assemble
+from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord
 
 COLUMNS = [

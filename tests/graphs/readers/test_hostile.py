@@ -326,7 +326,7 @@ def test_depth_is_that_of_a_walk_over_the_characters() -> None:
 
 MEASURE = """
 import json, re, sys
-import graphs.traces.cache, graphs.traces.batch  # which bring JAX, and `read` would do it
+import graphs.traces.cache, graphs.traces.assembling  # which bring JAX, and `read` would do it
 from graphs.errors import NothingReadError
 from graphs.traces.limits import Limits
 from graphs.readers import read

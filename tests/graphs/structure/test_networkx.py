@@ -17,7 +17,8 @@ from graphs.padding import unpad
 from graphs.readers import read
 from graphs.structure.networkx_graphs import from_networkx, to_networkx
 from graphs.structure.prefix import pack, select_trace
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.record import TraceRecord
 
 Records = Callable[..., list[TraceRecord]]

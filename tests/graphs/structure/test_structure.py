@@ -17,7 +17,8 @@ from graphs.structure.critical_path import critical_path, critical_steps, derive
 from graphs.structure.forest import ancestors, descendants, spawn_forest, topological_levels
 from graphs.structure.prefix import agent_births, pack, prefix, select_trace
 from graphs.structure.topology import TOPOLOGIES, topology
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 
 SEEDS = range(12)

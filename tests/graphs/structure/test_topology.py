@@ -7,7 +7,7 @@ import pytest
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.structure.topology import TOPOLOGIES, topology
-from graphs.traces.batch import assemble
+from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord
 
 CHOICES = (EventType.MESSAGE, EventType.ORCHESTRATOR_DECISION, EventType.SPAWN)

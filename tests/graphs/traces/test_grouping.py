@@ -15,7 +15,8 @@ from graphs.errors import CreditError
 from graphs.readers import read
 from graphs.readers.chunks import read_chunks
 from graphs.structure.networkx_graphs import from_networkx, to_networkx
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.cache import read_cache, write_cache
 from graphs.traces.grouping import group_names
 from graphs.writers import native, otlp

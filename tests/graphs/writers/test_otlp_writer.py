@@ -16,7 +16,8 @@ import pytest
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS

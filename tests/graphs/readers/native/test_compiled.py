@@ -24,7 +24,7 @@ from graphs.readers.native.compiled import threads as compiled
 from graphs.readers.native.compiled.compiling import loop
 from graphs.readers.native.compiled.numbers import number
 from graphs.readers.native.wire import COUNTS, EVENT_FIELDS
-from graphs.traces.batch import assemble
+from graphs.traces.assembling import assemble
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.tokens import TOKEN_COLUMNS, Tokens

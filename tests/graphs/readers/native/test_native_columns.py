@@ -16,7 +16,8 @@ from graphs.readers import native, read
 from graphs.readers.common.source import Source
 from graphs.readers.native import batches as native_batches
 from graphs.readers.native.columns import columns
-from graphs.traces.batch import Traces, assemble
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.limits import DEFAULT, Limits
 
 TYPES = ("orchestrator_decision", "spawn", "message", "tool_call", "tool_result", "return", "stop")

@@ -19,7 +19,7 @@ from graphs.readers.tracing.otlp.order import in_turn
 from graphs.readers.tracing.span_columns import forest, turns
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans
 from graphs.readers.tracing.span_dumps.spans import plain_span
-from graphs.traces.batch import assemble
+from graphs.traces.assembling import assemble
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord

@@ -16,7 +16,7 @@ from graphs.errors import NothingReadError, Problem
 from graphs.readers import read
 from graphs.readers.common.source import Source
 from graphs.readers.tracing import otlp
-from graphs.traces.batch import assemble
+from graphs.traces.assembling import assemble
 from graphs.traces.record import TraceRecord
 from graphs.writers import otlp as writer
 
