@@ -6,8 +6,8 @@ that hold nothing of their own trace's outcome count, against the mean of the ot
 
     explained = 1 − Var(R − expected − Σ known cells) / Var(R − b)
 
-which is below 0 where the entries are worse than none. Its error is that of leaving out one group at
-a time; groups that hold replays of one trace are left out together.
+which is below 0 where the entries are worse than none. Its error is that of leaving out one group at a time; groups
+that hold replays of one trace are left out together.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def explained(
       scored: bool [T], the traces that count. In groups of one, b is the mean of all other traces.
 
     Returns:
-      `Explained`; `stderr` is the jackknife's over groups, NaN with fewer than two.
+      `Explained`; `stderr` is the jackknife's over groups, joined where they share replays; NaN with fewer than two.
 
     Examples:
       >>> import credit, numpy as np

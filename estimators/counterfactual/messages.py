@@ -71,9 +71,10 @@ def c3(
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       variant, baseline, mix: as above.
       own_outcome: False leaves the event's own trace out of V(ν), with all that share a later choice with it, and
-        renormalises the rest. Control variates for other decisions of this trace need this. A context in which an
-        alternative has no other replay is then invalid as a whole: whether a decision has a claim must not depend on
-        what it chose, such as to stop, after which nothing fans out.
+        renormalises the rest. Control variates for other decisions of this trace need this. It needs "reward_only" with
+        "leave_one_out": B(V) of "mean" holds the own outcome, too. A context in which an alternative has no other
+        replay is then invalid as a whole: whether a decision has a claim must not depend on what it chose, such as to
+        stop, after which nothing fans out.
       normalise: `credit` is A itself, `baseline` its mean over the context's nodes, and `scale` is
         max(sqrt(v + 1e-8), 1e-8), with v their population variance. Then "leave_one_out" and "mean" give the same
         numbers for "reward_only", since they differ by the factor J/(J − 1) only; with two alternatives A is ±1.
@@ -131,8 +132,10 @@ def c3(
     credit = own[tree.node]
     reason = _reason(tree, known, j)
     if not own_outcome:
-        if normalise or variant != "reward_only":
-            raise CreditError("own_outcome=False is for variant='reward_only' without normalise")
+        if normalise or variant != "reward_only" or baseline != "leave_one_out":  # others hold the own outcome
+            given = f"variant={variant!r}, baseline={baseline!r} and normalise={normalise}"
+            expected = "variant='reward_only', baseline='leave_one_out' and normalise=False"
+            raise CreditError(f"own_outcome=False comes with {given}; expected {expected}")
         kin = later_kin(graph, tree)
         single = replays[tree.node] <= segment_count(kin, 2 * n, tree.row, own.dtype)[kin]
         credit = _without_own(tree, credit, outcome, kin, single)

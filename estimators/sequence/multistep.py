@@ -65,8 +65,8 @@ def discounted_return(
     """The discounted reward from each action on: G_t = r_t + γ G_{t+1}.
 
     Plain REINFORCE: no baseline. Its variance is that of the whole future. Unbiased for the policy gradient at γ = 1
-    along "trace". Along "agent" and "causal" it leaves out rewards at others' events, or takes means of them, which is
-    a bias; it has none if the only reward is the outcome.
+    along "trace". Along "agent" it leaves out rewards at others' events, and along "causal" it takes means of them.
+    Both are biased, unless the only reward is the outcome.
 
     Args:
       graph: the batch.

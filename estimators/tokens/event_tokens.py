@@ -133,20 +133,19 @@ def token_advantages(
     if not jnp.issubdtype(events.dtype, jnp.integer):
         raise ArrayTypeError(f"events has dtype {events.dtype}; expected integers")
     if mask.dtype != jnp.bool_ or mask.shape != events.shape:
-        raise (TypeError if mask.dtype != jnp.bool_ else ValueError)(
+        raise (ArrayTypeError if mask.dtype != jnp.bool_ else CreditError)(
             f"mask is {mask.dtype} {mask.shape}; expected bool {events.shape}, as events"
         )
     if amounts.ndim != 1:
         raise CreditError(f"advantage has shape {amounts.shape}; expected one axis, events")
     mask = mask & (events >= 0)
-    at = jnp.clip(events, 0, max(amounts.shape[0] - 1, 0))
-    foreign = mask & (events >= amounts.shape[0])
+    at = jnp.clip(events.astype(jnp.int32), 0, amounts.shape[0])  # the place behind the last event is no event's
     if valid is not None:
         usable = jnp.asarray(valid)
         if usable.dtype != jnp.bool_:
             raise ArrayTypeError(f"valid has dtype {usable.dtype}; expected bool")
         if usable.shape != amounts.shape:
             raise CreditError(f"valid has shape {usable.shape}; expected {amounts.shape}, that of advantage")
-        mask = mask & (usable[at] | foreign)
-    known = jnp.where(foreign, jnp.full((), jnp.nan, amounts.dtype), amounts[at])
+        mask = mask & jnp.concatenate([usable, jnp.ones(1, bool)])[at]
+    known = jnp.concatenate([amounts, jnp.full(1, jnp.nan, amounts.dtype)])[at]
     return jnp.where(mask, known, jnp.zeros((), amounts.dtype)), mask

@@ -142,8 +142,10 @@ class Chunks:
         tables: tuple[Iterable[str], ...] = (self._join.rewards, self._join.groups, *self._join.lost.values())
         self._join.met |= {trace for table in tables for trace in table if hash_of(trace) in read}
         self.sources = self._join.sources()
-        self.sources.table = len(read.intersection(map(hash_of, self._join.rewards)))
-        self.sources.unknown = len(read) - self.sources.table
+        unusable = self._join.spoilt["reward"].union(self._join.lost["reward"])
+        self.sources.neither = len(read.intersection(map(hash_of, unusable)))
+        self.sources.table = len(read.intersection(map(hash_of, self._join.rewards.keys() - unusable)))
+        self.sources.unknown = len(read) - self.sources.table - self.sources.neither
         return ProblemLog([*self._before, *self._join.unmatched()])
 
     def fingerprint(self, number: int) -> bytes:

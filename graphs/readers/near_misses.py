@@ -23,16 +23,7 @@ KEYS: dict[str, frozenset[str]] = {
     "inspect-ai": frozenset({"version", "status", "eval", "plan", "samples"}),
     "agent-lightning": frozenset({"event_type", "rollout_id", "attempt_id"}),
     "agent-lightning spans": frozenset(
-        {
-            "rollout_id",
-            "attempt_id",
-            "sequence_id",
-            "trace_id",
-            "span_id",
-            "parent_id",
-            "attributes",
-            "start_time",
-        }
+        {"rollout_id", "attempt_id", "sequence_id", "trace_id", "span_id", "parent_id", "attributes", "start_time"}
     ),
     "langsmith": frozenset({"run_type", "dotted_order", "parent_run_id", "trace_id"}),
     "atif": frozenset({"schema_version", "steps", "step_id", "agent", "source"}),
@@ -135,7 +126,7 @@ def resemblance(head: bytes) -> tuple[str, str] | None:
         return None
     share = {name: len(keys & wanted) / len(wanted) for name, wanted in KEYS.items()}
     best = max(share, key=lambda name: share[name])
-    if "rollout_id" in keys and best == "spans":
+    if "rollout_id" in keys and best == "spans" and share["agent-lightning spans"] >= _LEAST:
         best = "agent-lightning spans"  # which hold all that other spans do
     products = [product for product in PRODUCTS if product.keys <= keys]
     if products and share[best] < 1:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from estimators.tokens.event_tokens import pad_tokens, token_advantages
-from graphs.errors import CreditError
+from graphs.errors import ArrayTypeError, CreditError
 from graphs.traces.tokens import Tokens
 
 
@@ -82,13 +82,13 @@ EVENTS, MASK = np.zeros(3, np.int32), np.ones(3, bool)
 @pytest.mark.parametrize(
     ("arguments", "kind", "expected"),
     [
-        ((np.zeros(2, int), EVENTS, MASK), TypeError, "floating"),
-        ((np.zeros((2, 1)), EVENTS, MASK), ValueError, "one axis"),
-        ((np.zeros(2), EVENTS * 0.5, MASK), TypeError, "integers"),
-        ((np.zeros(2), EVENTS, MASK * 1.0), TypeError, "bool"),
-        ((np.zeros(2), EVENTS, MASK[:2]), ValueError, "as events"),
-        ((np.zeros(2), EVENTS, MASK, np.ones(2)), TypeError, "valid"),
-        ((np.zeros(2), EVENTS, MASK, np.ones(3, bool)), ValueError, "valid"),
+        ((np.zeros(2, int), EVENTS, MASK), ArrayTypeError, "floating"),
+        ((np.zeros((2, 1)), EVENTS, MASK), CreditError, "one axis"),
+        ((np.zeros(2), EVENTS * 0.5, MASK), ArrayTypeError, "integers"),
+        ((np.zeros(2), EVENTS, MASK * 1.0), ArrayTypeError, "bool"),
+        ((np.zeros(2), EVENTS, MASK[:2]), CreditError, "as events"),
+        ((np.zeros(2), EVENTS, MASK, np.ones(2)), ArrayTypeError, "valid"),
+        ((np.zeros(2), EVENTS, MASK, np.ones(3, bool)), CreditError, "valid"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(arguments: Any, kind: type[Exception], expected: str) -> None:
@@ -102,3 +102,11 @@ def test_tokens_of_events_that_have_no_number_show(valid: np.ndarray | None) -> 
     amounts, trained = token_advantages(np.array([1.0, 2.0]), np.array([0, 2, -1]), MASK, valid)
     np.testing.assert_array_equal(amounts, [1.0, np.nan, 0.0])
     np.testing.assert_array_equal(trained, [True, True, False])
+
+
+def test_every_token_of_a_batch_without_events_is_of_another() -> None:
+    amounts, trained = token_advantages(np.zeros(0), np.array([0, -1], np.int8), np.ones(2, bool), np.zeros(0, bool))
+    np.testing.assert_array_equal(amounts, [np.nan, 0.0])
+    np.testing.assert_array_equal(trained, [True, False])
+    amounts, _ = token_advantages(np.arange(300.0), np.array([0, 127], np.int8), np.ones(2, bool))
+    assert amounts.tolist() == [0.0, 127.0]

@@ -27,9 +27,8 @@ def find_sources(
 
     A folder is searched to its depths, without following links to folders; a file that is named outright is always a
     source, whatever its suffix; "-" is standard input. An address such as "s3://bucket/runs" is listed through fsspec.
-    Problems: "no-such-file", "not-a-file", "broken-link",
-    "outside-link", "empty-folder", "unreadable", and "too-many" for more files than the limit, of which none is a
-    source then.
+    Problems: "no-such-file", "not-a-file", "broken-link", "outside-link", "empty-folder", "unreadable", and "too-many"
+    for more files than the limit, of which none is a source then.
 
     Raises:
       CreditError: a path is not a text or a `Path`.

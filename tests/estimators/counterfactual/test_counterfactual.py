@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,6 +145,18 @@ def test_own_outcome_is_left_out_on_request() -> None:
     reason = REASONS[int(log.rows.gather(result.reason)[1])]
     assert reason == "a single replay, which is this trace's own outcome"
     assert result.own_outcome is False
+
+
+@pytest.mark.parametrize("options", [{"baseline": "mean"}, {"normalise": True}, {"variant": "value_only"}])
+def test_what_holds_the_own_outcome_is_refused_where_it_is_to_be_left_out(options: dict[str, Any]) -> None:
+    """The mean over all siblings holds it: the claim moved with it, and said that it does not."""
+    log = full_tree([2, 3], np.array([[1.0, 0.0, 0.5], [0.0, 0.25, 1.0]]))
+    q_value = np.zeros(log.graph.num_events, np.float32)
+    ((name, value),) = options.items()
+    with pytest.raises(
+        credit.CreditError, match=rf"own_outcome=False .*{name}='?{value}'?.*; expected .*normalise=False"
+    ):
+        log.credit(own_outcome=False, q_value=q_value, **options)
 
 
 @pytest.mark.slow

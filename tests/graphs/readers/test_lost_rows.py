@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from graphs.errors import CreditError, NothingReadError, TraceError
 from graphs.readers import read
+from graphs.readers.chunks import read_chunks
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.csv_rows import csv_rows
 from graphs.readers.common.tables.rows import LostRow, read_rows
@@ -99,6 +100,19 @@ def test_a_row_that_is_lost_voids_its_trace(tmp_path: Path, name: str, good: byt
     joined = read(native_log(tmp_path), rewards=tmp_path / name)
     assert joined.reward[:3].tolist()[1:] == [0.5, 5.0] and np.isnan(joined.reward[0])
     assert [p.trace for p in joined.problems if p.kind == "lost-row"] == ["a"]
+
+
+def test_a_trace_whose_row_is_lost_counts_as_one_without_an_outcome(tmp_path: Path) -> None:
+    """It was counted as one with the table's outcome, where another row of it can be read."""
+    table = tmp_path / "rewards.csv"
+    table.write_text("trace,reward\na,0.25\nb,0.5\na,1.0,0\n")
+    chunks = read_chunks(native_log(tmp_path), events=1, rewards=table)
+    assert np.isnan(next(iter(chunks)).reward[0])
+    assert len(list(chunks)) == len(chunks)
+    assert str(chunks.sources) == f"rewards: 1 of 3 traces from {table}, 1 from the log, 1 without an outcome"
+    chunks.problems_without(np.zeros(0, np.int64))  # as where other processes read
+    rest = "1 without an outcome, 1 from the log, where it has one"
+    assert str(chunks.sources) == f"rewards: 1 of 3 traces from {table}, {rest}"
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,13 @@ def test_near_misses_are_refused_by_the_name_of_the_format(tmp_path: Path, name:
             assert sample.format in f"{problem.value} {problem.expected}", (text[:200], problem)
 
 
+def test_a_run_s_id_does_not_hide_the_format_of_few_keys(tmp_path: Path) -> None:
+    """Spans that lack two keys resemble those of Agent Lightning less, but spans all the same."""
+    (tmp_path / "x.json").write_text(json.dumps({"rollout_id": "r", "span_id": "s", "attributes": {}, "name": "n"}))
+    (problem,) = refused(tmp_path / "x.json")
+    assert (problem.kind, problem.value) == ("unknown-format", "like spans")
+
+
 TRL = {"step": [3], "prompt": ["1+1?"], "completion": ["2"], "advantage": [0.5], "right": [1.0]}
 TABLES: dict[str, tuple[pa.Table, list[str]]] = {
     "rollouts": (pa.table(TRL), ["step", "prompt", "completion", "advantage"]),

@@ -40,9 +40,9 @@ class RewardSources:
             return
         listed = np.array([trace in self.rewards for trace in traces.traces["trace"].to_pylist()], bool)
         scored = np.isfinite(np.asarray(traces.reward)[: len(listed)])
-        self.table += int(listed.sum())
+        self.table += int((scored & listed).sum())
         self.log += int((scored & ~listed).sum())
-        self.neither += int((~scored & ~listed).sum())
+        self.neither += int((~scored).sum())  # also where an unreadable row mentions a trace that has another row
 
     def __str__(self) -> str:
         """The line about them; empty where no table was given, or every outcome is from the table."""

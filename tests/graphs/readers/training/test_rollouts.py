@@ -162,6 +162,18 @@ def test_rows_decoded_together_are_the_rows_one_by_one(tmp_path: Path, window: i
             assert data[row["offset"] :].startswith(data.split(b"\n")[row["line"] - 1])
 
 
+@pytest.mark.parametrize("window", [100, 200, 300, 400, 500])
+def test_a_blank_line_at_the_end_of_a_window_is_counted(tmp_path: Path, window: int) -> None:
+    """Every row behind it was named by the line before its own."""
+    rows = [json.dumps(VERL | {"output": str(number) * 40}) for number in range(5)]
+    path = tmp_path / "7.jsonl"
+    path.write_text("\n".join([*rows[:2], "", rows[2], "", "", *rows[3:]]))
+    with mock.patch.object(row_parts, "_WINDOW", window):
+        traces = read(path).traces
+    assert traces["line"].to_pylist() == [1, 2, 4, 7, 8]
+    assert traces["trace"].to_pylist() == ["7/1", "7/2", "7/4", "7/7", "7/8"]
+
+
 def test_rows_whose_texts_have_many_brackets_are_decoded_together(tmp_path: Path) -> None:
     """As formulas have: brackets within a text nest nothing, those of the row do."""
     formula = VERL | {"output": "\\frac{1}{2} [x] " * 200}
