@@ -25,6 +25,7 @@ class Summary:
         self.reasons: collections.Counter[str] = collections.Counter()
         self.has_signal: dict[str, bool] = {}  # by group, in order of appearance
         self.unresolved: dict[str, str] = {}  # groups without a signal whose outcomes differ in the log, and why
+        self.rounded: list[str] = []  # groups between whose outcomes single precision changes the differences
         self.groups_of_task: dict[str, set[str]] = {}
         self.large: list[tuple[int, float, str]] = []  # of each batch that has large advantages
 
@@ -52,8 +53,9 @@ class Summary:
         moved = np.abs(np.asarray(credit.advantage)[: n.events]) > 0
         moved_by_group = np.bincount(group[valid & moved], minlength=len(groups)) > 0
         self.has_signal.update(zip(groups, moved_by_group.tolist(), strict=False))
-        found = zip(groups, moved_by_group.tolist(), group_differences(traces).unresolved, strict=False)
-        self.unresolved.update({name: why for name, moved, why in found if why and not moved})
+        found = list(zip(groups, moved_by_group.tolist(), group_differences(traces).unresolved, strict=False))
+        self.unresolved.update({name: why for name, moved, why in found if why not in ("", "coarse") and not moved})
+        self.rounded += [name for name, moved, why in found if why == "coarse" and moved]
 
     def merge(self, other: Summary) -> None:
         """Add the counts of other batches, whose groups are not among those counted here."""
@@ -61,6 +63,7 @@ class Summary:
         self.reasons.update(other.reasons)
         self.has_signal.update(other.has_signal)
         self.unresolved.update(other.unresolved)
+        self.rounded += other.rounded
         self.large += other.large
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
@@ -70,7 +73,7 @@ class Summary:
         tasks = {task: sorted(groups) for task, groups in self.groups_of_task.items()}
         return {
             "counts": dict(self.counts), "reasons": dict(self.reasons), "has_signal": self.has_signal, "tasks": tasks,
-            "large": [list(part) for part in self.large], "unresolved": self.unresolved,
+            "large": [list(part) for part in self.large], "unresolved": self.unresolved, "rounded": self.rounded,
         }  # fmt: skip
 
     @classmethod
@@ -81,6 +84,7 @@ class Summary:
         summary.reasons.update(plain["reasons"])
         summary.has_signal.update(plain["has_signal"])
         summary.unresolved.update(plain["unresolved"])
+        summary.rounded += plain["rounded"]
         summary.large = [(count, size, trace) for count, size, trace in plain["large"]]
         summary.groups_of_task = {task: set(groups) for task, groups in plain["tasks"].items()}
         return summary
@@ -111,11 +115,13 @@ class Summary:
             "divided_tasks": sum(len(groups) > 1 for groups in self.groups_of_task.values()),
             "groups_without_signal": [name for name, signal in self.has_signal.items() if not signal],
             "unresolved": {name: UNRESOLVED[why] for name, why in self.unresolved.items()},
+            "rounded": self.rounded,
         }
 
     def lines(self, method: str) -> list[str]:
         """What was computed, why some actions have no advantage, and which groups have no signal."""
         from credit.reports.signal_notes import LargeAdvantages, divided_note
+        from credit.reports.trace_returns import UNRESOLVED
 
         plain = self.as_json(method)
         count = self.counts
@@ -128,6 +134,10 @@ class Summary:
         if self.large:
             _, largest, trace = max(self.large, key=lambda part: part[1])
             lines.append(f"  look: {LargeAdvantages(plain['large_advantages'], largest, trace)}")
+        if self.rounded:
+            lines.append(
+                f"  look: {counted(len(self.rounded), 'group')} whose {UNRESOLVED['coarse']}: {_first(self.rounded)}"
+            )
         if plain["divided_tasks"]:
             lines.append(f"  {divided_note(plain['divided_tasks'])}")
         silent = [name for name in plain["groups_without_signal"] if name not in self.unresolved]

@@ -49,16 +49,18 @@ def batch_metrics(
     unscored               rows without a reward, or that only fill up the batch
     refused                rows that entered and have no answer; refused/NAME by reason
     zero                   rows with an answer of exactly 0
-    groups_that_teach      groups whose traces differ in what they earned; the others give every row 0
+    groups_that_teach      groups whose traces differ in what they earned, in single precision; the others give every
+                           row 0
     groups_of_one          groups of one trace, which have nothing to be compared with
     advantage_mean, advantage_std   over the rows with an answer
     condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken:
                            "unbiased" (of the method; absent where its options are not the defaults),
-                           "compared" (no row refused), "scored" (every row scored)
+                           "compared" (no row refused), "scored" (every row scored), "resolved" (no group whose
+                           differences single precision changes by more than 1 %)
     """
     from estimators.base import Reason
 
-    count, differ = group_spread(batch)
+    count, differ, resolved = group_spread(batch)
     answered = advantage[valid]
     entered = int(use.sum())
     metrics = {
@@ -74,6 +76,7 @@ def batch_metrics(
         "advantage_std": float(answered.std()) if len(answered) else 0.0,
         "condition/compared": float(len(answered) == entered),
         "condition/scored": float(entered == len(use)),
+        "condition/resolved": float(resolved),
     }
     if facts.unbiased is not None:
         metrics["condition/unbiased"] = float(facts.unbiased)
@@ -90,18 +93,21 @@ def no_metrics(use: np.ndarray) -> dict[str, float]:
     return {"credit/rows": float(len(use)), "credit/traces": 0.0, "credit/unscored": float(len(use) > 0)}
 
 
-def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """The number of traces of each group, and whether their returns differ: int [G], bool [G]."""
+def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray, bool]:
+    """The number of traces of each group, whether methods see a difference of returns, and whether it is the columns'.
+
+    Methods compute in single precision, and the columns have double: int [G], bool [G], bool.
+    """
+    from credit.reports.trace_returns import distinguishable, rounded_differences
+
     real = np.asarray(batch.graph.trace_mask)
-    earned = np.asarray(batch.reward, np.float64)
-    if batch.rows.event_reward is not None:
-        events = np.asarray(batch.graph.event_mask)
-        trace = np.asarray(batch.graph.trace_ids)[events]
-        earned = earned + np.bincount(trace, batch.rows.event_reward[events], minlength=len(earned))
+    trace = np.asarray(batch.graph.trace_ids)[batch.rows.event]
+    earned = np.zeros(len(real))
+    earned[trace] = batch.columns["reward"]
+    if "event_reward" in batch.columns:
+        earned += np.bincount(trace, batch.columns["event_reward"], minlength=len(earned))
     group, earned = np.asarray(batch.graph.group_ids)[real], earned[real]
     groups = int(group.max()) + 1
-    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
-    np.minimum.at(low, group, earned)
-    np.maximum.at(high, group, earned)
     count = np.bincount(group, minlength=groups)
-    return count[count > 0], (high > low)[count > 0]
+    differ = distinguishable(earned, group, groups)[1]
+    return count[count > 0], differ[count > 0], not rounded_differences(earned, group, groups).any()

@@ -59,6 +59,7 @@ class Survey:
       equal: groups of several traces between whose returns methods, in single precision, see no difference, each with
         the greatest; group-relative credit is exactly 0 there, or refused.
       unresolved: those among `equal` whose returns differ in the log, each with why methods see no difference.
+      rounded: those among `teaching` between whose returns single precision changes the differences by more than 1 %.
       singletons: groups of one trace: there is nothing to compare it with.
       mixed: groups whose traces are of several models or systems, with those; none by default (`group_by`).
       divided: tasks with several groups, since their traces are of several models or systems.
@@ -83,6 +84,7 @@ class Survey:
     teaching: int
     equal: dict[str, float]
     unresolved: dict[str, str]
+    rounded: tuple[str, ...]
     singletons: tuple[str, ...]
     mixed: dict[str, tuple[str, ...]]
     divided: int
@@ -140,7 +142,7 @@ class Group(NamedTuple):
     apart: bool
     """Whether methods see a difference of returns."""
     unresolved: str
-    """Why they see none where there is one, a key of `UNRESOLVED`; "" elsewhere."""
+    """Why they see none where there is one, or another one, a key of `UNRESOLVED`; "" elsewhere."""
     policies: tuple[str, ...]
     """The models and systems, where they are several."""
 
@@ -240,7 +242,8 @@ class Tally:
             group_sizes=dict(sorted(sizes.items())),
             teaching=sum(group.apart for group in comparable),
             equal=equal,
-            unresolved={group.name: UNRESOLVED[group.unresolved] for group in comparable if group.unresolved},
+            unresolved={g.name: UNRESOLVED[g.unresolved] for g in comparable if g.unresolved and not g.apart},
+            rounded=tuple(group.name for group in comparable if group.unresolved == "coarse"),
             singletons=tuple(group.name for group in self.groups if group.traces == 1),
             mixed={group.name: group.policies for group in self.groups if len(group.policies) > 1},
             divided=sum(len(groups) > 1 for groups in self.groups_of_task.values()),

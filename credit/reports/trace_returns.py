@@ -8,14 +8,19 @@ import numpy as np
 
 from graphs.traces.batch import Traces
 
-__all__ = ["UNRESOLVED", "distinguishable", "group_differences", "returns"]
+__all__ = ["UNRESOLVED", "distinguishable", "group_differences", "returns", "rounded_differences"]
 
 UNRESOLVED = {
     "fine": "outcomes differ by less than single precision, in which methods compute, holds; subtract an offset, or "
     "multiply outcomes that are almost 0",
+    "coarse": "outcomes differ by little for their size: single precision, in which methods compute, changes the "
+    "differences by more than 1 %; subtract an offset",
     "wide": "outcomes differ by more than single precision, in which methods compute, holds; divide them",
 }
-"""Why methods see no difference between outcomes that differ, by the words of `group_differences`."""
+"""Why methods see no difference between outcomes that differ, or another one, by the words of `group_differences`."""
+
+KEPT = 0.01
+"""Of the largest difference of a group, by how much single precision may move an outcome."""
 
 RELATIVE = 1e-12
 """Of the size of returns, up to which a difference is rounding: 0.1 + 0.2 is not 0.3 in double precision."""
@@ -70,17 +75,36 @@ def distinguishable(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.
         return most, (spread >= smallest) & np.isfinite(spread)
 
 
+def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
+    """Whether single precision moves a number of a key by more than 1 % of the key's largest difference: bool [keys].
+
+    Examples:
+      >>> rounded_differences(np.array([1e6, 1e6 + 0.1, 0.0, 0.1]), np.array([0, 0, 1, 1]), 2).tolist()
+      [True, False]
+    """
+    with np.errstate(over="ignore"):
+        moved = np.abs(exact.astype(np.float32) - exact)
+    most, least, off = np.full(keys, -np.inf), np.full(keys, np.inf), np.zeros(keys)
+    np.maximum.at(most, key, exact)
+    np.minimum.at(least, key, exact)
+    np.maximum.at(off, key, moved)
+    size = np.maximum(np.abs(most), np.abs(least))
+    found: np.ndarray = (off > KEPT * (most - least)) & (most - least > RELATIVE * size)
+    return found
+
+
 class GroupDifferences(NamedTuple):
-    """Of each group, by its id: the greatest return, whether methods see a difference, and why they see none."""
+    """Of each group, by its id: the greatest return, whether methods see a difference, and what is wrong with it."""
 
     greatest: np.ndarray
     apart: np.ndarray
     unresolved: list[str]
-    """A key of `UNRESOLVED` where returns of the log differ and methods see no difference; "" elsewhere."""
+    """A key of `UNRESOLVED` where returns of the log differ and methods see no difference, or another one ("coarse");
+    "" elsewhere."""
 
 
 def group_differences(traces: Traces) -> GroupDifferences:
-    """Which differences of returns within groups methods see, and which the log has though they see none.
+    """Which differences of returns within groups methods see, and where the log has others.
 
     Examples:
       >>> import credit
@@ -100,4 +124,5 @@ def group_differences(traces: Traces) -> GroupDifferences:
     np.maximum.at(off, key, error[scored])
     spread = most - least  # minus infinity for a group without outcomes
     words = np.where(spread > np.finfo(np.float32).max, "wide", np.where(spread > off, "fine", ""))
-    return GroupDifferences(greatest, apart, np.where(apart, "", words).tolist())
+    seen = np.where(rounded_differences(exact[scored], key, groups), "coarse", "")
+    return GroupDifferences(greatest, apart, np.where(apart, seen, words).tolist())

@@ -58,6 +58,7 @@ def validate(
     """
     from credit.methods.lost_outcomes import found_instead
     from credit.reports.corpus import survey
+    from credit.reports.trace_returns import UNRESOLVED
 
     found = ""
     if engine is not None:
@@ -88,6 +89,7 @@ def validate(
         for why in dict.fromkeys(corpus.unresolved.values()):
             title = f"Groups with different outcomes and no signal ({why})"
             _list_names(console, title, [group for group, reason in corpus.unresolved.items() if reason == why])
+        _list_names(console, f"Groups whose {UNRESOLVED['coarse']}", corpus.rounded)
         _list_names(console, "Groups of one", corpus.singletons if corpus.singletons and corpus.groups > 1 else ())
         _list_names(
             console, "Groups of several models or systems", (f"{g} ({'; '.join(p)})" for g, p in corpus.mixed.items())
@@ -117,6 +119,8 @@ def _table(corpus: Survey, channel: str) -> Table:
     row("  equal outcomes", len(corpus.equal) - len(corpus.unresolved))
     if corpus.unresolved:
         row("  not told apart", len(corpus.unresolved))
+    if corpus.rounded:
+        row("  rounded", f"{len(corpus.rounded)} of those with a signal")
     row("  of one trace", len(corpus.singletons))
     if corpus.divided:
         row("  of divided tasks", f"{corpus.divided} tasks have a group for each model or system")

@@ -129,6 +129,32 @@ def test_outcomes_that_differ_in_the_log_only_are_named_as_such(rewards: tuple[f
         assert (words in availability(traces)["rloo"].why) == (words in credit.choose(traces).warnings[0]) == bool(why)
 
 
+@pytest.mark.parametrize(
+    ("rewards", "steps", "rounded"),
+    [
+        ((1e6, 1e6 + 0.1, 1e6 + 0.2), (None, None, None), True),  # 0, 0.125 and 0.1875 in single precision
+        ((16777217.0, 16777219.0), (None, None), True),  # a difference of 2 becomes 4
+        ((1e6, 1e6), (0.0, 0.1), True),  # lost in the sum
+        ((1e6, 1e6 + 5.0, 1e6 + 5.01), (None, None, None), False),
+        ((1e6, 1e6 + 0.25), (None, None), False),
+        ((0.1, 0.3), (0.2, None), False),  # 0.1 + 0.2 is not 0.3, by rounding of double precision
+    ],
+)
+def test_differences_that_single_precision_changes_are_named(
+    rewards: tuple[float, ...], steps: tuple[float | None, ...], rounded: bool
+) -> None:
+    """Rewards of 1,000,000 and 1,000,000.1 gave advantages a quarter too large without a word."""
+    batch = [record(f"t{i}", "g", r, (s, None)) for i, (r, s) in enumerate(zip(rewards, steps, strict=True))]
+    traces = assemble(batch)
+    found, summary = survey(traces), Summary()
+    summary.add(traces, credit.run(traces, "rloo"))
+    assert found.rounded == (("g",) if rounded else ())
+    assert summary.as_json("rloo")["rounded"] == list(found.rounded) and not found.unresolved
+    assert any("changes the differences by more than 1 %" in line for line in summary.lines("rloo")) == rounded
+    again = Summary.from_plain(msgspec.json.decode(msgspec.json.encode(summary.to_plain())))
+    assert again.lines("rloo") == summary.lines("rloo")
+
+
 def test_rounding_of_event_rewards_is_no_difference() -> None:
     """0.1 + 0.2 and 0.3 are two numbers in the single precision in which events have them."""
     found = survey(assemble([record("t1", "g", 0.0, (0.1, 0.2)), record("t2", "g", 0.0, (0.3, None))]))

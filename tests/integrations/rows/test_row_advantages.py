@@ -83,6 +83,24 @@ def test_a_group_of_one_is_refused_by_reason() -> None:
     assert got.metrics["credit/groups_of_one"] == 0.5 and got.metrics["credit/groups_that_teach"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("reward", "event_reward", "resolved", "teach"),
+    [
+        ([1e6, 1e6 + 0.1, 1e6 + 0.2], None, 0, 1),
+        ([1e6, 1e6 + 0.01, 1e6 + 0.02], None, 0, 0),
+        ([1e6] * 3, [0.0, 0.01, 0.02], 0, 0),  # gave 0 everywhere and "all groups teach"
+        ([1e6, 1e6 + 0.25, 1e6 + 0.5], None, 1, 1),
+        ([1.0, 0.1, 0.2], [0.0, 0.3, 0.0], 1, 1),
+    ],
+)
+def test_a_metric_tells_where_single_precision_changes_the_differences_of_rewards(
+    reward: list[float], event_reward: list[float] | None, resolved: int, teach: int
+) -> None:
+    steps = None if event_reward is None else np.array(event_reward, float)
+    metrics = RowAdvantages("rloo")(group=["q"] * 3, reward=np.array(reward), event_reward=steps).metrics
+    assert metrics["credit/condition/resolved"] == resolved and metrics["credit/groups_that_teach"] == teach
+
+
 @pytest.mark.parametrize("columns", [[], np.zeros(0)])
 def test_an_empty_batch_gives_empty_advantages(columns: Any) -> None:
     got = RowAdvantages("rloo")(group=columns, reward=np.zeros(0), mask=np.zeros((0, 7)))
