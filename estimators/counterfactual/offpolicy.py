@@ -124,6 +124,7 @@ def policy_value(
     reward: Array,
     logged: Alternatives,
     *,
+    event_reward: Array | None = None,
     evaluation: Evaluation = Evaluation(),  # noqa: B008 - frozen
 ) -> PolicyValue:
     """The value of each context under the target policy, V = Σ_a π_e(a) Q(a), from draws of another policy.
@@ -158,6 +159,7 @@ def policy_value(
       graph: uses the ids of traces and groups, and the masks.
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
       logged: arrays [E], what was chosen among which alternatives, with what probabilities.
+      event_reward: float [E], rewards at single events, which count as part of the outcome, or None. NaN counts as 0.
       evaluation: the estimator, what counts as a draw, τ, and the limits of LOW_ESS and NO_SUPPORT. Without limits, 50
         effective draws are asked for, which intervals need.
 
@@ -181,7 +183,7 @@ def policy_value(
       (True, True)
     """
     refusals = evaluation.refusals or Refusals(min_ess=INTERVAL_ESS)
-    d = drawn(graph, reward, logged, evaluation.draws, refusals.unseen)
+    d = drawn(graph, leaf_returns(graph, reward, event_reward), logged, evaluation.draws, refusals.unseen)
     e = estimate(graph, d, logged, evaluation)
     strata = (d.seen >= MOSTLY) & (evaluation.estimator == "doubly_robust") & (evaluation.draws == "trace")
     strata = strata & (logged.q_value is None)

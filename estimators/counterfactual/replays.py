@@ -183,8 +183,10 @@ def _previous_row(node: jax.Array, row: jax.Array, trace: jax.Array) -> jax.Arra
 
 
 @jax.jit
-def subtree_values(graph: EventGraph, reward: Array, *, context: Array, node: Array) -> jax.Array:
-    """MALT's value of each action in a replay tree: the mean over its children of theirs, at a leaf the reward; [E].
+def subtree_values(
+    graph: EventGraph, reward: Array, *, context: Array, node: Array, event_reward: Array | None = None
+) -> jax.Array:
+    """MALT's value of each action in a replay tree: the mean over its children of theirs, at a leaf the return; [E].
 
     NaN at events that are on no path: no action, no context or node, no outcome. MALT takes siblings whose values lie
     on different sides of 0.5 as pairs for preference learning, and has no policy-gradient advantage; against its
@@ -195,6 +197,7 @@ def subtree_values(graph: EventGraph, reward: Array, *, context: Array, node: Ar
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
       context, node: int [E], the frozen context of a decision and the alternative chosen in it, ids in [0, E); -1 where
         the log has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
 
     Raises:
       CreditError: wrong dtypes or shapes, at trace time.
@@ -213,7 +216,7 @@ def subtree_values(graph: EventGraph, reward: Array, *, context: Array, node: Ar
       >>> [round(float(v), 2) for v in subtree_values(graph, reward, context=context, node=node)[:4]]
       [0.75, 0.75, 0.0, 0.0]
     """
-    outcome, scored = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, leaf_returns(graph, reward, event_reward))
     trace = jnp.asarray(graph.trace_ids)
     tree = replay_tree(graph, scored[trace], context, node, outcome.dtype)
     return jnp.where(tree.row, tree.values(outcome[trace])[tree.node], jnp.nan)

@@ -1,7 +1,7 @@
 """Guesses for files of unknown format: a supported format with a change, or a product without a reader.
 
-The module is used only for refused files. It searches the first bytes for the keys that a format needs, at any depth,
-so that a renamed key or a wrapper does not hide them.
+`resemblance` and `resemblance_of_columns` are called only for refused files. The first searches the first bytes for the
+keys that a format needs, at any depth, so that a renamed key or a wrapper does not hide them.
 """
 
 from __future__ import annotations
@@ -148,5 +148,5 @@ def resemblance_of_columns(names: Collection[str]) -> str:
     if share[best] < _LEAST:
         return ""
     missing = sorted(PARQUET[best].difference(names))
-    lacks = f"the columns {', '.join(missing)}" if missing else "its columns, not those of another column"
-    return f"in the format {best} {lacks}"
+    lacks = ", ".join(missing) if missing else f"{', '.join(sorted(PARQUET[best]))} outside any other column"
+    return f"in the format {best} the columns {lacks}"

@@ -14,9 +14,9 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
-_FEW = 64  # events below which a round in NumPy takes longer than one by one
-
 __all__ = ["Forest", "ancestors", "descendants", "longest_paths", "real_edges", "spawn_forest", "topological_levels"]
+
+_FEW = 64  # events below which a round in NumPy takes longer than one by one
 
 
 class Forest(NamedTuple):
@@ -190,6 +190,6 @@ def _reach(graph: EventGraph, event: int, *, forward: bool) -> np.ndarray:
 
 
 def _by_sender(senders: np.ndarray, receivers: np.ndarray, num: int) -> tuple[np.ndarray, np.ndarray]:
-    """Receivers in the order of their senders, and where those of each sender begin: [num + 1], [K]."""
+    """Where the receivers of each sender begin, [num + 1], and the receivers in that order, [K]."""
     starts = np.concatenate([[0], np.cumsum(np.bincount(senders, minlength=num))])
     return starts, receivers[np.argsort(senders, kind="stable")]

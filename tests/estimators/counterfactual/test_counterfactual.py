@@ -265,6 +265,14 @@ def test_subtree_values_are_means_over_what_follows(fan_outs: list[int]) -> None
             assert found["-".join(map(str, index))] == pytest.approx(values[index], abs=1e-6)
 
 
+@pytest.mark.slow
+def test_subtree_values_hold_the_rewards_at_events() -> None:
+    log = full_tree([2, 2], np.eye(2))
+    earned = np.where(np.asarray(log.graph.action_mask), 0.5, np.nan).astype(np.float32)
+    found = log.per_node(subtree_values(log.graph, log.reward, context=log.context, node=log.node, event_reward=earned))
+    assert found == {"0": 1.5, "0-0": 2.0, "0-1": 1.0, "1": 1.5, "1-0": 1.0, "1-1": 2.0}
+
+
 def test_subtree_values_are_absent_off_the_tree() -> None:
     log = full_tree([2, 2], np.eye(2))
     lost = log.node.copy()

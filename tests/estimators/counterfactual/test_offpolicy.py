@@ -128,6 +128,19 @@ def test_error_of_alternatives_that_were_drawn_often_goes_by_their_counts() -> N
 
 
 @pytest.mark.slow
+def test_rewards_at_events_are_part_of_the_outcome() -> None:
+    """As in `off_policy`: the value of a context was that of the outcomes alone."""
+    graph, reward, given = overlapping_world(1).sample(np.random.default_rng(0), 4, DRAWS)
+    logged, earned = Alternatives(**given), np.where(np.arange(len(reward)) % 3, 0.25, np.nan).astype(np.float32)
+    options = {"evaluation": Evaluation(refusals=Refusals())}
+    whole = policy_value(graph, reward + np.nan_to_num(earned), logged, **options)
+    parts = policy_value(graph, reward, logged, event_reward=earned, **options)
+    assert np.asarray(whole.valid).any()
+    np.testing.assert_array_equal(parts.value, whole.value)
+    np.testing.assert_array_equal(parts.stderr, whole.stderr)
+
+
+@pytest.mark.slow
 def test_switch_rests_on_the_model_where_weights_are_large() -> None:
     log = small_log()
     graph, reward, given = log

@@ -71,7 +71,8 @@ class Join:
         else:
             name = str(given)
             rows = read_rows(given)
-        self.table = name if field == "reward" else self.table
+        if field == "reward":
+            self.table = name
         spoilt = self.spoilt[field]
         columns: dict[str, None] = {}  # an ordered set
         for line, row in rows:
