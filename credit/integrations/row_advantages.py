@@ -13,10 +13,11 @@ Sizes are padded to powers of two and never shrink, so a run compiles for its la
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +27,7 @@ from credit.integrations.row_columns import as_labels, as_mask, as_numbers, as_p
 from credit.integrations.row_metrics import Batch, Facts, batch_metrics, no_metrics
 from credit.tables.column_values import ColumnError, truths
 from graphs.errors import CreditError
+from graphs.text import excerpt
 
 if TYPE_CHECKING:
     from credit.integrations.watch import Watch
@@ -202,7 +204,7 @@ class RowAdvantages:
         compiled = self._compilations
         evidence = dict(evidence or {})
         self._check_evidence(evidence, event_reward is not None)
-        n = len(reward)
+        n = _length("reward", reward)
         score = as_numbers("reward", reward, n)
         wrote = None if mask is None else as_mask(mask, n)
         labels = {
@@ -261,15 +263,12 @@ class RowAdvantages:
         count = len(columns["reward"])
         self._room = max(self._room, _room(count))
         size = self._room
-        try:
+        with _rows_named(take):
             graph, outcome, rows = from_columns(**columns, evidence=evidence, events=size, traces=size, agents=size)
-        except ColumnError as error:
-            if take is None:
-                raise
-            raise ColumnError(error.column, take[error.rows], error.problem) from None
         if ran is not None:
             ids = {name: taken(name, labels[name], ran) for name in ("trace", *CHOICES) if name in labels}
-            graph = with_withheld_links(graph, ids.pop("trace"), ids, ~np.isnan(score[ran]))
+            with _rows_named(ran):
+                graph = with_withheld_links(graph, ids.pop("trace"), ids, ~np.isnan(score[ran]))
         advantage, reason = self._compiled()(graph, outcome, self._taken(rows.evidence))
         return Batch(given, graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason))
 
@@ -362,7 +361,7 @@ def _resolve(method: str | Callable[..., Credit]) -> tuple[str, Callable[..., Cr
 
 
 def _same(option: Any, default: Any) -> bool:
-    """Whether an option is the default; an array of several numbers is none, and the method says what it expects."""
+    """Whether an option is the default. An array is not; the method says what it expects in its place."""
     return getattr(option, "shape", ()) == getattr(default, "shape", ()) == () and bool(option == default)
 
 
@@ -374,8 +373,26 @@ def _room(rows: int) -> int:
 
 def _check_lengths(columns: Mapping[str, Any], n: int) -> None:
     for name, column in columns.items():
-        if len(column) != n:
-            raise ColumnError(name, [], f"has {len(column)} rows; column 'reward' has {n}")
+        if (rows := _length(name, column)) != n:
+            raise ColumnError(name, [], f"has {rows} rows; column 'reward' has {n}")
+
+
+def _length(name: str, column: Any) -> int:
+    try:
+        return len(column)
+    except TypeError:
+        raise ColumnError(name, [], f"is {excerpt(column)}; expected a column, one entry a row") from None
+
+
+@contextlib.contextmanager
+def _rows_named(taken_rows: np.ndarray | None) -> Iterator[None]:
+    """Name rows of the batch in errors about some of its rows."""
+    try:
+        yield
+    except ColumnError as error:
+        if taken_rows is None:
+            raise
+        raise ColumnError(error.column, taken_rows[error.rows], error.problem) from None
 
 
 def _used_rows(score: np.ndarray, trace: Any, where: Any, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,13 +12,20 @@ from credit.tables.column_values import ColumnError, as_arrow, numbers
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["as_labels", "as_mask", "as_numbers", "as_places", "give_back", "spread", "taken"]
+__all__ = ["as_labels", "as_mask", "as_numbers", "as_places", "give_back", "on_host", "spread", "taken"]
+
+
+def on_host(column: Any) -> Any:
+    """Tensors and JAX arrays as NumPy, half precision exactly; anything else as it is."""
+    if hasattr(column, "detach"):
+        column = column.detach().cpu()
+        return (column.double() if column.is_floating_point() else column).numpy()
+    return np.asarray(column) if _is_jax(column) else column
 
 
 def as_labels(column: Any) -> Any:
     """Ids as `credit.from_columns` takes them: tensors become NumPy, UUID objects their text."""
-    if hasattr(column, "detach"):
-        return column.detach().cpu().numpy()
+    column = on_host(column)
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
     if hasattr(column, "tolist") and not isinstance(column, np.ndarray):
@@ -36,10 +43,8 @@ def as_numbers(name: str, column: Any, n: int) -> np.ndarray:
     Raises:
       ColumnError: not one number for each row.
     """
-    if hasattr(column, "detach"):
-        column = column.detach().cpu()
-        column = (column.double() if column.is_floating_point() else column).numpy()
-    elif hasattr(column, "__array__"):
+    column = on_host(column)
+    if hasattr(column, "__array__"):
         column = np.asarray(column)
     if np.ndim(column) != 1 or len(column) != n:
         raise ColumnError(name, [], f"has shape {np.shape(column)}; expected ({n},), one number for each row")
@@ -54,11 +59,9 @@ def as_places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:
     Raises:
       ColumnError: not one number or time for each row; one of `rows` has none.
     """
-    if hasattr(column, "detach"):
-        column = column.detach().cpu()
-        column = (column.double() if column.is_floating_point() else column).numpy()
-    if np.shape(column) != (n,):
-        problem = f"has shape {np.shape(column)}; expected ({n},), the place of each row within its trace"
+    column = on_host(column)
+    if isinstance(column, np.ndarray) and column.shape != (n,):
+        problem = f"has shape {column.shape}; expected ({n},), the place of each row within its trace"
         raise ColumnError("order", [], problem)
     if isinstance(column, np.ndarray) and column.dtype.kind in "biufMm":
         places: np.ndarray = column[rows]
@@ -92,19 +95,20 @@ def as_mask(mask: Any, n: int) -> Any:
     Raises:
       CreditError: another shape; an entry that is not 0, 1, True or False, by its place.
     """
-    if isinstance(mask, list | tuple):
+    tensor = hasattr(mask, "detach")
+    if tensor:
+        mask = mask.detach()
+    elif not _is_jax(mask):
         try:
             mask = np.asarray(mask)
         except ValueError:
             raise CreditError(f"mask has rows of several lengths; expected ({n}, L), the tokens of each row") from None
-    tensor = hasattr(mask, "detach")
-    mask = mask.detach() if tensor else mask
     shape = tuple(mask.shape)
     if len(shape) != 2 or shape[0] != n:
         raise CreditError(f"mask has shape {shape}; expected ({n}, L), the tokens of each row")
     if str(mask.dtype).endswith("bool"):
         return mask
-    entries = _on_host(mask)
+    entries = _comparable(mask)
     wrote, other = entries == 1, entries != 0
     count = np.count_nonzero if isinstance(entries, np.ndarray) else lambda some: int(some.count_nonzero())
     if count(wrote) != count(other):  # what is 1 is not 0
@@ -119,7 +123,7 @@ def as_mask(mask: Any, n: int) -> Any:
     return torch.from_numpy(wrote) if isinstance(wrote, np.ndarray) else wrote
 
 
-def _on_host(mask: Any) -> Any:
+def _comparable(mask: Any) -> Any:
     """A mask as NumPy, which compares several times as fast as tensors do on the host; tensors elsewhere stay."""
     if not hasattr(mask, "detach"):
         return np.asarray(mask)
@@ -147,11 +151,15 @@ def give_back(values: np.ndarray, like: Any) -> Any:
 
         dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
         return torch.from_numpy(np.ascontiguousarray(values)).to(like.device, dtype)
-    if type(like).__module__.partition(".")[0] in ("jax", "jaxlib"):
+    if _is_jax(like):
         import jax.numpy as jnp
 
         return jnp.asarray(values, jnp.float32)
     return values.astype(np.float32)
+
+
+def _is_jax(column: Any) -> bool:
+    return type(column).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
 def spread(values: Any, wrote: Any) -> Any:

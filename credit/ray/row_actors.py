@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credit.integrations.row_advantages import Advantages, RowAdvantages, rows_advantage
-from credit.integrations.row_columns import as_labels, as_mask, as_numbers, give_back, spread
+from credit.integrations.row_columns import as_labels, as_mask, as_numbers, give_back, on_host, spread
 from credit.ray.cluster import RETRIES, connected, results_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteRowAdvantages", "rows_advantage_task"]
 
-NUMBERS = ("reward", "event_reward", "order")
+NUMBERS = ("reward", "event_reward")
 ON_CPU = {"env_vars": {"JAX_PLATFORMS": "cpu"}}  # the accelerator of the node is the trainer's
 
 
@@ -138,6 +138,8 @@ def _sent(reward: Any, columns: Mapping[str, Any]) -> tuple[dict[str, Any], int]
             continue
         if name == "evidence":
             sent[name] = {key: as_labels(values) for key, values in column.items()}
+        elif name == "order":
+            sent[name] = on_host(column)  # integers and times as they are: places are compared exactly
         else:
             sent[name] = as_numbers(name, column, n) if name in NUMBERS else as_labels(column)
     return sent, n

@@ -26,6 +26,7 @@ __all__ = [
     "factorise",
     "finite",
     "in_range",
+    "named",
     "numbers",
     "renumber",
     "truths",
@@ -172,7 +173,9 @@ def truths(column: str, values: Any, n: int) -> np.ndarray:
     chosen = numbers(column, array, n)
     odd = (chosen != 0) & (chosen != 1)
     if odd.any():
-        raise ColumnError(column, np.flatnonzero(odd), "values are not all True or False")
+        at = int(np.argmax(odd))
+        problem = f"values are not all True or False, {excerpt(array[at].as_py())} in row {at}; expected True or False"
+        raise ColumnError(column, np.flatnonzero(odd), problem)
     given: np.ndarray = chosen == 1
     return given
 

@@ -26,7 +26,8 @@ def with_withheld_links(graph: EventGraph, trace: Any, choices: Mapping[str, Any
       choices: `context`, `node` and `sibling_parent` of every row, as far as they are known.
       kept: bool [N], the rows of the graph: all rows of some traces.
     """
-    whole, _, rows = from_columns(group=np.zeros(len(kept), np.int64), trace=trace, reward=kept * 0.0, evidence=choices)
+    same = np.zeros(len(kept), np.int64)
+    whole, _, rows = from_columns(group=same, trace=trace, reward=same, evidence=choices)
     if whole.cluster_ids is None:
         return dataclasses.replace(graph, cluster_ids=None)
     of_row = np.asarray(whole.trace_ids)[rows.event][kept]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages, rows_advantage
+from credit.ray.row_actors import RowActor, _sent
 from credit.tables.column_values import ColumnError
 
 
@@ -100,3 +102,58 @@ def test_an_option_that_is_an_array_is_refused_as_others_are() -> None:
     for discount in (np.array([0.5, 0.5]), "x"):
         with pytest.raises(credit.CreditError, match=r"discount is .*; expected a number from 0 to 1"):
             RowAdvantages("discounted_return", discount=discount)(**rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "words"),
+    [
+        ("where", True, "'where': is True; expected a column"),
+        ("group", 5, "'group': is 5; expected a column"),
+        ("reward", 1.0, "'reward': is 1.0; expected a column"),
+        ("order", 5, "'order': cannot be read as one column"),
+        ("order", [[1], [1, 2]], "'order': places are of type list"),
+        ("mask", 5, r"^mask has shape \(\); expected \(2, L\)"),
+        ("mask", [1, 0], r"^mask has shape \(2,\); expected \(2, L\)"),
+    ],
+)
+def test_what_is_no_column_is_refused_by_name(column: str, given: Any, words: str) -> None:
+    """A single value, or rows of several lengths, ended in an error of Python or NumPy."""
+    columns: dict[str, Any] = {"group": ["q", "q"], "trace": [0, 1], "reward": np.array([1.0, 0])}
+    with pytest.raises(credit.CreditError, match=words):
+        halved()(**columns | {column: given})
+
+
+def test_a_mask_of_pandas_is_one_of_numpy() -> None:
+    pandas = pytest.importorskip("pandas")
+    mask = pandas.DataFrame([[1, 0], [1, 1]])
+    got = rows_advantage("rloo", ["q", "q"], None, None, None, np.array([1.0, 0]), mask)
+    assert got[0].tolist() == [[1, 0], [-1, -1]]
+
+
+@pytest.mark.parametrize("order", [None, [0, 3, 2, 1]])
+def test_a_fault_in_a_row_without_a_reward_names_the_row_of_the_batch(order: Any) -> None:
+    """It named the place among the rows that ran."""
+    rows: dict[str, Any] = {"group": ["q"] * 4, "trace": ["pad", "a", "nan", "b"]}
+    rows |= {"reward": np.array([0, 1, np.nan, 0]), "where": [False, True, True, True], "order": order}
+    with pytest.raises(ColumnError, match="'trace': 'nan' in 1 of 3 rows is no id") as refused:
+        RowAdvantages("rloo")(**rows, evidence={"context": ["c"] * 4})
+    assert refused.value.rows == [2]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        np.array([1_700_000_000_000_000_100, 1_700_000_000_000_000_000, 1, 0]),
+        np.array([1_700_000_000_000_000_100, 1_700_000_000_000_000_000, 1, 0], "datetime64[ns]"),
+        pa.array([1_700_000_000_000_000_100, 1_700_000_000_000_000_000, 1, 0], pa.timestamp("ns", "UTC")),
+        jnp.array([3.5, 2.5, 1, 0]),
+        [3, 2, 1, 0],
+    ],
+)
+def test_places_reach_an_actor_as_they_are(order: Any) -> None:
+    """They went as float64, to which nanoseconds of one second are one number; times were refused."""
+    reward = np.array([1.0, 1, 0, 0])
+    columns = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "event_reward": [0, 1, 0, 0], "order": order}
+    sent, n = _sent(reward, columns)
+    values, _, _ = RowActor("discounted_return", {"discount": 0.5}).compute(pickle.loads(pickle.dumps(sent)))
+    assert n == 4 and values.tolist() == [1, 1.5, 0, 0]
