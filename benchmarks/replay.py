@@ -116,8 +116,6 @@ class Cell:
 def cell(name: str, purpose: str, world: World, home: Path, seed: int) -> tuple[Cell, np.ndarray] | None:
     """A cell, and the numbers of its first set by the command line; None where the log has nothing to re-run."""
     traces, driver, truth, exact = world
-    if purpose == "c3" and "event_reward" in traces.evidence and np.nansum(traces.evidence["event_reward"].amounts):
-        return None  # C3 reads no event rewards, and the command says so
     spawns = np.asarray(traces.graph.action_mask) & (np.asarray(traces.graph.event_type) == credit.EventType.SPAWN)
     decisions = int((spawns if purpose == "spawn" else np.asarray(traces.graph.action_mask)).sum())
     if not decisions:

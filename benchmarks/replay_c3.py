@@ -13,13 +13,14 @@ import numpy as np
 import credit
 from credit.replay.replay_plan import Job, ReplayPlan
 from credit.replay.run_results import Results
+from credit.reports.trace_returns import returns
 
 __all__ = ["c3_numbers"]
 
 
 def c3_numbers(traces: credit.Traces, plan: ReplayPlan, results: Results, truth: Callable[[Job], float]) -> np.ndarray:
     """Advantage, stated standard error and true increment of each decision that another one follows: float64 [N, 3]."""
-    outcome = dict(zip(traces.traces["trace"].to_pylist(), np.asarray(traces.reward).tolist(), strict=False))
+    outcome = dict(zip(traces.traces["trace"].to_pylist(), returns(traces).tolist(), strict=True))
     runs = results.outcomes()
     by_trace: dict[str, list[int]] = {}
     for number, job in enumerate(plan.jobs):

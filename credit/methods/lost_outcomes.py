@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,8 @@ SHOWN = 5  # channels that are named
 NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", "success", "correct", "passed"})
 """Keys that hold outcomes in logs of others, in small letters."""
 
-OF_TABLES = frozenset(
-    {"ambiguous-row", "bad-row", "lost-row", "non-finite-reward", "out-of-range", "unmatched-row"}
-)  # fmt: skip
-"""Kinds of problems for which a row of a table of rewards gives no trace an outcome."""
+OF_TABLES = frozenset({"ambiguous-row", "bad-row", "lost-row", "non-finite-reward", "out-of-range", "unmatched-row"})
+"""Kinds of problems for which a row of a table gives no trace what it states."""
 
 
 def no_outcome(found: Iterable[str]) -> CreditError:
@@ -36,9 +35,14 @@ def no_outcome(found: Iterable[str]) -> CreditError:
 
 def spoilt_rows(problems: Iterable[Problem]) -> str:
     """The first reward that could not be used, and how many more there are; empty where there is none."""
-    spoilt = [problem for problem in problems if problem.kind in OF_TABLES and problem.field in ("reward", "trace")]
+    spoilt = [problem for problem in problems if problem.kind in OF_TABLES and _is_of_reward(problem)]
     more = sum(problem.count for problem in spoilt) - 1
     return f"{spoilt[0]}{f' and {more} more' if more else ''}" if spoilt else ""
+
+
+def _is_of_reward(problem: Problem) -> bool:
+    """Whether it is of a reward, not of a group: of the cell itself, or of a row that should have stated one."""
+    return "reward" in (problem.field, *re.findall(r"\w+", problem.expected))
 
 
 def found_instead(traces: Traces) -> str:
@@ -48,7 +52,7 @@ def found_instead(traces: Traces) -> str:
         more = [f"and {len(channels) - SHOWN} more channels"] if len(channels) > SHOWN else []
         lines = [f"found channel {name!r}: --reward-channel {shlex.quote(name)} reads it" for name in channels[:SHOWN]]
         return "; ".join(lines + more)
-    native = [row for row, name in enumerate(traces.traces["format"].to_pylist()[:1]) if name == "native"]
+    native = traces.traces["format"].slice(0, 1).to_pylist() == ["native"]
     return _found_keys(_document(traces)) if native else ""
 
 

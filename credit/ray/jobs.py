@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from credit.assign_summary import Summary
 from credit.ledger.from_methods import RuleName, compose_claims
 from credit.methods.chunked import ChunkedMethod
-from credit.methods.lost_outcomes import found_instead
+from credit.methods.lost_outcomes import found_instead, spoilt_rows
 from credit.methods.running import has_outcomes
 from credit.tables.advantages import table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from graphs.errors import Problem
     from graphs.traces.batch import Traces
 
 __all__ = ["Advantages", "Job", "Ledgers"]
@@ -31,8 +32,13 @@ class Job(Protocol):
     def compute(self, traces: Traces) -> tuple[pa.Table, dict[str, Any]]:
         """The table of some whole groups, and a note for `finish`, which must be JSON."""
 
-    def finish(self, notes: Sequence[dict[str, Any]]) -> Summary:
-        """What the notes of all parts come to; raises where the logs lack something in every part."""
+    def finish(self, notes: Sequence[dict[str, Any]], problems: Iterable[Problem]) -> Summary:
+        """What the notes of all parts come to; raises where the logs lack something in every part.
+
+        Args:
+          notes: of the parts that have traces.
+          problems: what was refused in all parts and in tables.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,8 +56,8 @@ class Advantages:
         note = _evidence_note(traces, [self.method]) | {"summary": summary.to_plain()}
         return table(traces, result, actions_only=self.actions_only), note
 
-    def finish(self, notes: Sequence[dict[str, Any]]) -> Summary:
-        _refuse_missing([self.method], notes)
+    def finish(self, notes: Sequence[dict[str, Any]], problems: Iterable[Problem]) -> Summary:
+        _refuse_missing([self.method], notes, problems)
         total = Summary()
         for note in notes:
             total.merge(Summary.from_plain(note["summary"]))
@@ -73,8 +79,8 @@ class Ledgers:
         ledger = compose_claims(traces, claims, rule=self.rule)
         return ledger.table(traces, self.level), _evidence_note(traces, self.methods)  # type: ignore[arg-type]
 
-    def finish(self, notes: Sequence[dict[str, Any]]) -> Summary:
-        _refuse_missing(self.methods, notes)
+    def finish(self, notes: Sequence[dict[str, Any]], problems: Iterable[Problem]) -> Summary:
+        _refuse_missing(self.methods, notes, problems)
         return Summary()
 
 
@@ -89,8 +95,10 @@ def _evidence_note(traces: Traces, methods: Sequence[ChunkedMethod]) -> dict[str
     return {"evidence": met, "outcome": outcome, "found": "" if outcome else found_instead(traces)}
 
 
-def _refuse_missing(methods: Sequence[ChunkedMethod], notes: Sequence[dict[str, Any]]) -> None:
+def _refuse_missing(
+    methods: Sequence[ChunkedMethod], notes: Sequence[dict[str, Any]], problems: Iterable[Problem]
+) -> None:
     outcome = any(note["outcome"] for note in notes)
-    found = list(dict.fromkeys(note["found"] for note in notes))[:1]
+    found = [spoilt_rows(problems), next((note["found"] for note in notes if note["found"]), "")]
     for method in methods:
         method.refuse_missing({name for note in notes for name in note["evidence"][method.method]}, outcome, found)

@@ -80,7 +80,7 @@ def _finished(chunks: Chunks, job: Job, folder: Path, parts: Sequence[PartNote],
     notes = [part.note for part in parts if part.note is not None]
     if not notes:
         raise NothingReadError("no trace could be read", tuple(problems))
-    summary = job.finish(notes)
+    summary = job.finish(notes, problems)
     files = tuple(part_file(folder, number) for number, part in enumerate(parts) if part.note is not None)
     return Parts(folder, files, sum(part.rows for part in parts), resumed, tuple(problems), summary, chunks.sources)
 

@@ -2,7 +2,7 @@
 
 Each run becomes a trace that repeats the log up to the decision and ends with it. The decision and the runs' decisions
 get one `context`, each a `node` of its own, since each was drawn by itself. The runs' later events are not known here.
-Their metric `replayed` is 1.
+The outcome of a run is the return of its whole trace, so its events have no rewards. Its metric `replayed` is 1.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
-
-import numpy as np
 
 from credit.replay.replay_plan import ReplayPlan
 from credit.replay.run_results import Results
@@ -35,14 +33,10 @@ def lines_with_siblings(traces: Traces, plan: ReplayPlan, results: Results) -> I
       results: what came of it. Jobs whose prefix did not reproduce give no siblings.
 
     Raises:
-      CreditError: another purpose; the plan names a trace or an event that the log does not have; or the log has event
-        rewards, which C3 does not read.
+      CreditError: another purpose; the plan names a trace or an event that the log does not have.
     """
     if plan.purpose != "c3":
         raise CreditError(f"the plan is for {plan.purpose!r}; expected one for 'c3'")
-    steps = traces.evidence.get("event_reward")
-    if steps is not None and np.any(np.nan_to_num(np.asarray(steps.array)[: traces.sizes.events]) != 0):
-        raise CreditError("the log has event rewards, which C3 does not read; expected outcomes only")
     by_trace: dict[str, list[int]] = {}
     for number, job in enumerate(plan.jobs):
         by_trace.setdefault(job.prefix.trace, []).append(number)
@@ -84,7 +78,9 @@ def _fan(
 def _sibling(
     document: dict[str, Any], name: str, at: int, node: str, reward: float, alternative: str
 ) -> dict[str, Any]:
-    events = [dict(event) for event in document["events"][: at + 1]]
+    events = [
+        {key: value for key, value in event.items() if key != "event_reward"} for event in document["events"][: at + 1]
+    ]
     decision = events[-1]
     for key in [key for key in decision if key in EVENT_EVIDENCE and key not in _KEPT]:
         del decision[key]

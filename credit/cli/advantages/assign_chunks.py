@@ -67,7 +67,8 @@ def assign_in_chunks(
         nonlocal any_outcome, found
         for traces in chunks:
             any_outcome |= has_outcomes(traces)
-            found = ("" if any_outcome else found_instead(traces)) if found is None else found
+            if found is None:
+                found = "" if any_outcome else found_instead(traces)
             met.update(computed.present(traces))
             credit = computed.run(traces)
             summary.add(traces, credit)

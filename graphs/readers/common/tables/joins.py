@@ -89,7 +89,7 @@ class Join:
                 self.problems.append(Problem("bad-row", name, line, field, excerpt(row), expected))
                 continue
             trace = str(trace)
-            problem = _ambiguous(trace, into, spoilt) or _unusable(field, value)
+            problem = _ambiguous(field, trace, into, spoilt) or _unusable(field, value)
             if problem is None:
                 into[trace] = str(value) if field == "group" else float(value)
                 self.places[f"{field}\0{trace}"] = (name, line)
@@ -172,14 +172,16 @@ class Join:
             for trace_id in table:
                 if trace_id not in self.met:
                     name, line = self.places[f"{field}\0{trace_id}"]
-                    yield Problem(
-                        "unmatched-row", name, line, "trace", excerpt(trace_id), "the id of a trace that was read"
-                    )
+                    expected = f"the id of a trace that was read, whose {field} the row states"
+                    yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected)
 
 
-def _ambiguous(trace: str, known: Collection[str], spoilt: Collection[str]) -> tuple[str, str, object, str] | None:
+def _ambiguous(
+    field: str, trace: str, known: Collection[str], spoilt: Collection[str]
+) -> tuple[str, str, object, str] | None:
     """The fault of a second row of a trace; None for the first row."""
-    return ("ambiguous-row", "trace", trace, "one row for each trace") if trace in known or trace in spoilt else None
+    found = trace in known or trace in spoilt
+    return ("ambiguous-row", "trace", trace, f"one row with a {field} for each trace") if found else None
 
 
 def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:

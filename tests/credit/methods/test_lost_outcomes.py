@@ -1,0 +1,61 @@
+"""The refusal of logs without an outcome names the row that should have stated one, at once and part by part."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import credit
+from credit.methods.chunked import ChunkedMethod
+from credit.methods.lost_outcomes import spoilt_rows
+from credit.ray.jobs import Advantages
+from graphs.errors import CreditError, Problem
+from graphs.traces.batch import Traces
+
+EVENT = {"id": "e", "type": "message", "agent": "solver"}
+
+
+def log(folder: Path, name: str, **changes: object) -> Path:
+    """A trace without an outcome."""
+    path = folder / f"{name}.jsonl"
+    trace = {"trace_id": name, "task_id": name, "events": [EVENT], "edges": [], "rewards": {}} | changes
+    path.write_text(json.dumps(trace) + "\n")
+    return path
+
+
+def refused(traces: Traces) -> str:
+    with pytest.raises(CreditError) as caught:
+        credit.run(traces, "rloo")
+    return str(caught.value)
+
+
+def test_a_broken_row_of_rewards_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rewards.jsonl").write_text('{"trace":"b","rewar\n')
+    words = refused(credit.read(log(tmp_path, "b"), rewards=tmp_path / "rewards.jsonl"))
+    assert f"{tmp_path}/rewards.jsonl:1: trace 'b':" in words and "without it the reward of the trace" in words
+
+
+def test_a_row_of_groups_is_not_what_lost_an_outcome(tmp_path: Path) -> None:
+    """It was named in the place of a row of rewards."""
+    groups, rewards = tmp_path / "groups.csv", tmp_path / "rewards.csv"
+    groups.write_text("trace,group\nzz,q\nzz,q\nyy,\n")
+    rewards.write_text("trace,reward\nzz,1\n")
+    path = log(tmp_path, "a")
+    assert "groups.csv" not in refused(credit.read(path, groups=groups))
+    words = refused(credit.read(path, groups=groups, rewards=rewards))
+    assert f"{rewards}:2: trace is 'zz'; expected the id of a trace that was read, whose reward the row states" in words
+    assert "groups.csv" not in words and " more; " not in words
+
+
+def test_parts_refuse_with_what_any_of_them_has_instead(tmp_path: Path) -> None:
+    """The first part decided: where it had nothing to name, the message named nothing."""
+    job = Advantages(ChunkedMethod("rloo"), actions_only=False)
+    parts = [credit.read(log(tmp_path, "a")), credit.read(log(tmp_path, "b", score=1))]
+    spoilt = Problem("non-finite-reward", "rewards.csv", 2, "reward", "'high'", "a finite number", "a")
+    with pytest.raises(CreditError) as caught:
+        job.finish([job.compute(part)[1] for part in parts], [spoilt])
+    assert f"; {spoilt_rows([spoilt])}; found key 'score': a native log states rewards.team; expected" in str(
+        caught.value
+    )
