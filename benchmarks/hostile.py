@@ -262,12 +262,18 @@ def run(
             yield source, data, attempt(path)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def options(about: str) -> argparse.ArgumentParser:
+    """The options of every program that tries hostile inputs."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--inputs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--logs", type=Path, nargs="*", default=[ROOT.parent / "shared" / "data"])
     parser.add_argument("--keep", type=Path, help="Folder for the inputs that fail.")
+    return parser
+
+
+def main() -> int:
+    parser = options(__doc__)
     parser.add_argument("--tables", action="store_true", help="Change tables alone.")
     given = parser.parse_args()
     kinds: dict[str, int] = {}

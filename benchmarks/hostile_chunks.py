@@ -13,9 +13,9 @@ minute, where their exit codes differ, or where a row of the tables differs.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -23,7 +23,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from hostile import ROOT, mutate
+from hostile import mutate, options
 from hostile_commands import files, outcomes, ring, run, splice
 
 from graphs.errors import CreditError
@@ -57,12 +57,7 @@ def rows(path: Path) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--inputs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--logs", type=Path, nargs="*", default=[ROOT.parent / "shared" / "data"])
-    parser.add_argument("--keep", type=Path, help="Folder for the inputs that fail.")
-    given = parser.parse_args()
+    given = options(__doc__).parse_args()
     signal.signal(signal.SIGPROF, ring)
     rng = random.Random(given.seed)
     codes: Counter[int] = Counter()
@@ -94,7 +89,7 @@ def main() -> int:
                     faults += 1
                     print(f"input {number}, chunks of {size}: {fault}", file=sys.stderr, flush=True)
                     if given.keep:
-                        logs.rename(given.keep / str(number))
+                        shutil.copytree(logs, given.keep / str(number), dirs_exist_ok=True)
     report = {"inputs": given.inputs, "seed": given.seed, "logs": len(found), "faults": faults}
     print(json.dumps(report | {"rows compared": compared, "exit codes": dict(sorted(codes.items()))}))
     return 1 if faults else 0

@@ -16,7 +16,6 @@ that the file does not state. Assigning in chunks takes native logs alone and is
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -32,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hostile import ROOT, mutate, sample_seeds, seeds
+from hostile import ROOT, mutate, options, sample_seeds, seeds
 from hostile_rewards import invented_reward, stated_rewards
 from hostile_tables import seeds as table_seeds
 
@@ -207,14 +206,10 @@ def files(folders: list[Path], samples: Path) -> list[Path]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--inputs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
+    parser = options(__doc__)
     parser.add_argument("--largest", type=int, default=1 << 22, help="Most bytes of an input.")
-    parser.add_argument("--logs", type=Path, nargs="*", default=[ROOT.parent / "shared" / "data"])
     parser.add_argument("--commands", nargs="*", default=list(COMMANDS), choices=list(COMMANDS))
     parser.add_argument("--progress", action="store_true", help="Name each input before it is tried.")
-    parser.add_argument("--keep", type=Path, help="Folder for the inputs that fail.")
     given = parser.parse_args()
     signal.signal(signal.SIGPROF, ring)
     PageServer.serve = _answer_all  # type: ignore[method-assign]

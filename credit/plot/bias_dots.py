@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.plot.canvas import CYCLE, key, new_figure, plain_axes, plain_logs
+from credit.plot.canvas import CYCLE, key_of_series, new_figure, plain_axes, plain_logs
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
 from graphs.text import printable
@@ -52,8 +52,6 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
     chosen = [row for row in rows if size.get((row.method, row.world)) == row.k]
     if not chosen:
         raise CreditError(f"no row has k = {k} or less; the rows have {sorted({row.k for row in rows})}")
-    from matplotlib.lines import Line2D
-
     by_method: dict[str, list[Row]] = {}
     for row in chosen:
         by_method.setdefault(row.method, []).append(row)
@@ -89,11 +87,7 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
     bias.set_ylim(len(order) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    handles = [
-        Line2D([], [], color=CYCLE[i % len(CYCLE)][0], marker=CYCLE[i % len(CYCLE)][1], linestyle="none", markersize=5)
-        for i in range(len(worlds))
-    ]
-    key(figure, handles, [printable(w, 40) for w in worlds], loc="outside lower center", ncols=min(4, len(worlds)))
+    key_of_series(figure, worlds)
     return figure
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphs.errors import MissingExtraError
+from graphs.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +15,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-__all__ = ["BLUE", "CYCLE", "GREY", "INK", "ORANGE", "TEXT", "key", "new_figure", "plain_axes", "plain_logs"]
+__all__ = [
+    "BLUE",
+    "CYCLE",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "TEXT",
+    "key",
+    "key_of_series",
+    "new_figure",
+    "plain_axes",
+    "plain_logs",
+]
 
 BLUE, ORANGE, INK, GREY = "#0072B2", "#D55E00", "0.25", "0.62"
 
@@ -66,6 +79,16 @@ def plain_logs(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def key_of_series(figure: Figure, names: Sequence[str]) -> Legend:
+    """A legend below a figure whose series are drawn as markers of `CYCLE`, in this order."""
+    from matplotlib.lines import Line2D
+
+    looks = [CYCLE[i % len(CYCLE)] for i in range(len(names))]
+    handles = [Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=5) for colour, marker in looks]
+    labels = [printable(name, 40) for name in names]
+    return key(figure, handles, labels, loc="outside lower center", ncols=min(4, len(names)))
 
 
 def key(owner: Figure | Axes, handles: Sequence[Any], labels: Sequence[str], **where: Any) -> Legend:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from credit.plot.canvas import CYCLE, INK, key, new_figure, plain_axes
+from credit.plot.canvas import CYCLE, INK, key_of_series, new_figure, plain_axes
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
 from graphs.text import printable
@@ -38,8 +38,6 @@ def draw_truth(rows: Sequence[Match], *, title: str = "") -> Figure:
     """
     if not rows:
         raise CreditError("rows is empty; expected results of credit.bench.against_truth.score")
-    from matplotlib.lines import Line2D
-
     methods = list(dict.fromkeys(row.method for row in rows))
     worlds = list(dict.fromkeys(row.world for row in rows))
     step = min(0.16, 0.8 / len(worlds))
@@ -67,9 +65,5 @@ def draw_truth(rows: Sequence[Match], *, title: str = "") -> Figure:
     panels[0].set_ylim(len(methods) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    handles = [
-        Line2D([], [], color=CYCLE[i % len(CYCLE)][0], marker=CYCLE[i % len(CYCLE)][1], linestyle="none", markersize=5)
-        for i in range(len(worlds))
-    ]
-    key(figure, handles, [printable(w, 40) for w in worlds], loc="outside lower center", ncols=min(4, len(worlds)))
+    key_of_series(figure, worlds)
     return figure

@@ -12,11 +12,10 @@ from credit.reports.corpus import Survey, Tally
 from graphs.errors import NothingReadError, Problem
 from graphs.problem_log import ProblemLog
 from graphs.readers.chunks import Chunks
-from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.traces.grouping import GROUP_KEYS
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["validate", "validate_and_count"]
+__all__ = ["survey_of_parts", "validate"]
 
 
 def validate(
@@ -44,24 +43,19 @@ def validate(
       CreditError: as `credit.read_chunks`.
       MissingExtraError: Ray is not installed.
     """
-    return validate_and_count(
-        *paths, events=events, reward=reward, rewards=rewards, groups=groups, group_by=group_by, limits=limits,
-        progress=progress,
-    )[0]  # fmt: skip
+    return survey_of_parts(chunks_on_cluster(paths, events, reward, rewards, groups, group_by, limits), progress)
 
 
-def validate_and_count(
-    *paths: str | Path,
-    events: int,
-    reward: str,
-    rewards: str | Path | Mapping[str, float] | None,
-    groups: str | Path | Mapping[str, str] | None,
-    group_by: str | Iterable[str],
-    limits: Limits,
-    progress: Callable[[Iterable[int]], Iterable[int]],
-) -> tuple[Survey, RewardSources]:
-    """What `validate` returns, and how many outcomes are from the table of rewards."""
-    chunks = chunks_on_cluster(paths, events, reward, rewards, groups, group_by, limits)
+def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable[int]]) -> Survey:
+    """The survey of parts that are counted on the cluster; `chunks.sources` is complete then.
+
+    Args:
+      chunks: what `credit.ray.cluster.chunks_on_cluster` returns.
+      progress: wraps the iteration over finished parts.
+
+    Raises:
+      NothingReadError: no trace could be read.
+    """
     ray = connected()
     shared = ray.put(chunks)
     remote = ray.remote(tally_part).options(max_retries=RETRIES)
@@ -79,7 +73,7 @@ def validate_and_count(
     every = ProblemLog([*chunks.problems_without(np.concatenate(unread)), *found])
     if total is None:
         raise NothingReadError("no trace could be read", tuple(every))
-    return total.in_order(chunks.files).survey(every, chunks.ignored), chunks.sources
+    return total.in_order(chunks.files).survey(every, chunks.ignored)
 
 
 def tally_part(chunks: Chunks, number: int) -> tuple[Tally | None, list[Problem], np.ndarray]:

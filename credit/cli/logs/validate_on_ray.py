@@ -7,8 +7,8 @@ from typing import Any
 from credit.cli.shared.engines import options_of_parts
 from credit.cli.shared.progress import steps
 from credit.cli.shared.reading import check_channel, stderr, tell_sources
-from credit.ray.cluster import EVENTS
-from credit.ray.corpus_parts import validate_and_count
+from credit.ray.cluster import EVENTS, chunks_on_cluster
+from credit.ray.corpus_parts import survey_of_parts
 from credit.reports.corpus import Survey
 
 __all__ = ["survey_on_ray"]
@@ -21,12 +21,8 @@ def survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str,
       CreditError: as `credit.ray.validate`; or no trace has the reward that was asked for by name.
     """
     console = stderr()
-    corpus, sources = validate_and_count(
-        *paths,
-        **options_of_parts(reading),
-        events=EVENTS if events is None else events,
-        progress=lambda numbers: map(int, steps(console, map(str, numbers), "counting part")),
-    )
-    tell_sources(sources)
+    chunks = chunks_on_cluster(paths, EVENTS if events is None else events, **options_of_parts(reading))
+    corpus = survey_of_parts(chunks, lambda numbers: map(int, steps(console, map(str, numbers), "counting part")))
+    tell_sources(chunks.sources)
     check_channel(reading["reward_channel"], corpus.reward_channels)
     return corpus

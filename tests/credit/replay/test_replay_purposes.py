@@ -16,11 +16,11 @@ from credit.replay.added_evidence import write_evidence
 from credit.replay.allocation import allocate, parse_budget
 from credit.replay.execution import Limits, execute
 from credit.replay.pooling import pooled
-from credit.replay.replay_plan import ReplayPlan
 from credit.replay.replayer import CallableReplayer, Continuation, Prefix
 from credit.replay.run_planning import known_from, outcome_spread, plan_replays, run_costs
 from credit.replay.run_results import Results
 from credit.replay.team_planning import plan_coalitions, predicted_share_stderr
+from credit.reports.trace_returns import returns
 from graphs import CreditError
 from graphs.worlds.micro.examples import MICRO
 from graphs.writers import native
@@ -263,9 +263,28 @@ def test_evidence_of_a_plan_that_does_not_fit_the_log_is_refused(tmp_path: Path)
     )
     with pytest.raises(CreditError, match="the plan names trace 'relay-and-0000', which the log does not have"):
         write_evidence(MICRO["spawn-and"].batch(), plan, empty, tmp_path / "x.jsonl")
-    rewards = MICRO["stop-rewards"].batch()
-    with pytest.raises(CreditError, match="the log has event rewards, which C3 does not read"):
-        write_evidence(rewards, ReplayPlan("c3", ()), Results((), (), {}, (), ()), tmp_path / "x.jsonl")
+
+
+def test_siblings_of_a_log_with_event_rewards_count_them_once(tmp_path: Path) -> None:
+    """A run's outcome is the return of its whole trace. Such logs were refused, since C3 once read no event rewards."""
+    traces = MICRO["stop-rewards"].batch()
+    earned = dict(zip(traces.traces["trace"].to_pylist(), returns(traces).tolist(), strict=True))
+    assert not np.allclose(list(earned.values()), np.asarray(traces.reward)[: len(earned)])
+    plan = plan_replays(traces, "c3", 2 * int(np.asarray(traces.graph.action_mask).sum()))
+    runs = [[0.25 + number / 64, -1.0] for number in range(len(plan.jobs))]
+    write_evidence(traces, plan, results_of(runs), tmp_path / "with.jsonl")
+    known = credit.read(tmp_path / "with.jsonl")
+    names, of = known.traces["trace"].to_pylist(), returns(known)
+    assert known.problems == ()
+    for number, job in enumerate(plan.jobs):
+        rows = [names.index(f"{job.prefix.trace}/{job.prefix.decision}/{run}") for run in range(2)]
+        assert of[rows] == pytest.approx(runs[number])
+    last = {job.prefix.trace: number for number, job in enumerate(plan.jobs)}
+    advantage = np.asarray(credit.run(known, "c3").advantage)
+    of_trace, events = np.asarray(known.graph.trace_ids), known.events["event"].to_pylist()
+    for trace, number in last.items():
+        row = events.index(str(plan.jobs[number].prefix.decision), int(np.argmax(of_trace == names.index(trace))))
+        assert advantage[row] == pytest.approx(earned[trace] - np.mean(runs[number]), abs=1e-6)
 
 
 # --- Where runs go ----------------------------------------------------------------------------------------------------
