@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import ABSENT_COUNT, EVENT_TEXT, Heading, Part, derive_turns
-from graphs.traces.record import Agent, TraceRecord, check
+from graphs.traces.record import Agent, TraceRecord
+from graphs.traces.record_checks import check
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.token_lists import gather_tokens
 from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
@@ -23,8 +24,8 @@ def checked(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
     """Check a record and its size, and return it with its events in order.
 
     Raises:
-      TraceError: the record is invalid (the kinds of `graphs.traces.record.check`), or "too-many": it has more events
-        or edges than the limits allow.
+      TraceError: the record is invalid (the kinds of `graphs.traces.record_checks.check`), or "too-many": it has more
+        events or edges than the limits allow.
     """
     for field, size, most in (
         ("events", len(record.ids), limits.events),
@@ -36,7 +37,7 @@ def checked(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
 
 
 def part_of(records: Sequence[TraceRecord]) -> Part:
-    """Checked records (`graphs.traces.record.check`) as one part, in their order.
+    """Checked records (`graphs.traces.record_checks.check`) as one part, in their order.
 
     Instances without an entry in `instances` follow those with one, in the order of their events. The default of a name
     is the instance's id, and the default of a role is the name. Either all records have labels of turns, or none has.

@@ -15,7 +15,8 @@ import pytest
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
-from graphs.traces.record import TraceRecord, check
+from graphs.traces.record import TraceRecord
+from graphs.traces.record_checks import check
 from graphs.worlds import Additive, Bernoulli, Episodes, Pivotal, World
 from graphs.writers import native
 

@@ -14,7 +14,8 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
 from graphs.readers.common.source import Source
 from graphs.readers.evaluation.atif import read as read_atif
-from graphs.traces.record import TraceRecord, check
+from graphs.traces.record import TraceRecord
+from graphs.traces.record_checks import check
 
 
 def trajectory(steps: list[dict[str, Any]], name: str = "lead", **more: Any) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from graphs.readers.evaluation.inspect_ai import read as read_inspect
 from graphs.readers.evaluation.inspect_ai import sniff
 from graphs.readers.evaluation.inspect_ai.outcomes import channels, number
 from graphs.traces.limits import Limits
-from graphs.traces.record import TraceRecord, check
+from graphs.traces.record import TraceRecord
+from graphs.traces.record_checks import check
 
 RECORDED = Path(__file__).parents[3] / "recordings" / "inspect_team.eval"
 

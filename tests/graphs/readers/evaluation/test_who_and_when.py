@@ -15,7 +15,8 @@ from graphs.readers import read
 from graphs.readers.common.source import Source
 from graphs.readers.evaluation.who_and_when import read as read_runs
 from graphs.readers.evaluation.who_and_when import sniff
-from graphs.traces.record import TraceRecord, check
+from graphs.traces.record import TraceRecord
+from graphs.traces.record_checks import check
 
 CHAT = [("Ann", "plan"), ("Bob", "code"), ("Computer_terminal", "out"), ("Ann", "so"), ("Ann", "done")]
 LED = [

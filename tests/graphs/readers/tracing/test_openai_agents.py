@@ -13,7 +13,8 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
 from graphs.readers.common.source import Source
 from graphs.readers.tracing.openai_agents import read as read_openai
-from graphs.traces.record import TraceRecord, check
+from graphs.traces.record import TraceRecord
+from graphs.traces.record_checks import check
 
 RECORDED = Path(__file__).parents[3] / "recordings" / "openai_agents_team.jsonl"
 TRACE = {"object": "trace", "id": "t", "workflow_name": "flow"}

@@ -14,7 +14,8 @@ from graphs.errors import Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers.common.source import Source
 from graphs.readers.tracing import otlp
-from graphs.traces.record import TraceRecord, check
+from graphs.traces.record import TraceRecord
+from graphs.traces.record_checks import check
 
 
 def load(name: str) -> ModuleType:
