@@ -121,6 +121,7 @@ def compose(
         refused=refused | composed.refused,
         errors=Errors() if isinstance(rule, Shares) else rule.errors,
         known_before=known_before,
+        stated_start=expected is not None,
     )
 
 
@@ -264,18 +265,22 @@ def partitioned(
     refused: Mapping[str, str],
     errors: Errors,
     known_before: Array | None = None,
+    stated_start: bool = False,
 ) -> Ledger:
     """Put cells on the exact grid, and make the ledger.
 
     Args:
       known_before: bool [E, C], cells that hold nothing of their own trace's outcome; None where that says nothing.
+      stated_start: whether the caller stated what each trace was worth at its start. A method's baseline is not known
+        before: it may hold the trace's own outcome, and is 0 where there is none.
     """
     trace, width = jnp.asarray(graph.trace_ids), len(composed.channels)
     partition, balance, claimed, refused_traces = _partition(graph, balance, composed)
     on_grid = _on_grid(partition, trace, width)
     scored = np.asarray(balance.scored)
     total, start = np.asarray(balance.total, np.float64), np.asarray(on_grid.start, np.float64)
-    measured = explained(graph, on_grid.cells, known_before, total, start, scored)
+    known_start = start if stated_start else np.full_like(start, np.nan)
+    measured = explained(graph, on_grid.cells, known_before, total, known_start, scored)
     return Ledger(
         graph=graph,
         rule=rule,

@@ -2,12 +2,14 @@
 
 `coverage` counts everything that the entries account for, a trace's own outcome included: the last entry of a return
 is R less the value before it, so a chain of returns accounts for everything, whatever its values are. Here only cells
-that hold nothing of their own trace's outcome count, against the mean of the other traces of the group, b:
+that hold nothing of their own trace's outcome count, against the mean b of the other traces of the group:
 
-    explained = 1 − Var(R − expected − Σ known cells) / Var(R − b)
+    explained = 1 − Var(R − V − Σ known cells) / Var(R − b)
 
-which is below 0 where the entries are worse than none. Its error is that of leaving out one group at a time; groups
-that hold replays of one trace are left out together.
+with V what somebody expected of the trace at its start, and b where nobody did. So entries of 0 explain 0, and those
+that are worse than none less. Replays share choices: b leaves those of the trace out, and counts others as one sample.
+Where a group has no other sample, b is the mean of the other samples of the batch. The error is that of leaving out one
+group at a time; groups that hold replays of one trace are left out together.
 """
 
 from __future__ import annotations
@@ -41,12 +43,12 @@ def explained(
     """The share of the variance of the reward within groups that was known before the outcome.
 
     Args:
-      graph: uses trace, group and cluster ids.
+      graph: uses trace, group and cluster ids, and which traces have an action in training.
       cells: float [E, C], the entries.
       known_before: bool [E, C], cells that hold nothing of their own trace's outcome; None: nothing can be said.
       total: float64 [T], the rewards.
-      expected: float64 [T], what was expected at the start, from other traces.
-      scored: bool [T], the traces that count. In groups of one, b is the mean of all other traces.
+      expected: float64 [T], V, which must not depend on the trace's own outcome; NaN where nobody stated one.
+      scored: bool [T], the traces that count.
 
     Returns:
       `Explained`; `stderr` is the jackknife's over groups, joined where they share replays; NaN with fewer than two.
@@ -57,8 +59,7 @@ def explained(
       >>> cells = np.zeros((graph.num_events, 1))
       >>> cells[:4, 0] = [1, -1, 0.5, -0.5]
       >>> total, scored = np.asarray(reward, np.float64), np.asarray(graph.trace_mask)
-      >>> expected = np.zeros_like(total)
-      >>> expected[:4] = [0, 1, 1, 2]
+      >>> expected = np.full_like(total, np.nan)
       >>> print(explained(graph, cells, np.ones_like(cells, bool), total, expected, scored))
       Explained(share=0.875, stderr=0.125)
     """
@@ -66,8 +67,9 @@ def explained(
         return Explained(math.nan, math.nan)
     known = np.where(np.asarray(known_before), np.asarray(cells, np.float64), 0).sum(axis=1)
     by_trace = np.bincount(np.asarray(graph.trace_ids), known, graph.num_traces)
-    group = np.unique(np.asarray(graph.group_ids)[scored], return_inverse=True)[1]
-    target, left = _beside_others(total[scored], group), (total - expected - by_trace)[scored]
+    baseline = _mean_of_others(graph, total, scored)
+    stated = np.where(np.isnan(expected), baseline, expected)
+    target, left = (total - baseline)[scored], (total - stated - by_trace)[scored]
     size = max(float(np.abs(target).max()), float(np.abs(left).max()))
     if not size > 0:
         return Explained(math.nan, math.nan)
@@ -82,12 +84,30 @@ def explained(
     return Explained(float(whole), float(np.sqrt((count - 1) / count * np.sum((others - others.mean()) ** 2))))
 
 
-def _beside_others(reward: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """R less the mean of the other traces of its group, or of the batch in a group of one; 0 of a lone trace."""
-    count = np.bincount(group)[group]
-    mean = (np.bincount(group, reward)[group] - reward) / np.maximum(count - 1, 1)
-    whole = (reward.sum() - reward) / max(len(reward) - 1, 1)
-    return np.where(count > 1, reward - mean, reward - whole if len(reward) > 1 else 0.0)
+def _mean_of_others(graph: EventGraph, reward: np.ndarray, scored: np.ndarray) -> np.ndarray:
+    """The mean reward of the other samples of each trace's group, of the batch where it has none, else its own: [T].
+
+    A sample is a cluster of replays, of which those traces count in which somebody in training acted.
+    """
+    num = graph.num_traces
+    cluster = np.arange(num) if graph.cluster_ids is None else np.asarray(graph.cluster_ids).astype(np.int64)
+    actions = np.asarray(graph.event_mask) & np.asarray(graph.trained_mask)
+    counts = scored & (np.bincount(np.asarray(graph.trace_ids)[actions], minlength=num) > 0)
+    of_group = _over_samples(np.asarray(graph.group_ids).astype(np.int64), cluster, reward, counts)
+    of_batch = _over_samples(np.zeros(num, np.int64), cluster, reward, counts)
+    found: np.ndarray = np.where(np.isnan(of_group), of_batch, of_group)
+    found = np.where(np.isnan(found), reward, found)
+    return found
+
+
+def _over_samples(key: np.ndarray, cluster: np.ndarray, reward: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The mean over the samples of a trace's key but its own; NaN where there is none: [T]."""
+    _, first, sample = np.unique(key * len(key) + cluster, return_index=True, return_inverse=True)
+    size = np.bincount(sample[counts], minlength=len(first))
+    mean = np.bincount(sample[counts], reward[counts], len(first)) / np.maximum(size, 1)
+    samples = np.bincount(key[first], size > 0)[key] - (size > 0)[sample]
+    total = np.bincount(key[first], mean)[key] - mean[sample]
+    return np.divide(total, samples, out=np.full(len(key), np.nan), where=samples > 0)
 
 
 def _share(sums: np.ndarray) -> np.ndarray:
