@@ -109,7 +109,7 @@ def dr_mas_rloo(
 
     R_i = reward + event_reward of row i; μ_k is the mean over the n_k rows of key k. Unbiased where each agent acts at
     most once in a trace and rows have no rewards of their own; otherwise a trace's other rows enter its own baseline,
-    or their rewards are missing. With replays, the other traces of the row's cluster leave the mean, too
+    or R_i lacks the rewards that they earn. With replays, the other traces of the row's cluster leave the mean, too
     (`estimators.clusters`).
 
     Args:

@@ -20,7 +20,7 @@ import numpy as np
 
 from estimators.critic.additive.additive_columns import place_keys
 from estimators.critic.signs.circumstances import circumstances
-from estimators.critic.signs.places import LEVEL, HeldOutMean, PlaceTest, held_out_mean, place_tests
+from estimators.critic.signs.places import LEVEL, HeldOutMean, PlaceTest, mean_of_signs, place_tests
 from estimators.critic.signs.regions import Region, regions
 
 if TYPE_CHECKING:  # it needs flax, which `import estimators` must not
@@ -104,11 +104,10 @@ def validate_signs(
         known = np.flatnonzero(decided & ~held_out & (corpus.kind == kind))
         for region in regions(kind, amount[known], rest[known], numbers[:, known], trace[known]):
             inside = decided & region.holds(corpus.kind, numbers)
-            at, others = np.flatnonzero(inside & held_out), np.flatnonzero(inside & ~held_out)
-            off = float(rest[others].mean()) if len(others) else 0.0
-            result = held_out_mean(np.sign(amount[at]) * (rest[at] - off), task[at])
             each = np.flatnonzero(inside)
-            places = place_tests(place[each], np.sign(amount[each]), alone[each], task[each], held_out[each])
+            sign = np.sign(amount[each])
+            result = mean_of_signs(sign, rest[each], task[each], held_out[each])
+            places = place_tests(place[each], sign, alone[each], task[each], held_out[each])
             rows.append((region, result, places))
     worst = 0.0
     corrected: dict[Region, float] = {}

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LEAST_TASKS", "LEVEL", "HeldOutMean", "PlaceTest", "held_out_mean", "place_tests"]
+__all__ = ["LEAST_TASKS", "LEVEL", "HeldOutMean", "PlaceTest", "held_out_mean", "mean_of_signs", "place_tests"]
 
 LEAST_TASKS = 4
 """Held-out tasks with decided events for a test."""
@@ -30,7 +30,8 @@ class HeldOutMean(NamedTuple):
       tasks, events: how many there are.
       mean: mean over tasks of the means of their events; 0 where there are none.
       stderr: its standard error over tasks; infinite for fewer than two.
-      p_value: of a one-sided t-test that it is above 0; 1 where there are fewer than `LEAST_TASKS` tasks.
+      p_value: of a one-sided t-test that it is above 0; 1 where there are fewer than `LEAST_TASKS` tasks, or where no
+        other task has an event to compare with.
     """
 
     tasks: int
@@ -81,6 +82,29 @@ def held_out_mean(y: np.ndarray, task: np.ndarray) -> HeldOutMean:
     return HeldOutMean(len(counts), len(y), mean, stderr, p)
 
 
+def mean_of_signs(sign: np.ndarray, left: np.ndarray, task: np.ndarray, held_out: np.ndarray) -> HeldOutMean:
+    """Test that sign(D̂) (left − m) is above 0 on held-out tasks, with m the mean of `left` on the others.
+
+    Where the others have no event, m is unknown and the p-value is 1.
+
+    Args:
+      sign: float [n], sign(D̂) of each event.
+      left: float [n], what is left of the outcome.
+      task: int [n], the task of each event's trace.
+      held_out: bool [n], events of tasks that the critic was not fitted on.
+
+    Examples:
+      >>> import numpy as np
+      >>> sign, left, task = np.ones(6), np.array([0.5, 0.5, 0.7, 0.8, 0.7, 0.8]), np.arange(6)
+      >>> mean_of_signs(sign, left, task, task > 1).mean
+      0.25
+    """
+    at, others = np.flatnonzero(held_out), np.flatnonzero(~held_out)
+    off = float(left[others].mean()) if len(others) else 0.0
+    result = held_out_mean(sign[at] * (left[at] - off), task[at])
+    return result if len(others) else result._replace(p_value=1.0)
+
+
 def place_tests(
     place: np.ndarray, sign: np.ndarray, alone: np.ndarray, task: np.ndarray, held_out: np.ndarray
 ) -> tuple[PlaceTest, ...]:
@@ -102,10 +126,7 @@ def place_tests(
     found = []
     for key, start, count in zip(keys.tolist(), starts, counts, strict=True):
         here = order[start : start + count]
-        at, others = here[held_out[here]], here[~held_out[here]]
-        if not len(at):
-            continue
-        off = float(alone[others].mean()) if len(others) else 0.0
-        result = held_out_mean(sign[at] * (alone[at] - off), task[at])
-        found.append(PlaceTest(key, result, result.p_value < LEVEL))
+        if held_out[here].any():
+            result = mean_of_signs(sign[here], alone[here], task[here], held_out[here])
+            found.append(PlaceTest(key, result, result.p_value < LEVEL))
     return tuple(found)

@@ -38,15 +38,8 @@ def test_commands_process_changed_logs_or_refuse_them_by_name() -> None:
 
 @pytest.mark.slow
 def test_changed_native_logs_are_assigned_in_chunks_as_at_once() -> None:
-    program = [
-        sys.executable,
-        str(ROOT / "benchmarks" / "hostile_chunks.py"),
-        "--inputs",
-        "12",
-        "--seed",
-        "7",
-        "--logs",
-    ]
+    program = [sys.executable, str(ROOT / "benchmarks" / "hostile_chunks.py")]
+    program += ["--inputs", "12", "--seed", "7", "--logs"]
     quick = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(program, capture_output=True, text=True, timeout=900, cwd=ROOT, env=os.environ | quick)
     assert done.returncode == 0, done.stderr
