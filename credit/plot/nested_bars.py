@@ -112,15 +112,15 @@ def _bars(traces: Traces, ledger: Ledger, index: int, most: int) -> list[_Bar]:
     rows = np.flatnonzero(np.asarray(ledger.claimed) & (np.asarray(graph.trace_ids) == index))
     agent_of = np.asarray(graph.agent_ids)[rows]
     order, labels = lanes(traces, index)
-    members = {agent: rows[agent_of == agent] for agent in order}
-    present = [agent for agent in order if len(members[agent])]
+    members = _grouped(rows, agent_of)
+    present = [agent for agent in order if agent in members]
     sums = {agent: float(amount[members[agent]].sum()) for agent in present}
     name = dict(zip(order, labels, strict=True))
     with_events = len(rows) + len(present) <= most
-    kept = present
+    largest = set(present)
     if len(present) > most:
         largest = set(sorted(present, key=lambda agent: -abs(sums[agent]))[: most - 1])
-        kept = [agent for agent in present if agent in largest]
+    kept = [agent for agent in present if agent in largest]
 
     bars = [_Bar("expected at the start", 0.0, expected, np.nan, "part")]
     at = expected
@@ -135,7 +135,7 @@ def _bars(traces: Traces, ledger: Ledger, index: int, most: int) -> list[_Bar]:
             at += amount[row]
         at = bars[-1].end if not with_events else at
     if len(kept) < len(present):
-        rest = [agent for agent in present if agent not in set(kept)]
+        rest = [agent for agent in present if agent not in largest]
         total = sum(sums[agent] for agent in rest)
         errors = np.concatenate([error[members[agent]] for agent in rest])
         bars.append(_Bar(f"{len(rest)} other agents", at, at + total, _together(errors), "agent"))
@@ -147,6 +147,13 @@ def _bars(traces: Traces, ledger: Ledger, index: int, most: int) -> list[_Bar]:
     bars.append(_Bar("unexplained", at, at + open_, np.nan, "open"))
     bars.append(_Bar("reward", 0.0, reward, np.nan, "total"))
     return bars
+
+
+def _grouped(rows: np.ndarray, agents: np.ndarray) -> dict[int, np.ndarray]:
+    """The rows of each agent, in their order. A comparison of all rows with each agent would take their square."""
+    by_agent = np.argsort(agents, kind="stable")
+    found, first = np.unique(agents[by_agent], return_index=True)
+    return dict(zip(found.tolist(), np.split(rows[by_agent], first)[1:], strict=True))
 
 
 def _together(errors: np.ndarray) -> float:
