@@ -7,7 +7,6 @@ evidence) is written in the keys of the extension, and the line then has `schema
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,14 +24,15 @@ from graphs.readers.native.wire import DECODER, EXTENSION_KEYS, TOPOLOGIES
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import numbers_of_traces
-from graphs.traces.part import derive_turns
 from graphs.traces.record import TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS, TRACE_EVIDENCE
+from graphs.writers.batch_arrays import BatchArrays
 
 __all__ = ["lines", "write"]
 
 _EVENT_NAMES = {int(kind): kind.name.lower() for kind in EventType}
 _EDGE_NAMES = {int(kind): kind.name.lower() for kind in EdgeType}
+BLOCK = 65_536  # events whose columns are listed at once: slices of tables for each small trace took half of the time
 _SURVEY_COSTS = {"tokens", "wall_clock_s"}
 
 
@@ -66,77 +66,64 @@ def _compressed(file: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
         yield file
 
 
-@dataclasses.dataclass
-class _Slices:
-    """Bounds [T + 1] of the rows of each trace's events, agents and edges, and the order of the edges."""
-
-    events: np.ndarray
-    agents: np.ndarray
-    edges: np.ndarray
-    edge_order: np.ndarray
-
-
 def lines(traces: Traces) -> Iterator[bytes]:
     """Each trace of a batch as a JSON object in the native format."""
-    graph = traces.graph
-    n = traces.sizes
-    traces_and_end = np.arange(n.traces + 1)
-    edge_rows = np.flatnonzero(np.asarray(graph.edge_mask))
-    trace_of_edge = np.asarray(graph.trace_ids)[np.asarray(graph.senders)[edge_rows]]
-    order = np.argsort(trace_of_edge, kind="stable")
-    agent_trace = np.asarray(graph.agent_trace)[: n.agents]
-    if np.any(np.diff(agent_trace) < 0):
-        raise CreditError("the agent instances of a trace are not contiguous; expected them in the order of the traces")
-    slices = _Slices(
-        np.searchsorted(np.asarray(graph.trace_ids)[: n.events], traces_and_end),
-        np.searchsorted(agent_trace, traces_and_end),
-        np.searchsorted(trace_of_edge[order], traces_and_end),
-        edge_rows[order],
-    )
-    team, amounts = _team(traces), _numbers(traces)
-    for trace in range(n.traces):
-        yield _line(traces, trace, slices, team, amounts)
+    arrays, total = BatchArrays.of(traces), traces.sizes.traces
+    team, numbers = _team(traces), _numbers(traces)
+    last = 0
+    while last < total:
+        first = last
+        last = max(first + 1, int(np.searchsorted(arrays.events, arrays.events[first] + BLOCK, side="right")) - 1)
+        start, first_agent = int(arrays.events[first]), int(arrays.agents[first])
+        columns = _columns(traces, arrays, start, int(arrays.events[last]))
+        listed = traces.agents.slice(first_agent, int(arrays.agents[last]) - first_agent).to_pylist()
+        for trace, row in enumerate(traces.traces.slice(first, last - first).to_pylist(), first):
+            here, there = (int(i) - start for i in arrays.events[trace : trace + 2])
+            own = {name: column[here:there] for name, column in columns.items()}
+            low, high = (int(i) for i in arrays.agents[trace : trace + 2])
+            agents = _agents(listed[low - first_agent : high - first_agent], low)
+            about = {key: numbers[key][trace] for key in numbers}
+            if team is not None and not np.isnan(team[trace]):
+                about["rewards"]["team"] = float(team[trace])
+            yield _line(row, own, agents, about, arrays, trace)
 
 
 def _line(
-    traces: Traces,
+    row: Mapping[str, Any],
+    columns: dict[str, list[Any]],
+    agents: list[dict[str, str]],
+    about: Mapping[str, dict[str, float]],
+    arrays: BatchArrays,
     trace: int,
-    slices: _Slices,
-    team: np.ndarray | None,
-    numbers: Mapping[str, list[dict[str, float]]],
 ) -> bytes:
-    graph = traces.graph
-    start, stop = (int(i) for i in slices.events[trace : trace + 2])
-    first_agent, last_agent = (int(i) for i in slices.agents[trace : trace + 2])
-    edges = slices.edge_order[slices.edges[trace] : slices.edges[trace + 1]]
-    agents = _agents(traces, first_agent, last_agent)
-    own_agent = np.asarray(graph.agent_ids)[start:stop] - first_agent
-    row = traces.traces.slice(trace, 1).to_pylist()[0]
-    owners = [agents[i]["id"] for i in own_agent]
-    events = _events(traces, start, stop, owners, {agent["id"]: agent["role"] for agent in agents})
-    senders, receivers = np.asarray(graph.senders)[edges] - start, np.asarray(graph.receivers)[edges] - start
-    edge_type = np.asarray(graph.edge_type)[edges]
+    start, stop = arrays.events[trace : trace + 2]
+    edges = slice(*arrays.edges[trace : trace + 2])
+    names = [agent["id"] for agent in agents]
+    first_agent = int(arrays.agents[trace])
+    owners = [names[i - first_agent] for i in arrays.agent_of[start:stop].tolist()]
+    events = _events(columns, owners, {agent["id"]: agent["role"] for agent in agents})
     document: dict[str, Any] = {"trace_id": row["trace"], "task_id": row["task"]}
     document |= {key: row[key] for key in ("system", "model", "topology") if row[key]}
     if document.get("topology", TOPOLOGIES[0]) not in TOPOLOGIES:
         expected = ", ".join(TOPOLOGIES)
         raise CreditError(f"trace {row['trace']!r}: topology is {excerpt(row['topology'])}; expected one of {expected}")
     document["events"] = events
+    ids = columns["id"]
     document["edges"] = [
-        {"src": events[s]["id"], "dst": events[r]["id"], "type": _EDGE_NAMES[k]}
-        for s, r, k in zip(senders.tolist(), receivers.tolist(), edge_type.tolist(), strict=True)
+        {"src": ids[s - start], "dst": ids[r - start], "type": _EDGE_NAMES[k]}
+        for s, r, k in zip(
+            arrays.senders[edges].tolist(),
+            arrays.receivers[edges].tolist(),
+            arrays.edge_type[edges].tolist(),
+            strict=True,
+        )
     ]
-    document["rewards"] = numbers["rewards"][trace]
-    if team is not None and not np.isnan(team[trace]):
-        document["rewards"]["team"] = float(team[trace])
-    document["costs"] = numbers["costs"][trace]
-    document |= {key: numbers[key][trace] for key in ("metrics", "evidence") if numbers[key][trace]}
-    turns = np.asarray(graph.turn_ids)[start:stop]
-    types = np.asarray(graph.event_type)[start:stop]
-    derived = derive_turns(types, own_agent, senders, receivers, edge_type)
-    if not np.array_equal(derived, turns - turns[0]):
-        for event, turn in zip(events, turns.tolist(), strict=True):
-            event["turn"] = turn - int(turns.min())
+    document |= {key: about[key] for key in ("rewards", "costs")}
+    document |= {key: about[key] for key in ("metrics", "evidence") if about[key]}
+    if arrays.turns_stated[trace]:
+        turns = arrays.turns[start:stop]
+        for event, turn in zip(events, (turns - turns.min()).tolist(), strict=True):
+            event["turn"] = turn
     if not _is_understood(document, agents, owners):
         document["agents"] = agents
     if _needs_extension(document):
@@ -144,48 +131,52 @@ def _line(
     return msgspec.json.encode(document)
 
 
-def _events(traces: Traces, start: int, stop: int, owners: list[str], roles: dict[str, str]) -> list[dict[str, Any]]:
-    """Events as JSON objects; absent values, defaults, and roles that equal the agent's id are left out."""
+def _columns(traces: Traces, arrays: BatchArrays, start: int, stop: int) -> dict[str, list[Any]]:
+    """Columns of the events of several traces; of optional ones, "to" and those that hold something."""
     table = traces.events.slice(start, stop - start)
-    types = np.asarray(traces.graph.event_type)[start:stop].tolist()
-    actions = np.asarray(traces.graph.action_mask)[start:stop].tolist()
     times = table["time"].to_pylist()
     negative = next((t for t in times if t is not None and t < 0), None)
     if negative is not None:
         raise CreditError(f"event {table['event'][times.index(negative)]} has time {negative}; expected 0 or more")
+    types, actions = (x[start:stop].tolist() for x in (arrays.types, arrays.actions))
     columns: dict[str, list[Any]] = {
         "id": table["event"].to_pylist(),
         "t": times,
         "type": [_EVENT_NAMES[code] for code in types],
-        "agent": owners,
-        "role": [
-            None if whose is None or roles.get(whose) == whose else roles.get(whose)
-            for whose in (
-                child if code == EventType.SPAWN else owner
-                for owner, child, code in zip(owners, table["to"].to_pylist(), types, strict=True)
-            )
-        ],
-        **{name: table[name].to_pylist() for name in (*TEXT_COLUMNS, "trusted")},
-        "action": [
-            None if action == (code in ACTION_TYPES) else action for action, code in zip(actions, types, strict=True)
-        ],
+        "agent": [None] * (stop - start),  # `_events` fills in these two
+        "role": [None] * (stop - start),
     }
+    optional: dict[str, list[Any]] = {name: table[name].to_pylist() for name in (*TEXT_COLUMNS, "trusted")}
+    optional["action"] = [
+        None if action == (code in ACTION_TYPES) else action for action, code in zip(actions, types, strict=True)
+    ]
     for name, key in EVENT_EVIDENCE.items():
         if name in traces.evidence:
             values = traces.evidence[name].listed(start, stop)
-            columns[name] = [str(v) if key.kind == "id" and v is not None else v for v in values]
+            optional[name] = [str(v) if key.kind == "id" and v is not None else v for v in values]
     if traces.tokens is not None:
-        columns |= traces.tokens.listed(start, stop)
-    present = {name: column for name, column in columns.items() if any(v is not None for v in column)}
+        optional |= traces.tokens.listed(start, stop)
+    present = {name for name, column in optional.items() if any(v is not None for v in column)} | {"to"}
+    return columns | {name: column for name, column in optional.items() if name in present}
+
+
+def _events(columns: dict[str, list[Any]], owners: list[str], roles: dict[str, str]) -> list[dict[str, Any]]:
+    """Events as JSON objects; absent values, defaults, and roles that equal the agent's id are left out."""
+    spawn = _EVENT_NAMES[EventType.SPAWN]
+    whose = (
+        child if kind == spawn else owner
+        for owner, child, kind in zip(owners, columns["to"], columns["type"], strict=True)
+    )
+    role = [None if who is None or roles.get(who) == who else roles.get(who) for who in whose]
+    every = columns | {"agent": owners, "role": role}
     return [
-        {name: value for name, value in zip(present, values, strict=True) if value is not None}
-        for values in zip(*present.values(), strict=True)
+        {name: value for name, value in zip(every, values, strict=True) if value is not None}
+        for values in zip(*every.values(), strict=True)
     ]
 
 
-def _agents(traces: Traces, start: int, stop: int) -> list[dict[str, str]]:
+def _agents(rows: list[dict[str, Any]], start: int) -> list[dict[str, str]]:
     """Every agent instance of one trace, with its name, role and parent; a root is its own parent."""
-    rows = traces.agents.slice(start, stop - start).to_pylist()
     return [
         {
             "id": row["agent"],
