@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -51,9 +52,20 @@ def answer_questions(traces: Traces) -> tuple[Question, ...]:
       >>> [question.name for question in answer_questions(rows.traces) if question.answer]
       []
     """
-    return tuple(
-        Question(name, *find(traces), advice, evidence) for name, (find, advice, evidence) in QUESTIONS.items()
-    )
+    logs = _Logs(traces)
+    return tuple(Question(name, *find(logs), advice, evidence) for name, (find, advice, evidence) in QUESTIONS.items())
+
+
+@dataclasses.dataclass(frozen=True)
+class _Logs:
+    """What was read, and what several questions need of it."""
+
+    traces: Traces
+
+    @functools.cached_property
+    def topologies(self) -> np.ndarray:
+        """The topology of each trace, int8 [T]."""
+        return topology(self.traces.graph, self.traces.agents["role"].to_pylist())[: self.traces.sizes.traces]
 
 
 def _actions(traces: Traces) -> np.ndarray:
@@ -72,69 +84,73 @@ def _per_trace(traces: Traces, ids: np.ndarray) -> np.ndarray:
     return counts[counts > 0]
 
 
-def _team_size(traces: Traces) -> tuple[bool, str]:
-    sizes = _per_trace(traces, np.asarray(traces.graph.agent_ids))
+def _team_size(logs: _Logs) -> tuple[bool, str]:
+    sizes = _per_trace(logs.traces, np.asarray(logs.traces.graph.agent_ids))
     return bool(sizes.min() < sizes.max()), f"agents that act in a trace: {sizes.min()} to {sizes.max()}"
 
 
-def _topology(traces: Traces, *names: str) -> tuple[int, int]:
+def _of_topologies(logs: _Logs, *names: str) -> tuple[int, int]:
     """In how many traces of several agents the team has one of these topologies, and how many such traces there are."""
-    codes = topology(traces.graph, traces.agents["role"].to_pylist())[: traces.sizes.traces]
-    several = ~np.isin(codes, [TOPOLOGIES.index(name) for name in ("unknown", "single")])
-    return int(np.isin(codes, [TOPOLOGIES.index(name) for name in names]).sum()), int(several.sum())
+    several = ~np.isin(logs.topologies, [TOPOLOGIES.index(name) for name in ("unknown", "single")])
+    return int(np.isin(logs.topologies, [TOPOLOGIES.index(name) for name in names]).sum()), int(several.sum())
 
 
-def _orchestrator(traces: Traces) -> tuple[bool, str]:
-    through, teams = _topology(traces, "centralized", "hierarchical", "swarm")
+def _orchestrator(logs: _Logs) -> tuple[bool, str]:
+    through, teams = _of_topologies(logs, "centralized", "hierarchical", "swarm")
     return 2 * through > teams, f"one agent delegates in {through} of {counted(teams, 'trace')} with several agents"
 
 
-def _long(traces: Traces) -> tuple[bool, str]:
-    most = int(np.bincount(np.asarray(traces.graph.trace_ids)[_actions(traces)], minlength=1).max())
+def _long(logs: _Logs) -> tuple[bool, str]:
+    most = int(np.bincount(np.asarray(logs.traces.graph.trace_ids)[_actions(logs.traces)], minlength=1).max())
     return most >= LONG, f"the longest trace has {counted(most, 'action')}"
 
 
-def _fine(traces: Traces) -> tuple[bool, str]:
+def _fine(logs: _Logs) -> tuple[bool, str]:
+    evidence = logs.traces.evidence
     logged = [
         name
         for name in ("context", "value", "q_value", "counterfactual_reward", "event_reward")
-        if name in traces.evidence and traces.evidence[name].mask.any()
+        if name in evidence and evidence[name].mask.any()
     ]
     return bool(logged), f"logged for single actions: {', '.join(logged) or 'nothing'}"
 
 
-def _roles(traces: Traces) -> tuple[bool, str]:
-    graph = traces.graph
-    most = int(_per_trace(traces, np.asarray(graph.agent_role_ids)[np.asarray(graph.agent_ids)]).max())
+def _roles(logs: _Logs) -> tuple[bool, str]:
+    graph = logs.traces.graph
+    most = int(_per_trace(logs.traces, np.asarray(graph.agent_role_ids)[np.asarray(graph.agent_ids)]).max())
     return most > 1, f"at most {counted(most, 'role')} in a trace"
 
 
-def _pipeline(traces: Traces) -> tuple[bool, str]:
+def _pipeline(logs: _Logs) -> tuple[bool, str]:
     """Traces in which every agent acts in one block, and whose order of names is that of the others."""
-    graph, actions = traces.graph, _actions(traces)
+    graph, actions = logs.traces.graph, _actions(logs.traces)
     trace = np.asarray(graph.trace_ids)[actions]
     agent = np.asarray(graph.agent_ids)[actions]
     begins = np.ones(len(actions), bool)
     begins[1:] = (trace[1:] != trace[:-1]) | (agent[1:] != agent[:-1])
-    orders: dict[int, list[int]] = {}
-    for t, name in zip(trace[begins].tolist(), np.asarray(graph.agent_name_ids)[agent[begins]].tolist(), strict=True):
-        orders.setdefault(t, []).append(name)
-    several = [tuple(order) for order in orders.values() if len(set(order)) > 1]
-    once = [order for order in several if len(set(order)) == len(order)]
-    same = max(collections.Counter(once).values(), default=0)
-    stated = f"agents act once each, in one order, in {same} of {counted(len(several), 'trace')} with several agents"
-    return 2 * same > len(several), stated
+    trace, names = trace[begins].astype(np.int64), np.asarray(graph.agent_name_ids)[agent[begins]]
+    width = int(names.max(initial=0)) + 1  # a trace and a name are one integer, as in `_per_trace`
+    blocks = np.bincount(trace, minlength=1)
+    different = np.bincount(np.unique(trace * width + names) // width, minlength=1)
+    several = different > 1
+    once = several & (blocks == different)
+    order, ends = names.tobytes(), names.itemsize * np.cumsum(blocks)  # bytes: a list for each trace costs more
+    starts = ends - names.itemsize * blocks
+    orders = (order[i:j] for i, j in zip(starts[once].tolist(), ends[once].tolist(), strict=True))
+    same, teams = max(collections.Counter(orders).values(), default=0), int(several.sum())
+    stated = f"agents act once each, in one order, in {same} of {counted(teams, 'trace')} with several agents"
+    return 2 * same > teams, stated
 
 
-def _debate(traces: Traces) -> tuple[bool, str]:
-    debates, teams = _topology(traces, "debate")
+def _debate(logs: _Logs) -> tuple[bool, str]:
+    debates, teams = _of_topologies(logs, "debate")
     return (
         2 * debates > teams,
         f"agents answer each other in {debates} of {counted(teams, 'trace')} with several agents",
     )
 
 
-QUESTIONS: dict[str, tuple[Callable[[Traces], tuple[bool, str]], str, str]] = {
+QUESTIONS: dict[str, tuple[Callable[[_Logs], tuple[bool, str]], str, str]] = {
     "dynamic team size": (
         _team_size,
         "compare whole traces (rloo) or alternatives of one decision (c3), not agents by their place in the team",

@@ -6,6 +6,8 @@ import json
 import re
 import shlex
 import time
+import unittest.mock
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +18,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.methods import survey_questions
 from credit.methods.advice import BRANCHES, TRAINED_WITH, UNITS, Advice, choose
 from credit.methods.survey_questions import LONG, QUESTIONS, _per_trace, answer_questions
 from graphs.readers import read
@@ -214,6 +217,23 @@ def test_orders_of_agents_are_counted_in_linear_time(tmp_path: Path) -> None:
     (stated,) = [question.stated for question in answer_questions(found) if "in one order" in question.stated]
     assert stated == "agents act once each, in one order, in 1 of 20000 traces with several agents"
     assert time.process_time() - start < 5
+
+
+def test_orders_of_agents_are_those_of_a_slow_reading(tmp_path: Path) -> None:
+    """Traces in which agents act in blocks, come back, act alone, or in the order of other traces."""
+    rng = np.random.default_rng(0)
+    teams = [rng.choice(["a", "b", "c"], rng.integers(1, 5)).tolist() for _ in range(60)]
+    path = tmp_path / "x.csv"
+    rows = [f"t{i},q,{name},{i % 2}" for i, names in enumerate(teams) for name in names]
+    path.write_text("trace,group,agent,reward\n" + "\n".join(rows))
+    orders = [[name for k, name in enumerate(names) if names[k - 1 : k] != [name]] for names in teams]
+    several = [tuple(order) for order in orders if len(set(order)) > 1]
+    same = max(Counter(order for order in several if len(set(order)) == len(order)).values())
+    with unittest.mock.patch.object(survey_questions, "topology", wraps=survey_questions.topology) as found:
+        stated = [question.stated for question in answer_questions(read(path))]
+    assert found.call_count == 1  # two questions asked it anew, each a pass over all edges
+    assert f"agents act once each, in one order, in {same} of {len(several)} traces with several agents" in stated
+    assert 1 < same < len(several) < len(teams)
 
 
 def test_agents_are_counted_where_traces_times_agents_exceed_32_bits() -> None:
