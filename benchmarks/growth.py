@@ -7,8 +7,8 @@ in a process of its own. Reported are processor seconds and the growth of memory
 a hundred events, and between consecutive sizes the exponent: 1 is linear, 2 quadratic. Exponents above 1.1 are marked.
 
 `--warm N` runs the command in its process on the log of a hundred events, which imports what it needs, and then on its
-own log: N + 1 times, or once where that takes 20 seconds. The time is the least of these runs, whole. A log that is
-run once has what XLA compiles for its sizes in its time.
+own log: N + 1 times, or once where that takes `--once` seconds (20). The time is the least of these runs, whole. A log
+that is run once has what XLA compiles for its sizes in its time. `--logs FOLDER` keeps the logs for later runs.
 
 `--add` keeps the rows of other commands that the output holds from a run of the same sizes and warmth. A command that
 takes more than `--limit` processor seconds or `--gigabytes` of address space ends, with an exit code that is not 0.
@@ -67,7 +67,7 @@ MANY_TRACES_ONLY = ("reliability",)
 AGAIN = """
 import json, sys, time
 from credit.__main__ import main
-repeats, small, own = json.loads(sys.argv[1])
+repeats, once, small, own = json.loads(sys.argv[1])
 def run(arguments):
     sys.argv = ["credit", *arguments]
     start, code = time.process_time(), 0
@@ -78,7 +78,7 @@ def run(arguments):
     return time.process_time() - start, code
 run(small)
 spent, code = run(own)
-for _ in range(repeats if spent < 20 else 0):
+for _ in range(repeats if spent < once else 0):
     spent = min(spent, run(own)[0])
 print(spent, file=sys.stderr)
 sys.exit(code)
@@ -128,12 +128,12 @@ def filled(command: list[str], shape: str, log: Path, out: Path) -> list[str]:
 
 
 def measure(
-    command: list[str], shape: str, log: Path, out: Path, warm: int, limit: int, gigabytes: int
+    command: list[str], shape: str, log: Path, out: Path, warm: int, once: float, limit: int, gigabytes: int
 ) -> tuple[float, float, int]:
     """Processor seconds, peak megabytes and exit code of a command."""
     own = filled(command, shape, log, out)
     small = filled(command, shape, log.parent.parent / str(SMALL) / log.name, out)
-    program = ["-c", AGAIN, json.dumps([warm, small, own])] if warm else ["-m", "credit", *own]
+    program = ["-c", AGAIN, json.dumps([warm, once, small, own])] if warm else ["-m", "credit", *own]
     done = subprocess.run(
         [sys.executable, *program], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False, preexec_fn=lambda: bound(limit, gigabytes),
@@ -172,10 +172,12 @@ def main() -> None:
     parser.add_argument("--from", dest="least", type=int, default=10_000)
     parser.add_argument("--to", dest="most", type=int, default=1_000_000)
     parser.add_argument("--warm", type=int, default=0, help="Runs after the first, the least of which is the time.")
+    parser.add_argument("--once", type=float, default=20.0, help="Seconds from which a command is not run again.")
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--commands", nargs="*", default=list(COMMANDS), choices=list(COMMANDS))
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "growth.json")
     parser.add_argument("--add", action="store_true", help="Keep the output's rows of other commands.")
+    parser.add_argument("--logs", type=Path, help="Folder that keeps the logs. Default: a temporary one.")
     parser.add_argument("--limit", type=int, default=600, help="Processor seconds after which a command is ended.")
     parser.add_argument("--gigabytes", type=int, default=15, help="Address space of a command.")
     given = parser.parse_args()
@@ -186,18 +188,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for shape in given.shapes:
-            logs = {}
-            for size in (SMALL, *sizes):
-                logs[size] = folder / shape / str(size) / "log.jsonl"
-                logs[size].parent.mkdir(parents=True)
-                with logs[size].open("w") as file:
-                    file.writelines(json.dumps(trace) + "\n" for trace in SHAPES[shape](size))
+            kept_in = (given.logs or folder).resolve() / shape
+            logs = {size: written(shape, size, kept_in / str(size) / "log.jsonl") for size in (SMALL, *sizes)}
             for name in given.commands:
                 if name in MANY_TRACES_ONLY and shape != "traces":
                     continue
                 found = {
                     size: in_a_process_of_its_own(
-                        COMMANDS[name], shape, log, folder, given.warm, given.limit, given.gigabytes
+                        COMMANDS[name], shape, log, folder, given.warm, given.once, given.limit, given.gigabytes
                     )
                     for size, log in logs.items()
                 }
@@ -217,6 +215,16 @@ def main() -> None:
                 )  # fmt: skip
                 print(json.dumps(rows[-1]), flush=True)
                 write_report(given.output, sizes, given.warm, rows)
+
+
+def written(shape: str, size: int, log: Path) -> Path:
+    """A log of a shape and a size, unless it is there."""
+    if not log.exists():
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.with_suffix(".part").open("w") as file:
+            file.writelines(json.dumps(trace) + "\n" for trace in SHAPES[shape](size))
+        log.with_suffix(".part").rename(log)
+    return log
 
 
 def kept(output: Path, sizes: list[int], warm: int) -> list[dict[str, Any]]:
