@@ -37,6 +37,7 @@ By = Literal["tool", "agent", "role", "type"]
 Halves = Literal["groups", "traces"]
 
 _FEWEST = 3  # two numbers always lie on a line
+_ROOM = 4_000_000  # numbers of an array of resampled tasks at a time
 
 
 class SplitError(CreditError):
@@ -99,17 +100,19 @@ def reliability(
         raise SplitError(f"the logs have {counted(len(sizes), 'task')}; expected 2 or more to split")
     if halves == "traces" and not np.any(sizes >= 4):
         raise SplitError(f"the largest task has {counted(sizes.max(), 'trace')}; expected 4 or more, two for each half")
-    kind, kinds = _kinds(traces, by)
+    cells = _Cells.of(traces, group, by)
     rng = np.random.default_rng(seed)
-    weight = np.stack([np.ones(len(sizes)), *rng.multinomial(len(sizes), np.ones(len(sizes)) / len(sizes), resamples)])
+    alike = np.full(len(sizes), 1 / len(sizes))
+    drawn = (rng.multinomial(len(sizes), alike).astype(np.int32) for _ in range(resamples))
+    weight = np.stack([np.ones(len(sizes), np.int32), *drawn])
     correlations, units, taught = [], [], np.zeros(len(sizes), bool)
     for _ in range(splits):
         second = _second_half(rng, group, halves)
         total, count = (np.stack(x) for x in zip(*(
-            _by_kind(traces, method, second == half, group, kind, kinds) for half in (0, 1)
+            _by_cell(traces, method, second == half, cells) for half in (0, 1)
         ), strict=True))  # fmt: skip
-        taught |= count.sum((0, 2)) > 0
-        correlation, compared = _correlations(total, count, weight, halves)
+        taught[cells.group[count.sum(0) > 0]] = True
+        correlation, compared = _correlations(total, count, weight, halves, cells)
         correlations.append(correlation)
         units.append(compared)
     mean = np.mean(correlations, axis=0)
@@ -118,6 +121,29 @@ def reliability(
     low, high = np.percentile(spread, [2.5, 97.5]) if len(spread) else (np.nan, np.nan)
     stepped_up = 2 * r / (1 + r) if r > 0 else float("nan")
     return Reliability(r, float(low), float(high), stepped_up, float(np.mean(units)), int(taught.sum()), splits)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Cells:
+    """The pairs of a task and a kind of action that the logs hold: at most as many as events, whatever both number.
+
+    Attributes:
+      of_event: the cell of each event, int [E].
+      group, kind: of each cell, int [C].
+      kinds: how many there are.
+    """
+
+    of_event: np.ndarray
+    group: np.ndarray
+    kind: np.ndarray
+    kinds: int
+
+    @classmethod
+    def of(cls, traces: Traces, group: np.ndarray, by: By) -> _Cells:
+        kind, kinds = _kinds(traces, by)
+        own = group[np.asarray(traces.graph.trace_ids)[: traces.sizes.events]].astype(np.int64)
+        pairs, of_event = np.unique(own * kinds + kind, return_inverse=True)
+        return cls(of_event, pairs // kinds, pairs % kinds, kinds)
 
 
 def _kinds(traces: Traces, by: By) -> tuple[np.ndarray, int]:
@@ -144,50 +170,67 @@ def _second_half(rng: np.random.Generator, group: np.ndarray, halves: Halves) ->
         half: np.ndarray = (np.argsort(order) % 2)[group]
         return half
     side = np.zeros(len(group), int)
-    for g in range(group.max() + 1):
-        members = rng.permutation(np.flatnonzero(group == g))
+    by_group = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
+    for own in by_group:
+        members = rng.permutation(own)
         side[members] = (np.arange(len(members)) + rng.integers(2)) % 2
     return side
 
 
-def _by_kind(
-    traces: Traces,
-    method: Callable[[Traces], Credit],
-    in_half: np.ndarray,
-    group: np.ndarray,
-    kind: np.ndarray,
-    kinds: int,
+def _by_cell(
+    traces: Traces, method: Callable[[Traces], Credit], in_half: np.ndarray, cells: _Cells
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of advantages of one half and numbers of valid actions, by task and kind: [G, kinds] each."""
+    """Sums of advantages of one half and numbers of valid actions, by cell: [C] each."""
     n = traces.sizes.events
     reward = np.array(traces.reward)
     reward[: len(in_half)][~in_half] = np.nan
     credit = method(dataclasses.replace(traces, reward=reward))
     valid = np.asarray(credit.valid)[:n]
-    trace = np.asarray(traces.graph.trace_ids)[:n]
-    cell = (group[trace] * kinds + kind)[valid]
-    shape = (int(group.max()) + 1, kinds)
-    room = shape[0] * kinds
+    cell, room = cells.of_event[valid], len(cells.kind)
     return (
-        np.bincount(cell, np.asarray(credit.advantage, np.float64)[:n][valid], room).reshape(shape),
-        np.bincount(cell, minlength=room).astype(np.float64).reshape(shape),
+        np.bincount(cell, np.asarray(credit.advantage, np.float64)[:n][valid], room),
+        np.bincount(cell, minlength=room).astype(np.float64),
     )
 
 
-def _correlations(total: np.ndarray, count: np.ndarray, weight: np.ndarray, halves: Halves) -> tuple[np.ndarray, float]:
+def _correlations(
+    total: np.ndarray, count: np.ndarray, weight: np.ndarray, halves: Halves, cells: _Cells
+) -> tuple[np.ndarray, float]:
     """The weighted correlation for each row of task weights [B, G], and how many units the first of them has."""
+    from scipy.sparse import csr_matrix  # type: ignore[import-untyped]  # comes with JAX; slow to import
+
     if halves == "groups":
-        sums, n = np.einsum("bg,hgk->hbk", weight, total), np.einsum("bg,hgk->hbk", weight, count)
+        shape = (cells.kinds, weight.shape[1])
+        tables = [csr_matrix((x, (cells.kind, cells.group)), shape) for x in (*total, *count)]
+        columns = cells.kinds
     else:
-        sums, n = (np.broadcast_to(x.reshape(2, 1, -1), (2, len(weight), x[0].size)) for x in (total, count))
-    both = (n[0] > 0) & (n[1] > 0)
-    mean = sums / np.where(n > 0, n, 1)
-    w = np.where(both, n[0] * n[1] / np.where(both, n[0] + n[1], 1), 0)
-    if halves == "traces":
-        w = w * np.repeat(weight, total.shape[2], axis=1)
+        both = np.flatnonzero((count[0] > 0) & (count[1] > 0))
+        total, count, group = total[:, both], count[:, both], cells.group[both]
+        columns = len(both)
+    rows = max(1, _ROOM // max(columns, weight.shape[1]))
+    found, units = [], 0.0
+    for first in range(0, len(weight), rows):
+        drawn = weight[first : first + rows].astype(np.float64)
+        if halves == "groups":
+            one, other, n, m = (np.asarray(table @ drawn.T).T for table in tables)
+            r, compared = _weighted_correlations(one, other, n, m, np.ones((1, 1)))
+        else:
+            r, compared = _weighted_correlations(*(x[None] for x in (*total, *count)), drawn[:, group])
+        units = units if first else compared
+        found.append(r)
+    return np.concatenate(found), units
+
+
+def _weighted_correlations(
+    one: np.ndarray, other: np.ndarray, n: np.ndarray, m: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Correlations of the means of two halves, from their sums and counts [B or 1, K], and the units of the first."""
+    both = (n > 0) & (m > 0)
+    w = np.where(both, n * m / np.where(both, n + m, 1), 0) * weight
     scale = w.sum(1, keepdims=True)
     w = w / np.where(scale > 0, scale, 1)
-    a, b = (m - (w * m).sum(1, keepdims=True) for m in mean)
+    means = (sums / np.where(counts > 0, counts, 1) for sums, counts in ((one, n), (other, m)))
+    a, b = (mean - (w * mean).sum(1, keepdims=True) for mean in means)
     norm = np.sqrt((w * a * a).sum(1) * (w * b * b).sum(1))
     known = (norm > 0) & ((w > 0).sum(1) >= _FEWEST)
     r = np.where(known, (w * a * b).sum(1) / np.where(known, norm, 1), np.nan)

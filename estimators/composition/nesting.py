@@ -15,6 +15,7 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph
 from graphs.levels import level_ids
+from graphs.structure.forest import spawn_forest
 
 __all__ = [
     "COARSE_TO_FINE",
@@ -117,12 +118,9 @@ def prior_variance(graph: EventGraph, unclaimed: np.ndarray, scale: float) -> np
     """
     agent, turn = np.asarray(graph.agent_ids), np.asarray(graph.turn_ids)
     above, num = np.asarray(graph.agent_parent), graph.num_agents
-    depth, _ = subtree_levels(graph)
     own = np.bincount(agent[unclaimed], minlength=num) > 0
     alive = own.copy()  # subtrees that hold unclaimed events
-    by_depth = [
-        np.flatnonzero(np.asarray(graph.agent_mask) & (depth == d)) for d in range(int(depth.max(initial=0)) + 1)
-    ]
+    by_depth = spawn_forest(graph).levels()
     for members in by_depth[:0:-1]:
         np.logical_or.at(alive, above[members], alive[members])
     roots = by_depth[0][alive[by_depth[0]]]

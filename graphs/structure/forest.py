@@ -42,6 +42,12 @@ class Forest(NamedTuple):
         """The instances that `agent` spawned, in order of their ids: int32 [fan_out[agent]]."""
         return self.order[self.starts[agent] : self.starts[agent + 1]]
 
+    def levels(self) -> list[np.ndarray]:
+        """The real instances of each depth, roots first; a search for each depth takes the square of a chain."""
+        real = np.sort(np.concatenate([np.flatnonzero(self.is_root), self.order]))
+        depth = self.depth[real]
+        return np.split(real[np.argsort(depth, kind="stable")], np.cumsum(np.bincount(depth))[:-1])
+
 
 def spawn_forest(graph: EventGraph) -> Forest:
     """The spawn forest of the batch, with roots, depths, fan-outs and children.

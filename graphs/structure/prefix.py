@@ -41,8 +41,7 @@ def agent_births(graph: EventGraph) -> np.ndarray:
     np.minimum.at(birth, agent_ids[receivers[spawns]], senders[spawns])
 
     forest = spawn_forest(graph)
-    for depth in range(int(forest.depth.max(initial=0)), 0, -1):
-        level = np.flatnonzero(mask & (forest.depth == depth))
+    for level in forest.levels()[:0:-1]:
         np.minimum.at(birth, np.asarray(graph.agent_parent)[level], birth[level])
     birth = np.where(forest.is_root, np.minimum(birth, first[agent_trace]), birth)
     return np.where(mask, birth, 0).astype(np.int32)

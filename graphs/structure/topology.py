@@ -161,10 +161,11 @@ def _committees(graph: EventGraph, forest: Forest, member: np.ndarray, hub: np.n
 
 def _spawned(graph: EventGraph, forest: Forest, above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """Whether `above` is an ancestor of `below` in the spawn forest, pair by pair."""
-    parent, current = np.asarray(graph.agent_parent), below.copy()
-    for _ in range(int(forest.depth.max(initial=0))):
-        climb = forest.depth[current] > forest.depth[above]
-        current = np.where(climb, parent[current], current)
+    jump, current = np.asarray(graph.agent_parent), below
+    climb = np.maximum(forest.depth[below] - forest.depth[above], 0)
+    while climb.any():  # pointers of 1, 2, 4, ... spawns: one spawn a round takes pairs times depth
+        current = np.where(climb % 2, jump[current], current)
+        jump, climb = jump[jump], climb // 2
     between: np.ndarray = (current == above) & (above != below)
     return between
 

@@ -50,8 +50,8 @@ def subtree_sizes(parent: Array) -> np.ndarray:
     parent = np.asarray(parent)
     size = np.ones(len(parent), np.int32)
     depth = heights(parent)
-    for level in range(int(depth.max(initial=0)), 0, -1):
-        here = np.flatnonzero(depth == level)
+    deeper = np.split(np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1])
+    for here in deeper[:0:-1]:
         np.add.at(size, parent[here], size[here])
     return size
 
