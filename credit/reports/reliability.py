@@ -215,7 +215,8 @@ def _correlations(
             one, other, n, m = (np.asarray(table @ drawn.T).T for table in tables)
             r, compared = _weighted_correlations(one, other, n, m, np.ones((1, 1)))
         else:
-            r, compared = _weighted_correlations(*(x[None] for x in (*total, *count)), drawn[:, group])
+            one, other, n, m = (x[None] for x in (*total, *count))
+            r, compared = _weighted_correlations(one, other, n, m, drawn[:, group])
         units = units if first else compared
         found.append(r)
     return np.concatenate(found), units

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import credit
 from credit.cli import cli
 from credit.reports.reliability import Reliability, reliability
 from estimators.base import Credit, finish
@@ -69,6 +71,24 @@ def test_halves_see_different_outcomes_and_a_seed_gives_the_same_again(traces: T
         assert set(np.bincount(np.repeat(np.arange(12), 4), one)) == {2.0}
     again = reliability(traces, method, by="agent", halves="traces", splits=3, resamples=5)
     assert str(first) == str(again)  # NaN: ones do not vary
+
+
+@pytest.mark.parametrize("halves", ["groups", "traces"])
+def test_memory_is_that_of_the_pairs_which_the_logs_hold(halves: Any) -> None:
+    """2,000 tasks with an agent of their own were a table of 4 million tasks and agents, for each resample anew."""
+    task = np.repeat(np.arange(2000), 4)
+    names = [f"agent {i}" for i in task]
+    _, _, rows = credit.from_columns(group=task, trace=np.arange(8000), agent=names, reward=task % 3 / 2.0)
+    worth = np.random.default_rng(0).normal(size=2000)[task]
+    tracemalloc.start()
+    found = reliability(rows.traces, lambda half: scored(half, worth), by="agent", halves=halves, splits=1, resamples=5)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 30e6
+    if halves == "traces":
+        assert found.units == found.groups == 2000 and found.low == pytest.approx(1)
+    else:
+        assert found.units == 0 and math.isnan(found.agreement)  # no agent is in both halves
 
 
 @pytest.mark.slow
