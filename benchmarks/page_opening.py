@@ -101,7 +101,10 @@ def main() -> None:
     given = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    names = ("chromium", "chromium-browser", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
+    if chromium is None:
+        raise SystemExit(f"no Chromium is on the path; expected one of {', '.join(names)}")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         pages = {name: write(Path(folder), str(i), *shape) for i, (name, shape) in enumerate(SHAPES.items())}
         before = os.getloadavg()[0]

@@ -151,8 +151,10 @@ def _speed_table(found: dict[str, dict[str, float]]) -> str:
 
 def _between(mark: str, text: str) -> None:
     """Put a text between the two marks of the page."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(mark)
-    after = rest.partition(mark)[2]
+    parts = PAGE.read_text(encoding="utf-8").split(mark)
+    if len(parts) != 3:
+        raise SystemExit(f"{PAGE}: {mark} stands {len(parts) - 1} times; expected twice, around the table")
+    before, _, after = parts
     PAGE.write_text(f"{before}{mark}\n\n{text}\n{mark}{after}", encoding="utf-8")
 
 

@@ -10,7 +10,8 @@ log are scored over all decisions that a policy chose:
 
 If the mean of A given the log before a decision and the choice is D plus a number that depends on the log before only,
 the slope is 1 up to the error of the draw, because D has mean 0 given the log before. The correlation falls with every
-noise in A. Intervals are 95 %, by leaving out one group of traces at a time: groups are independent of each other.
+noise in A. Intervals are 95 % ones of Student's t, by leaving out one group of traces at a time: groups are independent
+of each other.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Match:
       method, world: names.
       decisions: how many there were.
       slope, correlation, sign, answered: the scores.
-      slope_half, correlation_half, sign_half: half the width of their 95 % intervals.
+      slope_half, correlation_half, sign_half: half the width of their 95 % intervals; NaN where fewer than two groups
+        have answers, or one of them alone defines the score.
     """
 
     method: str
@@ -141,7 +143,7 @@ def score(drawn: Draw, method: str | Callable[..., Credit], name: str | None = N
     advantage = np.where(used, np.asarray(result.advantage, np.float64), 0.0)
     sums = _sums(advantage[used], drawn.increments[used], group[used], int(group.max()) + 1)
     whole = _scores(sums.sum(axis=0))
-    halves = 1.96 * _jackknife(sums)
+    halves = _halves(sums[sums[:, 0] > 0])
     (slope, correlation, sign), (slope_half, correlation_half, sign_half) = whole.tolist(), halves.tolist()
     decisions = int(drawn.chosen.sum())
     own = method if isinstance(method, str) else str(getattr(method, "__name__", "function"))
@@ -182,9 +184,14 @@ def _ratio(over: np.ndarray, under: np.ndarray, least: np.ndarray | float) -> np
     return np.where(defined, over / np.where(defined, under, 1.0), np.nan)
 
 
-def _jackknife(sums: np.ndarray) -> np.ndarray:
-    """Standard errors of the scores, leaving out one group at a time: [3]."""
-    left = _scores(sums.sum(axis=0) - sums)
+def _halves(sums: np.ndarray) -> np.ndarray:
+    """Half the widths of the scores' 95 % intervals, leaving out one group at a time: [3]."""
+    from scipy.special import stdtrit  # type: ignore[import-untyped]  # comes with JAX; slow to import
+
     groups = len(sums)
-    result: np.ndarray = np.sqrt((groups - 1) / groups * np.sum((left - left.mean(axis=0)) ** 2, axis=0))
-    return result
+    if groups < 2:
+        return np.full(3, np.nan)
+    left = _scores(sums.sum(axis=0) - sums)
+    stderr = np.sqrt((groups - 1) / groups * np.sum((left - left.mean(axis=0)) ** 2, axis=0))
+    halves: np.ndarray = stdtrit(groups - 1, 0.975) * stderr
+    return halves

@@ -28,7 +28,7 @@ class TraceEvents:
 
 
 class Before(Sequence[str]):
-    """The first ids of a trace's events. It equals a tuple of these ids."""
+    """The first ids of a trace's events. It equals a tuple of these ids and has another hash."""
 
     __slots__ = ("_events", "_length")
 

@@ -160,9 +160,16 @@ def test_evidence_is_right_and_paid_for() -> None:
 def test_draws_at_some_places_are_those_of_the_whole_table() -> None:
     key, table = jax.random.key(7), jax.random.normal(jax.random.key(1), (5000, 3))
     places = jnp.array([[0, 1, 4999], [17, 17, 2500]])
-    drawn = categorical_at(key, table[places], places)
+    drawn = categorical_at(key, table[places], places, 5000)
     assert drawn.tolist() == jax.random.categorical(key, table)[places].tolist()
-    assert len(set(np.asarray(categorical_at(key, table, jnp.arange(5000))).tolist())) == 3
+    assert len(set(np.asarray(categorical_at(key, table, jnp.arange(5000), 5000)).tolist())) == 3
+
+
+@pytest.mark.parametrize(("rows", "choices"), [(2**31, 1), (2**30, 4)])
+def test_a_table_beyond_32_bits_is_refused(rows: int, choices: int) -> None:
+    """Its numbers wrapped around, and two decisions had one draw."""
+    with pytest.raises(CreditError, match=f"the table of draws has {rows} rows of {choices}"):
+        categorical_at(jax.random.key(0), jnp.zeros((1, choices)), jnp.zeros(1, int), rows)
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ class Siblings(NamedTuple):
     Attributes:
       own: float32 [n, D], the advantage of the choice that was made; 0 where none was.
       other: float32 [n, D], that of the alternative.
-      choice: int32 [n, D], the alternative; it may be the same choice again. The choice that was made where none was.
+      choice: int32 [n, D], the alternative; it may be the same choice again. Of no meaning outside `where`.
       where: bool [n, D], decisions that were re-run; whether a decision is among them does not depend on its choice.
       cost: float32 [], events of the runs.
     """
@@ -127,7 +127,7 @@ def _some(rollout: Rollout, key: jax.Array, where: np.ndarray | None) -> tuple[j
     n, size = rollout.taken.shape
     among = np.ones(size, bool) if where is None else where
     if among.sum() <= AT_MOST:
-        at = jnp.broadcast_to(jnp.flatnonzero(among, size=int(among.sum()))[None], (n, int(among.sum())))
+        at = jnp.broadcast_to(jnp.asarray(np.flatnonzero(among))[None], (n, int(among.sum())))
     else:
         rank = jnp.where(jnp.asarray(among)[None], jax.random.uniform(key, (n, size)), 2.0)
         at = jax.lax.top_k(-rank, AT_MOST)[1]
@@ -147,7 +147,7 @@ def _continued(
     decisive = jnp.broadcast_to(jnp.asarray(task.decisive)[None, None], (*at.shape, len(task.decisive)))
     columns = jnp.concatenate([decisive, at[..., None]], axis=2)  # [n, M, R + 1]
     places = (jnp.arange(n)[:, None, None] * size + at[..., None]) * size + columns
-    fresh = categorical_at(draw, rollout.logits[rollout.kind[:, None, None], columns], places)
+    fresh = categorical_at(draw, rollout.logits[rollout.kind[:, None, None], columns], places, n * size * size)
     here = fresh[..., -1] if replacement is None else jnp.full(at.shape, replacement, fresh.dtype)
     earlier = jnp.broadcast_to(rollout.choice[:, None, np.asarray(task.decisive)], decisive.shape)
     later = jnp.where(decisive == at[..., None], here[..., None], fresh[..., :-1])

@@ -155,4 +155,6 @@ def _table(world: str, rows: list[Match]) -> Table:
 
 
 def _cell(value: float, half: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.3f} ± {half:.3f}"
+    if math.isnan(value):
+        return "undefined"
+    return f"{value:.3f} ± {'undefined' if math.isnan(half) else f'{half:.3f}'}"

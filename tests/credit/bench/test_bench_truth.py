@@ -8,6 +8,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 from click.testing import CliRunner
 from matplotlib.text import Text
 
@@ -15,6 +16,7 @@ import credit
 import estimators
 from credit.bench.against_truth import Draw, Match, draw, score
 from credit.cli import cli
+from credit.cli.benchmarks.bench_truth import _cell
 from credit.plot import draw_truth
 from estimators.base import Credit, finish
 from graphs.errors import CreditError
@@ -74,7 +76,8 @@ def test_scores_and_intervals_are_those_of_plain_loops(drawn: Draw) -> None:
         group = int(graph.group_ids[graph.trace_ids[event]])
         rows.setdefault(group, []).append((float(np.float32(numbers[event])), float(drawn.increments[event])))
     left = np.array([three([row for g in rows if g != out for row in rows[g]]) for out in rows])
-    halves = 1.96 * np.sqrt((len(rows) - 1) / len(rows) * ((left - left.mean(0)) ** 2).sum(0))
+    stderr = np.sqrt((len(rows) - 1) / len(rows) * ((left - left.mean(0)) ** 2).sum(0))
+    halves = scipy.stats.t.ppf(0.975, len(rows) - 1) * stderr  # 2.57 of them for 6 groups
     found = score(drawn, noisy)
     assert found.answered == pytest.approx(valid[drawn.chosen].mean())
     expected = three([row for group in rows.values() for row in group])
@@ -95,6 +98,22 @@ def test_nothing_is_claimed_where_a_score_is_not_defined(drawn: Draw) -> None:
     found = score(drawn, nothing, "nothing")
     assert found.method == "nothing" and found.slope == 0
     assert np.isnan([found.correlation, found.sign]).all()
+
+
+def test_no_interval_is_claimed_from_one_group(drawn: Draw) -> None:
+    group = np.asarray(drawn.traces.graph.group_ids)[np.asarray(drawn.traces.graph.trace_ids)]
+
+    def first_groups(count: int) -> Match:
+        def some(graph: EventGraph, reward: Array) -> Credit:
+            return of_numbers(graph, drawn.increments + 0.1, group < count)
+
+        return score(drawn, some)
+
+    one, two = first_groups(1), first_groups(2)
+    assert one.slope > 0 and np.isnan([one.slope_half, one.correlation_half, one.sign_half]).all()
+    assert two.slope_half > 0 and 0 < one.answered < two.answered < 1
+    assert _cell(one.slope, one.slope_half).endswith(" ± undefined")
+    draw_truth([one]).draw_without_rendering()
 
 
 @pytest.mark.slow
