@@ -98,7 +98,8 @@ def replay_tree(
 def leaf_returns(graph: EventGraph, reward: Array, event_reward: Array | None) -> jax.Array:
     """What each leaf earned, its outcome and all rewards at its events: float [T], NaN where it has no outcome.
 
-    Siblings share what was earned before their context, so that it leaves their difference.
+    Siblings of one prefix share what was earned in it, so that it leaves their difference. Where independent traces met
+    in one situation, it is noise there.
 
     Args:
       graph: the batch.
