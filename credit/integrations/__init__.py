@@ -14,13 +14,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from credit.integrations.row_advantages import Advantages, RowAdvantages, rows_advantage
+    from credit.integrations.rows.row_advantages import Advantages, RowAdvantages, rows_advantage
     from credit.integrations.watch import Watch
 
 __all__ = ["Advantages", "RowAdvantages", "Watch", "rows_advantage"]
 
 _HOME = {
-    **dict.fromkeys(("Advantages", "RowAdvantages", "rows_advantage"), "credit.integrations.row_advantages"),
+    **dict.fromkeys(("Advantages", "RowAdvantages", "rows_advantage"), "credit.integrations.rows.row_advantages"),
     "Watch": "credit.integrations.watch",
 }
 

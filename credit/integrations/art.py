@@ -18,7 +18,7 @@ from art.preprocessing.tokenize import tokenize_trajectory_groups
 from art.trajectories import History
 
 from credit.hooks import with_globals
-from credit.integrations.row_advantages import RowAdvantages
+from credit.integrations.rows.row_advantages import RowAdvantages
 from graphs.errors import CreditError
 
 __all__ = ["CreditLocalBackend"]

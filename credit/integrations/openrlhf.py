@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import torch
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 
-from credit.integrations.row_advantages import RowAdvantages
-from credit.integrations.row_columns import as_mask, spread
+from credit.integrations.rows.row_advantages import RowAdvantages
+from credit.integrations.rows.row_columns import as_mask, spread
 from graphs.errors import CreditError
 
 __all__ = ["CreditExperienceMaker"]

@@ -18,7 +18,7 @@ import torch
 from skyrl.backends.skyrl_train.utils.ppo_utils import AdvantageEstimatorRegistry
 from skyrl.train.trainer import RayPPOTrainer
 
-from credit.integrations.row_advantages import RowAdvantages
+from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.methods.registry import METHODS
 
 __all__ = ["CreditRayPPOTrainer", "register", "row_estimator"]

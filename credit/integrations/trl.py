@@ -16,7 +16,7 @@ import torch
 from accelerate.utils import gather_object
 from trl import GRPOTrainer
 
-from credit.integrations.row_advantages import RowAdvantages
+from credit.integrations.rows.row_advantages import RowAdvantages
 from graphs.errors import CreditError
 
 __all__ = ["AGENT_KEY", "TURN_KEY", "CreditGRPOTrainer", "token_rows"]

@@ -17,7 +17,7 @@ import numpy as np
 from tunix.rl import function_registry
 from tunix.rl.agentic.agentic_grpo_learner import GRPOLearner
 
-from credit.integrations.row_advantages import RowAdvantages
+from credit.integrations.rows.row_advantages import RowAdvantages
 from graphs.errors import CreditError
 
 __all__ = ["CreditAgenticLearner", "estimator", "metrics_of", "token_turns"]

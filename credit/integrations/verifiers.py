@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from credit.integrations.row_advantages import RowAdvantages
+from credit.integrations.rows.row_advantages import RowAdvantages
 from graphs.errors import CreditError
 
 __all__ = ["assign_advantages"]

@@ -157,7 +157,7 @@ def compute_advantage(
 
 @functools.lru_cache(maxsize=16)
 def _advantages(name: str, options: tuple[tuple[str, Any], ...]) -> Any:
-    from credit.integrations.row_advantages import RowAdvantages
+    from credit.integrations.rows.row_advantages import RowAdvantages
 
     return RowAdvantages(name, **dict(options))
 

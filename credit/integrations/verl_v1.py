@@ -44,7 +44,7 @@ class _Credit:
 
     def make_advantages(self, name: str, options: dict[str, Any]) -> Any:
         """A `RowAdvantages`; a subclass may return a `credit.ray.RemoteRowAdvantages`."""
-        from credit.integrations.row_advantages import RowAdvantages
+        from credit.integrations.rows.row_advantages import RowAdvantages
 
         return RowAdvantages(name, **options)
 

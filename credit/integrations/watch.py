@@ -21,7 +21,7 @@ from credit.watching.step_numbers import alignments, ledger_numbers, noise_numbe
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
-    from credit.integrations.row_metrics import Batch
+    from credit.integrations.rows.row_metrics import Batch
     from estimators.base import Credit
 
 __all__ = ["Watch"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credit.integrations.row_advantages import Advantages, RowAdvantages, rows_advantage
-from credit.integrations.row_columns import as_labels, as_mask, as_numbers, give_back, on_host, spread
+from credit.integrations.rows.row_advantages import Advantages, RowAdvantages, rows_advantage
+from credit.integrations.rows.row_columns import as_labels, as_mask, as_numbers, give_back, on_host, spread
 from credit.ray.cluster import RETRIES, connected, results_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages, rows_advantage
-from credit.integrations.row_advantages import STRUCTURE
+from credit.integrations.rows.row_advantages import STRUCTURE
 from credit.integrations.verl import METHOD_NAMES
 from credit.integrations.verl_sessions import session_advantage
 from credit.tables.column_values import ColumnError

@@ -13,21 +13,19 @@ Sizes are padded to powers of two and never shrink, so a run compiles for its la
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from credit.integrations.row_columns import as_labels, as_mask, as_numbers, as_places, give_back, spread, taken
-from credit.integrations.row_metrics import Batch, Facts, batch_metrics, no_metrics
-from credit.tables.column_values import ColumnError, truths
+from credit.integrations.rows.row_columns import as_labels, as_mask, as_numbers, give_back, spread, taken
+from credit.integrations.rows.row_metrics import Batch, Facts, batch_metrics, no_metrics
+from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
 from graphs.errors import CreditError
-from graphs.text import excerpt
 
 if TYPE_CHECKING:
     from credit.integrations.watch import Watch
@@ -204,7 +202,7 @@ class RowAdvantages:
         compiled = self._compilations
         evidence = dict(evidence or {})
         self._check_evidence(evidence, event_reward is not None)
-        n = _length("reward", reward)
+        n = length_of("reward", reward)
         score = as_numbers("reward", reward, n)
         wrote = None if mask is None else as_mask(mask, n)
         labels = {
@@ -220,13 +218,13 @@ class RowAdvantages:
         amounts = {name: as_numbers(name, column, n) for name, column in evidence.items() if name not in _LABELS}
         if event_reward is not None:
             amounts["event_reward"] = as_numbers("event_reward", event_reward, n)
-        _check_lengths(labels, n)
-        use, ran = _used_rows(score, labels["trace"], where, n)
-        take = None if order is None and use.all() else _rows(use, order, n)
+        check_lengths(labels, n)
+        use, ran = used_rows(score, labels["trace"], where, n)
+        take = None if order is None and use.all() else rows_in_order(use, order, n)
         advantage, valid = np.zeros(n, np.float32), np.zeros(n, bool)
         if use.any():
             links = any(name in labels for name in CHOICES) and not (ran == use).all()
-            self.last = batch = self._run(score, labels, amounts, take, _rows(ran, order, n) if links else None)
+            self.last = batch = self._run(score, labels, amounts, take, rows_in_order(ran, order, n) if links else None)
             at = slice(None) if take is None else take
             advantage[at] = batch.advantage[batch.rows.event]
             valid[at] = batch.reason[batch.rows.event] == 0
@@ -263,11 +261,11 @@ class RowAdvantages:
         count = len(columns["reward"])
         self._room = max(self._room, _room(count))
         size = self._room
-        with _rows_named(take):
+        with rows_named(take):
             graph, outcome, rows = from_columns(**columns, evidence=evidence, events=size, traces=size, agents=size)
         if ran is not None:
             ids = {name: taken(name, labels[name], ran) for name in ("trace", *CHOICES) if name in labels}
-            with _rows_named(ran):
+            with rows_named(ran):
                 graph = with_withheld_links(graph, ids.pop("trace"), ids, ~np.isnan(score[ran]))
         advantage, reason = self._compiled()(graph, outcome, self._taken(rows.evidence))
         return Batch(given, graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason))
@@ -369,62 +367,3 @@ def _room(rows: int) -> int:
     from graphs.padding import Sizes, bucket
 
     return bucket(Sizes(rows, 0, rows, rows)).events
-
-
-def _check_lengths(columns: Mapping[str, Any], n: int) -> None:
-    for name, column in columns.items():
-        if (rows := _length(name, column)) != n:
-            raise ColumnError(name, [], f"has {rows} rows; column 'reward' has {n}")
-
-
-def _length(name: str, column: Any) -> int:
-    try:
-        return len(column)
-    except TypeError:
-        raise ColumnError(name, [], f"is {excerpt(column)}; expected a column, one entry a row") from None
-
-
-@contextlib.contextmanager
-def _rows_named(taken_rows: np.ndarray | None) -> Iterator[None]:
-    """Name rows of the batch in errors about some of its rows."""
-    try:
-        yield
-    except ColumnError as error:
-        if taken_rows is None:
-            raise
-        raise ColumnError(error.column, taken_rows[error.rows], error.problem) from None
-
-
-def _used_rows(score: np.ndarray, trace: Any, where: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that count, and rows that ran, with a reward or without: bool [N], bool [N].
-
-    Raises:
-      ColumnError: an infinite reward; a trace with a reward in some of its rows only; `where` of something else than
-        truth values.
-    """
-    if (bad := np.isinf(score)).any():
-        raise ColumnError("reward", np.flatnonzero(bad), "is infinite; expected a finite number, or NaN for none")
-    ran = np.ones(n, bool)
-    if where is not None:
-        _check_lengths({"where": where}, n)
-        ran = truths("where", as_labels(where), n) if n else ran
-    unscored = np.isnan(score)
-    use = ran & ~unscored
-    if (unscored & ran).any() and use.any():
-        names = np.asarray(trace)
-        partial = use & np.isin(names, names[unscored & ran])
-        if partial.any():
-            row = int(np.argmax(partial))
-            rows = [row, int(np.argmax(unscored & ran & (names == names[row])))]
-            raise ColumnError("reward", sorted(rows), "one trace has a reward in some of its rows and NaN in others")
-    return use, ran
-
-
-def _rows(mask: np.ndarray, order: Any, n: int) -> np.ndarray:
-    """The rows of a mask in their order.
-
-    Raises:
-      ColumnError: a row without a place.
-    """
-    rows = np.flatnonzero(mask)
-    return rows if order is None else rows[np.argsort(as_places(order, rows, n), kind="stable")]

@@ -12,7 +12,7 @@ from credit.tables.column_values import ColumnError, as_arrow, numbers
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["as_labels", "as_mask", "as_numbers", "as_places", "give_back", "on_host", "spread", "taken"]
+__all__ = ["as_labels", "as_mask", "as_numbers", "give_back", "on_host", "spread", "taken"]
 
 
 def on_host(column: Any) -> Any:
@@ -51,42 +51,6 @@ def as_numbers(name: str, column: Any, n: int) -> np.ndarray:
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return column.astype(np.float64)
     return numbers(name, column, n) if n else np.zeros(0)
-
-
-def as_places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:
-    """The places of some rows, of N, as they compare: integers and times exactly, not as floats.
-
-    Raises:
-      ColumnError: not one number or time for each row; one of `rows` has none.
-    """
-    column = on_host(column)
-    if isinstance(column, np.ndarray) and column.shape != (n,):
-        problem = f"has shape {column.shape}; expected ({n},), the place of each row within its trace"
-        raise ColumnError("order", [], problem)
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biufMm":
-        places: np.ndarray = column[rows]
-        missing = np.isnat(places) if places.dtype.kind in "Mm" else np.isnan(places)
-    else:
-        array = as_arrow("order", column, n).take(pa.array(rows))
-        array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-        if not any(admits(array.type) for admits in _COMPARED) and array.null_count < len(rows):
-            raise ColumnError("order", [], f"places are of type {array.type}; expected numbers or times")
-        missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-        places = array.to_numpy(zero_copy_only=False)
-    if missing.any():
-        problem = "no place, but null, NaN or NaT; expected a number or a time, the place of the row within its trace"
-        raise ColumnError("order", rows[missing], problem)
-    return places
-
-
-_COMPARED = (
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_boolean,
-    pa.types.is_timestamp,
-    pa.types.is_date,
-    pa.types.is_duration,
-)
 
 
 def as_mask(mask: Any, n: int) -> Any:

@@ -1,0 +1,127 @@
+"""Which rows of a trainer's batch count, and in which order they stand within their traces."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from credit.integrations.rows.row_columns import as_labels, on_host
+from credit.tables.column_values import ColumnError, as_arrow, truths
+from graphs.text import excerpt
+
+__all__ = ["check_lengths", "length_of", "rows_in_order", "rows_named", "used_rows"]
+
+
+def check_lengths(columns: Mapping[str, Any], n: int) -> None:
+    """Refuse columns of another length than N.
+
+    Raises:
+      ColumnError: it names the column and its length.
+    """
+    for name, column in columns.items():
+        if (rows := length_of(name, column)) != n:
+            raise ColumnError(name, [], f"has {rows} rows; column 'reward' has {n}")
+
+
+def length_of(name: str, column: Any) -> int:
+    """The number of rows of a column.
+
+    Raises:
+      ColumnError: it is no column.
+    """
+    try:
+        return len(column)
+    except TypeError:
+        raise ColumnError(name, [], f"is {excerpt(column)}; expected a column, one entry a row") from None
+
+
+@contextlib.contextmanager
+def rows_named(taken_rows: np.ndarray | None) -> Iterator[None]:
+    """Name rows of the batch in errors about some of its rows, `taken_rows`; None for all as they stand."""
+    try:
+        yield
+    except ColumnError as error:
+        if taken_rows is None:
+            raise
+        raise ColumnError(error.column, taken_rows[error.rows], error.problem) from None
+
+
+def used_rows(score: np.ndarray, trace: Any, where: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that count, and rows that ran, with a reward or without: bool [N], bool [N].
+
+    Args:
+      score: float64 [N], NaN where a trace has no reward.
+      trace: ids [N].
+      where: truth values [N], False for rows that only fill the batch; None for none.
+      n: N.
+
+    Raises:
+      ColumnError: an infinite reward; a trace with a reward in some of its rows only; `where` of something else than
+        truth values.
+    """
+    if (bad := np.isinf(score)).any():
+        raise ColumnError("reward", np.flatnonzero(bad), "is infinite; expected a finite number, or NaN for none")
+    ran = np.ones(n, bool)
+    if where is not None:
+        check_lengths({"where": where}, n)
+        ran = truths("where", as_labels(where), n) if n else ran
+    unscored = np.isnan(score)
+    use = ran & ~unscored
+    if (unscored & ran).any() and use.any():
+        names = np.asarray(trace)
+        partial = use & np.isin(names, names[unscored & ran])
+        if partial.any():
+            row = int(np.argmax(partial))
+            rows = [row, int(np.argmax(unscored & ran & (names == names[row])))]
+            raise ColumnError("reward", sorted(rows), "one trace has a reward in some of its rows and NaN in others")
+    return use, ran
+
+
+def rows_in_order(mask: np.ndarray, order: Any, n: int) -> np.ndarray:
+    """The rows of a mask in their order.
+
+    Raises:
+      ColumnError: a row without a place.
+    """
+    rows = np.flatnonzero(mask)
+    return rows if order is None else rows[np.argsort(_places(order, rows, n), kind="stable")]
+
+
+def _places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:
+    """The places of some rows, of N, as they compare: integers and times exactly, not as floats.
+
+    Raises:
+      ColumnError: not one number or time for each row; one of `rows` has none.
+    """
+    column = on_host(column)
+    if isinstance(column, np.ndarray) and column.shape != (n,):
+        problem = f"has shape {column.shape}; expected ({n},), the place of each row within its trace"
+        raise ColumnError("order", [], problem)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biufMm":
+        places: np.ndarray = column[rows]
+        missing = np.isnat(places) if places.dtype.kind in "Mm" else np.isnan(places)
+    else:
+        array = as_arrow("order", column, n).take(pa.array(rows))
+        array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        if not any(admits(array.type) for admits in _COMPARED) and array.null_count < len(rows):
+            raise ColumnError("order", [], f"places are of type {array.type}; expected numbers or times")
+        missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        places = array.to_numpy(zero_copy_only=False)
+    if missing.any():
+        problem = "no place, but null, NaN or NaT; expected a number or a time, the place of the row within its trace"
+        raise ColumnError("order", rows[missing], problem)
+    return places
+
+
+_COMPARED = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_timestamp,
+    pa.types.is_date,
+    pa.types.is_duration,
+)
