@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credit.ledger.account import Ledger
+from credit.ledger.other_rewards import from_other_rewards
 from credit.ledger.reconciling import by_reconciling
 from credit.ledger.rules import Composed, Increments, Reconcile, Rule, Shares, by_increments, by_shares
 from estimators.base import Credit, check_batch
@@ -55,8 +57,8 @@ def compose(
         baseline is `expected`. One of estimand "scale" is a factor, kept for `Ledger.advantage`.
       rule: `credit.ledger.Increments()` (the default), `Reconcile(...)` or `Shares()`.
       expected: float [T], the expected reward of each trace at its start; by default the baseline of the first "total"
-        among the claims, else the mean of the other traces of its group, and 0 where there are none. Under rule
-        "shares" with shares of a game, v(∅), by default 0.
+        among the claims that adds up to `reward`, else the mean of the other traces of its group, and 0 where there are
+        none. Under rule "shares" with shares of a game, v(∅), by default 0.
       outcome: float [T], R − V at the end, where a critic states it; 0 by default.
       propensity: float [E], π of the chosen actions, by which effects become increments.
 
@@ -91,7 +93,10 @@ def compose(
     scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
     total = jnp.where(scored, reward, 0)
     offered = [claim for claim in claims if claim.estimand != "total"]
-    start = jnp.where(scored, _start(graph, reward, claims, rule, expected), 0).astype(total.dtype)
+    given = np.asarray(jnp.where(scored, reward, jnp.nan), np.float64)
+    foreign = {c.source: why for c in claims if (why := from_other_rewards(graph, given, c)) and c.estimand == "total"}
+    start = _start(graph, reward, [c for c in claims if c.source not in foreign], rule, expected)
+    start = jnp.where(scored, start, 0).astype(total.dtype)
     end = jnp.zeros_like(total)
     if outcome is not None:
         end = jnp.where(scored, _by_trace(graph, "outcome", outcome).astype(total.dtype), 0)
@@ -107,12 +112,13 @@ def compose(
             except NotComposableError as error:
                 refused[claim.source] = str(error)
         converted = [claim for _, claim in pairs]
+        foreign |= {c.source: why for c, to in pairs if (why := from_other_rewards(graph, given, c, to))}
         if isinstance(rule, Increments):
             composed = by_increments(graph, scored, converted, rule)
         else:
             composed = by_reconciling(graph, left, scored, converted, rule)
         known_before = _known_before_outcome(graph, pairs, composed)
-    return partitioned(
+    ledger = partitioned(
         graph,
         rule.name,
         Balance(total, scored, start, end),
@@ -123,6 +129,7 @@ def compose(
         known_before=known_before,
         stated_start=expected is not None,
     )
+    return dataclasses.replace(ledger, other_rewards=foreign)
 
 
 def check_claim(graph: EventGraph, name: str, claim: Credit) -> None:

@@ -70,6 +70,7 @@ class Entries:
       explained_stderr: its standard error over groups.
       unexplained_variance: τ², the prior variance of `unexplained` under rule "reconcile"; NaN under other rules.
       errors: how errors of 0 were taken.
+      other_rewards: results that add up to something else than the reward of their trace, by source, and to what.
     """
 
     graph: EventGraph
@@ -96,6 +97,7 @@ class Entries:
     explained_stderr: float = float("nan")
     unexplained_variance: float = float("nan")
     errors: Errors = dataclasses.field(default_factory=Errors)
+    other_rewards: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __repr__(self) -> str:
         traces, entries = int(np.asarray(self.scored).sum()), int(np.asarray(self.claimed).sum())
@@ -148,10 +150,11 @@ class Entries:
     def warnings(self) -> tuple[str, ...]:
         """Reasons for doubt about the entries.
 
-        They are: no claim; entries that explain nothing out of sample, or have negative coverage; entries that are
-        mostly noise; traces that were left out; pairs of sources whose χ² is above 2 or below 0.5.
+        They are: results that were computed from other rewards; no claim; entries that explain nothing out of sample,
+        or have negative coverage; entries that are mostly noise; traces that were left out; pairs of sources whose χ²
+        is above 2 or below 0.5.
         """
-        words = []
+        words = list(self.other_rewards.values())
         claimed = np.asarray(self.claimed)
         if not claimed.any():
             words.append(

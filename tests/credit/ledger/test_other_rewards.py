@@ -1,0 +1,37 @@
+"""A ledger tells when a claim was computed from other rewards than its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import credit
+from credit.ledger.from_methods import compose_claims
+
+COLUMNS = {"group": [0] * 6, "trace": [0, 0, 1, 1, 2, 2], "turn": [0, 1] * 3, "reward": [1.0, 1, 0, 0, 0, 0]}
+STEPS = [5.0, 0, 3, 0, 1, 0]
+
+
+def test_claims_of_outcome_and_event_rewards_beside_the_outcome_alone_are_named() -> None:
+    """`expected` was 2, 3.5 and 4.5 for rewards of 1, 0 and 0, and increments added up to the other rewards, without a
+    word."""
+    graph, outcome, rows = credit.from_columns(**COLUMNS, event_reward=STEPS)
+    steps = rows.event_reward
+    claims = [method(graph, outcome, event_reward=steps) for method in (credit.rloo, credit.turn_baseline)]
+    ledger = credit.compose(graph, outcome, claims)
+    assert list(ledger.other_rewards) == ["rloo", "turn_baseline"]
+    assert "'rloo' adds up to 6 in trace 0, whose reward is 1" in ledger.warnings[0]
+    assert "'turn_baseline' adds up to 6 in trace 0, whose reward is 1" in ledger.warnings[1]
+    assert np.asarray(ledger.expected)[:3].tolist() == [0.0, 0.5, 0.5]  # of the rewards that the ledger has
+
+    whole = compose_claims(rows.traces, {claim.source: claim for claim in claims})
+    assert not whole.other_rewards and np.asarray(whole.expected)[:3].tolist() == [2.0, 3.5, 4.5]
+
+
+@pytest.mark.parametrize("lambda_", [0.0, 0.5, 1.0])
+def test_a_return_adds_up_to_its_reward_whatever_its_values(lambda_: float) -> None:
+    graph, outcome, rows = credit.from_columns(**COLUMNS, evidence={"value": [0.5, 2.0, -1.0, 0.25, 0.0, 3.0]})
+    of_outcome = credit.gae(graph, outcome, value=rows.evidence["value"], lambda_=lambda_)
+    assert not credit.compose(graph, outcome, [of_outcome]).other_rewards
+    named = credit.compose(graph, 2 * outcome, [of_outcome]).other_rewards
+    assert named["gae"].startswith("'gae' adds up to 1 in trace 0, whose reward is 2:")
