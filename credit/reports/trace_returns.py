@@ -40,21 +40,23 @@ def returns(traces: Traces) -> np.ndarray:
 def _exact_returns(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     """The returns with outcomes in the log's double precision, and how far rounding may put each off: float64 [traces].
 
-    `Traces.reward` has single precision; the log's channel has double. Rewards at events have single precision only.
+    `Traces.reward` has single precision; the log's channel has double. Rewards at events, and outcomes without a
+    channel, as of columns, have single precision only.
     """
-    n = traces.sizes
-    exact, error = returns(traces), np.zeros(n.traces)
-    reward = np.asarray(traces.reward[: n.traces])
+    n, single = traces.sizes, np.finfo(np.float32).eps
+    exact, reward = returns(traces), np.asarray(traces.reward[: n.traces])
+    error = single * np.abs(reward.astype(np.float64))
     for name, channel in traces.evidence.items():
         if name.startswith("rewards."):
             logged = np.asarray(channel.array[: n.traces], np.float64)
             if np.array_equal(logged.astype(np.float32), reward, equal_nan=True):
                 exact += np.where(np.isfinite(reward), logged - reward, 0)
+                error = np.zeros(n.traces)
                 break
     step = traces.evidence.get("event_reward")
     if step is not None:
         sizes = np.abs(np.where(step.mask, step.array, 0)[: n.events].astype(np.float64))
-        error += np.finfo(np.float32).eps * np.bincount(np.asarray(traces.graph.trace_ids[: n.events]), sizes, n.traces)
+        error += single * np.bincount(np.asarray(traces.graph.trace_ids[: n.events]), sizes, n.traces)
     return exact, error + RELATIVE * np.abs(exact)
 
 

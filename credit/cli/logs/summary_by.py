@@ -185,10 +185,8 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str) 
         command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, "--around", first.event])
         console.print(words(f"run: {command}"), soft_wrap=True)
         if len(result.suspects) > 1:
-            its = (
-                "number in the place of the event" if one else "trace, cut by … or whole, and its number in their place"
-            )
-            console.print(f"For another row put its {its}.", soft_wrap=True)
+            its = "a row's number" if one else "a row's trace, whole or as cut by …, and its number"
+            console.print(f"The same command with {its} shows that row.", soft_wrap=True)
         console.print()
     console.print(TRIAGE, soft_wrap=True)
     actions, known = (sum(getattr(row, name) for row in result.agents) for name in ("actions", "actions_with_tokens"))

@@ -168,7 +168,7 @@ def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(tmp_path: Pat
     log = write(tmp_path / "x.jsonl", [tool_log(name, "q", None, [("book", "error: full")]) for name in names])
     printed = run("summary", log).stdout
     cut = re.search(r"^(258c7280-ae70\S*…)", printed, re.MULTILINE)
-    assert cut is not None and "For another row put its trace, cut by … or whole, and its number" in printed
+    assert cut is not None and "with a row's trace, whole or as cut by …, and its number" in printed
     assert "trace 258c7280-ae70-4798: events" in run("show", log, "--trace", cut[1], "--around", 1).stdout
     for wrong, text in (
         ("258c7280…", "2 traces begin with '258c7280'"),

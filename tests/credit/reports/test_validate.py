@@ -161,6 +161,15 @@ def test_rounding_of_event_rewards_is_no_difference() -> None:
     assert list(found.equal) == ["g"] and not found.unresolved
 
 
+def test_rounding_of_outcomes_of_columns_is_no_difference() -> None:
+    """1310.2 − 0.46 and 1309.74 are equal; from outcomes in single precision they were said to differ."""
+    for outcome, step in ((1310.2, -0.46), (177.8, -0.97)):
+        _, _, rows = credit.from_columns(
+            group=[0, 0], trace=[0, 1], reward=[outcome, round(outcome + step, 2)], event_reward=[step, 0.0]
+        )
+        assert not survey(rows.traces).unresolved
+
+
 def test_a_step_reward_too_small_to_change_a_return_teaches_nothing() -> None:
     found = survey(assemble([record("t1", "g", 1.0, steps=(1e-9, None)), record("t2", "g", 1.0)]))
     assert found.equal == {"g": 1.0}
