@@ -45,13 +45,13 @@ def _exact_returns(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     """
     n, single = traces.sizes, np.finfo(np.float32).eps
     exact, reward = returns(traces), np.asarray(traces.reward[: n.traces])
-    error = single * np.abs(reward.astype(np.float64))
+    error = float(single) * np.abs(reward.astype(np.float64))
     for name, channel in traces.evidence.items():
         if name.startswith("rewards."):
             logged = np.asarray(channel.array[: n.traces], np.float64)
             if np.array_equal(logged.astype(np.float32), reward, equal_nan=True):
                 exact += np.where(np.isfinite(reward), logged - reward, 0)
-                error = np.zeros(n.traces)
+                error = np.zeros_like(error)
                 break
     step = traces.evidence.get("event_reward")
     if step is not None:
