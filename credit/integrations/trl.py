@@ -94,7 +94,7 @@ class CreditGRPOTrainer(GRPOTrainer):
         if tokens is not None:
             row = torch.from_numpy(tokens).to(advantages.device)
             advantages = torch.where(row >= 0, advantages[row.clamp(min=0)], 0.0)
-        self._log_advantages(advantages, mode)
+        self._log_advantages(advantages, None if tokens is None else torch.from_numpy(tokens) >= 0, mode)
         local = len(output["advantages"])
         start = self.accelerator.process_index * local
         advantages = advantages[start : start + local]
@@ -129,11 +129,15 @@ class CreditGRPOTrainer(GRPOTrainer):
         advantages_for(total)  # the metrics that are logged are those of the sum
         return torch.where(scored, whitened, 0.0)
 
-    def _log_advantages(self, advantages: torch.Tensor, mode: str) -> None:
-        """Put what is trained on in the place of what TRL logged: one number a completion."""
-        if advantages.dim() == 2:
-            written = (advantages != 0).sum(dim=1).clamp(min=1)
-            advantages = advantages.sum(dim=1) / written
+    def _log_advantages(self, advantages: torch.Tensor, wrote: torch.Tensor | None, mode: str) -> None:
+        """Put what is trained on in the place of what TRL logged: one number a completion, the mean over what it wrote.
+
+        Args:
+          advantages: [completions], or [completions, T] with `wrote`.
+          wrote: bool [completions, T], the tokens of agents.
+        """
+        if wrote is not None:
+            advantages = advantages.sum(dim=1) / wrote.sum(dim=1).to(advantages.device)  # 0 at all other tokens
         logged = self._logs["advantages"]
         for _ in range(min(len(advantages), len(logged))):
             logged.pop()

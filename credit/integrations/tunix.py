@@ -24,7 +24,7 @@ __all__ = ["CreditAgenticLearner", "estimator", "metrics_of", "token_turns"]
 
 
 def estimator(method: str, **options: Any) -> str:
-    """Register a method as an advantage estimator of Tunix and return its name, "credit_METHOD".
+    """Register a method as an advantage estimator of Tunix and return its name, "credit_METHOD" and its options.
 
     Tunix calls it with the rewards of some prompts' generations, those of a prompt side by side. Each is a trace of its
     own. The agentic learner calls it for one prompt at a time, so a method that compares over the batch sees one group.
@@ -39,12 +39,15 @@ def estimator(method: str, **options: Any) -> str:
     advantages = RowAdvantages(method, **options)
     if advantages.needs:
         raise CreditError(f"method {method!r} needs {', '.join(advantages.needs)}, which Tunix does not pass")
-    name = f"credit_{method}"
+    settings = sorted(options.keys() - {"watch"})
+    name = f"credit_{method}" + "".join(f",{option}={options[option]!r}" for option in settings)
     _ESTIMATORS[name] = advantages
 
     @function_registry.register_advantage_estimator(name)  # type: ignore[untyped-decorator,unused-ignore]
     def credit_estimator(rewards: Any, num_generations: int, **_: Any) -> np.ndarray:
         row = np.arange(len(rewards))
+        if len(row) % num_generations:
+            raise CreditError(f"{len(row)} rewards come with num_generations={num_generations}; expected whole groups")
         result = advantages(group=row // num_generations, reward=np.asarray(rewards))
         metrics = {key: (value, np.mean) for key, value in result.metrics.items()}
         _METRICS[name] = metrics

@@ -118,7 +118,7 @@ class Watch:
         with open(self.folder / "rows.jsonl", "a", encoding="utf-8") as file:
             for values in zip(*columns.values(), strict=True):
                 row = {name: value for name, value in zip(columns, values, strict=True) if value is not None}
-                file.write(json.dumps(row) + "\n")
+                file.write(json.dumps(row, default=_as_json) + "\n")
 
 
 def _step_numbers(batch: Batch, own: Credit, others: Mapping[str, Credit], *, ledger: bool) -> dict[str, float]:
@@ -137,6 +137,13 @@ def _step_numbers(batch: Batch, own: Credit, others: Mapping[str, Credit], *, le
     names = batch.columns.get("role", batch.columns.get("agent"))
     roles = None if names is None else [str(name) for name in _plain(names)]
     return numbers | ledger_numbers(compose(batch.graph, total, list(claims.values())), roles, batch.rows.event)
+
+
+def _as_json(value: Any) -> Any:
+    """Scalars of NumPy within a list of ids; other types have no form in JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"an id is {value!r}; expected a text or an integer")
 
 
 def _plain(column: Any) -> list[Any]:

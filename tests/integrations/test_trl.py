@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -12,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -24,6 +26,7 @@ from timing import compare
 from tiny import prompts, tiny_model, tiny_tokenizer
 from trl import GRPOConfig, GRPOTrainer
 
+import credit
 from credit.integrations.trl import CreditGRPOTrainer, token_rows
 from graphs.errors import CreditError
 
@@ -171,6 +174,15 @@ def test_a_team_gets_advantages_for_each_token(tmp_path: Path) -> None:
     assert list(trainer._logs["advantages"])[:2] == pytest.approx([up, down], abs=TOLERANCE)
     trainer.train()
     assert trainer.state.global_step == 2
+
+    def planners(graph: Any, reward: Any, *, event_reward: Any = None) -> Any:
+        result = credit.rloo(graph, reward, event_reward=event_reward)
+        first = jnp.arange(result.credit.shape[0]) % 2 == 0
+        return dataclasses.replace(result, credit=jnp.where(first, result.credit, result.baseline))
+
+    trainer = build(CreditGRPOTrainer, tmp_path, rewards=scored, rollout=team, credit=planners)
+    assert batch_of(trainer)["advantages"][0].tolist() == pytest.approx([1, 1, 0, 0, 0, 0], abs=TOLERANCE)
+    assert trainer._logs["advantages"][0] == pytest.approx(2 / 4, abs=TOLERANCE)  # tokens that earned 0 count
 
 
 def test_groups_spread_over_two_processes(tmp_path: Path) -> None:

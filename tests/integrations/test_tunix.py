@@ -116,6 +116,16 @@ def test_tunix_own_estimators_are_reproduced(theirs: str, ours: str, options: di
     assert got == pytest.approx(np.asarray(want), abs=TOLERANCE)
 
 
+def test_options_are_part_of_the_name_and_groups_are_whole() -> None:
+    """A second configuration of one method changed the first: .394 where it was 1.318."""
+    plain, other = estimator("grpo"), estimator("grpo", eps=1.0)
+    rewards = np.array([1.0, 0, 0, 0], np.float32)
+    first, second = (function_registry.get_advantage_estimator(name)(rewards, 4) for name in (plain, other))
+    assert plain == "credit_grpo" != other and first[0] > 2 * second[0]
+    with pytest.raises(CreditError, match="6 rewards come with num_generations=4; expected whole groups"):
+        function_registry.get_advantage_estimator(plain)(np.zeros(6), 4)
+
+
 def test_a_method_that_needs_evidence_is_refused() -> None:
     with pytest.raises(CreditError, match="'gae' needs value, which Tunix does not pass"):
         estimator("gae")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -133,7 +134,8 @@ class RowAdvantages:
 
         Args:
           rows: the largest batch; default: `rows` of the constructor.
-          evidence: the names of evidence that the calls will pass.
+          evidence: the names of evidence that the calls will pass. With ids of choices, batches with replays and
+            without are compiled; with `trainable`, batches with frozen agents and without.
           event_reward: whether the calls will pass event rewards.
 
         Raises:
@@ -144,15 +146,15 @@ class RowAdvantages:
         if not self._room:
             raise CreditError("warmup needs the size of a batch; pass rows=")
         begin = time.perf_counter()
-        label = {name: ["a", "b"] if name in _LABELS else [0.0, 0.0] for name in evidence}
         watch, self._watch = self._watch, None
-        self(
-            group=["q", "q"],
-            trace=[0, 1],
-            reward=np.array([0.0, 1.0]),
-            event_reward=[0.0, 0.0] if event_reward else None,
-            evidence=label,
-        )
+        for columns in _warm_columns(evidence):
+            self(
+                group=["q"] * 6,
+                trace=[0, 0, 1, 1, 2, 2],
+                reward=np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0]),
+                event_reward=[0.0] * 6 if event_reward else None,
+                evidence=columns,
+            )
         self.last, self._watch = None, watch
         return time.perf_counter() - begin
 
@@ -220,7 +222,7 @@ class RowAdvantages:
             amounts["event_reward"] = as_numbers("event_reward", event_reward, n)
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
-        take = None if order is None and use.all() else rows_in_order(use, order, n)
+        take = None if n == 0 or (order is None and use.all()) else rows_in_order(use, order, n)
         advantage, valid = np.zeros(n, np.float32), np.zeros(n, bool)
         if use.any():
             links = any(name in labels for name in CHOICES) and not (ran == use).all()
@@ -233,7 +235,7 @@ class RowAdvantages:
                 own = self._method(batch.graph, batch.reward, **self._taken(batch.evidence), **self._options)
                 metrics |= self._watch(batch, own, metrics)
         else:
-            self.last, metrics = None, no_metrics(use)
+            self.last, metrics = None, no_metrics(use, self._facts)
         result = give_back(advantage, reward)
         if wrote is not None:
             result = spread(result, wrote)
@@ -344,6 +346,19 @@ def _label_evidence() -> frozenset[str]:
 
 
 _LABELS = _label_evidence()
+
+
+def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Evidence of three traces of two rows in each form that compiles apart: with replays or without, frozen or not."""
+    linked = (False, True) if any(name in CHOICES for name in names) else (False,)
+    frozen = (False, True) if "trainable" in names else (False,)
+    for replays, some_frozen in itertools.product(linked, frozen):
+        columns: dict[str, Any] = {name: list("abcdef") if name in _LABELS else [0.0] * 6 for name in names}
+        if replays:  # traces 0 and 1 share their second choice
+            columns |= {name: list("abcbef") for name in names if name in CHOICES}
+        if "trainable" in names:
+            columns["trainable"] = [1.0] * 5 + [0.0 if some_frozen else 1.0]
+        yield columns
 
 
 def _resolve(method: str | Callable[..., Credit]) -> tuple[str, Callable[..., Credit], Facts]:

@@ -32,8 +32,10 @@ def as_labels(column: Any) -> Any:
         column = column.tolist()
     if isinstance(column, tuple):
         column = list(column)
-    if isinstance(column, list | np.ndarray) and len(column) and isinstance(column[0], uuid.UUID):
-        return [str(label) if isinstance(label, uuid.UUID) else label for label in column]
+    if isinstance(column, list) or (isinstance(column, np.ndarray) and column.dtype == object):
+        first = next((label for label in column if label is not None), None)
+        if isinstance(first, uuid.UUID):
+            return [str(label) if isinstance(label, uuid.UUID) else label for label in column]
     return column
 
 
@@ -46,6 +48,8 @@ def as_numbers(name: str, column: Any, n: int) -> np.ndarray:
     column = on_host(column)
     if hasattr(column, "__array__"):
         column = np.asarray(column)
+    if isinstance(column, list | tuple) and any(hasattr(entry, "detach") for entry in column):
+        column = [on_host(entry).item() if hasattr(entry, "detach") else entry for entry in column]
     if np.ndim(column) != 1 or len(column) != n:
         raise ColumnError(name, [], f"has shape {np.shape(column)}; expected ({n},), one number for each row")
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
@@ -57,10 +61,12 @@ def as_mask(mask: Any, n: int) -> Any:
     """Which tokens the policy wrote: bool [N, L], in the library and on the device of the mask.
 
     Raises:
-      CreditError: another shape; an entry that is not 0, 1, True or False, by its place.
+      CreditError: another shape or layout; an entry that is not 0, 1, True or False, by its place.
     """
     tensor = hasattr(mask, "detach")
     if tensor:
+        if mask.is_nested or not str(mask.layout).endswith("strided"):
+            raise CreditError(f"mask is a tensor of layout {mask.layout}; expected a dense one of shape ({n}, L)")
         mask = mask.detach()
     elif not _is_jax(mask):
         try:

@@ -88,9 +88,15 @@ def batch_metrics(
     return {f"credit/{name}": value for name, value in metrics.items()}
 
 
-def no_metrics(use: np.ndarray) -> dict[str, float]:
-    """Metrics of a batch in which no row has a reward."""
-    return {"credit/rows": float(len(use)), "credit/traces": 0.0, "credit/unscored": float(len(use) > 0)}
+def no_metrics(use: np.ndarray, facts: Facts) -> dict[str, float]:
+    """Metrics of a batch in which no row has a reward: every name that other batches have, so that curves go on."""
+    nothing = ("traces", "groups", "refused", "zero", "groups_that_teach", "groups_of_one")
+    metrics = {"rows": float(len(use)), "unscored": float(len(use) > 0), **dict.fromkeys(nothing, 0.0)}
+    metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0}
+    metrics |= {"condition/compared": 1.0, "condition/scored": float(len(use) == 0), "condition/resolved": 1.0}
+    if facts.unbiased is not None:
+        metrics["condition/unbiased"] = float(facts.unbiased)
+    return {f"credit/{name}": value for name, value in metrics.items()}
 
 
 def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from credit.integrations.rows.row_columns import as_labels, on_host
-from credit.tables.column_values import ColumnError, as_arrow, truths
+from credit.tables.column_values import ColumnError, as_arrow, factorise, truths
 from graphs.text import excerpt
 
 __all__ = ["check_lengths", "length_of", "rows_in_order", "rows_named", "used_rows"]
@@ -63,20 +63,22 @@ def used_rows(score: np.ndarray, trace: Any, where: Any, n: int) -> tuple[np.nda
       ColumnError: an infinite reward; a trace with a reward in some of its rows only; `where` of something else than
         truth values.
     """
-    if (bad := np.isinf(score)).any():
-        raise ColumnError("reward", np.flatnonzero(bad), "is infinite; expected a finite number, or NaN for none")
     ran = np.ones(n, bool)
     if where is not None:
         check_lengths({"where": where}, n)
         ran = truths("where", as_labels(where), n) if n else ran
+    if (bad := np.isinf(score) & ran).any():
+        raise ColumnError("reward", np.flatnonzero(bad), "is infinite; expected a finite number, or NaN for none")
     unscored = np.isnan(score)
     use = ran & ~unscored
     if (unscored & ran).any() and use.any():
-        names = np.asarray(trace)
-        partial = use & np.isin(names, names[unscored & ran])
+        of_trace = factorise("trace", trace, n)[0]
+        lacking = np.zeros(n, bool)
+        lacking[of_trace[unscored & ran]] = True
+        partial = use & lacking[of_trace]
         if partial.any():
             row = int(np.argmax(partial))
-            rows = [row, int(np.argmax(unscored & ran & (names == names[row])))]
+            rows = [row, int(np.argmax(unscored & ran & (of_trace == of_trace[row])))]
             raise ColumnError("reward", sorted(rows), "one trace has a reward in some of its rows and NaN in others")
     return use, ran
 

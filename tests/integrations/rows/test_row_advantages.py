@@ -112,6 +112,44 @@ def test_a_batch_without_any_reward_gives_zeros() -> None:
     assert got.advantages.tolist() == [0, 0] and not got.valid.any()
 
 
+@pytest.mark.parametrize("name", ["rloo", "dr_mas"])
+def test_every_batch_has_the_same_metrics(name: str) -> None:
+    """A page of a trainer that reads "groups_that_teach" ended in a KeyError on a step whose rewards all failed."""
+    advantages = RowAdvantages(name)
+    usual = advantages(group=["q", "q"], reward=np.array([1.0, 0.0])).metrics
+    for reward in (np.full(2, np.nan), np.zeros(0)):
+        metrics = advantages(group=["q"] * len(reward), reward=reward).metrics
+        assert metrics.keys() == usual.keys() and np.isfinite(list(metrics.values())).all()
+        assert metrics["credit/groups_that_teach"] == 0 and metrics["credit/unscored"] == (len(reward) > 0)
+
+
+def test_rows_that_fill_the_batch_may_hold_anything() -> None:
+    where = [True, True, False]
+    got = RowAdvantages("rloo")(group=["q"] * 3, reward=np.array([1.0, 0.0, np.inf]), where=where)
+    assert got.advantages.tolist() == [1.0, -1.0, 0.0]
+    assert len(RowAdvantages("rloo")(group=[], reward=np.zeros(0), order=[]).advantages) == 0
+
+
+def test_finding_traces_that_lack_a_reward_is_linear() -> None:
+    """Ids as objects were compared each with each: 20,000 rows took 2.9 s."""
+    compared = 0
+
+    class Id(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    n = 600
+    trace = np.array([Id(f"t{i}") for i in range(n)], dtype=object)
+    reward = np.where(np.arange(n) % 4 == 0, np.nan, np.arange(n) % 2)
+    RowAdvantages("rloo")(group=["q"] * n, trace=trace, reward=reward)
+    assert compared < 20 * n
+
+
 def test_ids_may_be_uuids_integers_arrays() -> None:
     one, two = uuid.UUID(int=1), uuid.UUID(int=2)
     want = [1.0, -1.0, 1.0, -1.0]
@@ -286,6 +324,24 @@ def test_sizes_grow_and_never_shrink() -> None:
     advantages(group=np.arange(300) // 2, reward=np.arange(300) % 2.0)
     advantages(group=np.arange(7) // 2, reward=np.arange(7) % 2.0)
     assert advantages.compilations == 2
+
+
+@pytest.mark.parametrize("names", [("context",), ("context", "node", "trainable")])
+def test_after_warmup_neither_replays_nor_frozen_agents_compile(names: tuple[str, ...]) -> None:
+    """The first batch with replays compiled once more, at whatever step it came."""
+    advantages = RowAdvantages("rloo", rows=6)
+    advantages.warmup(evidence=names)
+    warm = advantages.compilations
+    rows = {"group": ["q"] * 6, "trace": [0, 0, 1, 1, 2, 2], "reward": np.array([1.0, 1, 0, 0, 0, 0])}
+    linked = []
+    for ids in (list("abcdef"), list("abcbef"), [None] * 6):
+        for trainable in (np.ones(6), np.array([1, 1, 1, 1, 1, 0])):
+            given = {"context": ids, "node": ids, "trainable": trainable}
+            advantages(**rows, evidence={name: given[name] for name in names})
+            assert advantages.last is not None
+            linked.append(advantages.last.graph.cluster_ids is not None)
+    assert linked == [False, False, True, True, False, False]
+    assert advantages.compilations == warm
 
 
 def test_after_warmup_nothing_compiles() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import pickle
+import uuid
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
@@ -157,3 +160,27 @@ def test_places_reach_an_actor_as_they_are(order: Any) -> None:
     sent, n = _sent(reward, columns)
     values, _, _ = RowActor("discounted_return", {"discount": 0.5}).compute(pickle.loads(pickle.dumps(sent)))
     assert n == 4 and values.tolist() == [1, 1.5, 0, 0]
+
+
+def test_ids_that_begin_with_none_may_be_uuids() -> None:
+    """A parent is null for the first agent, and was refused as of type extension<arrow.uuid> behind it."""
+    lead, worker = uuid.uuid4(), uuid.uuid4()
+    rows: dict[str, Any] = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "reward": np.array([1.0, 1, 0, 0])}
+    got = RowAdvantages("dr_mas")(**rows, agent=[lead, worker] * 2, parent=[None, lead] * 2)
+    want = RowAdvantages("dr_mas")(**rows, agent=["lead", "worker"] * 2, parent=[None, "lead"] * 2)
+    assert got.advantages.tolist() == want.advantages.tolist()
+
+
+def test_a_watch_writes_ids_that_are_integers_of_numpy(tmp_path: Path) -> None:
+    advantages = RowAdvantages("rloo", watch=tmp_path)
+    advantages(group=["q", "q"], agent=[np.int64(3), np.int64(4)], reward=np.array([1.0, 0]))
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [row["agent"] for row in rows] == [3, 4]
+
+
+def test_tensors_in_a_list_and_masks_that_are_not_dense() -> None:
+    torch = pytest.importorskip("torch")
+    reward = [torch.tensor(1.0, requires_grad=True), torch.tensor(0.0)]
+    assert rows_advantage("rloo", ["q", "q"], None, None, None, reward)[0].tolist() == [1, -1]
+    with pytest.raises(credit.CreditError, match=r"layout torch.sparse_coo; expected a dense one of shape \(2, L\)"):
+        rows_advantage("rloo", ["q", "q"], None, None, None, np.array([1.0, 0]), torch.ones(2, 3).to_sparse())
