@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from credit.assign_summary import Summary
 from credit.ledger.from_methods import RuleName, compose_claims
 from credit.methods.chunked import ChunkedMethod
@@ -85,7 +87,13 @@ class Ledgers:
 
 
 def _text(method: ChunkedMethod) -> str:
-    return repr((method.method, sorted(method.options.items()), method.evidence))
+    options = [(name, _whole(value)) for name, value in sorted(method.options.items())]
+    return repr((method.method, options, method.evidence))
+
+
+def _whole(value: Any) -> Any:
+    """An option as something whose text shows all of it: that of a long array leaves out the middle."""
+    return (np.shape(value), np.asarray(value).tolist()) if hasattr(value, "__array__") else value
 
 
 def _evidence_note(traces: Traces, methods: Sequence[ChunkedMethod]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from graphs.problem_log import ProblemLog
 from graphs.readers.chunks import Chunks
 from graphs.readers.common.tables.reward_sources import RewardSources
 
-__all__ = ["Parts", "run_parts"]
+__all__ = ["Parts", "made_from", "run_parts"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,13 +60,13 @@ def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterab
     if folder.exists() and not folder.is_dir():
         raise CreditError(f"output {str(folder)!r} is a file; expected a folder, one Parquet file for each part")
     (folder / NOTES).mkdir(parents=True, exist_ok=True)
-    made_from = [_made_from(chunks, number, job) for number in range(len(chunks))]
-    known = known_parts(folder, made_from)
+    identities = made_from(chunks, job)
+    known = known_parts(folder, identities)
     ray = connected()
     shared = ray.put(chunks)
     remote = ray.remote(make_part).options(max_retries=RETRIES)
     missing = [number for number in range(len(chunks)) if known[number] is None]
-    pending = [remote.remote(shared, number, job, made_from[number], str(folder)) for number in missing]
+    pending = [remote.remote(shared, number, job, identities[number], str(folder)) for number in missing]
     for number, _ in zip(progress(missing), results_of(ray, pending), strict=True):
         known[number] = read_note(folder, number)
     return _finished(chunks, job, folder, [part for part in known if part is not None], len(chunks) - len(missing))
@@ -85,7 +85,7 @@ def _finished(chunks: Chunks, job: Job, folder: Path, parts: Sequence[PartNote],
     return Parts(folder, files, sum(part.rows for part in parts), resumed, tuple(problems), summary, chunks.sources)
 
 
-def make_part(chunks: Chunks, number: int, job: Job, made_from: str, folder: str) -> None:
+def make_part(chunks: Chunks, number: int, job: Job, identity: str, folder: str) -> None:
     """The task of a part: read its groups, compute, write its table, and then its note."""
     traces, problems = chunks.part(number)
     rows, note = 0, None
@@ -93,11 +93,14 @@ def make_part(chunks: Chunks, number: int, job: Job, made_from: str, folder: str
         computed, note = job.compute(traces)
         rows = computed.num_rows
         write_table(computed, part_file(Path(folder), number))
-    part = PartNote(made_from, rows, list(problems), chunks.unread(number).tolist(), note)
+    part = PartNote(identity, rows, list(problems), chunks.unread(number).tolist(), note)
     write_note(Path(folder), number, part)
 
 
-def _made_from(chunks: Chunks, number: int, job: Job) -> str:
-    """A hash of a part's content, what is computed from it, and by which version."""
-    text = repr((credit.__version__, number, len(chunks), job.key)).encode()
-    return hashlib.blake2b(text + chunks.fingerprint(number), digest_size=16).hexdigest()
+def made_from(chunks: Chunks, job: Job) -> list[str]:
+    """For each part a hash of its content, of what is computed from it, and of the library's version."""
+    common = repr((credit.__version__, len(chunks), job.key)).encode()
+    return [
+        hashlib.blake2b(common + b"%d," % number + chunks.fingerprint(number), digest_size=16).hexdigest()
+        for number in range(len(chunks))
+    ]

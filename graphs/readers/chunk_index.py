@@ -20,6 +20,7 @@ from graphs.errors import Problem
 from graphs.problem_log import ProblemLog
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.source import BYTE_ORDER_MARK, Source, unreadable
+from graphs.readers.file_state import FileState, digest_of, state_of
 from graphs.readers.native import NEXT_OBJECT, Piece, of_source, pieces
 from graphs.readers.native.batches import Faults, Record, read_records
 from graphs.readers.native.slim import SlimDecoder
@@ -28,9 +29,7 @@ from graphs.readers.native.wire import NonEmpty
 __all__ = [
     "GLANCE",
     "ChunkIndex",
-    "FileState",
     "Glimpse",
-    "digest_of",
     "divide",
     "glance",
     "hash_of",
@@ -72,15 +71,6 @@ class ChunkIndex(NamedTuple):
     """A hash of the trace's id, group and number of events, by which the second pass knows it again."""
 
 
-class FileState(NamedTuple):
-    """A file as the first pass read it."""
-
-    size: int
-    modified: int
-    content: bytes
-    """A hash of the whole content, for files that are unpacked as a whole; empty for others."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Glimpse:
     """What the first pass found in a list of files.
@@ -113,9 +103,9 @@ def glance(sources: Sequence[Source], groups_outside: Mapping[str, str]) -> Glim
     states: dict[int, FileState] = {}
     for number, source in enumerate(sources):
         try:
-            before = source.path.stat() if source.path is not None else None
+            before = state_of(source.path) if source.path is not None else None
             whole = False
-            for piece, length in _lengths(source, None if before is None else before.st_size):
+            for piece, length in _lengths(source, None if before is None else before.size):
                 whole |= length == 0
                 if isinstance(piece, Problem):
                     problems.append(piece)
@@ -143,8 +133,7 @@ def glance(sources: Sequence[Source], groups_outside: Mapping[str, str]) -> Glim
                 for column, value in zip(columns.values(), entry, strict=True):
                     column.append(value)
             if before is not None:
-                content = digest_of(source) if whole else b""
-                states[number] = FileState(before.st_size, before.st_mtime_ns, content)
+                states[number] = before._replace(content=digest_of(source)) if whole else before
         except OSError as error:
             problems.append(unreadable(source, error))
         source.release()
@@ -178,11 +167,6 @@ def identity_of(seen: _Glance) -> str:
 def hash_of(text: str) -> int:
     """A hash of a text, as an int64."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
-
-
-def digest_of(source: Source) -> bytes:
-    """A hash of the whole content of a file."""
-    return hashlib.blake2b(source.data, digest_size=16).digest()
 
 
 def divide(index: ChunkIndex, events: int) -> list[np.ndarray]:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphs.errors import CreditError, Problem
-from graphs.readers.chunk_index import GLANCE, ChunkIndex, FileState, digest_of, hash_of, identity_of
+from graphs.readers.chunk_index import GLANCE, ChunkIndex, hash_of, identity_of
 from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.remote import RewrittenError
 from graphs.readers.common.source import Source
+from graphs.readers.file_state import FileState, digest_of, state_of
 from graphs.readers.native import Piece, pieces
 
 __all__ = ["ChangedError", "check_state", "chosen_pieces"]
@@ -35,15 +37,17 @@ def check_state(source: Source, before: FileState | None) -> None:
     if before is None or source.path is None:
         return
     try:
-        now = source.path.stat()
+        now = state_of(source.path)
         content = digest_of(source) if before.content else b""
+    except RewrittenError as error:
+        raise ChangedError(source.name, str(error)) from error
     except OSError as error:
         raise ChangedError(source.name, "cannot be read any more") from error
-    if now.st_size < before.size:
-        raise ChangedError(source.name, f"has {now.st_size} bytes; it had {before.size}")
+    if now.size < before.size:
+        raise ChangedError(source.name, f"has {now.size} bytes; it had {before.size}")
     if content != before.content:
         raise ChangedError(source.name, "has another content")
-    if now.st_size == before.size and now.st_mtime_ns != before.modified:
+    if now.size == before.size and now._replace(content=before.content) != before:
         raise ChangedError(source.name, "was written to, and is as long as before")
 
 

@@ -19,7 +19,6 @@ from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.problem_log import ProblemLog
 from graphs.readers.chunk_index import (
     ChunkIndex,
-    FileState,
     Glimpse,
     divide,
     glance,
@@ -31,6 +30,7 @@ from graphs.readers.common.remote import is_remote
 from graphs.readers.common.source import Source
 from graphs.readers.common.source_search import find_sources
 from graphs.readers.common.tables.joins import Join
+from graphs.readers.file_state import FileState
 from graphs.readers.formats import sort_sources
 from graphs.readers.native import of_source
 from graphs.readers.native.batches import read_compiled, read_records
@@ -149,14 +149,17 @@ class Chunks:
         return ProblemLog([*self._before, *self._join.unmatched()])
 
     def fingerprint(self, number: int) -> bytes:
-        """A hash of what a batch is made of: its traces, their groups and events, where they lie, and the files."""
+        """A hash of what a batch is made of: its traces, where they lie, the files, the tables, and how they are read.
+
+        A file whose times changed is another one, though its content may be the same.
+        """
         rows = self._rows[number]
         digest = hashlib.blake2b(digest_size=16)
         for column in self._index:
             digest.update(np.ascontiguousarray(column[rows]).tobytes())
         for source in np.unique(self._index.source[rows]).tolist():
             digest.update(repr((self._sources[source].name, self._states.get(source))).encode())
-        digest.update(repr((self._reward, self._group_by)).encode())
+        digest.update(repr((self._reward, self._group_by, self._sources[0].limits)).encode())
         digest.update(self._tables)
         return digest.digest()
 
@@ -165,7 +168,8 @@ class Chunks:
         """A hash of the tables outside the log."""
         spoilt = sorted((field, trace) for field, traces in self._join.spoilt.items() for trace in traces)
         lost = sorted((field, trace) for field, traces in self._join.lost.items() for trace in traces)
-        tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost)
+        begun = sorted((field, text) for field, texts in self._join.begins.items() for text in texts)
+        tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, begun)
         return hashlib.blake2b(repr(tables).encode()).digest()
 
     def _read(self, rows: np.ndarray) -> Iterator[TraceRecord | Part | Problem]:

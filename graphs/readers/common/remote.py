@@ -7,24 +7,35 @@ ends. Errors name the address. A path that is sent to another process is fetched
 from __future__ import annotations
 
 import atexit
+import datetime
 import functools
 import hashlib
 import os
 import shutil
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from graphs.errors import CreditError, MissingExtraError
 
-__all__ = ["FetchedPath", "file_size", "is_remote", "list_remote"]
+__all__ = ["FetchedPath", "RewrittenError", "file_size", "is_remote", "list_remote"]
 
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 """The extra that installs what a scheme needs; `remote` for all others."""
 
-VERSION = ("size", "mtime", "LastModified", "ETag", "etag", "md5Hash", "created")
+VERSION = (
+    "size", "mtime", "LastModified", "last_modified", "modify", "ETag", "etag", "md5Hash", "blob_id", "created"
+)  # fmt: skip
 """What file systems state that differs between two contents of one address."""
+
+EXACT = ("mtime", "ETag", "etag", "md5Hash", "blob_id", "created")
+"""Those of them that a listing and a question for one file state alike; other times differ in their precision."""
+
+
+class RewrittenError(OSError):
+    """A file has another content than when it was listed."""
 
 
 def is_remote(path: object) -> bool:
@@ -53,7 +64,8 @@ def list_remote(address: str) -> list[tuple[str, FetchedPath, bool]]:
         below = name.removeprefix(root).strip("/") or name.rpartition("/")[2]
         if any(part in ("", ".", "..") for part in below.split("/")):  # a key of object storage may hold any text
             below = hashlib.blake2b(name.encode(), digest_size=12).hexdigest() + "".join(Path(name).suffixes)
-        path = _fetched(files.unstrip_protocol(name), version.get("size"), f"{key}/{below}")
+        stated = repr(sorted(version.items()))
+        path = _fetched(files.unstrip_protocol(name), version.get("size"), f"{key}/{below}", stated, _exact(version))
         listed.append((path.address, path, name == root))
     return listed
 
@@ -74,14 +86,19 @@ class FetchedPath(type(Path())):  # type: ignore[misc]  # the class of paths of 
     address: str = ""
     size: int | None = None
     below: str = ""
+    version: str = ""
+    """What the listing stated that differs between two contents."""
+    exact: Mapping[str, str] = {}
 
     def __fspath__(self) -> str:
         if self.address:
-            _fetch(self.address, self.size, str(self))
+            _fetch(self, str(self))
         return str(self)
 
     def __reduce__(self) -> Any:
-        return (_fetched, (self.address, self.size, self.below)) if self.address else super().__reduce__()
+        if not self.address:
+            return super().__reduce__()
+        return _fetched, (self.address, self.size, self.below, self.version, self.exact)
 
     def first_bytes(self, size: int) -> bytes:
         """The first bytes of the content, without fetching the rest."""
@@ -90,29 +107,48 @@ class FetchedPath(type(Path())):  # type: ignore[misc]  # the class of paths of 
         return first
 
 
-def _fetched(address: str, size: int | None, below: str) -> FetchedPath:
+def _fetched(address: str, size: int | None, below: str, version: str, exact: Mapping[str, str]) -> FetchedPath:
     path = FetchedPath(_folder(), below)
     path.address, path.size, path.below = address, size, below
+    path.version, path.exact = version, exact
     return path
 
 
-def _fetch(address: str, size: int | None, place: str) -> None:
-    """Copy a file, whole or not at all."""
+def _fetch(listed: FetchedPath, place: str) -> None:
+    """Copy a file, whole or not at all.
+
+    Raises:
+      RewrittenError: it is not the file that was listed.
+      OSError: it cannot be read.
+    """
     if os.path.exists(place):
         return
-    files, path = _file_system(address)
+    files, path = _file_system(listed.address)
     os.makedirs(os.path.dirname(place), exist_ok=True)
     part = f"{place}.{threading.get_ident()}.part"
     try:
         with files.open(path, "rb") as source, open(part, "wb") as target:
             shutil.copyfileobj(source, target, 1 << 20)
-        if size is not None and os.path.getsize(part) != size:
-            raise OSError(f"has another length than when it was listed, {size} bytes")
-        os.utime(part, ns=(0, 0))  # one time in every process: a copy is no file that was rewritten
+        if listed.size is not None and os.path.getsize(part) != listed.size:
+            raise RewrittenError(f"has another length than when it was listed, {listed.size} bytes")
+        files.invalidate_cache()  # else the answer may be that of the listing
+        now = _exact(files.info(path))
+        for name in listed.exact.keys() & now.keys():
+            if now[name] != listed.exact[name]:
+                raise RewrittenError(f"has another {name} than when it was listed")
         os.replace(part, place)
     finally:
         if os.path.exists(part):
             os.unlink(part)
+
+
+def _exact(info: Mapping[str, Any]) -> dict[str, str]:
+    """What an answer states of `EXACT`; ETags have quotes, and times are objects, in some answers and not in others."""
+    found = {name: info[name] for name in EXACT if name in info}
+    return {
+        name: str(value.timestamp() if isinstance(value, datetime.datetime) else value).strip('"')
+        for name, value in found.items()
+    }
 
 
 @functools.cache

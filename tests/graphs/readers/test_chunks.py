@@ -158,12 +158,20 @@ def _rewrite(path: Path) -> None:
     os.utime(path, (1, 1))
 
 
+def _rewrite_as_of_then(path: Path) -> None:
+    """As `rsync -t` leaves a file: another content of the same length, and the time of the first."""
+    before = path.stat()
+    path.write_text(_log(["a1", "a2", "b1", "b2"], 2.0))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "shorter": lambda path: path.write_text(_log(["a1", "a2", "b1"])),
     "gone": lambda path: path.unlink(),
     "traces in another order": lambda path: path.write_text(_log(["b1", "a1", "b2", "a2"])),
     "a trace of another task": lambda path: path.write_text(_log(["a1", "a2", "c1", "b2", "b3"])),
     "another reward, as long": _rewrite,
+    "another reward, as long and of the same time": _rewrite_as_of_then,
     "no JSON": lambda path: path.write_text("x" * 10_000),
 }
 

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from graphs.errors import CreditError, NothingReadError
+from graphs.readers.chunk_pieces import ChangedError
 from graphs.readers.common.remote import FetchedPath, file_size, list_remote
 from graphs.readers.common.source_search import find_sources
 from graphs.traces.limits import Limits
@@ -119,6 +120,27 @@ def test_a_new_content_is_fetched_again(bucket: str) -> None:
     assert credit.read(f"{bucket}/runs/one.jsonl").traces.num_rows == 2
     fsspec.filesystem("memory").pipe(bucket.removeprefix("memory://") + "/runs/one.jsonl", line("z", "q", 1.0).encode())
     assert credit.read(f"{bucket}/runs/one.jsonl").traces["trace"].to_pylist() == ["z"]
+
+
+@pytest.mark.parametrize("fetched", [False, True], ids=["before its fetch", "after its fetch"])
+def test_a_file_that_was_rewritten_as_long_is_another(bucket: str, fetched: bool) -> None:
+    """Between the passes, where it is fetched again, and between two runs, of which the second would keep parts."""
+    address = f"{bucket}/runs/one.jsonl"
+    chunks = credit.read_chunks(address, events=1)
+    before, sources = chunks.fingerprint(0), chunks._sources
+    listed = find_sources([address])[0][0].path
+    assert listed is not None
+    if fetched:
+        assert listed.read_bytes() == LOGS["runs/one.jsonl"]
+    new = LOGS["runs/one.jsonl"].replace(b"1.0", b"9.0")
+    fsspec.filesystem("memory").pipe(address.removeprefix("memory://"), new)
+    assert credit.read_chunks(address, events=1).fingerprint(0) != before
+    if fetched:
+        assert listed.read_bytes() == LOGS["runs/one.jsonl"]  # the copy of this process stays what was listed
+        return
+    Path(str(sources[0].path)).unlink()  # as in a worker that has not fetched it yet
+    with pytest.raises(ChangedError, match=r"one\.jsonl has another created than when it was listed"):
+        list(chunks)
 
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
