@@ -63,6 +63,7 @@ class Members(NamedTuple):
       member_mask: bool [M].
       of_event: int32 [E] in [0, M): the member that an event belongs to.
       clusters: which members share choices; None where the batch has no replays.
+      times: float [M], how many equal samples a member stands for, in a batch without replays; None for one each.
     """
 
     score: jax.Array
@@ -70,6 +71,7 @@ class Members(NamedTuple):
     member_mask: jax.Array
     of_event: jax.Array
     clusters: Clusters | None = None
+    times: jax.Array | None = None
 
     @property
     def shared_mask(self) -> jax.Array:
@@ -174,6 +176,24 @@ def members(
     return Members(jnp.where(member_mask, unit_score, jnp.zeros_like(unit_score)), key, member_mask, unit, shared)
 
 
+def _equal_rows(graph: EventGraph, reward: Array, *, by: By, over: Over) -> Members:
+    """The samples of population "row" where no event has a reward of its own, in a batch without replays.
+
+    All rows of a trace have its outcome, so that one member stands for those of a trace, or of an agent instance.
+    """
+    outcome, _ = check_reward(graph, reward)
+    _, rows = row_scores(graph, reward, None)
+    if by is None:
+        unit, unit_reward, key = jnp.asarray(graph.trace_ids), outcome, jnp.asarray(graph.group_ids)
+    else:
+        unit, unit_reward = jnp.asarray(graph.agent_ids), outcome[jnp.asarray(graph.agent_trace)]
+        key = key_ids(graph, by, dense=False)
+    if over == "batch":
+        key = jnp.zeros_like(key)
+    times = segment_count(unit, len(key), rows, outcome.dtype)
+    return Members(jnp.where(times > 0, unit_reward, 0), key, times > 0, unit, times=times)
+
+
 def _unit_scores(
     graph: EventGraph,
     unit_reward: jax.Array,
@@ -206,7 +226,8 @@ def statistics(m: Members) -> tuple[jax.Array, jax.Array, jax.Array]:
     float mean of three rewards of 0.1 is not 0.1, and dividing that rounding by a spread of its own size would give
     advantages to traces with equal rewards.
 
-    With replays, members are weighted so that the traces of a cluster count as one, and n is the sum of the weights.
+    With replays, members are weighted so that the traces of a cluster count as one, and n is the sum of the weights. A
+    member that stands for several samples weighs as many.
 
     Examples:
       >>> import credit
@@ -218,11 +239,11 @@ def statistics(m: Members) -> tuple[jax.Array, jax.Array, jax.Array]:
     """
     num = m.score.shape[0]
     reference, relative = _relative(m)
-    if m.clusters is None:
+    weight = m.times if m.clusters is None else m.clusters.weight.astype(m.score.dtype)
+    if weight is None:
         n = segment_count(m.key, num, m.member_mask, m.score.dtype)
         mean = segment_mean(relative, m.key, num, m.member_mask)
         return n, reference + mean, segment_sum_squares(relative, mean, m.key, num, m.member_mask)
-    weight = m.clusters.weight.astype(m.score.dtype)
     n = segment_sum(weight, m.key, num)
     whole = jnp.round(n)  # thirds do not sum to 1 in floats
     n = jnp.where(jnp.abs(n - whole) < 1e-3, whole, n)
@@ -346,12 +367,15 @@ def group_relative(
       >>> rows.gather(group_relative(graph, reward, baseline="leave_one_out").advantage).tolist()
       [1.0, -0.5, -0.5]
     """
-    m = members(graph, reward, event_reward, by=by, population=population, aggregate=aggregate, over=over)
+    if population == "row" and event_reward is None and graph.cluster_ids is None:
+        m = _equal_rows(graph, reward, by=by, over=over)
+    else:
+        m = members(graph, reward, event_reward, by=by, population=population, aggregate=aggregate, over=over)
     n, mean, squares = statistics(m)
 
     score, rows = row_scores(graph, reward, event_reward)
-    # Where all events of a sample get one number, it is computed once for each sample and then looked up.
-    by_sample = population == "trace" and not own_score
+    # Where all events of a member get one number, it is computed once for each member and then looked up.
+    by_sample = (population == "trace" or m.times is not None) and not own_score
     own = m._replace(of_event=jnp.arange(m.score.shape[0], dtype=jnp.int32)) if by_sample else m
     key = m.key[own.of_event]
     x = score if own_score else m.score[own.of_event]

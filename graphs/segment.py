@@ -146,7 +146,10 @@ def segment_first(ids: Array, num_segments: int, where: Array) -> jax.Array:
       >>> segment_first(ids, 2, where).tolist()
       [0, 0]
     """
-    return segment_min(jnp.arange(ids.shape[0], dtype=jnp.int32), ids, num_segments, where, empty=0)
+    size = ids.shape[0]
+    places = jnp.where(where, jnp.arange(size, dtype=jnp.int32), size)
+    first = jax.ops.segment_min(places, ids, num_segments=num_segments)
+    return jnp.where(first < size, first, 0)  # `segment_min` counts members, too: one more scatter
 
 
 def safe_divide(numerator: Array, denominator: Array) -> jax.Array:

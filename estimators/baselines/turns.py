@@ -20,6 +20,7 @@ from estimators.clusters import clusters_of
 from estimators.group import Members, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import Chains, chains
+from estimators.sequence.running_count import running_count
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
@@ -42,12 +43,13 @@ class Turns(NamedTuple):
       row: bool, actions of traces that have an outcome.
       leads: bool, whether the event is the first action of its turn.
       lead_of: int32, for every event, the first action of its turn.
-      number: int32, at first actions, how many turns of the trace came before.
-      key: int32 in [0, E), at first actions, one id for each pair of a group and a number.
+      key: int32 in [0, E), of each row, one id for each pair of a group and a number of turns that came before its own.
       earned: float, at first actions, what arrived from there to before the next turn began; the outcome in the last.
+      ahead: float, at each row, what was earned from its turn on.
       rivals: float, at every event, how many traces its group has; replays of one trace are one.
       weight: float, at every event, one over the number of replays in its trace's cluster; 1 without replays.
-      cluster: int32 in [0, E), at first actions, one id for each pair of a key and a cluster; None without replays.
+      cluster: int32 in [0, E), of the turn of each row, one id for each pair of a key and a cluster; None without
+        replays.
       shared_mask: bool, whether all other traces of the group share a choice with the event's.
     """
 
@@ -55,17 +57,21 @@ class Turns(NamedTuple):
     row: jax.Array
     leads: jax.Array
     lead_of: jax.Array
-    number: jax.Array
     key: jax.Array
     earned: jax.Array
+    ahead: jax.Array
     rivals: jax.Array
     weight: jax.Array
     cluster: jax.Array | None
     shared_mask: jax.Array
 
     def to_go(self, values: jax.Array) -> jax.Array:
-        """At first actions, the sum of `values` over this turn and the later ones of the trace; 0 elsewhere."""
-        return self.chain.back(self.chain.backward(jnp.ones_like(values), self.chain.take(values)))
+        """At each row, the sum of `values`, at first actions, over its turn and the later ones of the trace."""
+        return _to_go(self.chain, values)[self.lead_of]
+
+
+def _to_go(chain: Chains, values: jax.Array) -> jax.Array:
+    return chain.back(chain.backward(jnp.ones_like(values), chain.take(values)))
 
 
 def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns:
@@ -90,7 +96,7 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
       >>> from estimators.baselines.turns import turns
       >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "a"], turn=[0, 1], reward=[1.0, 1.0])
       >>> result = turns(graph, reward, None)
-      >>> rows.gather(result.number).tolist(), rows.gather(result.earned).tolist()
+      >>> rows.gather(result.key).tolist(), rows.gather(result.earned).tolist()
       ([0, 1], [0.0, 1.0])
     """
     outcome, scored = check_reward(graph, reward)
@@ -99,26 +105,35 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
     turn = jnp.asarray(graph.turn_ids)
     lead_of = segment_first(turn, n, row)[turn]
     leads = row & (lead_of == jnp.arange(n, dtype=jnp.int32))
-    begun = jnp.cumsum(leads.astype(jnp.int32), dtype=jnp.int32)
-    number = begun - begun[segment_first(trace, graph.num_traces, row)][trace]
     group = jnp.asarray(graph.group_ids)
-    key = pair_ids(group[trace], number, leads, graph.num_traces)
+    played = segment_count(trace, graph.num_traces, leads, jnp.int32)
+    earlier = jnp.cumsum(played, dtype=jnp.int32) - played  # trace ids do not decrease over events
+    # The keys of a group lie side by side: as many as its longest trace has turns.
+    room = jnp.maximum(jax.ops.segment_max(played, group, num_segments=graph.num_traces), 0)
+    begin = (jnp.cumsum(room, dtype=jnp.int32) - room)[group]
+    places = jnp.arange(graph.num_traces, dtype=jnp.int32)
+    # What a scatter writes XLA computes once a trace; else it would anew at each event that looks it up.
+    ahead_of_number = jnp.zeros_like(begin).at[places].set(begin - earlier - 1)
+    key = jnp.where(row, running_count(leads)[lead_of] + ahead_of_number[trace], 0)
 
     chain = chains(graph, leads)
     earned = jnp.where(chain.last, outcome[trace], jnp.zeros_like(outcome[trace]))
-    if event_reward is not None:
+    if event_reward is None:
+        ahead = jnp.where(row, outcome[trace], jnp.zeros_like(outcome[trace]))
+    else:
         step, real = check_event_array(graph, "event_reward", event_reward)
         earned = earned + chain.gathered(step.astype(earned.dtype), real)
-    acted = segment_count(trace, graph.num_traces, row) > 0
-    places = jnp.arange(graph.num_traces, dtype=jnp.int32)
+        ahead = jnp.where(row, _to_go(chain, earned)[lead_of], jnp.zeros_like(earned))
+    acted = played > 0
     shared = clusters_of(graph, places, group, acted, several=False, dtype=outcome.dtype)
     if shared is None:
         rivals = segment_count(group, graph.num_traces, acted, outcome.dtype)[group][trace]
         none_mask = jnp.zeros_like(row)
-        return Turns(chain, row, leads, lead_of, number, key, earned, rivals, jnp.ones_like(rivals), None, none_mask)
-    cluster = pair_ids(key, jnp.asarray(graph.cluster_ids)[trace], leads)
-    rivals, weight = shared.independent[trace], shared.weight[trace]
-    return Turns(chain, row, leads, lead_of, number, key, earned, rivals, weight, cluster, shared.shared_mask[trace])
+        weight = jnp.ones_like(rivals)
+        return Turns(chain, row, leads, lead_of, key, earned, ahead, rivals, weight, None, none_mask)
+    cluster = pair_ids(key, jnp.asarray(graph.cluster_ids)[trace], leads)[lead_of]
+    rivals, weight, shared_mask = (x[trace] for x in (shared.independent, shared.weight, shared.shared_mask))
+    return Turns(chain, row, leads, lead_of, key, earned, ahead, rivals, weight, cluster, shared_mask)
 
 
 @checked_options
@@ -161,18 +176,16 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     """
     t = turns(graph, reward, event_reward)
     num = graph.num_events
-    to_go = t.to_go(t.earned)
     # Relative to one of them, so that equal returns differ by exactly 0.
-    reference = to_go[segment_first(t.key, num, t.leads)][t.key]
-    relative = jnp.where(t.leads, to_go - reference, jnp.zeros_like(to_go))
+    reference = t.ahead[segment_first(t.key, num, t.leads)][t.key]
+    relative = jnp.where(t.row, t.ahead - reference, jnp.zeros_like(reference))
     own, sample_mask = relative, t.leads  # of each sample; with replays, of each cluster, at one of its turns
-    stopped = t.rivals - segment_count(t.key, num, t.leads, to_go.dtype)[t.key]
     if t.cluster is not None:
         place = jnp.arange(num, dtype=jnp.int32)
         sample_mask = t.leads & (segment_first(t.cluster, num, t.leads)[t.cluster] == place)
         going = segment_sum(t.weight, t.cluster, num, t.leads)[t.cluster]
         own = segment_sum(t.weight * relative, t.cluster, num, t.leads)[t.cluster] - (1 - going) * reference
-        stopped = t.rivals - segment_count(t.key, num, sample_mask, to_go.dtype)[t.key]
+    stopped = t.rivals - segment_count(t.key, num, sample_mask, reference.dtype)[t.key]
     total = segment_sum(own, t.key, num, sample_mask)[t.key] - stopped * reference
     baseline = reference + safe_divide(total - own, t.rivals - 1)
 
@@ -180,11 +193,11 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     apart = (reference + own - mean) ** 2
     squares = segment_sum(apart, t.key, num, sample_mask)[t.key] + stopped * mean**2
     others = squares - safe_divide(apart * t.rivals, t.rivals - 1)
-    rounding = 8 * np.finfo(to_go.dtype).eps * squares  # of that difference: what is below it is 0, or less
+    rounding = 8 * np.finfo(reference.dtype).eps * squares  # of that difference: what is below it is 0, or less
     others = jnp.where(others > rounding, others, 0)
     error = safe_sqrt(safe_divide(others, (t.rivals - 1) * (t.rivals - 2)))
     stderr = jnp.where(t.rivals > 2, error, jnp.inf)
-    return _finish(graph, t, to_go, baseline, stderr, source="turn_baseline", values=_values(graph, t, to_go))
+    return _finish(graph, t, t.ahead, baseline, stderr, source="turn_baseline", values=_values(graph, t))
 
 
 @checked_options
@@ -257,7 +270,7 @@ def mt_grpo(
     infinite = jnp.full_like(t.earned, jnp.inf)
     if scale == "none":
         subtracted = jnp.where(t.leads, expected, jnp.zeros_like(expected))
-        return _finish(graph, t, t.to_go(t.earned), t.to_go(subtracted), infinite, source="mt_grpo")
+        return _finish(graph, t, t.ahead, t.to_go(subtracted), infinite, source="mt_grpo")
     if scale != "std":
         raise CreditError(f"scale is {scale!r}; expected 'std' or 'none'")
     deviation = (safe_sqrt(safe_divide(squares, n - ddof)) + eps)[t.key]
@@ -280,15 +293,15 @@ def _finish(
     score: bool = False,
     values: StateValues | None = None,
 ) -> Credit:
-    """From first actions to all actions of their turns."""
+    """The result from what each row has."""
     alone = jnp.where(t.shared_mask, Reason.SHARED_PREFIX, Reason.SINGLETON)
     reason = jnp.where(t.row, jnp.where(t.rivals < 2, alone, Reason.VALID), Reason.NO_REWARD)
     return finish(
         graph,
-        credit=credit[t.lead_of],
-        baseline=baseline[t.lead_of],
+        credit=credit,
+        baseline=baseline,
         scale=jnp.ones_like(credit),
-        stderr=stderr[t.lead_of],
+        stderr=stderr,
         reason=reason,
         unit="turn",
         estimand="score" if score else "return",
@@ -299,7 +312,7 @@ def _finish(
     )
 
 
-def _values(graph: EventGraph, t: Turns, to_go: jax.Array) -> StateValues:
+def _values(graph: EventGraph, t: Turns) -> StateValues:
     """What each turn was worth before it was played, at every event."""
     trace = jnp.asarray(graph.trace_ids)
     group = jnp.asarray(graph.group_ids)[trace]
@@ -309,5 +322,5 @@ def _values(graph: EventGraph, t: Turns, to_go: jax.Array) -> StateValues:
     sample = t.cluster  # a trace has one turn of a number, and is a sample if it has no replays
     if sample is None:
         sample = jnp.arange(graph.num_events, dtype=jnp.int32)
-    values = turn_values(to_go, t.leads, t.key, sample, to_go, group, starts)
+    values = turn_values(t.ahead, t.leads, t.key, sample, t.ahead, group, starts)
     return StateValues(*(each[t.lead_of] for each in values))

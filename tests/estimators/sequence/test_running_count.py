@@ -1,0 +1,16 @@
+"""Counts by blocks against NumPy's running sum, at lengths about a block's."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from estimators.sequence.running_count import running_count
+
+
+def test_counts_are_those_of_a_running_sum() -> None:
+    rng = np.random.default_rng(0)
+    for size in (1, 16, 33, 700):
+        mask = rng.random(size) < 0.6
+        found = running_count(jnp.asarray(mask))
+        assert found.dtype == jnp.int32 and found.tolist() == np.cumsum(mask).tolist()
