@@ -132,7 +132,7 @@ def policy_value(
     With n draws of weight w_i = π_e(a_i) / π_b(a_i), and a model m of the outcomes with V_m = Σ_a π_e(a) m(a):
 
         "snips"          Σ w_i R_i / Σ w_i                       bias O(1/ESS); no model
-        "doubly_robust"  mean of V_m + w_i (R_i − m(a_i))         unbiased, whatever the model
+        "doubly_robust"  mean of V_m + w_i (R_i − m(a_i))         unbiased before refusals, whatever the model
         "switch"         without the second part where w_i > τ    less variance, biased by the model's error there
 
     The model is `logged.q_value` with `logged.target_value`, if given. Otherwise it is the mean outcome of the *other*
