@@ -70,8 +70,8 @@ def doubly_robust_contrast(
         φ = m₁ − m₀ + 1[treated] (R − m₁) / π₁ − 1[control] (R − m₀) / π₀        effect = mean φ
 
     Unbiased before refusals, whatever the model m, since π₁ and π₀ are the policy's own; the better m, the smaller the
-    error, down to the bound of every such estimator where m = Q. With m = 0 it is inverse propensity weighting. m must not have been
-    fitted on the decision's own trace (cross-fit it), or the standard error is too small.
+    error, down to the bound of every such estimator where m = Q. With m = 0 it is inverse propensity weighting. m must
+    not have been fitted on the decision's own trace (cross-fit it), or the standard error is too small.
 
     An average over prefixes is an average over *these* prefixes. So one decision with a propensity of 0, 1 or none
     makes its whole segment refuse: leaving it out would answer for other prefixes, where the effect may have the other
