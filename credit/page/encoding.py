@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import math
 import zlib
@@ -45,15 +46,22 @@ def harmless(value: Any, limit: int = LONGEST) -> Any:
       >>> harmless({"name": "a\\u202eb", "value": float("nan")})
       {'name': 'a\\ufffdb', 'value': None}
     """
+    if value is None or isinstance(value, int):
+        return value
     if isinstance(value, str):
         return printable(value, limit)
-    if isinstance(value, Mapping):
-        return {printable(str(key), limit): harmless(item, limit) for key, item in value.items()}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, list | tuple):
         return [harmless(item, limit) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+    if isinstance(value, Mapping):
+        return {_key(key, limit): harmless(item, limit) for key, item in value.items()}
     return value
+
+
+@functools.lru_cache(4096, typed=True)  # rows of tables have the same keys
+def _key(key: Any, limit: int) -> str:
+    return printable(str(key), limit)
 
 
 def script_json(value: Any) -> str:
