@@ -4,7 +4,8 @@
 
 For each shape and each command, a log of `--from` and of larger sizes (times ten) is written and the command run on it
 in a process of its own. Reported are processor seconds and the growth of memory over what the command takes on a log of
-a hundred events, and between consecutive sizes the exponent: 1 is linear, 2 quadratic. Exponents above 1.1 are marked.
+a hundred events, and between consecutive sizes the exponent: 1 is linear, 2 quadratic. Exponents above 1.1 are marked:
+those of memory, and of the program's own time, "user". The kernel hands out pages, which cost more on a busy machine.
 
 `--warm N` runs the command in its process on the log of a hundred events, which imports what it needs, and then on its
 own log: N + 1 times, or once where that takes `--once` seconds (20). The time is the least of these runs, whole. A log
@@ -65,22 +66,23 @@ MANY_TRACES_ONLY = ("reliability",)
 
 
 AGAIN = """
-import json, sys, time
+import json, resource, sys
 from credit.__main__ import main
 repeats, once, small, own = json.loads(sys.argv[1])
 def run(arguments):
     sys.argv = ["credit", *arguments]
-    start, code = time.process_time(), 0
+    start, code = resource.getrusage(resource.RUSAGE_SELF), 0
     try:
         main()
     except SystemExit as ended:
         code = ended.code or 0
-    return time.process_time() - start, code
+    end = resource.getrusage(resource.RUSAGE_SELF)
+    return (end.ru_utime - start.ru_utime, end.ru_stime - start.ru_stime), code
 run(small)
 spent, code = run(own)
-for _ in range(repeats if spent < once else 0):
+for _ in range(repeats if sum(spent) < once else 0):
     spent = min(spent, run(own)[0])
-print(spent, file=sys.stderr)
+print(*spent, file=sys.stderr)
 sys.exit(code)
 """
 """A program that runs a command on a small log, then several times on its own, and says the least time of these."""
@@ -129,8 +131,8 @@ def filled(command: list[str], shape: str, log: Path, out: Path) -> list[str]:
 
 def measure(
     command: list[str], shape: str, log: Path, out: Path, warm: int, once: float, limit: int, gigabytes: int
-) -> tuple[float, float, int]:
-    """Processor seconds, peak megabytes and exit code of a command."""
+) -> tuple[float, float, float, int]:
+    """Processor seconds of the program and of the kernel, peak megabytes and exit code of a command."""
     own = filled(command, shape, log, out)
     small = filled(command, shape, log.parent.parent / str(SMALL) / log.name, out)
     program = ["-c", AGAIN, json.dumps([warm, once, small, own])] if warm else ["-m", "credit", *own]
@@ -142,8 +144,10 @@ def measure(
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     if code not in (0, 3):
         print(f"{' '.join(own)}: {message[-300:]}", file=sys.stderr)
-    seconds = float(message.split()[-1]) if warm and code in (0, 3) else used.ru_utime + used.ru_stime
-    return seconds, used.ru_maxrss / 1e3, code
+    user, system = used.ru_utime, used.ru_stime
+    if warm and code in (0, 3):
+        user, system = map(float, message.split()[-2:])
+    return user, system, used.ru_maxrss / 1e3, code
 
 
 def bound(seconds: int, gigabytes: int) -> None:
@@ -152,7 +156,7 @@ def bound(seconds: int, gigabytes: int) -> None:
         resource.setrlimit(what, (most, most))
 
 
-def in_a_process_of_its_own(*arguments: Any) -> tuple[float, float, int]:
+def in_a_process_of_its_own(*arguments: Any) -> tuple[float, float, float, int]:
     """`measure` in a fork, whose children are this command alone."""
     parent, child = os.pipe()
     pid = os.fork()
@@ -162,9 +166,9 @@ def in_a_process_of_its_own(*arguments: Any) -> tuple[float, float, int]:
         os._exit(0)
     os.close(child)
     with os.fdopen(parent) as stream:
-        seconds, memory, code = json.load(stream)
+        user, system, memory, code = json.load(stream)
     os.waitpid(pid, 0)
-    return seconds, memory, code
+    return user, system, memory, code
 
 
 def main() -> None:
@@ -199,19 +203,20 @@ def main() -> None:
                     )
                     for size, log in logs.items()
                 }
-                start = 0.0 if given.warm else found[SMALL][0]
-                seconds = {size: max(found[size][0] - start, 0.0) for size in sizes}
-                memory = {size: max(found[size][1] - found[SMALL][1], 0.0) for size in sizes}
+                start = (0.0, 0.0) if given.warm else found[SMALL][:2]
+                user = {size: max(found[size][0] - start[0], 0.0) for size in sizes}
+                seconds = {size: max(sum(found[size][:2]) - sum(start), 0.0) for size in sizes}
+                memory = {size: max(found[size][2] - found[SMALL][2], 0.0) for size in sizes}
                 exponents = {
                     what: [_exponent(values[a], values[b], b / a, least) for a, b in itertools.pairwise(sizes)]
-                    for what, values, least in (("time", seconds, 0.05), ("memory", memory, 5.0))
+                    for what, values, least in (("time", seconds, 0.05), ("user", user, 0.05), ("memory", memory, 5.0))
                 }
-                over = any(e is not None and e > BOUND for found in exponents.values() for e in found)
+                over = any(e is not None and e > BOUND for what in ("user", "memory") for e in exponents[what])
                 rows = [row for row in rows if (row["shape"], row["command"]) != (shape, name)]
                 rows.append(
-                    {"shape": shape, "command": name, "seconds": seconds, "megabytes": memory, "exponents": exponents,
-                     "exit codes": [found[size][2] for size in sizes], "within the bound": not over,
-                     "load": os.getloadavg()}
+                    {"shape": shape, "command": name, "seconds": seconds, "user": user, "megabytes": memory,
+                     "exponents": exponents, "exit codes": [found[size][3] for size in sizes],
+                     "within the bound": not over, "load": os.getloadavg()}
                 )  # fmt: skip
                 print(json.dumps(rows[-1]), flush=True)
                 write_report(given.output, sizes, given.warm, rows)

@@ -24,6 +24,7 @@ from credit.reports.signal_notes import NOTHING_DISTINGUISHES
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import expect
 from graphs.event_graph import KINDS
+from graphs.levels import distinct
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
@@ -240,8 +241,8 @@ def _of_kind(kind: str) -> Callable[[Traces], tuple[str, bool]]:
 def _turns(traces: Traces) -> tuple[str, bool]:
     actions = _actions(traces)
     turns, used = (
-        len(np.unique(np.asarray(traces.graph.turn_ids)[actions])),
-        len(np.unique(np.asarray(traces.graph.trace_ids)[actions])),
+        len(distinct(np.asarray(traces.graph.turn_ids)[actions])),
+        len(distinct(np.asarray(traces.graph.trace_ids)[actions])),
     )
     return f"{counted(turns, 'turn')} with an action in {counted(used, 'trace')}", turns > used
 

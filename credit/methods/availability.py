@@ -12,6 +12,7 @@ from credit.methods.published import PUBLISHED, Published
 from credit.methods.registry import METHODS
 from credit.methods.running import missing_evidence
 from credit.reports.trace_returns import UNRESOLVED, distinguishable, group_differences, returns
+from graphs.levels import distinct
 from graphs.traces.batch import Traces
 
 __all__ = ["Availability", "availability"]
@@ -87,7 +88,7 @@ def _judge(traces: Traces, method: Method) -> Availability:
     scored = np.isfinite(score)
     key, score, members = key[scored], score[scored], trace[scored]
 
-    if method.scope == "group" and len(np.unique(key)) == len(np.unique(members)):
+    if method.scope == "group" and len(distinct(key)) == len(distinct(members)):
         return Availability("degenerate", "no group has two traces with an outcome: there is nothing to compare")
     if "context" not in method.needs and method.scope in ("group", "batch") and not _independent(traces, key, members):
         of = "each group" if method.scope == "group" else "the batch"

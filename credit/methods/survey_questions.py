@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from graphs.levels import distinct
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -79,7 +80,7 @@ def _per_trace(traces: Traces, ids: np.ndarray) -> np.ndarray:
         return np.zeros(1, np.int64)
     own, width = ids[actions], int(ids.max()) + 1
     trace = np.asarray(traces.graph.trace_ids)[actions].astype(np.int64)  # products exceed int32
-    pairs = np.unique(trace * width + own)  # one integer each: they sort faster
+    pairs = distinct(trace * width + own)  # one integer each: they sort faster
     counts = np.bincount(pairs // width)
     return counts[counts > 0]
 
@@ -131,7 +132,7 @@ def _pipeline(logs: _Logs) -> tuple[bool, str]:
     trace, names = trace[begins].astype(np.int64), np.asarray(graph.agent_name_ids)[agent[begins]]
     width = int(names.max(initial=0)) + 1  # a trace and a name are one integer, as in `_per_trace`
     blocks = np.bincount(trace, minlength=1)
-    different = np.bincount(np.unique(trace * width + names) // width, minlength=1)
+    different = np.bincount(distinct(trace * width + names) // width, minlength=1)
     several = different > 1
     once = several & (blocks == different)
     order, ends = names.tobytes(), names.itemsize * np.cumsum(blocks)  # bytes: a list for each trace costs more

@@ -14,6 +14,7 @@ import numpy as np
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_returns import UNRESOLVED, group_differences, returns
 from graphs.errors import Problem
+from graphs.levels import distinct
 from graphs.traces.batch import Traces
 
 __all__ = ["Spread", "Survey", "Tally", "divided_tasks", "groups_of_task", "survey"]
@@ -306,5 +307,5 @@ def _tokens(traces: Traces, trace: np.ndarray) -> np.ndarray:
         return np.zeros(0, np.int64)
     stated = tokens.mask[: len(trace)]
     total = np.bincount(trace[stated], tokens.array[: len(trace)][stated])
-    sums: np.ndarray = total[np.unique(trace[stated])].astype(np.int64)
+    sums: np.ndarray = total[distinct(trace[stated])].astype(np.int64)
     return sums

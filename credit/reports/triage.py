@@ -12,6 +12,7 @@ from credit.reports.tool_calls import Failures, Loop, ToolCalls
 from credit.reports.trace_events import event_texts
 from credit.reports.trace_list import counted_tokens
 from graphs.errors import expect
+from graphs.levels import distinct
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
@@ -168,7 +169,7 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(name_of[stated], amounts, minlength=width)
     many = max(n.traces, 1)
-    pairs = np.unique(name_of.astype(np.int64) * many + trace)
+    pairs = distinct(name_of.astype(np.int64) * many + trace)
     of_names = (
         names,
         np.bincount(pairs // many, minlength=width).tolist(),

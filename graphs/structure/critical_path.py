@@ -12,6 +12,7 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
+from graphs.levels import distinct
 from graphs.structure.forest import longest_paths, real_edges, spawn_forest
 
 __all__ = [
@@ -135,7 +136,7 @@ def main_agents(graph: EventGraph) -> np.ndarray:
     A root does not count if neither it nor any descendant has an action (a simulated user, an unused agent).
     """
     acting = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
-    roots = np.unique(spawn_forest(graph).root[np.asarray(graph.agent_ids)[acting]])
+    roots = distinct(spawn_forest(graph).root[np.asarray(graph.agent_ids)[acting]])
     trace = np.asarray(graph.agent_trace)[roots]
     main = np.full(graph.num_traces, -1, np.int32)
     main[trace] = roots

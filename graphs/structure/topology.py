@@ -39,6 +39,7 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventGraph, EventType
+from graphs.levels import distinct
 from graphs.structure.critical_path import derived_stages, main_agents
 from graphs.structure.forest import Forest, spawn_forest
 
@@ -145,7 +146,7 @@ def _committees(graph: EventGraph, forest: Forest, member: np.ndarray, hub: np.n
     both = member[speaker] & member[hearer]
     speaker, hearer = speaker[both].astype(np.int64), hearer[both].astype(np.int64)
     num, trace = graph.num_agents, np.asarray(graph.agent_trace)
-    pairs = np.unique(speaker * num + hearer)
+    pairs = distinct(speaker * num + hearer)
     answered = pairs[np.isin(pairs, (pairs % num) * num + pairs // num)]
     first, second = answered // num, answered % num
     members = _per_trace(graph, member)
