@@ -20,12 +20,13 @@ from skyrl.train.trainer import RayPPOTrainer
 
 from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.methods.registry import METHODS
+from graphs.errors import CreditError
 
 __all__ = ["CreditRayPPOTrainer", "register", "row_estimator"]
 
 PREFIX = "credit_"
 COLUMNS = ("agent", "turn")
-"""Keys of the generator's `env_metrics`, one mapping a row, that become columns."""
+"""Keys of the generator's `env_metrics`, one mapping a row, that become columns: in every row or in none."""
 
 
 def register() -> None:
@@ -37,27 +38,35 @@ def register() -> None:
 
 
 def row_estimator(
-    method: str, token_level_rewards: torch.Tensor, response_mask: torch.Tensor, index: Any, **_: Any
+    method: str,
+    token_level_rewards: torch.Tensor,
+    response_mask: torch.Tensor,
+    index: Any,
+    grpo_norm_by_std: bool = True,
+    **_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """An estimator as SkyRL calls it: each row is a trajectory, its task is its `index`."""
-    result = _advantages(method)(group=index, reward=token_level_rewards.sum(dim=-1), mask=response_mask)
+    advantages = _advantages(method, bool(grpo_norm_by_std))
+    result = advantages(group=index, reward=token_level_rewards.sum(dim=-1), mask=response_mask)
     return result.advantages, result.advantages
 
 
 @functools.lru_cache(maxsize=16)
-def _advantages(method: str) -> RowAdvantages:
-    return RowAdvantages(method)
+def _advantages(method: str, by_std: bool = True) -> RowAdvantages:
+    return RowAdvantages(method, **({} if by_std else METHODS[method].without_spread))
 
 
 class CreditRayPPOTrainer(RayPPOTrainer):
     """SkyRL's trainer; with `credit_*` and step-wise trajectories, each step is a row with an advantage of its own.
 
     The outcome of a trajectory is what its last step earned, as in SkyRL. Where the generator's `env_metrics` name the
-    "agent" of a step, or its "turn", they become columns; without a "turn", each step is a turn. Rows that SkyRL adds
-    to fill the batch get 0 and enter no statistics. Everything else is SkyRL's.
+    "agent" of each step, or its "turn", they become columns; without a "turn", each step is a turn. Labels in some rows
+    only are refused, as are merged steps of labelled rows and dynamic sampling, which lose the labels. Rows that SkyRL
+    adds to fill the batch get 0 and enter no statistics. Everything else is SkyRL's.
 
     Attributes:
-      options: keyword arguments of `RowAdvantages`, the method's and `watch`; set on the class or in a subclass.
+      options: keyword arguments of `RowAdvantages`, the method's and `watch`; set on the class or in a subclass. An
+        option `scale` or `scaled` goes before SkyRL's `grpo_norm_by_std`.
     """
 
     options: ClassVar[Mapping[str, Any]] = {}
@@ -67,18 +76,38 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         """A `RowAdvantages`; a subclass may return a `credit.ray.RemoteRowAdvantages`."""
         return RowAdvantages(name, **options)
 
+    def _tells_steps_apart(self) -> bool:
+        estimator = str(self.cfg.trainer.algorithm.advantage_estimator)
+        return estimator.startswith(PREFIX) and bool(self.cfg.generator.step_wise_trajectories)
+
+    def handle_dynamic_sampling(self, generator_output: Any, uids: list[str]) -> Any:
+        if self._tells_steps_apart():
+            raise CreditError(
+                f"dynamic_sampling.type is {self.cfg.trainer.algorithm.dynamic_sampling.type!r}; with step-wise "
+                "trajectories it moves or drops rows without their is_last_step and env_metrics, which then name other "
+                "steps; set trainer.algorithm.dynamic_sampling.type=null"
+            )
+        return super().handle_dynamic_sampling(generator_output, uids)
+
+    def postprocess_generator_output(self, generator_output: Any, uids: list[str], *more: Any, **named: Any) -> Any:
+        if self._tells_steps_apart() and self.cfg.generator.merge_stepwise_output:
+            labels = _labels(generator_output, len(generator_output["response_ids"]))
+            if labels:
+                raise CreditError(
+                    f"merge_stepwise_output makes one row of several steps and drops env_metrics, which name the "
+                    f"{' and the '.join(labels)} of each; set generator.merge_stepwise_output=false"
+                )
+        return super().postprocess_generator_output(generator_output, uids, *more, **named)
+
     def convert_to_training_input(self, generator_output: Any, uids: list[str]) -> Any:
+        labels = _labels(generator_output, len(uids)) if self._tells_steps_apart() else {}
         batch = super().convert_to_training_input(generator_output, uids)
-        rows = generator_output.get("env_metrics") or []
-        for name in COLUMNS:
-            if rows and all(name in row for row in rows):
-                batch.metadata[f"{PREFIX}{name}"] = [row[name] for row in rows]
+        batch.metadata.update({f"{PREFIX}{name}": labels[name] for name in labels})
         return batch
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def compute_advantages_and_returns(self, data: Any) -> Any:
-        name = str(self.cfg.trainer.algorithm.advantage_estimator)
-        if not name.startswith(PREFIX) or not self.cfg.generator.step_wise_trajectories:
+        if not self._tells_steps_apart():
             return super().compute_advantages_and_returns(data)
         rewards = data["rewards"].sum(dim=-1)
         last = np.asarray(data.metadata["is_last_step"], bool)
@@ -92,7 +121,11 @@ class CreditRayPPOTrainer(RayPPOTrainer):
             if given is not None:
                 columns[column] = list(given) + [given[0]] * (len(last) - len(given))
         if self._credit is None:
-            self._credit = self.make_advantages(name.removeprefix(PREFIX), dict(self.options))
+            algorithm = self.cfg.trainer.algorithm
+            name, options = str(algorithm.advantage_estimator).removeprefix(PREFIX), dict(self.options)
+            if not algorithm.grpo_norm_by_std and name in METHODS and not {"scale", "scaled"} & set(options):
+                options |= METHODS[name].without_spread
+            self._credit = self.make_advantages(name, options)
         result = self._credit(
             group=data.metadata["uids"],
             trace=trace,
@@ -121,6 +154,34 @@ class CreditRayPPOTrainer(RayPPOTrainer):
             }
         )
         return data
+
+
+def _labels(generator_output: Mapping[str, Any], count: int) -> dict[str, list[Any]]:
+    """The columns that `env_metrics` hold, of `count` rows; none where no row has a label.
+
+    Raises:
+      CreditError: some rows lack a label that others have; there are more or fewer entries than rows.
+    """
+    entries = generator_output.get("env_metrics") or []
+    labels = {}
+    for name in COLUMNS:
+        column = [None if entry is None else entry.get(name) for entry in entries]
+        lacking = [row for row, label in enumerate(column) if label is None]
+        if len(lacking) == len(column):
+            continue
+        if len(column) != count:
+            raise CreditError(f"env_metrics has {len(column)} entries with {name!r} for {count} rows; {_ADVICE}")
+        if lacking:
+            rows = ", ".join(map(str, lacking[:5])) + (f" and {len(lacking) - 5} more" if len(lacking) > 5 else "")
+            raise CreditError(f"env_metrics has {name!r} in some rows only, and not in {rows}; {_ADVICE}")
+        labels[name] = column
+    return labels
+
+
+_ADVICE = (
+    "the generator must write it for every step (SkyRL's own writes an empty mapping for each but the last), or for "
+    "none: docs/trainers.md shows how"
+)
 
 
 register()

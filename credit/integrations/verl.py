@@ -15,11 +15,15 @@ becomes a column. Written against verl 0.9.1.
 from __future__ import annotations
 
 import functools
+from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from credit.hooks import after_import
-from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options
+from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options, row_penalty
 from graphs.errors import CreditError
+from graphs.text import excerpt
 
 __all__ = ["CREDIT_METRICS", "FIELDS", "LEGACY", "METHOD_NAMES", "compute_advantage", "register", "row_estimator"]
 
@@ -115,10 +119,14 @@ def row_estimator(
             f"trainer.v1.trainer_mode: {PREFIX}{trainer.v1.trainer_mode}"
         )
     if index is None:
-        raise CreditError(f"{PREFIX}{name} needs the uid of each row; the batch has no 'uid' in non_tensor_batch")
+        raise _no_uid(name)
     score = token_level_rewards.sum(dim=-1)
-    result = _advantages(name, method_options(config))(group=index, reward=score, mask=response_mask)
+    result = _advantages(name, method_options(name, config))(group=index, reward=score, mask=response_mask)
     return result.advantages, result.advantages
+
+
+def _no_uid(name: str) -> CreditError:
+    return CreditError(f"{PREFIX}{name} needs the uid of each row; the batch has no 'uid' in non_tensor_batch")
 
 
 def compute_advantage(
@@ -133,26 +141,56 @@ def compute_advantage(
     """Replace verl's legacy `compute_advantage`; executions and agents are distinguished.
 
     Ids are read from `data.non_tensor_batch` under the names in `LEGACY`; without an id of executions, a row is one.
-    Metrics are left in `data.meta_info[CREDIT_METRICS]`. Estimators other than `credit_*` are verl's.
+    The outcome of an execution is in `token_level_scores`; what `token_level_rewards` hold besides, a KL penalty, is
+    each row's own. Rows stand in the order of their turns, since verl reorders the batch before. Metrics are left in
+    `data.meta_info[CREDIT_METRICS]`. Estimators other than `credit_*` are verl's.
+
+    Raises:
+      CreditError: the batch has no uid; turns are no numbers although executions have several rows.
     """
+    from verl.trainer.ppo import ray_trainer as of_verl
+
     name = str(getattr(adv_estimator, "value", adv_estimator))
     if not name.startswith(PREFIX):
-        from verl.trainer.ppo.ray_trainer import compute_advantage as of_verl
-
-        return of_verl(data, adv_estimator, gamma, lam, num_repeat, norm_adv_by_std_in_grpo, config)
-    ids, batch = data.non_tensor_batch, data.batch
-    columns = {
-        column: next(ids[candidate] for candidate in names if candidate in ids)
-        for column, names in LEGACY.items()
-        if any(candidate in ids for candidate in names)
-    }
-    scores = batch["token_level_scores"] if "token_level_scores" in set(batch.keys()) else batch["token_level_rewards"]
-    result = _advantages(name.removeprefix(PREFIX), method_options(config))(
-        group=ids["uid"], reward=scores.sum(dim=-1), mask=batch["response_mask"], **columns
+        return of_verl.compute_advantage(data, adv_estimator, gamma, lam, num_repeat, norm_adv_by_std_in_grpo, config)
+    name, ids, batch = name.removeprefix(PREFIX), data.non_tensor_batch, data.batch
+    if "uid" not in ids:
+        raise _no_uid(name)
+    if "response_mask" not in set(batch.keys()):  # verl's own fills it in, too
+        batch["response_mask"] = of_verl.compute_response_mask(data)
+    found = {column: next((key for key in names if key in ids), None) for column, names in LEGACY.items()}
+    columns = {column: ids[key] for column, key in found.items() if key is not None}
+    reward = batch["token_level_rewards"].sum(dim=-1)
+    if "trace" in columns:
+        if "turn" in columns and (order := _places(found["turn"], columns["turn"], columns["trace"])) is not None:
+            columns["order"] = order
+        if "token_level_scores" in set(batch.keys()) and (penalty := row_penalty(batch)) is not None:
+            reward, columns["event_reward"] = batch["token_level_scores"].sum(dim=-1), penalty
+    result = _advantages(name, method_options(name, config, norm_adv_by_std_in_grpo))(
+        group=ids["uid"], reward=reward, mask=batch["response_mask"], **columns
     )
     batch["advantages"] = batch["returns"] = result.advantages
     data.meta_info[CREDIT_METRICS] = result.metrics
     return data
+
+
+def _places(key: str | None, turn: Any, trace: Any) -> np.ndarray | None:
+    """The turns of rows as their order within an execution; None where each execution has one row.
+
+    Raises:
+      CreditError: a turn is no number; the order of a batch that verl rearranged is then unknown.
+    """
+    turns = np.asarray(turn).tolist()
+    places = np.asarray(turns)
+    if places.dtype.kind in "biuf" and not np.isnan(places).any():
+        return places
+    if len(set(np.asarray(trace).tolist())) == len(turns):
+        return None
+    row = next((row for row, value in enumerate(turns) if not isinstance(value, Real) or value != value), 0)
+    raise CreditError(
+        f"{key!r} of non_tensor_batch is {excerpt(turns[row])} in row {row}; expected a number in each row: verl "
+        "reorders the batch, and the turns tell the order of an execution's rows"
+    )
 
 
 @functools.lru_cache(maxsize=16)

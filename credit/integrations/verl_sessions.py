@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs.errors import CreditError
 
-__all__ = ["FIELDS", "PREFIX", "method_options", "session_advantage", "split_key"]
+__all__ = ["FIELDS", "PREFIX", "method_options", "row_penalty", "session_advantage", "split_key"]
 
 PREFIX = "credit_"
 
@@ -22,10 +22,29 @@ FIELDS = (
 _COLUMNS = ("agent", "role", "parent", "turn", "event_reward")
 
 
-def method_options(config: Any) -> tuple[tuple[str, Any], ...]:
-    """`algorithm.credit` of the configuration: options of the method."""
-    chosen = None if config is None or not hasattr(config, "get") else config.get("credit", None)
-    return tuple(sorted((chosen or {}).items()))
+def method_options(name: str, config: Any, by_std: bool | None = None) -> tuple[tuple[str, Any], ...]:
+    """Options of `RowAdvantages` for a method: `algorithm.credit` of the configuration, and verl's switch of the scale.
+
+    Args:
+      name: the method.
+      config: `algorithm` of the configuration, or None.
+      by_std: `norm_adv_by_std_in_grpo`. Default: that of `config`. An option `scale` or `scaled` goes before it.
+    """
+    known = config is not None and hasattr(config, "get")
+    chosen = dict((config.get("credit", None) if known else None) or {})
+    if by_std is None:
+        by_std = bool(config.get("norm_adv_by_std_in_grpo", True)) if known else True
+    if not by_std and not {"scale", "scaled"} & set(chosen):
+        from credit.methods.registry import METHODS
+
+        chosen |= METHODS[name].without_spread if name in METHODS else {}
+    return tuple(sorted(chosen.items()))
+
+
+def row_penalty(batch: Any) -> np.ndarray | None:
+    """What a KL penalty took from each row, float64 [N], or None: its own, never the team's outcome."""
+    penalty = (batch["token_level_rewards"] - batch["token_level_scores"]).sum(dim=-1)
+    return penalty.double().cpu().numpy() if bool((penalty != 0).any()) else None
 
 
 def session_advantage(
@@ -37,6 +56,8 @@ def session_advantage(
 ) -> dict[str, float]:
     """Write advantages and returns into a v1 batch whose rows are outputs of sessions; returns the metrics.
 
+    The outcome of a session is the score of its last output, as in verl: a colocated reward model scores each.
+
     Args:
       advantages: a `RowAdvantages`.
       data: a `DataProto` with `token_level_scores`, `token_level_rewards` and `response_mask`, [N, L].
@@ -46,18 +67,20 @@ def session_advantage(
     """
     parts = [split_key(key) for key in batch_keys]
     batch = data.batch
-    score = batch["token_level_scores"].sum(dim=-1)
-    columns = _field_columns(extra_fields or [], np.asarray(padding, bool))
+    trace = [f"{uid}_{session}" for uid, session, _ in parts]
+    order = [index for _, _, index in parts]
+    last = {trace[row]: row for row in sorted(range(len(order)), key=order.__getitem__)}
+    score = batch["token_level_scores"].sum(dim=-1)[[last[name] for name in trace]]
+    columns: dict[str, Any] = _field_columns(extra_fields or [], np.asarray(padding, bool))
     evidence = {name: columns.pop(name) for name in list(columns) if name not in _COLUMNS}
     evidence = {name: column for name, column in evidence.items() if advantages.accepts(name)}
-    penalty = (batch["token_level_rewards"] - batch["token_level_scores"]).sum(dim=-1)
-    if bool((penalty != 0).any()):  # a KL penalty in the reward: each row's own, never the team's outcome
-        own = columns.get("event_reward")
-        columns["event_reward"] = penalty.double().cpu().numpy() + (0 if own is None else np.asarray(own, np.float64))
+    penalty = row_penalty(batch)
+    if penalty is not None:
+        columns["event_reward"] = penalty + np.asarray(columns.get("event_reward", 0), np.float64)
     result = advantages(
         group=[uid for uid, _, _ in parts],
-        trace=[f"{uid}_{session}" for uid, session, _ in parts],
-        order=[index for _, _, index in parts],
+        trace=trace,
+        order=order,
         reward=score,
         where=~np.asarray(padding, bool),
         mask=batch["response_mask"],
@@ -81,9 +104,9 @@ def split_key(key: str) -> tuple[str, str, int]:
     return parts[0], parts[1], int(parts[2])
 
 
-def _field_columns(extra_fields: Sequence[Mapping[str, Any]], padding: np.ndarray) -> dict[str, list[Any]]:
+def _field_columns(extra_fields: Sequence[Mapping[str, Any]], padding: np.ndarray) -> dict[str, Any]:
     """The columns that the agent loop wrote, from one mapping a row."""
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, Any] = {}
     real = np.flatnonzero(~padding)
     for name in FIELDS:
         values = [None if fields is None else fields.get(name) for fields in extra_fields]
@@ -95,5 +118,8 @@ def _field_columns(extra_fields: Sequence[Mapping[str, Any]], padding: np.ndarra
                 f"extra_fields has {name!r} in some rows only, and not in row {absent[0]}; the agent loop must write "
                 "it into every output"
             )
-        columns[name] = [values[real[0]] if padding[row] else value for row, value in enumerate(values)]
+        if name == "event_reward":  # an output without one earned nothing by itself
+            columns[name] = [0.0 if padding[row] or value is None else value for row, value in enumerate(values)]
+        else:
+            columns[name] = [values[real[0]] if padding[row] else value for row, value in enumerate(values)]
     return columns

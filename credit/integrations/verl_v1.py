@@ -39,7 +39,7 @@ class _Credit:
         if self._advantages is None:
             algorithm = self.config.algorithm  # type: ignore[attr-defined]
             name = str(algorithm.adv_estimator).removeprefix(PREFIX)
-            self._advantages = self.make_advantages(name, dict(method_options(algorithm)))
+            self._advantages = self.make_advantages(name, dict(method_options(name, algorithm)))
         return self._advantages
 
     def make_advantages(self, name: str, options: dict[str, Any]) -> Any:

@@ -230,6 +230,51 @@ def test_agent_lightnings_own_estimator_is_reproduced() -> None:
     assert got == pytest.approx(in_half, abs=4e-3)
 
 
+@pytest.mark.parametrize(("theirs", "ours"), [("grpo", "credit_agent_lightning_rows"), ("rloo", "credit_verl_rloo")])
+def test_a_penalty_in_the_reward_is_counted(theirs: str, ours: str) -> None:
+    """`use_kl_in_reward`: verl's own over all rows, on the rewards that the trainer left, against ours."""
+    core_algos = pytest.importorskip("verl.trainer.ppo.core_algos", reason="verl is not installed here")
+    batch = penalised(ours)
+    spent = (batch.batch["token_level_scores"].float() - batch.batch["token_level_rewards"]).sum(-1)
+    assert len(set(spent.tolist())) > 3, "rows of one rollout have different penalties"
+    want, _ = core_algos.get_adv_estimator_fn(theirs)(
+        batch.batch["token_level_rewards"].clone(), batch.batch["response_mask"], batch.non_tensor_batch["uid"]
+    )
+    assert by_turn(batch, batch.batch["advantages"]) == pytest.approx(by_turn(batch, want), abs=TOLERANCE)
+
+
+def test_a_rollouts_penalty_is_that_of_its_turns() -> None:
+    """Leave-one-out by hand: each rollout's reward less the penalties of its turns."""
+    batch = penalised("credit_rloo")
+    spent = (batch.batch["token_level_scores"].float() - batch.batch["token_level_rewards"]).sum(-1)
+    returns = {name: reward for name, (_, reward, _) in OUTCOMES.items()}
+    for name, amount in zip(batch.non_tensor_batch["rollout_id_list"], spent.tolist(), strict=True):
+        returns[str(name)] -= amount
+    for (name, _), value in by_turn(batch, batch.batch["advantages"]).items():
+        others = [amount for other, amount in returns.items() if other != name]
+        assert value == pytest.approx(returns[name] - np.mean(others), abs=TOLERANCE)
+
+
+def penalised(estimator: str) -> Any:
+    """The batch of a step with `use_kl_in_reward`; the reference differs by another amount in each row."""
+    trainer, trained = trainer_of(OUTCOMES, estimator)
+    import torch
+    from verl import DataProto
+    from verl.trainer.ppo.core_algos import FixedKLController
+
+    def reference(batch: Any) -> Any:
+        zeros = torch.zeros_like(batch.batch["responses"], dtype=torch.float32)
+        return DataProto.from_dict(tensors={"ref_log_prob": zeros - torch.arange(len(zeros))[:, None]})
+
+    trainer.config.algorithm.use_kl_in_reward, trainer.config.algorithm.kl_penalty = True, "kl"
+    trainer.kl_ctrl_in_reward = FixedKLController(0.1)
+    trainer.use_reference_policy, trainer.ref_in_actor = True, False
+    trainer.ref_policy_wg = types.SimpleNamespace(compute_ref_log_prob=reference)
+    trainer._train_step({"fake_ids": torch.zeros(1, 1), "data_id": np.array(["x"], object)})
+    (batch,) = trained
+    return batch
+
+
 def test_overhead_beside_agent_lightnings_own() -> None:
     """What its trainer calls for advantages, on rollouts of two turns."""
     ray_trainer = pytest.importorskip("verl.trainer.ppo.ray_trainer", reason="verl is not installed here")

@@ -6,6 +6,7 @@ workers would be sent.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import types
 import typing
@@ -25,18 +26,22 @@ import torch
 from pages import block
 from skyrl.backends.skyrl_train.training_batch import TrainingInputBatch, pad_training_input_batch
 from skyrl.backends.skyrl_train.utils import ppo_utils
+from skyrl.train.generators.base import TrajectoryID
 from timing import compare
 
 from credit.integrations import skyrl as skyrl_integration
 from credit.integrations.skyrl import CreditRayPPOTrainer
 from credit.ray import RemoteRowAdvantages, row_actors
+from graphs.errors import CreditError
 
 TOLERANCE = 2e-6
 
 
-def trainer(estimator: str, *, step_wise: bool, of: type[CreditRayPPOTrainer] = CreditRayPPOTrainer) -> Any:
+def trainer(
+    estimator: str, *, step_wise: bool, by_std: bool = True, of: type[CreditRayPPOTrainer] = CreditRayPPOTrainer
+) -> Any:
     made = object.__new__(of)
-    algorithm = types.SimpleNamespace(advantage_estimator=estimator, gamma=1.0, lambd=1.0, grpo_norm_by_std=True)
+    algorithm = types.SimpleNamespace(advantage_estimator=estimator, gamma=1.0, lambd=1.0, grpo_norm_by_std=by_std)
     made.cfg = types.SimpleNamespace(
         trainer=types.SimpleNamespace(algorithm=algorithm),
         generator=types.SimpleNamespace(step_wise_trajectories=step_wise),
@@ -62,15 +67,18 @@ def numbers(data: Any) -> list[float]:
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [("grpo", "credit_verl_grpo"), ("rloo", "credit_rloo")])
+@pytest.mark.parametrize("by_std", [True, False])
 @pytest.mark.parametrize("step_wise", [False, True])
-def test_skyrls_own_estimators_are_reproduced(theirs: str, ours: str, step_wise: bool) -> None:
+def test_skyrls_own_estimators_are_reproduced(theirs: str, ours: str, step_wise: bool, by_std: bool) -> None:
     draw = np.random.default_rng(3)
     rewards, uids = draw.normal(size=24).tolist(), [f"q{i // 6}" for i in range(24)]
     last = [i % 2 == 1 for i in range(24)] if step_wise else [True] * 24
-    want = trainer(theirs, step_wise=step_wise).compute_advantages_and_returns(batch(rewards, uids, is_last_step=last))
+    own = trainer(theirs, step_wise=step_wise, by_std=by_std)
+    want = own.compute_advantages_and_returns(batch(rewards, uids, is_last_step=last))
     if step_wise and theirs == "grpo":
         ours = "credit_agent_lightning"  # verl's formula with one sample a trajectory
-    got = trainer(ours, step_wise=step_wise).compute_advantages_and_returns(batch(rewards, uids, is_last_step=last))
+    made = trainer(ours, step_wise=step_wise, by_std=by_std)
+    got = made.compute_advantages_and_returns(batch(rewards, uids, is_last_step=last))
     assert numbers(got) == pytest.approx(numbers(want), abs=TOLERANCE)
     assert got.metadata["metrics"] == pytest.approx(want.metadata["metrics"], abs=1e-5)
 
@@ -121,20 +129,78 @@ def test_an_actor_of_the_cluster_computes_the_same(monkeypatch: pytest.MonkeyPat
     assert {np.shape(column) for column in sent[0].values()} == {(27,)}
 
 
-def test_columns_come_from_the_generators_output() -> None:
-    class Base:
-        def convert_to_training_input(self, generator_output: Any, uids: list[str]) -> Any:
-            return batch([1.0, 0.0], uids)
+def converted(env_metrics: Any, estimator: str = "credit_dr_mas", *, merge: bool = False) -> Any:
+    """The batch that SkyRL makes of a generator's output: two trajectories of a planner and a worker."""
+    made, space = trainer(estimator, step_wise=True), types.SimpleNamespace
+    algorithm = made.cfg.trainer.algorithm
+    algorithm.max_seq_len, algorithm.zero_variance_filter = 64, False
+    algorithm.off_policy_correction = space(tis_ratio_type=None, sequence_mask_metric=None)
+    sizes = {"train_batch_size": 1, "policy_mini_batch_size": 1, "critic_mini_batch_size": 1}
+    made.cfg.trainer = space(algorithm=algorithm, critic=space(model=space(path=None)), **sizes)
+    made.cfg.generator = space(step_wise_trajectories=True, n_samples_per_prompt=2, merge_stepwise_output=merge)
+    made.tokenizer = space(pad_token_id=0)
+    made.dispatch = space(get_lcm_dp_size=lambda: 1)
+    output = {
+        "prompt_token_ids": [[1], [1, 2, 3], [1], [1, 9, 3]],
+        "response_ids": [[2, 3], [4], [2, 5], [6]],
+        "rewards": [[0.0, 0.0], [1.0], [0.0, 0.0], [0.0]],
+        "loss_masks": [[1, 1], [1], [1, 1], [1]],
+        "stop_reasons": ["stop"] * 4,
+        "rollout_logprobs": None,
+        "rollout_metrics": {},
+        "trajectory_ids": [TrajectoryID("q", i // 2) for i in range(4)],
+        "is_last_step": [False, True, False, True],
+        "env_metrics": env_metrics,
+    }
+    return made.convert_to_training_input(*made.postprocess_generator_output(output, ["q"] * 4))
 
-    made = trainer("credit_dr_mas", step_wise=True)
-    original = CreditRayPPOTrainer.__mro__[1].convert_to_training_input
-    CreditRayPPOTrainer.__mro__[1].convert_to_training_input = Base.convert_to_training_input
-    try:
-        output = {"env_metrics": [{"agent": "a", "turn": 0}, {"agent": "b", "turn": 1}]}
-        converted = made.convert_to_training_input(output, ["q", "q"])
-    finally:
-        CreditRayPPOTrainer.__mro__[1].convert_to_training_input = original
-    assert converted.metadata["credit_agent"] == ["a", "b"] and converted.metadata["credit_turn"] == [0, 1]
+
+def test_columns_come_from_the_generators_output() -> None:
+    labels = [{"agent": "planner", "turn": 0}, {"agent": "worker", "turn": 0}] * 2
+    metadata = converted(labels).metadata
+    assert metadata["credit_agent"] == ["planner", "worker"] * 2 and metadata["credit_turn"] == [0] * 4
+    for none in (None, [], [{}] * 4, [{}, {"score": 1.0}] * 2):
+        assert not [key for key in converted(none).metadata if key.startswith("credit_")]
+    assert "credit_agent" not in converted([{}, {"agent": "worker"}] * 2, "grpo").metadata, "SkyRL's own need none"
+
+
+@pytest.mark.parametrize(
+    ("env_metrics", "named"),
+    [
+        ([{}, {"agent": "worker"}] * 2, r"'agent' in some rows only, and not in 0, 2; the generator must write it"),
+        ([{"agent": "a"}] * 3 + [{"agent": None}], r"'agent' in some rows only, and not in 3;"),
+        ([{"agent": "a", "turn": 0}] * 3 + [{"agent": "a"}], r"'turn' in some rows only, and not in 3;"),
+        ([{"agent": "a"}] * 3, r"3 entries with 'agent' for 4 rows;"),
+    ],
+)
+def test_labels_of_some_rows_are_refused(env_metrics: Any, named: str) -> None:
+    with pytest.raises(CreditError, match=named):
+        converted(env_metrics)
+
+
+def test_what_loses_the_labels_is_refused() -> None:
+    with pytest.raises(CreditError, match=r"the agent of each; set generator.merge_stepwise_output=false"):
+        converted([{"agent": "a"}] * 4, merge=True)
+    assert len(converted(None, merge=True)["response_mask"]) == 3, "rows without labels are merged"
+    made = trainer("credit_rloo", step_wise=True)
+    made.cfg.trainer.algorithm.dynamic_sampling = types.SimpleNamespace(type="replace")
+    with pytest.raises(CreditError, match=r"dynamic_sampling.type is 'replace'.*dynamic_sampling.type=null"):
+        made.handle_dynamic_sampling({}, [])
+
+
+def test_a_generator_writes_labels_as_the_page_shows() -> None:
+    """The page's class, over what SkyRL's generator gives: metrics of the environment at the last step alone."""
+
+    class Stock:
+        async def generate(self, input_batch: Any, disable_tqdm: bool = False) -> Any:
+            return {"env_metrics": [{}, {}, {"score": 1.0}, {}, {}], "is_last_step": [False, False, True, False, True]}
+
+    names: dict[str, Any] = {}
+    exec(block("py", "class TeamGenerator"), names)
+    names["TeamGenerator"].__bases__ = (Stock,)
+    output = asyncio.run(names["TeamGenerator"].generate(object.__new__(names["TeamGenerator"]), {}))
+    assert [row["agent"] for row in output["env_metrics"]] == ["planner", "worker", "planner", "planner", "worker"]
+    assert output["env_metrics"][2]["score"] == 1.0
 
 
 def test_overhead_beside_skyrls_own() -> None:

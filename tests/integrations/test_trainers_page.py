@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -49,4 +50,21 @@ def test_the_readme_shows_blocks_of_the_page() -> None:
     [("yaml", "credit_sync", 2), ("py", "read_store(", 1), ("py", "trainer_cls=", 1)],
 )
 def test_lines_that_a_user_writes(language: str, holds: str, lines: int) -> None:
-    assert len(block(language, holds).splitlines()) == lines
+    written = [line for line in block(language, holds).splitlines() if line]
+    assert len([line for line in written if not line.startswith(("from ", "import "))]) == lines
+
+
+def test_classes_of_the_page_are_imported_there() -> None:
+    """A block that is pasted knows the names of this library that it uses."""
+    bodies = re.findall(r"```(?:py|python)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    for body in bodies:
+        tree = ast.parse(body)
+        imported = {
+            name.asname or name.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for name in node.names
+        }
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id.startswith("Credit")}
+        assert used <= imported, used - imported
+    assert sum("CreditAgenticLearner" in body for body in bodies) == 1
