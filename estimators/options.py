@@ -23,7 +23,7 @@ from graphs.event_graph import EventGraph
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["BOUNDS", "Bound", "checked_options", "refuse_option"]
+__all__ = ["BOUNDS", "Bound", "check_arguments", "checked_options", "refuse_option"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -119,6 +119,27 @@ def checked_options(method: Callable[P, R]) -> Callable[P, R]:
         return checked_method(*positional, *args[len(names) :], **{name: given[name] for name in kwargs})
 
     return checked
+
+
+def check_arguments(method: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Refuse keyword arguments that a decorated method would refuse, before there is a batch to give it.
+
+    Shapes are left to the method.
+
+    Raises:
+      ArrayTypeError, CreditError: as the method.
+
+    Examples:
+      >>> from estimators import grpo
+      >>> check_arguments(grpo, {"ddof": -3})
+      Traceback (most recent call last):
+          ...
+      graphs.errors.CreditError: grpo: ddof is -3; expected 0 or 1
+    """
+    for name, value in arguments.items():
+        _check(method, name, value)
+        if name in _kinds(method):
+            _kinds(method)[name].check(_name(method), name, value)
 
 
 def refuse_option(method: str, option: str, value: object, expected: str) -> typing.NoReturn:

@@ -10,7 +10,8 @@ import numpy as np
 
 from credit.methods.lost_outcomes import no_outcome
 from credit.methods.published import find_method
-from credit.methods.running import EVIDENCE, run_part
+from credit.methods.running import EVIDENCE, Request, run_part
+from estimators.options import check_arguments
 from graphs.errors import CreditError
 from graphs.traces.schema import EVENT_EVIDENCE
 
@@ -38,7 +39,8 @@ class ChunkedMethod:
       evidence: names of further evidence to take from the log, which the method can do without.
 
     Raises:
-      CreditError: no such method; its scope is "batch" or "sequence", so that every trace changes the others' numbers.
+      CreditError: no such method; its scope is "batch" or "sequence", so that every trace changes the others' numbers;
+        an option that it has not, or a value that it refuses; evidence that it does not take.
     """
 
     method: str
@@ -50,6 +52,10 @@ class ChunkedMethod:
         if scope not in DIVISIBLE:
             problem = f"its scope is {scope}: every trace changes the numbers of the others"
             raise CreditError(f"method {self.method!r} cannot be computed in chunks, since {problem}")
+        request = Request.of(self.method)
+        request.check_names(self.options)
+        request.check_evidence(self.evidence)
+        check_arguments(request.fn, self.options)
 
     @property
     def wanted(self) -> tuple[str, ...]:

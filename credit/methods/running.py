@@ -179,18 +179,26 @@ class Request:
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise CreditError(f"method {self.name!r} has no option {name!r}; its options are: {takes}{hint}")
 
+    def check_evidence(self, names: Iterable[str]) -> None:
+        """Refuse evidence that the method does not take.
+
+        Raises:
+          CreditError: with the evidence that it takes.
+        """
+        takes = [name for name in self.takes if name in EVIDENCE]
+        for name in names:
+            if name not in takes:
+                raise CreditError(
+                    f"method {self.name!r} takes no evidence {name!r}; it takes: {', '.join(takes) or 'none'}"
+                )
+
     def arrays(self, traces: Traces, also: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
         """The evidence of a call: what the method needs, `also`, and event rewards; `given` arrays replace the log's.
 
         Raises:
           CreditError: the method does not take it, or the log lacks it. The message states how to log it.
         """
-        takes = [name for name in self.takes if name in EVIDENCE]
-        for name in also:
-            if name not in takes:
-                raise CreditError(
-                    f"method {self.name!r} takes no evidence {name!r}; it takes: {', '.join(takes) or 'none'}"
-                )
+        self.check_evidence(also)
         wanted = dict.fromkeys(name for name in (*self.needs, *also) if name not in given)
         lacking = missing_evidence(traces, wanted)
         if lacking:

@@ -10,6 +10,7 @@ from credit.ledger.from_methods import RuleName
 from credit.methods.chunked import ChunkedMethod
 from credit.ray.cluster import EVENTS, chunks_on_cluster
 from credit.ray.jobs import Advantages, Ledgers
+from credit.ray.output_folder import checked_folder
 from credit.ray.part_runs import Parts, run_parts
 from graphs.errors import CreditError
 from graphs.traces.grouping import GROUP_KEYS
@@ -56,12 +57,14 @@ def assign(
 
     Raises:
       CreditError: the method's numbers depend on the whole batch; evidence or outcomes that no part has; `output` is a
-        file, or holds parts of another run; as `credit.read_chunks`. A part that was refused leaves the others' files.
+        file, or holds Parquet files that are no parts of this run; as `credit.read_chunks`. A run that was refused
+        leaves no files.
       MissingExtraError: Ray is not installed.
     """
     job = Advantages(ChunkedMethod(method, dict(options or {}), tuple(evidence)), actions_only)
+    folder = checked_folder(output)
     chunks = chunks_on_cluster(paths, events, reward, rewards, groups, group_by, limits)
-    return run_parts(chunks, job, Path(output), progress)
+    return run_parts(chunks, job, folder, progress)
 
 
 def compose(
@@ -101,5 +104,6 @@ def compose(
     if not names:
         raise CreditError("methods is empty; expected one or more names of credit.METHODS")
     job = Ledgers(tuple(ChunkedMethod(name) for name in names), rule, level)
+    folder = checked_folder(output)
     chunks = chunks_on_cluster(paths, events, reward, rewards, groups, group_by, limits)
-    return run_parts(chunks, job, Path(output), progress)
+    return run_parts(chunks, job, folder, progress)

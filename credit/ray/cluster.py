@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -100,11 +101,21 @@ def _size(file: Source) -> int:
 
 
 def results_of(ray: Any, pending: Sequence[Any]) -> Iterator[Any]:
-    """The results of tasks, in their order; an error of this library as it was raised."""
+    """The results of tasks, in their order; an error of this library as it was raised, once no other task runs."""
     for task in pending:
         try:
             yield ray.get(task)
         except ray.exceptions.RayTaskError as error:
+            _end(ray, [other for other in pending if other is not task])
             if isinstance(error.cause, CreditError):
                 raise error.cause from None
             raise
+
+
+def _end(ray: Any, tasks: Sequence[Any]) -> None:
+    """Cancel tasks and wait until none runs. Ray prints errors that nobody took; here the first was raised."""
+    for task in tasks:
+        ray.cancel(task)
+    for task in tasks:
+        with contextlib.suppress(Exception):
+            ray.get(task)

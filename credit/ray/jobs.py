@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from credit.methods.chunked import ChunkedMethod
 from credit.methods.lost_outcomes import found_instead, spoilt_rows
 from credit.methods.running import has_outcomes
 from credit.tables.advantages import table
+from graphs.errors import CreditError
+from graphs.levels import LEVELS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +73,12 @@ class Ledgers:
     methods: tuple[ChunkedMethod, ...]
     rule: RuleName
     level: str
+
+    def __post_init__(self) -> None:
+        if self.rule not in get_args(RuleName):
+            raise CreditError(f"rule is {self.rule!r}; expected one of {', '.join(get_args(RuleName))}")
+        if self.level not in LEVELS:
+            raise CreditError(f"level is {self.level!r}; expected one of {', '.join(LEVELS)}")
 
     @property
     def key(self) -> str:

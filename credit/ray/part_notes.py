@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,45 +9,27 @@ import msgspec
 
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, Problem
+from graphs.readers.common.results import NOTES
 
-__all__ = ["NOTES", "PartNote", "known_parts", "note_file", "part_file", "read_note", "write_note"]
-
-NOTES = "_parts"  # programs that read a folder of Parquet files pass over names that begin with _
+__all__ = ["PartNote", "note_file", "noted_numbers", "part_file", "read_note", "write_note"]
 
 
 class PartNote(msgspec.Struct):
     """The note beside a part: what it was made from, and what the driver needs of it."""
 
-    made_from: str
+    made_from: str  # the first field: by it `graphs.readers.common.results` knows a note
     rows: int
+    bytes: int
+    """Of the file; 0 where there is none."""
     problems: list[Problem]
     unread: list[int]
     note: dict[str, Any] | None
     """What `Job.compute` noted; None where no trace of the part is usable."""
 
 
-def known_parts(folder: Path, made_from: Sequence[str]) -> list[PartNote | None]:
-    """The notes of the parts that an earlier run finished.
-
-    Raises:
-      CreditError: the folder holds a part of another run.
-    """
-    known: list[PartNote | None] = []
-    for number, wanted in enumerate(made_from):
-        part = read_note(folder, number) if note_file(folder, number).exists() else None
-        if part is not None and part.made_from != wanted:
-            raise _of_another_run(folder, number)
-        known.append(part)
-    if note_file(folder, len(made_from)).exists():
-        raise _of_another_run(folder, len(made_from))
-    return known
-
-
-def _of_another_run(folder: Path, number: int) -> CreditError:
-    return CreditError(
-        f"output {str(folder)!r} holds part {number} of another run (other logs, method or version); "
-        "expected an empty folder, or one with parts of the same run"
-    )
+def noted_numbers(folder: Path) -> list[int]:
+    """The numbers of the parts that have a note, in order."""
+    return sorted(int(file.stem) for file in (folder / NOTES).glob("*.json") if file.stem.isdecimal())
 
 
 def read_note(folder: Path, number: int) -> PartNote:

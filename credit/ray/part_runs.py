@@ -13,7 +13,8 @@ import credit
 from credit.assign_summary import Summary
 from credit.ray.cluster import RETRIES, connected, results_of
 from credit.ray.jobs import Job
-from credit.ray.part_notes import NOTES, PartNote, known_parts, part_file, read_note, write_note
+from credit.ray.output_folder import OutputFolder, checked_folder
+from credit.ray.part_notes import PartNote, part_file, read_note, write_note
 from credit.tables.files import write_table
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.problem_log import ProblemLog
@@ -50,26 +51,27 @@ def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterab
     """Compute the parts that `folder` does not hold yet, on the cluster, and sum up all parts.
 
     Raises:
-      CreditError: `folder` is a file or holds parts of another run; a part is refused; what `Job.finish` refuses.
+      CreditError: `folder` is a file, an address, or holds something of another run; a part is refused; what
+        `Job.finish` refuses. Then this run leaves no file.
       NothingReadError: no trace of any part is usable.
     """
-    if ":" in folder.parts[0]:
-        raise CreditError(
-            f"output {str(folder)!r} is an address; expected a folder that every node sees under this path"
-        )
-    if folder.exists() and not folder.is_dir():
-        raise CreditError(f"output {str(folder)!r} is a file; expected a folder, one Parquet file for each part")
-    (folder / NOTES).mkdir(parents=True, exist_ok=True)
-    identities = made_from(chunks, job)
-    known = known_parts(folder, identities)
+    identities, place = made_from(chunks, job), checked_folder(folder).absolute()  # workers have another current folder
+    output = OutputFolder(place, identities)
+    known = output.open()
     ray = connected()
     shared = ray.put(chunks)
     remote = ray.remote(make_part).options(max_retries=RETRIES)
     missing = [number for number in range(len(chunks)) if known[number] is None]
-    pending = [remote.remote(shared, number, job, identities[number], str(folder)) for number in missing]
-    for number, _ in zip(progress(missing), results_of(ray, pending), strict=True):
-        known[number] = read_note(folder, number)
-    return _finished(chunks, job, folder, [part for part in known if part is not None], len(chunks) - len(missing))
+    pending = [remote.remote(shared, number, job, identities[number], str(place)) for number in missing]
+    try:
+        for number, _ in zip(progress(missing), results_of(ray, pending), strict=True):
+            known[number] = read_note(place, number)
+        parts = _finished(chunks, job, folder, [part for part in known if part is not None], len(chunks) - len(missing))
+    except CreditError:  # of the whole run: what is there looks like a result
+        output.remove()
+        raise
+    output.refuse_others()  # that came meanwhile
+    return parts
 
 
 def _finished(chunks: Chunks, job: Job, folder: Path, parts: Sequence[PartNote], resumed: int) -> Parts:
@@ -88,12 +90,14 @@ def _finished(chunks: Chunks, job: Job, folder: Path, parts: Sequence[PartNote],
 def make_part(chunks: Chunks, number: int, job: Job, identity: str, folder: str) -> None:
     """The task of a part: read its groups, compute, write its table, and then its note."""
     traces, problems = chunks.part(number)
-    rows, note = 0, None
-    if traces is not None:
+    rows, size, note, file = 0, 0, None, part_file(Path(folder), number)
+    if traces is None:
+        file.unlink(missing_ok=True)  # what another hand left there
+    else:
         computed, note = job.compute(traces)
-        rows = computed.num_rows
-        write_table(computed, part_file(Path(folder), number))
-    part = PartNote(identity, rows, list(problems), chunks.unread(number).tolist(), note)
+        write_table(computed, file)
+        rows, size = computed.num_rows, file.stat().st_size
+    part = PartNote(identity, rows, size, list(problems), chunks.unread(number).tolist(), note)
     write_note(Path(folder), number, part)
 
 

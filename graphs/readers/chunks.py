@@ -7,6 +7,7 @@ The chunks are made of whole groups, in the order in which groups first appear. 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -256,7 +257,7 @@ def read_chunks(
     if foreign:
         example = members[foreign[0]][0].name
         raise CreditError(f"{example!r} is of format {foreign[0]}; expected native logs: `credit convert` writes them")
-    sources = members["native"]
+    sources = [_anywhere(source) for source in members["native"]]
     by_loops = compiles(sources, compiled)
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
     look = functools.partial(glance, groups_outside=join.groups)
@@ -277,3 +278,10 @@ def read_chunks(
         check_group_by(group_by),
         states,
     )
+
+
+def _anywhere(source: Source) -> Source:
+    """The source under a path that a process with another current folder understands; its name stays."""
+    if source.path is None or source.path.is_absolute():
+        return source
+    return dataclasses.replace(source, path=source.path.absolute())

@@ -1,7 +1,8 @@
 """Tables that this library wrote: in a folder of logs they are results, not logs.
 
 Parquet and Arrow files carry a stamp in their metadata (`STAMP`), which `credit.tables.files` writes. CSV and JSON
-lines have no metadata. There a table is a result if its first columns are those of `BEGINNINGS`.
+lines have no metadata. There a table is a result if its first columns are those of `BEGINNINGS`. The notes that
+`credit.ray` writes beside its parts are results, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.source import Source
 
-__all__ = ["BEGINNINGS", "STAMP", "is_result"]
+__all__ = ["BEGINNINGS", "NOTES", "STAMP", "is_result"]
 
 STAMP: dict[bytes, bytes] = {b"orchestration-credit": b"result"}
 """Metadata of the schema of a Parquet or Arrow file with a result."""
@@ -27,6 +28,10 @@ BEGINNINGS: tuple[tuple[str, ...], ...] = (
 """First columns of a CSV or JSON lines file that mark it as a result: of events, a ledger's entries, traces, labels."""
 
 
+NOTES = "_parts"
+"""The folder of notes beside parts; programs that read a folder of Parquet files pass over names that begin with _."""
+
+
 def is_result(source: Source, head: bytes) -> bool:
     """Whether a file that begins with `head` is a result: stamped, or, without metadata, by its first columns."""
     if head.startswith(b"PAR1") and source.path is not None:
@@ -35,6 +40,8 @@ def is_result(source: Source, head: bytes) -> bool:
         except (pa.ArrowException, OSError, UnicodeDecodeError):  # damaged: its reader reports how
             return False
         return STAMP.items() <= metadata.items()
+    if source.path is not None and source.path.parent.name == NOTES and head.startswith(b'{"made_from":'):
+        return True
     line = head.partition(b"\n")[0]
     if line.startswith(b"{"):
         names = _keys(line) if line.startswith((b'{"file":', b'{"trace":')) else []
