@@ -16,7 +16,7 @@ from graphs.readers.common.results import NOTES
 
 __all__ = ["OutputFolder", "checked_folder"]
 
-RUN = "run.json"
+RUN = "run"
 """Beside the notes: which run the folder is of, so that a part whose note is not yet written is known as its own."""
 
 
