@@ -27,6 +27,7 @@ from pages import block
 from skyrl.backends.skyrl_train.training_batch import TrainingInputBatch, pad_training_input_batch
 from skyrl.backends.skyrl_train.utils import ppo_utils
 from skyrl.train.generators.base import TrajectoryID
+from skyrl.train.generators.skyrl_gym_generator import SkyRLGymGenerator
 from timing import compare
 
 from credit.integrations import skyrl as skyrl_integration
@@ -188,19 +189,27 @@ def test_what_loses_the_labels_is_refused() -> None:
         made.handle_dynamic_sampling({}, [])
 
 
-def test_a_generator_writes_labels_as_the_page_shows() -> None:
+def test_a_generator_writes_labels_as_the_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's class, over what SkyRL's generator gives: metrics of the environment at the last step alone."""
 
-    class Stock:
-        async def generate(self, input_batch: Any, disable_tqdm: bool = False) -> Any:
-            return {"env_metrics": [{}, {}, {"score": 1.0}, {}, {}], "is_last_step": [False, False, True, False, True]}
+    async def generate(self: Any, input_batch: Any, disable_tqdm: bool = False) -> Any:
+        return {"env_metrics": [{}, {}, {"score": 1.0}, {}, {}], "is_last_step": [False, False, True, False, True]}
 
+    monkeypatch.setattr(SkyRLGymGenerator, "generate", generate)
     names: dict[str, Any] = {}
     exec(block("py", "class TeamGenerator"), names)
-    names["TeamGenerator"].__bases__ = (Stock,)
     output = asyncio.run(names["TeamGenerator"].generate(object.__new__(names["TeamGenerator"]), {}))
     assert [row["agent"] for row in output["env_metrics"]] == ["planner", "worker", "planner", "planner", "worker"]
     assert output["env_metrics"][2]["score"] == 1.0
+
+
+def test_the_pages_experiment_makes_the_trainer(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {}
+    exec(block("py", "class Experiment"), names)
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(CreditRayPPOTrainer, "__init__", lambda self, **parts: given.update(parts))
+    made = names["Experiment"].get_trainer(object.__new__(names["Experiment"]), cfg=1, tracker=None)
+    assert type(made) is CreditRayPPOTrainer and given == {"cfg": 1, "tracker": None}
 
 
 def test_overhead_beside_skyrls_own() -> None:
