@@ -7,6 +7,7 @@ ends. Errors name the address. A path that is sent to another process is fetched
 from __future__ import annotations
 
 import atexit
+import contextlib
 import datetime
 import functools
 import hashlib
@@ -14,7 +15,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,13 @@ def list_remote(address: str) -> list[tuple[str, FetchedPath, bool]]:
     Raises:
       MissingExtraError: fsspec, or what it needs for the scheme, is not installed.
       CreditError: no such scheme.
-      OSError: nothing is there, or access is denied.
+      OSError: nothing is there, access is denied, or the storage cannot be reached.
     """
     files, root = _file_system(address)
-    files.invalidate_cache()  # a listing may be kept from an earlier call
-    infos = {name: info for name, info in sorted(files.find(root, detail=True).items()) if not name.endswith("/")}
+    with _as_oserror():
+        files.invalidate_cache()  # a listing may be kept from an earlier call
+        found = files.find(root, detail=True)
+    infos = {name: info for name, info in sorted(found.items()) if not name.endswith("/")}
     if not infos:
         raise FileNotFoundError(2, "No such file or directory", address)
     versions = {name: {key: info[key] for key in VERSION if key in info} for name, info in infos.items()}
@@ -103,7 +106,8 @@ class FetchedPath(type(Path())):  # type: ignore[misc]  # the class of paths of 
     def first_bytes(self, size: int) -> bytes:
         """The first bytes of the content, without fetching the rest."""
         files, path = _file_system(self.address)
-        first: bytes = files.read_block(path, 0, size)
+        with _as_oserror():
+            first: bytes = files.read_block(path, 0, size)
         return first
 
 
@@ -127,12 +131,13 @@ def _fetch(listed: FetchedPath, place: str) -> None:
     os.makedirs(os.path.dirname(place), exist_ok=True)
     part = f"{place}.{threading.get_ident()}.part"
     try:
-        with files.open(path, "rb") as source, open(part, "wb") as target:
+        with _as_oserror(), files.open(path, "rb") as source, open(part, "wb") as target:
             shutil.copyfileobj(source, target, 1 << 20)
         if listed.size is not None and os.path.getsize(part) != listed.size:
             raise RewrittenError(f"has another length than when it was listed, {listed.size} bytes")
-        files.invalidate_cache()  # else the answer may be that of the listing
-        now = _exact(files.info(path))
+        with _as_oserror():
+            files.invalidate_cache()  # else the answer may be that of the listing
+            now = _exact(files.info(path))
         for name in listed.exact.keys() & now.keys():
             if now[name] != listed.exact[name]:
                 raise RewrittenError(f"has another {name} than when it was listed")
@@ -158,6 +163,20 @@ def _folder() -> str:
     return folder
 
 
+@contextlib.contextmanager
+def _as_oserror() -> Iterator[None]:
+    """Errors of the libraries behind fsspec as system errors: of credentials that are missing, or of the network.
+
+    Each library has classes of its own, such as those of botocore and google.auth, which have no base in common.
+    """
+    try:
+        yield
+    except (OSError, CreditError):
+        raise
+    except Exception as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
+
+
 def _file_system(address: str) -> tuple[Any, str]:
     scheme = address.partition("://")[0]
     extra = EXTRAS.get(scheme, "remote")
@@ -168,6 +187,8 @@ def _file_system(address: str) -> tuple[Any, str]:
     try:
         files, path = url_to_fs(address)
     except ImportError as error:  # of the library behind the scheme
+        if scheme not in EXTRAS:  # fsspec's words name the package
+            raise CreditError(f"{address!r}: {error}; expected what reads {scheme}:// to be installed") from error
         raise MissingExtraError(f"what {scheme}:// needs ({error})", extra) from error
     except ValueError as error:
         raise CreditError(f"{address!r}: {error}; expected a scheme that fsspec knows, such as s3://") from error

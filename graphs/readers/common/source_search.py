@@ -106,7 +106,7 @@ def _list(address: str, limits: Limits, sources: list[Source], ignored: list[str
         listed = list_remote(address)
     except OSError as error:
         kind = "no-such-file" if isinstance(error, FileNotFoundError) else "unreadable"
-        reason = excerpt(error.strerror or str(error))
+        reason = excerpt(error.strerror or str(error), 200)  # the address of an endpoint, which may be wrong
         problems.append(Problem(kind, printable(address), 0, "path", reason, "an address that can be listed"))
         return
     for name, path, outright in listed:

@@ -143,6 +143,38 @@ def test_a_file_that_was_rewritten_as_long_is_another(bucket: str, fetched: bool
         list(chunks)
 
 
+class NoCredentialsError(Exception):
+    """As botocore's, which is no OSError."""
+
+
+@pytest.mark.parametrize("call", ["find", "read_block", "open", "info"])
+def test_storage_that_cannot_be_reached_is_a_problem_of_its_file(
+    bucket: str, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise NoCredentialsError("Unable to locate credentials")
+
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), call, fail)
+    with pytest.raises(NothingReadError, match="NoCredentialsError: Unable to locate credentials") as caught:
+        credit.read(f"{bucket}/runs/one.jsonl")
+    assert [(problem.kind, problem.file) for problem in caught.value.problems] == [
+        ("unreadable", f"{bucket}/runs/one.jsonl")
+    ]
+    done = CliRunner().invoke(cli, ["validate", f"{bucket}/runs/one.jsonl"])
+    assert done.exit_code != 0 and isinstance(done.exception, SystemExit)
+    assert "NoCredentialsError: Unable to locate credentials" in " ".join(done.output.split())
+
+
+def test_a_scheme_without_an_extra_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(address: str) -> None:
+        raise ImportError("Install huggingface_hub to access HfFileSystem")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", fail)
+    with pytest.raises(CreditError, match="Install huggingface_hub") as caught:
+        credit.read("hf://datasets/a/b")
+    assert "orchestration-credit[" not in str(caught.value)
+
+
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "s3fs", None)
     with pytest.raises(CreditError, match=r'pip install "orchestration-credit\[s3\]"'):
