@@ -67,7 +67,7 @@ def list_remote(address: str) -> list[tuple[str, FetchedPath, bool]]:
         below = name.removeprefix(root).strip("/") or name.rpartition("/")[2]
         if any(part in ("", ".", "..") for part in below.split("/")):  # a key of object storage may hold any text
             below = hashlib.blake2b(name.encode(), digest_size=12).hexdigest() + "".join(Path(name).suffixes)
-        stated = repr(sorted(version.items()))
+        stated = repr(sorted((name, _text(value)) for name, value in version.items()))
         path = _fetched(files.unstrip_protocol(name), version.get("size"), f"{key}/{below}", stated, _exact(version))
         listed.append((path.address, path, name == root))
     return listed
@@ -148,12 +148,13 @@ def _fetch(listed: FetchedPath, place: str) -> None:
 
 
 def _exact(info: Mapping[str, Any]) -> dict[str, str]:
-    """What an answer states of `EXACT`; ETags have quotes, and times are objects, in some answers and not in others."""
-    found = {name: info[name] for name in EXACT if name in info}
-    return {
-        name: str(value.timestamp() if isinstance(value, datetime.datetime) else value).strip('"')
-        for name, value in found.items()
-    }
+    """What an answer states of `EXACT`."""
+    return {name: _text(info[name]) for name in EXACT if name in info}
+
+
+def _text(value: Any) -> str:
+    """A value of an answer. In some answers ETags have quotes, and times are objects of some zone."""
+    return str(value.timestamp() if isinstance(value, datetime.datetime) else value).strip('"')
 
 
 @functools.cache
