@@ -16,7 +16,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credit.bench.training.learning_tasks import LearningTask
+from credit.bench.training.reruns import coalition_shares, greedy_rewards, replaced_rewards, rerun_decisions
 from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_comparison import Cell, cells, mean_ranks
 from credit.bench.training.training_loop import CHUNK, Answer, Signal, TrainingSettings, train
@@ -86,11 +87,34 @@ def _raw_reward(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
 REWARD = Signal(lambda task: None, _raw_reward)
 
 
+def _runs_only(simulate: Callable[[Rollout, jax.Array], Any]) -> Signal:
+    """The step without a method that simulates a method's runs: their sum is carried on, so that XLA keeps them."""
+
+    def weigh(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+        found = simulate(rollout, key)
+        read = sum(jnp.nansum(leaf.astype(jnp.float32)) for leaf in jax.tree.leaves(found))
+        return Answer(_raw_reward(rollout, None, key).weights, 0.0, state + read)
+
+    return Signal(lambda task: jnp.zeros(()), weigh)
+
+
+_ANY_DECISION = _runs_only(rerun_decisions)
+RUNS = {
+    "remax": _runs_only(lambda rollout, key: greedy_rewards(rollout, int(np.max(rollout.graph.group_ids)) + 1, key)),
+    "difference_reward": _runs_only(replaced_rewards),
+    "shapley": _runs_only(coalition_shares),
+    **dict.fromkeys(("c3", "control_c3", "control_both"), _ANY_DECISION),
+    "stack": _runs_only(lambda rollout, key: rerun_decisions(rollout, key, np.asarray(rollout.task.agents) != 0)),
+}
+"""The runs of each signal that has some, without what the signal computes from them."""
+
+
 def speed(names: Sequence[str] = SPEED) -> None:
     """Updates a second at 256 traces of 50 events by 8 agents, with an MLP, without and with a method.
 
     Signals take turns, and the least of `TURNS` turns counts, so that other load matters little. `events` are those of
-    an update, runs of the signal's evidence included, over those of an update without evidence.
+    an update, runs of the signal's evidence included, over those of an update without evidence. `times_runs` is over the
+    step that simulates the signal's runs, if it has some, and computes nothing from them.
     """
     reward = np.array([[[0.1, 0.3], [0.2, 0.9]]])
     task = LearningTask("long", tuple(d % 8 for d in range(50)), 2, (0, 49), reward)
@@ -98,13 +122,15 @@ def speed(names: Sequence[str] = SPEED) -> None:
     own = settings.groups * settings.group_size * task.decisions
     inputs = jax.random.normal(jax.random.key(0), (own, 59))
     weights = {"into": jnp.ones((59, settings.hidden)), "out": jnp.ones((settings.hidden, task.choices))}
-    wall, busy = ({name: math.inf for name in (*names, "network")} for _ in range(2))
+    signals = {name: REWARD if name == "reward" else training_signal(name) for name in names}
+    signals |= {f"runs of {name}": RUNS[name] for name in names if name in RUNS}
+    wall, busy = ({name: math.inf for name in (*signals, "network")} for _ in range(2))
     events = {"network": 1.0}
     loads = []
     for turn in range(TURNS + 1):  # the first compiles
-        for name in names:
+        for name, signal in signals.items():
             start = time.perf_counter(), time.process_time()
-            curves = train(task, REWARD if name == "reward" else training_signal(name), settings, turn, 0.05)
+            curves = train(task, signal, settings, turn, 0.05)
             updates = math.ceil(len(curves.spent) / CHUNK) * CHUNK  # whole calls are computed
             if turn:
                 wall[name] = min(wall[name], (time.perf_counter() - start[0]) / updates)
@@ -123,6 +149,8 @@ def speed(names: Sequence[str] = SPEED) -> None:
             "times_reward": round(wall[name] / wall["reward"], 2),
             "times_zero": round(wall[name] / wall["zero"], 2),
             "cpu_times_reward": round(busy[name] / busy["reward"], 2),
+            "times_runs": round(wall[name] / wall[_without(name)], 2),
+            "cpu_times_runs": round(busy[name] / busy[_without(name)], 2),
         }
         for name in wall
     }
@@ -132,19 +160,25 @@ def speed(names: Sequence[str] = SPEED) -> None:
     print(about)
     if tuple(names) == SPEED:
         (RESULTS / "training_speed.json").write_text(json.dumps({**about, "signals": found}, indent=1) + "\n")
-        _between("<!-- speed -->", _speed_table({name: row for name, row in found.items() if name != "network"}))
+        _between("<!-- speed -->", _speed_table({name: found[name] for name in names}))
+
+
+def _without(name: str) -> str:
+    """The step with the runs of a signal and without what it computes."""
+    return f"runs of {name}" if name in RUNS else "reward"
 
 
 def _speed_table(found: dict[str, dict[str, float]]) -> str:
     lines = [
-        "| signal | updates a second | times `reward` | in processor time | events | in processor time, an event |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| signal | updates a second | times `reward` | processor time | events | times the step with its runs | processor time |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, row in sorted(found.items(), key=lambda item: item[1]["times_reward"]):
-        busy = row["cpu_times_reward"]
+        shares = (
+            row[field] for field in ("times_reward", "cpu_times_reward", "events", "times_runs", "cpu_times_runs")
+        )
         lines.append(
-            f"| `{name}` | {row['updates_per_second']:,.0f} | {row['times_reward']:.2f} | {busy:.2f} "
-            f"| {row['events']:.2f} | {busy / row['events']:.2f} |"
+            f"| `{name}` | {row['updates_per_second']:,.0f} | " + " | ".join(f"{x:.2f}" for x in shares) + " |"
         )
     return "\n".join(lines) + "\n"
 

@@ -20,7 +20,17 @@ from estimators.base import Credit
 from estimators.counterfactual.messages import c3
 from graphs.worlds.siblings import lone_messages
 
-__all__ = ["AT_MOST", "Siblings", "coalition_shares", "greedy_rewards", "replaced_rewards", "sibling_c3", "siblings"]
+__all__ = [
+    "AT_MOST",
+    "Reruns",
+    "Siblings",
+    "coalition_shares",
+    "greedy_rewards",
+    "replaced_rewards",
+    "rerun_decisions",
+    "sibling_c3",
+    "siblings",
+]
 
 AT_MOST = 6
 """Decisions of a trace that are re-run, drawn at random where there are more."""
@@ -44,8 +54,26 @@ class Siblings(NamedTuple):
     cost: jax.Array
 
 
-def siblings(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) -> Siblings:
-    """One alternative of each decision, drawn from the policy, against the choice that was made, by `estimators.c3`.
+class Reruns(NamedTuple):
+    """One run from each of M decisions of a trace, with the choice there drawn anew.
+
+    Attributes:
+      at: int [n, M], the decisions.
+      rerun_mask: bool [n, M], those of them that the trace reached.
+      reward: float32 [n, M].
+      choice: int32 [n, M], the choice there.
+      cost: float32 [], events of the runs.
+    """
+
+    at: jax.Array
+    rerun_mask: jax.Array
+    reward: jax.Array
+    choice: jax.Array
+    cost: jax.Array
+
+
+def rerun_decisions(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) -> Reruns:
+    """Draw some decisions of each trace anew and go on to the end.
 
     Args:
       rollout: the traces.
@@ -54,7 +82,18 @@ def siblings(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) 
     """
     subset, runs = jax.random.split(key)
     at, rerun_mask = _some(rollout, subset, where)
-    reward, choice, cost = _continued(rollout, runs, at, rerun_mask, None)
+    return Reruns(at, rerun_mask, *_continued(rollout, runs, at, rerun_mask, None))
+
+
+def siblings(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) -> Siblings:
+    """One alternative of each decision, drawn from the policy, against the choice that was made, by `estimators.c3`.
+
+    Args:
+      rollout: the traces.
+      key: of choices and luck.
+      where: bool [D], decisions that may be re-run; default all.
+    """
+    at, rerun_mask, reward, choice, cost = rerun_decisions(rollout, key, where)
     outcome = jnp.stack([jnp.broadcast_to(rollout.reward[:, None], at.shape), reward], axis=2)
     result = sibling_c3(rollout.kind, jnp.where(rerun_mask[:, :, None], outcome, jnp.nan))
     advantage = jnp.where(result.valid, result.advantage, 0).reshape(*at.shape, 2)
