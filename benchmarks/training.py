@@ -113,8 +113,8 @@ def speed(names: Sequence[str] = SPEED) -> None:
     """Updates a second at 256 traces of 50 events by 8 agents, with an MLP, without and with a method.
 
     Signals take turns, and the least of `TURNS` turns counts, so that other load matters little. `events` are those of
-    an update, runs of the signal's evidence included, over those of an update without evidence. `times_runs` is over the
-    step that simulates the signal's runs, if it has some, and computes nothing from them.
+    an update, runs of the signal's evidence included, over those of an update without evidence. `times_runs` is over
+    the step that simulates the signal's runs, if it has some, and computes nothing from them.
     """
     reward = np.array([[[0.1, 0.3], [0.2, 0.9]]])
     task = LearningTask("long", tuple(d % 8 for d in range(50)), 2, (0, 49), reward)
@@ -170,7 +170,7 @@ def _without(name: str) -> str:
 
 def _speed_table(found: dict[str, dict[str, float]]) -> str:
     lines = [
-        "| signal | updates a second | times `reward` | processor time | events | times the step with its runs | processor time |",
+        "| signal | updates a second | times `reward` | processor time | events | times its runs | processor time |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, row in sorted(found.items(), key=lambda item: item[1]["times_reward"]):
