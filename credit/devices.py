@@ -138,9 +138,9 @@ def run(
 
     A method of scope "trace" or "group" gives the numbers of one device bit for bit, since each group is summed in the
     same order. Exceptions are methods whose additions depend on the place of a trace in the batch (`gae`, `puppeteer`,
-    `maporl`, `magrpo`) and those of scope "batch" or "sequence": their last digits may differ, by a relative 1e-5 at
-    most in the tests. Your own function is taken
-    to need the whole batch; pass a `credit.Method` to state another scope.
+    `maporl`, `magrpo`), the errors of values that are pooled over the batch (`turn_baseline`), and methods of scope
+    "batch" or "sequence", also where an option makes them so: their last digits may differ, by a relative 1e-5 at most
+    in the tests. Your own function is taken to need the whole batch; pass a `credit.Method` to state another scope.
 
     Args:
       traces: what `credit.read` returns, or the `Rows` of `credit.from_columns`.
@@ -153,7 +153,7 @@ def run(
       The method's `Credit`, arrays over the events of `traces.graph`, [E].
 
     Raises:
-      CreditError: as `credit.run`.
+      CreditError: as `credit.run`; an option is an array.
 
     Examples:
       >>> import credit, credit.devices
@@ -168,8 +168,19 @@ def run(
     request.check_names(arguments)
     arrays = request.arrays(traces, evidence, {name: arguments[name] for name in arguments if name in EVIDENCE})
     options = {name: value for name, value in arguments.items() if name not in arrays}
+    for name, value in options.items():
+        if np.ndim(value) > 0:
+            raise CreditError(
+                f"{name} is an array of shape {np.shape(value)}; devices take arrays of log evidence only"
+            )
     fn = functools.partial(request.fn, **options)
-    return compute(traces.graph, traces.reward, fn, arrays, scope=_scope(method), devices=devices)
+    known = find_method(method) if isinstance(method, str) else method
+    scope = known.scope_of(options)[0] if isinstance(known, Method) else "batch"
+    result = compute(traces.graph, traces.reward, fn, arrays, scope=scope, devices=devices)
+    if isinstance(known, Method) and known.pools_errors and scope in DIVISIBLE:
+        of_all = compute(traces.graph, traces.reward, fn, arrays, scope="batch", devices=devices)
+        result = dataclasses.replace(result, recursion=of_all.recursion)
+    return result
 
 
 def compute(
@@ -262,12 +273,6 @@ def _of_batch(
 
 def _lengths(graph: EventGraph) -> Sizes:
     return Sizes(graph.num_events, graph.num_edges, graph.num_agents, graph.num_traces)
-
-
-def _scope(method: str | Method | Callable[..., Credit]) -> Scope:
-    if isinstance(method, str):
-        return find_method(method).scope
-    return method.scope if isinstance(method, Method) else "batch"
 
 
 def _mesh(devices: Sequence[jax.Device] | None) -> Mesh:

@@ -72,7 +72,7 @@ REASONS: tuple[str, ...] = (
     "no finite number: squares or differences of rewards, evidence or options overflow",
     "no support: the log does not show that the logging policy could choose every alternative of the target policy",
     "too few effective samples: a few large weights dominate the estimate",
-    "the contexts differ: one node is logged under several contexts, so its alternatives are not siblings",
+    "the contexts differ: a node is logged under several contexts, or a context in several groups: no siblings",
     "logged probabilities contradict each other or the draws: their sum exceeds 1, or the mean weight is not 1",
     "no independent trace: all traces to compare with share a choice with this one (replays of one prefix)",
     "an action of a frozen agent",

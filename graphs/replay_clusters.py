@@ -13,7 +13,9 @@ Two traces share a choice if
 
 Siblings at the first action of their traces share only the task. Where each earlier action has a `node` id, in every
 trace of a context, the nodes alone decide: independent traces may reach one context by equal choices. Sharing is
-transitive: a cluster is a connected component of these links. Each draw needs a `node` id of its own: independent
+transitive: a cluster is a connected component of these links. Replays under another task or policy are in another
+group, and in the cluster, too, unless such links join traces of one group that share nothing in it: then ids are
+counted afresh in each group. Each draw needs a `node` id of its own: independent
 traces that chose alike and are logged with one `node` id are indistinguishable from replays.
 """
 
@@ -77,6 +79,8 @@ def with_clusters(
         drawn_mask = later_mask & (anonymous - own == earlier[trace])
 
     links: list[tuple[np.ndarray, np.ndarray]] = []
+    wide_links: list[tuple[np.ndarray, np.ndarray]] = []
+    group = np.asarray(graph.group_ids)
     for name, ids in (("node", node), ("context", context), ("sibling_parent", sibling_parent)):
         if ids is None:
             continue
@@ -85,15 +89,32 @@ def with_clusters(
             expected = f"integers ({graph.num_events},), -1 where the log has none"
             raise CreditError(f"{name} is {ids.dtype} {ids.shape}; expected {expected}")
         row_mask = action_mask & (ids >= 0)
-        if name != "node":
-            row_mask &= np.isin(ids, ids[row_mask & later_mask]) & np.isin(ids, ids[row_mask & ~drawn_mask])
-        _, dense = np.unique(ids[row_mask], return_inverse=True)
-        links.append((trace[row_mask], dense))
-    cluster = _components(graph.num_traces, links)
+        _, dense = np.unique(np.where(row_mask, ids, -1), return_inverse=True)
+        within = dense * graph.num_traces + group[trace]
+        for found, of_link in ((links, within), (wide_links, dense)):
+            linked = row_mask
+            if name != "node":
+                linked = linked & np.isin(of_link, of_link[row_mask & later_mask])
+                linked &= np.isin(of_link, of_link[row_mask & ~drawn_mask])
+            found.append((trace[linked], np.unique(of_link[linked], return_inverse=True)[1]))
+    cluster = _across(_components(graph.num_traces, links), _components(graph.num_traces, wide_links), group)
     trace_mask = np.asarray(graph.trace_mask)
     alone = bool((cluster[trace_mask] == np.flatnonzero(trace_mask)).all())
     cluster_ids = None if alone else np.where(trace_mask, cluster, 0).astype(np.int32)
     return dataclasses.replace(graph, cluster_ids=cluster_ids)
+
+
+def _across(own: np.ndarray, wide: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """The clusters `wide`, over all groups, where they join no two clusters of one group; `own` elsewhere. All int [T].
+
+    Traces of one group share a choice by the ids of that group alone: who is whose replay does not depend on the other
+    groups of a batch. Ids that say otherwise by way of another group are counted afresh in each.
+    """
+    lead = own == np.arange(len(own))  # one trace of each cluster within a group
+    _, pair = np.unique(wide * np.int64(len(own)) + group, return_inverse=True)
+    joined = np.bincount(pair, lead)[pair] > 1
+    chosen: np.ndarray = np.where(np.isin(wide, wide[joined]), own, wide)
+    return chosen
 
 
 def _components(num: int, links: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

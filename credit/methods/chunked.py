@@ -39,8 +39,8 @@ class ChunkedMethod:
       evidence: names of further evidence to take from the log, which the method can do without.
 
     Raises:
-      CreditError: no such method; its scope is "batch" or "sequence", so that every trace changes the others' numbers;
-        an option that it has not, or a value that it refuses; evidence that it does not take.
+      CreditError: no such method; its scope under the options is "batch" or "sequence", so that every trace changes the
+        others' numbers; an option that it has not, or a value that it refuses; evidence that it does not take.
     """
 
     method: str
@@ -48,14 +48,27 @@ class ChunkedMethod:
     evidence: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        scope = find_method(self.method).scope
+        scope, option = find_method(self.method).scope_of(self.options)
         if scope not in DIVISIBLE:
-            problem = f"its scope is {scope}: every trace changes the numbers of the others"
+            under = "" if option is None else f" under {option}"
+            instead = "" if option is None else f"; leave out {option}, or compute all traces at once"
+            problem = f"its scope{under} is {scope}: every trace changes the numbers of the others{instead}"
             raise CreditError(f"method {self.method!r} cannot be computed in chunks, since {problem}")
         request = Request.of(self.method)
         request.check_names(self.options)
         request.check_evidence(self.evidence)
         check_arguments(request.fn, self.options)
+
+    def refuse_pooled_errors(self) -> None:
+        """Refuse a method whose claims a ledger of some groups would weigh otherwise than a ledger of all.
+
+        Raises:
+          CreditError: the method's errors are pooled over the batch.
+        """
+        if find_method(self.method).pools_errors:
+            why = "the errors by which a ledger weighs its claims are pooled over all groups of the batch"
+            instead = "leave it out, or compose all traces at once"
+            raise CreditError(f"method {self.method!r} cannot be composed in parts, since {why}; {instead}")
 
     @property
     def wanted(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 from typing import Any
 
+from credit.methods.method_row import Method
 from credit.methods.option_texts import options_of
 from credit.methods.published import PUBLISHED, find_method, key_of
 from credit.methods.registry import METHODS
@@ -80,7 +81,7 @@ def method_page(name: str) -> MethodPage:
             "estimand": method.estimand,
             "unit": f"{method.unit}: its events share one number",
             "unbiased": "yes" if method.unbiased else "no",
-            "scope": f"{method.scope}: {SCOPES[method.scope]}",
+            "scope": _scope(method),
             "status": method.status,
             "reference": method.reference,
             "cost": method.cost,
@@ -100,6 +101,14 @@ def _paper(key: str) -> MethodPage:
         facts["computed by"] = f"{paper.function} ({paper.kind})"
     needs = {n: EVIDENCE[n].how_to_log for n in paper.needs}
     return MethodPage(key, "", facts, needs, {}, {}, {}, "")
+
+
+def _scope(method: Method) -> str:
+    """The scope in words, with the options that change it."""
+    changed = [
+        f"with {name}={value!r}, {scope}: {SCOPES[scope]}" for (name, value), scope in method.scope_by_option.items()
+    ]
+    return "; ".join([f"{method.scope}: {SCOPES[method.scope]}", *changed])
 
 
 def _option(name: str, default: Any, hint: Any) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
+
+import numpy as np
 
 from estimators.base import Credit, Estimand
 
@@ -27,6 +29,9 @@ class Method:
       unbiased: whether the policy gradient's mean is right when every action is weighted with the advantage, the group
         is sampled independently, and sizes do not depend on the actions.
       scope: whose rewards can change a trace's numbers: its own, its group's, the batch's, or those of earlier traces.
+      pools_errors: whether the errors by which a ledger weighs its claims are pooled over the groups of the batch,
+        though no other group changes the claims.
+      scope_by_option: the scope under values of options that change it, by option and value; see `scope_of`.
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
       status: "released", checked against the authors' or the trainer's code; "reconstructed", from that code's or a
         paper's text without executing it; "formula", a textbook formula under its own name.
@@ -50,6 +55,8 @@ class Method:
     reference: str
     needs: tuple[str, ...] = ()
     cost: str = "O(E)"
+    pools_errors: bool = False
+    scope_by_option: Mapping[tuple[str, Any], Scope] = dataclasses.field(default_factory=dict)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Credit:
         return self.fn(*args, **kwargs)
@@ -66,3 +73,18 @@ class Method:
         scale = inspect.signature(self.fn).parameters.get("scale")
         inside = {"scale": "none"} if scale is not None and scale.default == "std" else {}
         return {"scaled": False, **inside}
+
+    def scope_of(self, options: Mapping[str, Any]) -> tuple[Scope, str | None]:
+        """The scope under options, and the option with its value that makes it so; None where the entry itself does.
+
+        Examples:
+          >>> import credit
+          >>> credit.METHODS["c3_magrpo"].scope_of({"over": "batch"})
+          ('batch', "over='batch'")
+          >>> credit.METHODS["c3_magrpo"].scope_of({"eps": 0.0})
+          ('group', None)
+        """
+        for (name, value), scope in self.scope_by_option.items():
+            if name in options and isinstance(options[name], str | bool | np.bool_) and options[name] == value:
+                return scope, f"{name}={value!r}"
+        return self.scope, None

@@ -121,6 +121,7 @@ METHODS: dict[str, Method] = {
         reference="CoLLM-MAAC: CoMLRL maac.py",
         needs=("value",),
         cost="O(E log E)",
+        scope_by_option={("normalise", True): "batch"},
     ),
     "puppeteer": Method(
         estimators.puppeteer,
@@ -194,6 +195,7 @@ METHODS: dict[str, Method] = {
         scope="group",
         status="released",
         reference="slime RolloutManager._post_process_rewards",
+        scope_by_option={("uneven_as_one_group", True): "batch"},
     ),
     "agent_lightning": Method(
         estimators.agent_lightning,
@@ -313,6 +315,7 @@ METHODS: dict[str, Method] = {
         status="formula",
         reference="Kool et al. 2019, at each turn",
         cost="O(E log E)",
+        pools_errors=True,
     ),
     "mt_grpo": Method(
         estimators.mt_grpo,
@@ -401,6 +404,7 @@ METHODS: dict[str, Method] = {
         scope="group",
         status="released",
         reference="C3 c3/algorithms/magrpo.py, experience_maker.py",
+        scope_by_option={("over", "batch"): "batch"},
     ),
     "foldgrpo": Method(
         estimators.foldgrpo,
@@ -432,6 +436,7 @@ METHODS: dict[str, Method] = {
         status="reconstructed",
         reference="MARSHAL, as described",
         cost="O(E log E)",
+        scope_by_option={("over", "group"): "group"},
     ),
     "spiral_rae": Method(
         estimators.spiral_rae,

@@ -44,7 +44,7 @@ def assign(
     Args:
       *paths: native logs, or folders of them, as for `credit.read_chunks`.
       output: a folder, which is created. It may hold parts of the same run, which are kept.
-      method: a name in `credit.METHODS` whose scope is "trace" or "group".
+      method: a name in `credit.METHODS` whose scope under the options is "trace" or "group".
       options: options of the method.
       evidence: names of further evidence to take from the log, which the method can do without.
       actions_only: leave out events that no policy chose.
@@ -83,12 +83,14 @@ def compose(
 ) -> Parts:
     """Compose methods into ledgers on a Ray cluster, and write a Parquet file for each part of whole groups.
 
-    The rows are those of `credit.compose(...).table(traces, level)` on all traces at once, but for their order.
+    The rows are those of `credit.compose(...).table(traces, level)` on all traces at once, but for their order, and for
+    last digits of claims whose additions depend on the place of a trace in its batch, such as `gae`.
 
     Args:
       *paths: native logs, or folders of them.
       output: a folder; see `assign`.
-      methods: names in `credit.METHODS`, each of scope "trace" or "group", with their default options.
+      methods: names in `credit.METHODS`, each of scope "trace" or "group", with their default options. Not
+        `turn_baseline`, but under rule "shares": its errors are pooled over the batch.
       rule: "increments", "reconcile" or "shares", with its default settings; see `credit.compose`.
       level: "trace", "role", "agent", "turn" or "event": what has a row.
       events, reward, rewards, groups, group_by, limits, progress: as in `assign`.
@@ -97,7 +99,8 @@ def compose(
       `Parts`; its summary is empty.
 
     Raises:
-      CreditError: as `assign`; and as `credit.compose`.
+      CreditError: as `assign`; and as `credit.compose`; a method whose errors are pooled over the batch; rule "shares"
+        with scores that are negative in some parts only.
       MissingExtraError: Ray is not installed.
     """
     names = tuple(methods)

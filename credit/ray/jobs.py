@@ -79,6 +79,9 @@ class Ledgers:
             raise CreditError(f"rule is {self.rule!r}; expected one of {', '.join(get_args(RuleName))}")
         if self.level not in LEVELS:
             raise CreditError(f"level is {self.level!r}; expected one of {', '.join(LEVELS)}")
+        for method in self.methods:
+            if self.rule != "shares":  # which weighs nothing by errors
+                method.refuse_pooled_errors()
 
     @property
     def key(self) -> str:
@@ -87,10 +90,17 @@ class Ledgers:
     def compute(self, traces: Traces) -> tuple[pa.Table, dict[str, Any]]:
         claims = {method.method: method.run(traces) for method in self.methods}
         ledger = compose_claims(traces, claims, rule=self.rule)
-        return ledger.table(traces, self.level), _evidence_note(traces, self.methods)  # type: ignore[arg-type]
+        took_part = sorted({claim.source for claim in claims.values()} - ledger.refused.keys())
+        note = _evidence_note(traces, self.methods) | {"took_part": took_part}
+        return ledger.table(traces, self.level), note  # type: ignore[arg-type]
 
     def finish(self, notes: Sequence[dict[str, Any]], problems: Iterable[Problem]) -> Summary:
         _refuse_missing(self.methods, notes, problems)
+        if self.rule == "shares":
+            parts = [set(note["took_part"]) for note in notes]
+            for name in sorted(set().union(*parts) - set.intersection(*parts)):
+                why = "has negative scores in some parts only, and divides nothing there"
+                raise CreditError(f"{name!r} {why}; leave it out, or compose all traces at once")
         return Summary()
 
 

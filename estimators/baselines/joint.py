@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
-from estimators.counterfactual.replays import event_ids, replay_tree
+from estimators.counterfactual.replays import event_ids, ids_by_group, replay_tree
 from estimators.group import Over, Singleton, group_relative, members, row_scores, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
@@ -95,9 +95,9 @@ def magrpo(
         raise CreditError("completion is given, but joint_mode is 'aligned'; expected 'cross'")
     outcome, scored = check_reward(graph, reward)
     n, trace, real = graph.num_events, jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
-    turn = event_ids(graph, "node", node)
-    acts = real & graph.trained_mask & scored[trace] & (turn >= 0) & (event_ids(graph, "context", context) >= 0)
-    lead_of = _leads(trace, turn, acts)
+    context, node = ids_by_group(graph, "context", context), ids_by_group(graph, "node", node)
+    acts = real & graph.trained_mask & scored[trace] & (node >= 0) & (context >= 0)
+    lead_of = _leads(trace, node, acts)
     leads = acts & (lead_of == jnp.arange(n, dtype=jnp.int32))
     to_go = _returns(graph, outcome, leads, event_reward, discount)
     tree = replay_tree(graph, leads, context, node, to_go.dtype)

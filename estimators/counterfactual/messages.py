@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
-from estimators.counterfactual.replays import ReplayTree, later_kin, leaf_returns, replay_tree
+from estimators.counterfactual.replays import ReplayTree, ids_by_group, later_kin, leaf_returns, replay_tree
 from estimators.options import checked_options
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
@@ -61,7 +61,8 @@ def c3(
     a) − V(h): the increment of the decision, unbiased. Nested fan-outs need the mean of child means used here; a mean
     over pooled leaves would weigh alternatives by how often they were replayed. Events of a context with one
     alternative are invalid; no other baseline replaces the siblings. Events are also invalid if a node is logged under
-    two contexts, or a context in two tasks, because these are not siblings.
+    two contexts, because these are not siblings. Siblings are of one group: the same ids in another one are another
+    context.
 
     Args:
       graph: the traces are the leaves; each action of a trace that was decided in a context gets credit.
@@ -105,6 +106,7 @@ def c3(
     """
     outcome, scored = check_reward(graph, leaf_returns(graph, reward, event_reward))
     trace = jnp.asarray(graph.trace_ids)
+    context, node = ids_by_group(graph, "context", context), ids_by_group(graph, "node", node)
     tree = replay_tree(graph, scored[trace], context, node, outcome.dtype)
     outcome = outcome[trace]
     value = tree.values(outcome)

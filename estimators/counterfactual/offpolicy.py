@@ -16,7 +16,7 @@ from estimators.base import Credit, Reason, finish
 from estimators.counterfactual.alternatives import Alternatives, Drawn, Draws, Refusals, drawn
 from estimators.counterfactual.empirical_likelihood import influence_interval, limits, stratified_interval
 from estimators.counterfactual.policy_estimates import Estimate, Evaluation, estimate
-from estimators.counterfactual.replays import leaf_returns
+from estimators.counterfactual.replays import ids_by_group, leaf_returns
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_sum
@@ -296,6 +296,7 @@ def off_policy(
       >>> [round(float(a), 2) for a in result.advantage[:2]]
       [0.2, -0.8]
     """
+    context, node = ids_by_group(graph, "context", context), ids_by_group(graph, "node", node)
     logged = Alternatives(context, node, propensity, target_propensity, target_support, q_value, target_value)
     refusals = evaluation.refusals or Refusals()
     d = drawn(graph, leaf_returns(graph, reward, event_reward), logged, evaluation.draws, refusals.unseen)

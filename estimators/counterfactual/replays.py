@@ -8,6 +8,9 @@ decisions may fan out again. Logged, this is a set of traces. Two ids per event 
 
 A trace is a path through this tree, its outcome the reward of a leaf. Nothing else about the tree is stored.
 
+Siblings answer one task under one policy: an id that occurs in several groups is another context, or node, in each
+(`ids_by_group`).
+
 Independent traces may reach one situation by chance, as `credit siblings` finds. Their earlier choices then have nodes
 of their own, and the context hangs below each of them with the alternatives that came from there.
 """
@@ -23,9 +26,10 @@ from estimators.base import check_event_array, check_reward
 from estimators.sequence.chains import chains
 from graphs.errors import ArrayTypeError
 from graphs.event_graph import Array, EventGraph
+from graphs.levels import pair_ids
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
 
-__all__ = ["ReplayTree", "event_ids", "later_kin", "leaf_returns", "replay_tree", "subtree_values"]
+__all__ = ["ReplayTree", "event_ids", "ids_by_group", "later_kin", "leaf_returns", "replay_tree", "subtree_values"]
 
 
 class ReplayTree(NamedTuple):
@@ -160,6 +164,31 @@ def _mixed(graph: EventGraph, row: jax.Array, node: jax.Array, context: jax.Arra
     return wrong > 0
 
 
+def ids_by_group(graph: EventGraph, name: str, ids: Array) -> jax.Array:
+    """Ids of contexts or nodes, renumbered where one occurs in several groups, so that each is of one: int32 [E].
+
+    -1 where absent. Ids of a group keep their order, and all ids stay as they are where none occurs twice.
+
+    Raises:
+      ArrayTypeError: not integers, or not one for each event.
+
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, _, _ = credit.from_columns(group=[0, 0, 1, 1], trace=list("abcd"), reward=[1.0] * 4, events=4)
+      >>> ids_by_group(graph, "context", np.array([0, 1, 0, -1])).tolist()
+      [0, 1, 2, -1]
+      >>> ids_by_group(graph, "context", np.array([3, 3, 0, 0])).tolist()
+      [3, 3, 0, 0]
+    """
+    own, n = event_ids(graph, name, ids), graph.num_events
+    group = jnp.asarray(graph.group_ids)[graph.trace_ids]
+    row = jnp.asarray(graph.event_mask) & (own >= 0)
+    at = jnp.where(row, own, 0)
+    shared = jnp.any(row & (group != group[segment_first(at, n, row)][at]))
+    keyed: jax.Array = jax.lax.cond(shared, lambda: pair_ids(group, at, row), lambda: at.astype(jnp.int32))
+    return jnp.where(row, keyed, -1)
+
+
 def event_ids(graph: EventGraph, name: str, ids: Array) -> jax.Array:
     """Evidence of kind "id" or "count" as int32 [E], -1 where absent.
 
@@ -219,5 +248,6 @@ def subtree_values(
     """
     outcome, scored = check_reward(graph, leaf_returns(graph, reward, event_reward))
     trace = jnp.asarray(graph.trace_ids)
+    context, node = ids_by_group(graph, "context", context), ids_by_group(graph, "node", node)
     tree = replay_tree(graph, scored[trace], context, node, outcome.dtype)
     return jnp.where(tree.row, tree.values(outcome[trace])[tree.node], jnp.nan)

@@ -169,13 +169,23 @@ def hash_of(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
-def divide(index: ChunkIndex, events: int) -> list[np.ndarray]:
-    """Rows of the index of each chunk: whole groups, and with them the groups of traces that bear one id."""
+def divide(index: ChunkIndex, events: int, names: Sequence[str] = ()) -> list[np.ndarray]:
+    """Rows of the index of each chunk: whole groups, and with them the groups of traces that bear one id.
+
+    Args:
+      index: of all traces.
+      events: how many a chunk may have.
+      names: of the groups, as the log has them. A task may bear a name that `graphs.traces.grouping` would give to a
+        group of another one, `q [small]` of `q`: such tasks come in one chunk, where they are told apart.
+    """
     together = np.arange(int(index.group.max()) + 1)
     by_name = np.argsort(index.name, kind="stable")
     same = np.flatnonzero(np.diff(index.name[by_name]) == 0)
     for a, b in zip(index.group[by_name[same]].tolist(), index.group[by_name[same + 1]].tolist(), strict=True):
         low, high = sorted((_root(together, a), _root(together, b)))
+        together[high] = low
+    for group, shorter in _name_clashes(names):
+        low, high = sorted((_root(together, group), _root(together, shorter)))
         together[high] = low
     part = np.array([_root(together, group) for group in range(len(together))])[index.group]
     sizes = np.bincount(part, weights=index.events, minlength=len(together))
@@ -187,6 +197,17 @@ def divide(index: ChunkIndex, events: int) -> list[np.ndarray]:
         filled += sizes[group]
     order = np.argsort(chunk_of[part], kind="stable")
     return np.split(order, np.cumsum(np.bincount(chunk_of[part]))[:-1])
+
+
+def _name_clashes(names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Pairs of groups of which one's name is that of the other with something in brackets behind it."""
+    at = {name: group for group, name in enumerate(names)}
+    for group, name in enumerate(names):
+        end = name.find(" [")
+        while end >= 0:
+            if name[:end] in at:
+                yield group, at[name[:end]]
+            end = name.find(" [", end + 1)
 
 
 def _root(together: np.ndarray, group: int) -> int:

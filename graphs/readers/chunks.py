@@ -269,7 +269,7 @@ def read_chunks(
     return Chunks(
         sources,
         index,
-        divide(index, events),
+        divide(index, events, seen.groups),
         join,
         reward,
         before,

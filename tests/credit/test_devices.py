@@ -78,6 +78,44 @@ def test_compiled_methods_and_the_partition_do_not_communicate() -> None:
     assert set(compiled) == {"rloo", "dr_mas", "c3", "ledger"}
 
 
+OPTIONS = """
+import sys
+import jax, numpy as np
+import credit, credit.devices
+from credit.laws.subject import differ, numbers
+
+assert len(jax.devices()) == 8
+traces = credit.read(sys.argv[1])
+calls = [(name, {key: value}) for name, m in credit.METHODS.items() for key, value in m.scope_by_option]
+for name, options in [*calls, ("turn_baseline", {}), ("c3", {}), ("magrpo", {}), ("off_policy", {})]:
+    one, many = credit.run(traces, name, **options), credit.devices.run(traces, name, **options)
+    found, expected = ({k: np.asarray(v) for k, v in numbers(of).items()} for of in (many, one))
+    print(name, "=", differ(found, expected, np.ones(traces.graph.num_events, bool)))
+    if name == "turn_baseline":
+        for a, b in zip(many.recursion.values, one.recursion.values):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-6)
+"""
+
+
+@pytest.mark.slow
+def test_options_and_shared_ids_give_the_numbers_of_one_device(tmp_path: Path) -> None:
+    """Options that take the whole batch, errors that are pooled over it, and contexts that several groups share."""
+    rng, lines = np.random.default_rng(0), []
+    for number in range(18):
+        count = int(rng.integers(2, 6))
+        events = [
+            {"id": f"e{k}", "type": "message", "agent": f"a{k % 2}", "value": float(rng.random()), "context": "root"}
+            | {"node": f"n{number % 3}" if k == 0 else f"{number}-{k}", "propensity": 0.3, "target_propensity": 0.4}
+            for k in range(count)
+        ]
+        trace = {"trace_id": f"t{number}", "task_id": f"q{number % 3 % 2}", "model": "ab"[number % 2], "events": events}
+        lines.append(json.dumps(trace | {"rewards": {"team": float(rng.random())}}) + "\n")
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(lines))
+    said = on_eight_devices("-c", OPTIONS, str(log)).splitlines()
+    assert len(said) == 8 and [line for line in said if not line.endswith(" = ")] == []
+
+
 @pytest.mark.slow
 def test_two_processes_give_the_table_of_one(tmp_path: Path) -> None:
     """Methods of scope "group" bit for bit, those of scope "batch" by sums over both; different batches are refused."""
@@ -135,6 +173,10 @@ def test_refusals() -> None:
     _, reward, rows = credit.from_columns(group=["q"], trace=[0], reward=[1.0])
     with pytest.raises(CreditError, match="no trace has an outcome"):
         credit.devices.run(dataclasses.replace(rows.traces, reward=np.full_like(reward, np.nan)), "rloo")
+    with pytest.raises(
+        CreditError, match=r"leaf is an array of shape \(128,\); devices take arrays of log evidence only"
+    ):
+        credit.devices.run(rows, "c3_magrpo", leaf=np.ones(128, bool))
     batch = padded(ragged(0, {}), SIZES)
     with pytest.raises(CreditError, match="devices is empty"):
         credit.devices.place(batch.graph, [])

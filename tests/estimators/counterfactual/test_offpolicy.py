@@ -250,12 +250,17 @@ def test_refusals(case: str) -> None:
     assert (np.asarray(credit.reason)[:DRAWS] == reason).all()
 
 
-def test_a_context_of_two_tasks_is_none() -> None:
+def test_a_context_of_two_tasks_has_no_value_and_its_siblings_are_those_of_one_task() -> None:
     graph, reward, _ = small_log()
     given = evidence(small_log(), critic=False)
     moved = dataclasses.replace(graph, group_ids=np.where(np.arange(CONTEXTS * DRAWS) == 5, 1, graph.group_ids))
     assert int(policy_value(moved, reward, Alternatives(**given)).reason[0]) == Reason.CONTEXTS_DIFFER
-    assert int(c3(moved, reward, context=given["context"], node=given["node"]).reason[0]) == Reason.CONTEXTS_DIFFER
+    tree = {name: given[name] for name in ("context", "node")}
+    one, without = (c3(moved, r, **tree) for r in (reward, np.where(np.arange(len(reward)) == 5, np.nan, reward)))
+    assert int(one.reason[5]) == Reason.NO_SIBLING
+    rest = np.arange(len(reward)) != 5
+    np.testing.assert_array_equal(np.asarray(one.advantage)[rest], np.asarray(without.advantage)[rest])
+    assert np.asarray(one.valid)[:DRAWS][rest[:DRAWS]].all()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -29,3 +29,10 @@ def test_groups_without_a_common_id_come_apart() -> None:
     name = index.name.copy()
     name[4] = 99  # the third group's first trace
     assert [rows.tolist() for rows in divide(index._replace(name=name), 1)] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_tasks_whose_group_names_may_meet_come_together() -> None:
+    nothing = np.zeros(5, np.int64)
+    index = ChunkIndex(nothing, nothing, nothing, nothing, np.arange(5), np.ones(5, np.int64), np.arange(5), nothing)
+    names = ("q [a [b]", "z", "q", "z[a]", "y [a]")
+    assert [rows.tolist() for rows in divide(index, 1, names)] == [[0, 2], [1], [3], [4]]
