@@ -238,6 +238,7 @@ REFUSALS: dict[str, tuple[Any, int]] = {
 @pytest.mark.parametrize("case", REFUSALS)
 def test_refusals(case: str) -> None:
     graph, reward, _ = small_log()
+    graph = dataclasses.replace(graph, group_ids=np.zeros_like(graph.group_ids))  # a node of another task is another
     change, reason = REFUSALS[case]
     given = evidence(small_log(), critic=False)
     value = policy_value(graph, reward, Alternatives(**change(given)), evaluation=Evaluation(refusals=Refusals()))
