@@ -105,9 +105,7 @@ def _paper(key: str) -> MethodPage:
 
 def _scope(method: Method) -> str:
     """The scope in words, with the options that change it."""
-    changed = [
-        f"with {name}={value!r}, {scope}: {SCOPES[scope]}" for (name, value), scope in method.scope_by_option.items()
-    ]
+    changed = [f"with {option}, {scope}: {SCOPES[scope]}" for option, scope in method.scope_by_option.items()]
     return "; ".join([f"{method.scope}: {SCOPES[method.scope]}", *changed])
 
 

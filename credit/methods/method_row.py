@@ -7,8 +7,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-import numpy as np
-
 from estimators.base import Credit, Estimand
 
 __all__ = ["Method", "Scope", "Status"]
@@ -31,7 +29,7 @@ class Method:
       scope: whose rewards can change a trace's numbers: its own, its group's, the batch's, or those of earlier traces.
       pools_errors: whether the errors by which a ledger weighs its claims are pooled over the groups of the batch,
         though no other group changes the claims.
-      scope_by_option: the scope under values of options that change it, by option and value; see `scope_of`.
+      scope_by_option: the scope under values of options that change it, by texts as `over=batch`; see `scope_of`.
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
       status: "released", checked against the authors' or the trainer's code; "reconstructed", from that code's or a
         paper's text without executing it; "formula", a textbook formula under its own name.
@@ -56,7 +54,7 @@ class Method:
     needs: tuple[str, ...] = ()
     cost: str = "O(E)"
     pools_errors: bool = False
-    scope_by_option: Mapping[tuple[str, Any], Scope] = dataclasses.field(default_factory=dict)
+    scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Credit:
         return self.fn(*args, **kwargs)
@@ -80,11 +78,12 @@ class Method:
         Examples:
           >>> import credit
           >>> credit.METHODS["c3_magrpo"].scope_of({"over": "batch"})
-          ('batch', "over='batch'")
+          ('batch', 'over=batch')
           >>> credit.METHODS["c3_magrpo"].scope_of({"eps": 0.0})
           ('group', None)
         """
-        for (name, value), scope in self.scope_by_option.items():
-            if name in options and isinstance(options[name], str | bool | np.bool_) and options[name] == value:
-                return scope, f"{name}={value!r}"
+        for option, scope in self.scope_by_option.items():
+            name, _, value = option.partition("=")
+            if name in options and str(options[name]).lower() == value:
+                return scope, option
         return self.scope, None

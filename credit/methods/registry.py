@@ -121,7 +121,7 @@ METHODS: dict[str, Method] = {
         reference="CoLLM-MAAC: CoMLRL maac.py",
         needs=("value",),
         cost="O(E log E)",
-        scope_by_option={("normalise", True): "batch"},
+        scope_by_option={"normalise=true": "batch"},
     ),
     "puppeteer": Method(
         estimators.puppeteer,
@@ -195,7 +195,7 @@ METHODS: dict[str, Method] = {
         scope="group",
         status="released",
         reference="slime RolloutManager._post_process_rewards",
-        scope_by_option={("uneven_as_one_group", True): "batch"},
+        scope_by_option={"uneven_as_one_group=true": "batch"},
     ),
     "agent_lightning": Method(
         estimators.agent_lightning,
@@ -404,7 +404,7 @@ METHODS: dict[str, Method] = {
         scope="group",
         status="released",
         reference="C3 c3/algorithms/magrpo.py, experience_maker.py",
-        scope_by_option={("over", "batch"): "batch"},
+        scope_by_option={"over=batch": "batch"},
     ),
     "foldgrpo": Method(
         estimators.foldgrpo,
@@ -436,7 +436,7 @@ METHODS: dict[str, Method] = {
         status="reconstructed",
         reference="MARSHAL, as described",
         cost="O(E log E)",
-        scope_by_option={("over", "group"): "group"},
+        scope_by_option={"over=group": "group"},
     ),
     "spiral_rae": Method(
         estimators.spiral_rae,

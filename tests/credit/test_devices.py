@@ -83,10 +83,11 @@ import sys
 import jax, numpy as np
 import credit, credit.devices
 from credit.laws.subject import differ, numbers
+from credit.methods.option_texts import parse_options
 
 assert len(jax.devices()) == 8
 traces = credit.read(sys.argv[1])
-calls = [(name, {key: value}) for name, m in credit.METHODS.items() for key, value in m.scope_by_option]
+calls = [(name, parse_options(name, [text])) for name, m in credit.METHODS.items() for text in m.scope_by_option]
 for name, options in [*calls, ("turn_baseline", {}), ("c3", {}), ("magrpo", {}), ("off_policy", {})]:
     one, many = credit.run(traces, name, **options), credit.devices.run(traces, name, **options)
     found, expected = ({k: np.asarray(v) for k, v in numbers(of).items()} for of in (many, one))

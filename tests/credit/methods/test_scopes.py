@@ -27,7 +27,7 @@ ALSO = {
 }
 """Evidence that a value of an option may need beside the method's own."""
 
-BY_OPTION = [(name, key, value) for name, m in credit.METHODS.items() for key, value in m.scope_by_option]
+BY_OPTION = [(name, *text.split("=")) for name, m in credit.METHODS.items() for text in m.scope_by_option]
 
 
 def choices(name: str) -> list[tuple[str, str]]:
@@ -97,20 +97,21 @@ def test_a_group_alone_has_the_numbers_that_it_has_in_a_batch(name: str, option:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(("name", "option", "value"), BY_OPTION)
-def test_an_option_that_states_a_scope_has_it(name: str, option: str, value: object) -> None:
+def test_an_option_that_states_a_scope_has_it(name: str, option: str, value: str) -> None:
     method = credit.METHODS[name]
-    scope, why = method.scope_of({option: value})
-    assert scope != method.scope and why == f"{option}={value!r}"
-    assert (alone_and_within(name, option, str(value)) == "") == (scope in DIVISIBLE)
+    scope, why = method.scope_of(parse_options(name, [f"{option}={value}"]))
+    assert scope != method.scope and why == f"{option}={value}"
+    assert (alone_and_within(name, option, value) == "") == (scope in DIVISIBLE)
 
 
 @pytest.mark.parametrize(("name", "option", "value"), BY_OPTION)
-def test_parts_refuse_an_option_that_takes_the_whole_batch(name: str, option: str, value: object) -> None:
-    if credit.METHODS[name].scope_of({option: value})[0] in DIVISIBLE:
-        ChunkedMethod(name, {option: value})
+def test_parts_refuse_an_option_that_takes_the_whole_batch(name: str, option: str, value: str) -> None:
+    options = parse_options(name, [f"{option}={value}"])
+    if credit.METHODS[name].scope_of(options)[0] in DIVISIBLE:
+        ChunkedMethod(name, options)
         return
-    with pytest.raises(CreditError, match=rf"method '{name}' .* under {option}={value!r} is batch.*leave out {option}"):
-        ChunkedMethod(name, {option: value})
+    with pytest.raises(CreditError, match=rf"method '{name}' .* under {option}={value} is batch.*leave out {option}"):
+        ChunkedMethod(name, options)
     ChunkedMethod(name, {option: options_of(credit.METHODS[name])[option].default})
 
 
