@@ -279,6 +279,24 @@ def test_a_run_whose_driver_was_killed_is_resumed(logs: Path, tmp_path: Path) ->
     assert differences(pq.read_table(out), credit.table(traces, credit.run(traces, "dr_mas"))) == []
 
 
+def test_workers_that_started_in_another_folder_and_a_refusal_of_every_part(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relative paths are those of the caller; what every part refuses leaves nothing."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with cluster(2):
+        monkeypatch.chdir(tmp_path)
+        parts = credit.ray.assign("logs", output="out", method="rloo", events=EVENTS)
+        with pytest.raises(CreditError, match=r"baseline is 'mean'|own_outcome"):  # which only the method knows
+            credit.ray.assign(
+                "logs", output="none", method="c3", options={"baseline": "mean", "own_outcome": False}, events=EVENTS
+            )
+    assert parts.rows == pq.read_table(tmp_path / "out").num_rows and not (tmp_path / "none").exists()
+    traces = credit.read("logs")
+    assert differences(pq.read_table("out"), credit.table(traces, credit.run(traces, "rloo"))) == []
+
+
 def test_what_is_refused(logs: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
