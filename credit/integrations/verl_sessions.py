@@ -65,12 +65,13 @@ def session_advantage(
       extra_fields: what the agent loop wrote beside each row; None where it wrote nothing.
       padding: rows that verl made up to fill the batch; they get 0 and enter no statistics.
     """
-    parts = [split_key(key) for key in batch_keys]
+    parts = [key.rsplit("_", 2) for key in batch_keys]
+    if not all([len(part) == 3 and part[2].isdigit() for part in parts]):
+        parts = [list(map(str, split_key(key))) for key in batch_keys]  # raises, and names the key
     batch = data.batch
     trace = [f"{uid}_{session}" for uid, session, _ in parts]
-    order = [index for _, _, index in parts]
-    last = {trace[row]: row for row in sorted(range(len(order)), key=order.__getitem__)}
-    score = batch["token_level_scores"].sum(dim=-1)[[last[name] for name in trace]]
+    order = [int(index) for _, _, index in parts]
+    score = _of_last_output(batch["token_level_scores"].sum(dim=-1), trace, order)
     columns: dict[str, Any] = _field_columns(extra_fields or [], np.asarray(padding, bool))
     evidence = {name: columns.pop(name) for name in list(columns) if name not in _COLUMNS}
     evidence = {name: column for name, column in evidence.items() if advantages.accepts(name)}
@@ -90,6 +91,16 @@ def session_advantage(
     batch["advantages"] = batch["returns"] = result.advantages
     metrics: dict[str, float] = result.metrics
     return metrics
+
+
+def _of_last_output(score: Any, trace: Sequence[str], order: Sequence[int]) -> Any:
+    """The score of the last output of each row's session, [N]."""
+    scores = score.tolist()
+    some = dict(zip(trace, scores, strict=True))
+    if [some[name] for name in trace] == scores:
+        return score  # as a rule: the agent loop copies the last one's
+    last = {trace[row]: row for row in sorted(range(len(order)), key=order.__getitem__)}
+    return score[[last[name] for name in trace]]
 
 
 def split_key(key: str) -> tuple[str, str, int]:

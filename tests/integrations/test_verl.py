@@ -340,8 +340,8 @@ def test_legacy_follows_the_switch_of_the_scale() -> None:
 
 def test_every_division_by_a_groups_spread_can_be_left_out() -> None:
     """Twice the rewards, twice the advantages: what is left has no scale. A whitened batch keeps its own."""
-    uid, ids = ["q"] * 4, {"traj_uid": ["a", "a", "b", "c"], "agent_id": ["s", "v", "s", "s"], "turn": [0, 1, 0, 0]}
-    scores = [1.0, 1.0, 0.25, 0.5]
+    ids: dict[str, list[Any]] = {"traj_uid": ["a", "a", "b", "c"], "agent_id": ["s", "v", "s", "s"]}
+    ids["turn"], uid, scores = [0, 1, 0, 0], ["q"] * 4, [1.0, 1.0, 0.25, 0.5]
     for name in ("grpo", "dr_mas", "mt_grpo", "trl_grpo", "agent_lightning_rows"):
         once, twice = (
             compute_advantage(legacy(given, uid, **ids), f"credit_{name}", norm_adv_by_std_in_grpo=False)
