@@ -61,6 +61,8 @@ def with_clusters(
         [0, 0, 0, 3]
     """
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
+    if node is None and context is None and sibling_parent is None:
+        return dataclasses.replace(graph, cluster_ids=None)
     trace = np.asarray(graph.trace_ids)
     action_mask = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
     begun = np.cumsum(action_mask)
