@@ -27,7 +27,7 @@ pytestmark = pytest.mark.optimised
 
 
 @pytest.mark.parametrize("t", [1, 3, 9, 19])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_later_events_leave_values_bit_identical(
     episodes: QualityEpisodes, fitted: Fitted, changed: Callable[..., Any], t: int
 ) -> None:
@@ -40,6 +40,7 @@ def test_later_events_leave_values_bit_identical(
     assert (values[0][:, :, t] != values[1][:, :, t]).any()
 
 
+@pytest.mark.slow
 def test_every_earlier_event_can_move_a_value(corpus: Corpus, fitted: Fitted) -> None:
     last = np.array([19])
     before = predict_corpus(fitted, corpus)[0][:, last]
@@ -141,6 +142,7 @@ def test_sums_over_the_prefix_against_their_definition() -> None:
         np.testing.assert_allclose(found[e], expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_an_event_adds_does_not_depend_on_the_clocks(corpus: Corpus, fitted: Fitted) -> None:
     features = corpus.features.copy()
     features[5, list(CLOCKS)] = features.max(axis=0)[list(CLOCKS)]
@@ -149,6 +151,7 @@ def test_what_an_event_adds_does_not_depend_on_the_clocks(corpus: Corpus, fitted
     assert np.delete(before, 5, axis=1).tobytes() == np.delete(after, 5, axis=1).tobytes()
 
 
+@pytest.mark.slow
 def test_beyond_the_range_trained_on_a_column_stays_at_its_end(corpus: Corpus, fitted: Fitted, split: Split) -> None:
     far, most = corpus.features.copy(), corpus.features.copy()
     for column in (CLOCKS[0], corpus.features.shape[1] - 1):
@@ -158,6 +161,7 @@ def test_beyond_the_range_trained_on_a_column_stays_at_its_end(corpus: Corpus, f
     assert values[0].tobytes() == values[1].tobytes()
 
 
+@pytest.mark.slow
 def test_a_padded_shape_holds_the_same_values(corpus: Corpus, fitted: Fitted, split: Split) -> None:
     to = room(corpus, 256)
     packed = list(batches(corpus, split.train, to))
@@ -168,6 +172,7 @@ def test_a_padded_shape_holds_the_same_values(corpus: Corpus, fitted: Fitted, sp
         pack(corpus, split.train, to._replace(events=64))
 
 
+@pytest.mark.slow
 def test_an_alternative_is_valued_as_if_it_had_been_logged(corpus: Corpus, fitted: Fitted) -> None:
     at = np.array([3, 25, 26, 44])
     features = corpus.features[at + 100]
@@ -190,6 +195,7 @@ def test_tasks_are_never_on_two_sides() -> None:
         split_by_task(group[:6], reward[:6], seed=0)
 
 
+@pytest.mark.slow
 def test_wrong_input_is_refused_by_name(episodes: QualityEpisodes, corpus: Corpus, fitted: Fitted) -> None:
     graph = episodes.graph
     with pytest.raises(CreditError, match="dense of event 5"):

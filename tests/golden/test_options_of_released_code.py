@@ -17,6 +17,7 @@ def close(found: object, expected: object, atol: float = 2e-6) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
 
 
+@pytest.mark.slow
 def test_foldgrpo_fork_keeps_each_rows_own_reward() -> None:
     """Rows 1, .8 and 0, 0 of two traces: statistics over the first rows, 1 and 0."""
     graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], row_reward=[1, 0.8, 0, 0])
@@ -41,6 +42,7 @@ def test_agent_lightning_without_the_division() -> None:
     close(found, [0.5, 0.5, -0.5, 0.0])
 
 
+@pytest.mark.slow
 def test_magrpo_raw_answers_a_lone_joint_turn() -> None:
     graph, reward, rows = credit.from_columns(
         group=[0], trace=[0], reward=[0.75], evidence={"context": ["c"], "node": ["n"]}

@@ -42,6 +42,7 @@ def test_a_run_resumes_from_its_file(suffix: str, tmp_path: Path, monkeypatch: p
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
 
 
+@pytest.mark.slow
 def test_the_learning_rate_is_swept_on_other_seeds(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     rows = run_training(["exact_increments"], ["pivotal"], 2, TINY, learning_rates=(0.001, 0.4), output=path)

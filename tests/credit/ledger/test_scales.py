@@ -164,6 +164,7 @@ COSINE = {
 @pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", COSINE)
 @pytest.mark.sampled
+@pytest.mark.slow
 def test_the_stack_under_stochastic_spawning(name: str, k: int) -> None:
     """Every batch of k traces of a world whose policy decides who acts: bias 0 before the scale; after it a cosine.
 

@@ -268,6 +268,7 @@ def test_magrpo_against_a_recursion(fan_outs: list[int], baseline: str) -> None:
     np.testing.assert_allclose(log.gather(result.advantage), expected, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_joint_turns_that_overlap_in_a_log_are_those_that_do_not() -> None:
     """An agent that answers the first joint turn after another has begun the second belongs to the first."""
     rng = np.random.default_rng(5)
@@ -334,6 +335,7 @@ def crossed_magrpo(rows: dict[str, list], **options: str) -> tuple[np.ndarray, n
 
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
 @pytest.mark.sampled
+@pytest.mark.slow
 def test_crossed_magrpo_sums_the_joint_turns_of_a_completion(baseline: str) -> None:
     rows, value, second = crossed_tree()
 

@@ -238,6 +238,7 @@ def test_fitted_variance_of_the_unexplained_finds_the_luck_of_the_batch() -> Non
     assert float(made.unexplained_variance[0]) == pytest.approx(0.25, rel=0.1)
 
 
+@pytest.mark.slow
 def test_channels_split_what_each_source_and_the_total_brought() -> None:
     case = draw(np.random.default_rng(3), SMALL, SMALL_SOURCES, decades=1)._replace(tau2=0.3)
     options = {"unexplained_variance": 0.3, "prior": case.prior}

@@ -17,6 +17,7 @@ def of_contexts(*values: float, size: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("first", "second"), [((3, 10), (2, 5)), ((0, 6), (4, 4)), ((1, 1), (0, 12))])
 @pytest.mark.sampled
+@pytest.mark.slow
 def test_two_alternatives_against_a_grid(first: tuple[int, int], second: tuple[int, int]) -> None:
     """With success or failure, the interval is that of the likelihood ratio of two binomials."""
     shares = (0.7, 0.3)
@@ -44,6 +45,7 @@ def test_two_alternatives_against_a_grid(first: tuple[int, int], second: tuple[i
 
 @pytest.mark.parametrize("farthest", [0.0, 3.0])
 @pytest.mark.sampled
+@pytest.mark.slow
 def test_parts_of_draws_against_an_optimiser(farthest: float) -> None:
     """The largest Σ pᵢ xᵢ with −2 Σ log(n pᵢ) ≤ c, where mass may also lie on a point without a draw."""
     part = np.array([-1.0, -0.4, 0.1, 0.3, 1.0]) / 5

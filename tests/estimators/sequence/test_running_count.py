@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from estimators.sequence.running_count import running_count
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_a_running_sum() -> None:
     rng = np.random.default_rng(0)
     for size in (1, 16, 33, 700):

@@ -61,6 +61,7 @@ def test_padding_changes_no_bit_and_jit_and_vmap_none_either() -> None:
     assert np.asarray(both).tobytes() == np.stack([plain, b]).tobytes()
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_loop() -> None:
     rng = np.random.default_rng(1)
     n = 75
@@ -78,6 +79,7 @@ def test_derivatives_are_those_of_the_loop() -> None:
     np.testing.assert_allclose(forward, by_loop(a, weight), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_beside_padding_that_holds_nan() -> None:
     graph, reward, rows = credit.from_columns(
         group=[0] * 6, trace=[0, 0, 0, 1, 1, 1], reward=[1.0] * 3 + [0.0] * 3, events=32

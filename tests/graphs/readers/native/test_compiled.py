@@ -105,7 +105,7 @@ KEYS = (*EVENT_FIELDS, "note", "")
 
 
 @pytest.mark.parametrize("key", KEYS)
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_every_key_holds_what_it_holds_otherwise(key: str, tmp_path: Path) -> None:
     """Each value alone at the first, the second or both events, between neighbours that are read in any case."""
     rows = []
@@ -157,10 +157,12 @@ def test_damage_is_read_or_named_in_the_same_way(tmp_path: Path, examples: int) 
         b'"events": [{"id": "e", "type": "stop", "agent": "a"}]}',
     ],
 )
+@pytest.mark.slow
 def test_what_the_loops_leave_to_the_decoder(content: bytes, tmp_path: Path) -> None:
     assert found(content, tmp_path, True) == found(content, tmp_path, False)
 
 
+@pytest.mark.slow
 def test_tokens_are_read_beside_traces_without_any(tmp_path: Path) -> None:
     lists = ([1, 2], [True, False], [-0.5]), ([3], None, [-1.0]), ([], [], []), ([4], [True, True], None), (["x"],)
     rows = [trace("plain")]
@@ -173,6 +175,7 @@ def test_tokens_are_read_beside_traces_without_any(tmp_path: Path) -> None:
     assert np.frombuffer(by_loops["ids"], np.int32).tolist() == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_limits_hold_by_loops(tmp_path: Path) -> None:
     rows = [trace("deep", note=[[[[1]]]]), trace("long", {"content_ref": "x" * 500}), trace("many", *[{}] * 9)]
     rows += [trace("joined", {}, {}, edges=[{"src": "e0", "dst": "e1", "type": "causal"}] * 9), trace("good")]
@@ -183,6 +186,7 @@ def test_limits_hold_by_loops(tmp_path: Path) -> None:
         assert found(content, tmp_path, True, limits) == by_structs
 
 
+@pytest.mark.slow
 def test_ids_that_share_a_slot_are_told_apart_and_too_many_of_them_are_refused() -> None:
     events = [{"id": f"e{i}", "type": "message", "agent": "a"} for i in range(3000)]
     edges = [{"src": f"e{i}", "dst": f"e{i + 1}", "type": "causal"} for i in range(2999)]
@@ -193,6 +197,7 @@ def test_ids_that_share_a_slot_are_told_apart_and_too_many_of_them_are_refused()
     np.testing.assert_array_equal(scanned.edges.receivers, np.arange(1, 3000))
 
 
+@pytest.mark.slow
 def test_plain_logs_need_no_structs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of key is taken by the loops; without this, a loop that refused everything would pass."""
 
@@ -224,6 +229,7 @@ def logs(folder: Path, files: int = 7) -> Path:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 20])
+@pytest.mark.slow
 def test_the_number_of_threads_changes_nothing(threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = logs(tmp_path)
     monkeypatch.setattr(compiled, "threads_for", lambda sources: threads)
@@ -233,6 +239,7 @@ def test_the_number_of_threads_changes_nothing(threads: int, tmp_path: Path, mon
     np.testing.assert_array_equal(together.evidence["value"].array, alone.evidence["value"].array)
 
 
+@pytest.mark.slow
 def test_reading_by_threads_may_be_left_early(tmp_path: Path) -> None:
     sources = [Source(str(path), path) for path in sorted(logs(tmp_path).iterdir())]
     reading = compiled.read_threads(sources, 2)
