@@ -52,6 +52,6 @@ def from_other_rewards(graph: EventGraph, total: np.ndarray, offered: Credit, cl
     row = int(np.argmax(off))
     return (
         f"{offered.source!r} adds up to {own[row]:.6g} in trace {row}, whose reward is {total[row]:.6g}: it is of "
-        "other rewards (pass the ledger each outcome plus the rewards at events), or of what no action earned, as a "
-        "reward before the first action or a bootstrap"
+        "other rewards (pass the ledger each outcome plus the rewards at events), of some rows' rewards only, or of "
+        "what no action earned, as a reward before the first action or a bootstrap"
     )

@@ -59,7 +59,7 @@ def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) ->
         return jnp.where(scored, sum(parts), 0).astype(first.reward.dtype)
 
     refused = {f"{name}/{source}": why for name, ledger in ledgers.items() for source, why in ledger.refused.items()}
-    return partitioned(
+    ledger = partitioned(
         graph,
         first.rule,
         Balance(summed("reward"), scored, summed("expected"), summed("outcome")),
@@ -68,6 +68,8 @@ def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) ->
         refused=refused,
         errors=Errors(),
     )
+    other = {f"{name}/{source}": why for name, part in used.items() for source, why in part.other_rewards.items()}
+    return dataclasses.replace(ledger, other_rewards=other)
 
 
 def _composed(

@@ -97,7 +97,7 @@ def _judge(traces: Traces, method: Method) -> Availability:
         )
     _, apart = distinguishable(score, key, n.traces)
     if not apart.any():
-        lost = [word for word in group_differences(traces).unresolved if word]
+        lost = [word for word in group_differences(traces).unresolved if word not in ("", "coarse")]
         if lost:
             return Availability("degenerate", f"no group has a difference that methods see: {UNRESOLVED[lost[0]]}")
         where = "in every group all traces" if method.scope == "group" else "all traces"

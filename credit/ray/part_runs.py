@@ -18,6 +18,7 @@ from credit.ray.part_notes import PartNote, part_file, read_note, write_note
 from credit.tables.files import write_table
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.problem_log import ProblemLog
+from graphs.readers.chunk_pieces import UnreadableError
 from graphs.readers.chunks import Chunks
 from graphs.readers.common.tables.reward_sources import RewardSources
 
@@ -53,6 +54,7 @@ def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterab
     Raises:
       CreditError: `folder` is a file, an address, or holds something of another run; a part is refused; what
         `Job.finish` refuses. Then this run leaves no file.
+      UnreadableError: a log cannot be read any more. Finished parts stay for the same command.
       NothingReadError: no trace of any part is usable.
     """
     identities, place = made_from(chunks, job), checked_folder(folder).absolute()  # workers have another current folder
@@ -67,6 +69,8 @@ def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterab
         for number, _ in zip(progress(missing), results_of(ray, pending), strict=True):
             known[number] = read_note(place, number)
         parts = _finished(chunks, job, folder, [part for part in known if part is not None], len(chunks) - len(missing))
+    except UnreadableError:  # a log that could not be read may be read again: finished parts stay for the same command
+        raise
     except CreditError:  # of the whole run: what is there looks like a result
         output.remove()
         raise

@@ -14,7 +14,9 @@ from graphs.event_graph import EventGraph
 __all__ = ["with_withheld_links"]
 
 
-def with_withheld_links(graph: EventGraph, trace: Any, choices: Mapping[str, Any], kept: np.ndarray) -> EventGraph:
+def with_withheld_links(
+    graph: EventGraph, group: Any, trace: Any, choices: Mapping[str, Any], kept: np.ndarray
+) -> EventGraph:
     """The graph of the kept rows, with `cluster_ids` found among all rows.
 
     Where A was replayed as B and B as C, and each log names its own replay alone, only B says that A and C share their
@@ -22,12 +24,11 @@ def with_withheld_links(graph: EventGraph, trace: Any, choices: Mapping[str, Any
 
     Args:
       graph: of the kept rows, in their order, as `from_columns` makes it.
-      trace: the trace of every row, in the order of actions.
+      group, trace: the task and the trace of every row, in the order of actions.
       choices: `context`, `node` and `sibling_parent` of every row, as far as they are known.
       kept: bool [N], the rows of the graph: all rows of some traces.
     """
-    same = np.zeros(len(kept), np.int64)
-    whole, _, rows = from_columns(group=same, trace=trace, reward=same, evidence=choices)
+    whole, _, rows = from_columns(group=group, trace=trace, reward=np.zeros(len(kept)), evidence=choices)
     if whole.cluster_ids is None:
         return dataclasses.replace(graph, cluster_ids=None)
     of_row = np.asarray(whole.trace_ids)[rows.event][kept]

@@ -139,7 +139,9 @@ def token_advantages(
     if amounts.ndim != 1:
         raise CreditError(f"advantage has shape {amounts.shape}; expected one axis, events")
     mask = mask & (events >= 0)
-    at = jnp.clip(events.astype(jnp.int32), 0, amounts.shape[0])  # the place behind the last event is no event's
+    place = events.astype(jnp.int32)  # below 0 also where an unsigned number does not fit
+    nowhere = amounts.shape[0]  # behind the last event
+    at = jnp.where(place < 0, nowhere, jnp.minimum(place, nowhere))
     if valid is not None:
         usable = jnp.asarray(valid)
         if usable.dtype != jnp.bool_:

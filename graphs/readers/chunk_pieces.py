@@ -14,7 +14,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.file_state import FileState, digest_of, state_of
 from graphs.readers.native import Piece, pieces
 
-__all__ = ["ChangedError", "check_state", "chosen_pieces"]
+__all__ = ["ChangedError", "UnreadableError", "check_state", "chosen_pieces"]
 
 
 class ChangedError(CreditError):
@@ -26,6 +26,13 @@ class ChangedError(CreditError):
 
     def __reduce__(self) -> tuple[type[ChangedError], tuple[str, str]]:  # raised in another process, perhaps
         return type(self), (self.file, self.how)
+
+
+class UnreadableError(ChangedError):
+    """A file could not be read in the second pass: it is gone, or its storage gave no answer, which it may do again."""
+
+    def __init__(self, file: str, how: str = "cannot be read any more") -> None:
+        super().__init__(file, how)
 
 
 def check_state(source: Source, before: FileState | None) -> None:
@@ -42,13 +49,13 @@ def check_state(source: Source, before: FileState | None) -> None:
     except RewrittenError as error:
         raise ChangedError(source.name, str(error)) from error
     except OSError as error:
-        raise ChangedError(source.name, "cannot be read any more") from error
+        raise UnreadableError(source.name) from error
     if now.size < before.size:
         raise ChangedError(source.name, f"has {now.size} bytes; it had {before.size}")
     if content != before.content:
         raise ChangedError(source.name, "has another content")
     if now.size == before.size and now._replace(content=before.content) != before:
-        raise ChangedError(source.name, "was written to, and is as long as before")
+        raise ChangedError(source.name, "was written to, renamed or linked, and is as long as before")
 
 
 def chosen_pieces(source: Source, index: ChunkIndex, rows: np.ndarray) -> Iterator[Piece]:

@@ -26,7 +26,7 @@ from graphs.readers.chunk_index import (
     hash_of,
     merge,
 )
-from graphs.readers.chunk_pieces import ChangedError, check_state, chosen_pieces
+from graphs.readers.chunk_pieces import UnreadableError, check_state, chosen_pieces
 from graphs.readers.common.remote import is_remote
 from graphs.readers.common.source import Source
 from graphs.readers.common.source_search import find_sources
@@ -182,7 +182,7 @@ class Chunks:
             try:
                 yield from self._read_records(of_source(source, chosen), decoder)
             except OSError as error:
-                raise ChangedError(source.name, "cannot be read any more") from error
+                raise UnreadableError(source.name) from error
             source.release()
 
 

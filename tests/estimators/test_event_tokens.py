@@ -110,3 +110,10 @@ def test_every_token_of_a_batch_without_events_is_of_another() -> None:
     np.testing.assert_array_equal(trained, [True, False])
     amounts, _ = token_advantages(np.arange(300.0), np.array([0, 127], np.int8), np.ones(2, bool))
     assert amounts.tolist() == [0.0, 127.0]
+
+
+def test_unsigned_ids_beyond_all_events_have_no_advantage() -> None:
+    """Padding of -1 in an unsigned array took the first event's."""
+    events = np.array([0, 2**32 - 1], np.uint32)
+    got = token_advantages(np.float32([1, 2]), events, np.ones(2, bool))[0]
+    assert got[0] == 1 and np.isnan(got[1])

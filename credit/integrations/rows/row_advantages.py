@@ -266,9 +266,9 @@ class RowAdvantages:
         with rows_named(take):
             graph, outcome, rows = from_columns(**columns, evidence=evidence, events=size, traces=size, agents=size)
         if ran is not None:
-            ids = {name: taken(name, labels[name], ran) for name in ("trace", *CHOICES) if name in labels}
+            ids = {name: taken(name, labels[name], ran) for name in ("group", "trace", *CHOICES) if name in labels}
             with rows_named(ran):
-                graph = with_withheld_links(graph, ids.pop("trace"), ids, ~np.isnan(score[ran]))
+                graph = with_withheld_links(graph, ids.pop("group"), ids.pop("trace"), ids, ~np.isnan(score[ran]))
         advantage, reason = self._compiled()(graph, outcome, self._taken(rows.evidence))
         return Batch(given, graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason))
 

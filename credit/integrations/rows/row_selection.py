@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from credit.integrations.rows.row_columns import as_labels, on_host
+from credit.integrations.rows.row_columns import as_labels, on_host, taken
 from credit.tables.column_values import ColumnError, as_arrow, factorise, truths
 from graphs.text import excerpt
 
@@ -72,14 +72,17 @@ def used_rows(score: np.ndarray, trace: Any, where: Any, n: int) -> tuple[np.nda
     unscored = np.isnan(score)
     use = ran & ~unscored
     if (unscored & ran).any() and use.any():
-        of_trace = factorise("trace", trace, n)[0]
+        rows = np.flatnonzero(ran)  # what a row that only fills the batch is called says nothing
+        of_trace = np.full(n, -1)
+        with rows_named(rows):
+            of_trace[rows] = factorise("trace", taken("trace", trace, rows), len(rows))[0]
         lacking = np.zeros(n, bool)
         lacking[of_trace[unscored & ran]] = True
         partial = use & lacking[of_trace]
         if partial.any():
             row = int(np.argmax(partial))
-            rows = [row, int(np.argmax(unscored & ran & (of_trace == of_trace[row])))]
-            raise ColumnError("reward", sorted(rows), "one trace has a reward in some of its rows and NaN in others")
+            both = [row, int(np.argmax(unscored & ran & (of_trace == of_trace[row])))]
+            raise ColumnError("reward", sorted(both), "one trace has a reward in some of its rows and NaN in others")
     return use, ran
 
 

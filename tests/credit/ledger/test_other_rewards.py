@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import credit
+from credit.ledger import weighted_sum
 from credit.ledger.from_methods import compose_claims
 
 COLUMNS = {"group": [0] * 6, "trace": [0, 0, 1, 1, 2, 2], "turn": [0, 1] * 3, "reward": [1.0, 1, 0, 0, 0, 0]}
@@ -23,6 +24,9 @@ def test_claims_of_outcome_and_event_rewards_beside_the_outcome_alone_are_named(
     assert "'rloo' adds up to 6 in trace 0, whose reward is 1" in ledger.warnings[0]
     assert "'turn_baseline' adds up to 6 in trace 0, whose reward is 1" in ledger.warnings[1]
     assert np.asarray(ledger.expected)[:3].tolist() == [0.0, 0.5, 0.5]  # of the rewards that the ledger has
+
+    named = weighted_sum({"team": ledger}, {"team": 1.0}).other_rewards
+    assert list(named) == ["team/rloo", "team/turn_baseline"]
 
     whole = compose_claims(rows.traces, {claim.source: claim for claim in claims})
     assert not whole.other_rewards and np.asarray(whole.expected)[:3].tolist() == [2.0, 3.5, 4.5]

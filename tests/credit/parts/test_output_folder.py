@@ -14,6 +14,7 @@ import pytest
 import credit
 from credit.ray import assign, compose
 from graphs.errors import CreditError, NothingReadError
+from graphs.readers.chunk_pieces import UnreadableError
 
 GROUPS = 5
 
@@ -153,6 +154,24 @@ def test_a_refused_part_ends_the_others_and_leaves_nothing(cluster: Any, logs: P
     with pytest.raises(CreditError, match="it changed while it was read in chunks"):
         run(logs, out)
     assert cluster.cancelled == GROUPS - 2 and content(out) == []
+
+
+def test_a_log_that_cannot_be_read_for_once_keeps_the_finished_parts(cluster: Any, logs: Path, out: Path) -> None:
+    """A storage that gave no answer in one part removed all parts, those of earlier runs among them."""
+    file, away = logs / "log.jsonl", logs.parent / "away"
+    real = cluster.get
+    met: list[Any] = []
+
+    def gone_meanwhile(task: Any) -> Any:
+        met.append(task)
+        if len(met) == 3:
+            file.rename(away)
+        return real(task)
+
+    cluster.get = gone_meanwhile
+    with pytest.raises(UnreadableError, match="cannot be read any more"):
+        run(logs, out)
+    assert [name for name in content(out) if name.endswith(".parquet")] == ["part-00000.parquet", "part-00001.parquet"]
 
 
 @pytest.mark.usefixtures("cluster")

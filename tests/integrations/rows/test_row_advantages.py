@@ -269,6 +269,26 @@ def test_a_trace_without_a_reward_still_says_which_traces_are_replays(name: str,
     assert got.advantages == pytest.approx(whole[at]) and got.valid.tolist() == (trace != "u")[at].tolist()
 
 
+@pytest.mark.parametrize("last", [0.0, np.nan])
+def test_ids_of_one_task_link_nothing_in_another_whoever_has_no_reward(last: float) -> None:
+    """Nodes numbered from 0 in each task: one row without a reward made replays of the traces of other tasks."""
+    got = RowAdvantages("rloo")(
+        group=["g1"] * 4 + ["g2"] * 4 + ["g3"] * 4,
+        trace=[0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5],
+        reward=np.array([1, 1, 0, 0, 1, 1, 0, 0, 1, 1, last, last]),
+        evidence={"node": [0, 1, 2, 3, 0, 2, 4, 5, 6, 7, 8, 9]},
+    )
+    assert got.advantages[:8].tolist() == [1, 1, -1, -1] * 2
+
+
+def test_a_row_that_fills_the_batch_needs_no_trace() -> None:
+    reward = np.array([1, 0, np.nan, 0.0])
+    got = RowAdvantages("rloo")(
+        group=["q"] * 4, trace=["a", "b", "c", None], reward=reward, where=[True, True, True, False]
+    )
+    assert got.advantages.tolist() == [1, -1, 0, 0]
+
+
 def test_rows_that_fill_the_batch_link_nothing() -> None:
     """verl fills a batch with made-up rows, which have the ids of a real one."""
     rows: dict[str, Any] = {"group": ["q"] * 4, "trace": ["a", "b", "pad", "pad"], "reward": np.array([1.0, 0, 0, 0])}
