@@ -76,7 +76,7 @@ def bucket(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_commands_read_the_bucket(bucket: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["validate", bucket, "--json"])
     assert done.exit_code == 0, done.output
-    assert (json.loads(done.output)["traces"], json.loads(done.output)["groups"]) == (24, 4)
+    assert (json.loads(done.stdout)["traces"], json.loads(done.stdout)["groups"]) == (24, 4)
     out = tmp_path / "out.jsonl"
     done = CliRunner().invoke(cli, ["assign", bucket, "-m", "rloo", "-o", str(out), "--chunk-events", "6"])
     assert done.exit_code == 0, done.output
