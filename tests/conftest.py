@@ -58,6 +58,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 COMPILATIONS_BETWEEN_COUNTS = 200
 MOST_MAPPED_REGIONS = 40_000
 compilations = 0
+times_forgotten = 0
 
 # Folders whose tests draw random numbers in JAX by way of library functions.
 DRAWING = ("shapley", "critic", "training", "worlds", "replay")
@@ -88,13 +89,20 @@ def draws_keys(path: Path) -> bool:
 
 def pytest_runtest_teardown() -> None:
     """Forget what JAX compiled when the process has mapped two thirds of the regions that Linux allows it."""
-    global compilations
+    global compilations, times_forgotten
     if compilations < COMPILATIONS_BETWEEN_COUNTS:
         return
     compilations = 0
     regions = Path("/proc/self/maps")
     if regions.exists() and len(regions.read_bytes().splitlines()) > MOST_MAPPED_REGIONS:
         jax.clear_caches()
+        times_forgotten += 1
+
+
+@pytest.fixture
+def compiled_since() -> int:
+    """A number that changes when compiled functions are forgotten: what was traced before is traced again."""
+    return times_forgotten
 
 
 # XLA takes three times as long to make its code fast as to make it, and few tests run a function often enough to gain

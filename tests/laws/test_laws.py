@@ -57,6 +57,18 @@ def subject(name: str) -> Subject:
     return Subject(method.fn, levels, method.scope, seed=0)
 
 
+compiled_at = 0
+
+
+@pytest.fixture(autouse=True)
+def forget_subjects(compiled_since: int) -> None:
+    """A subject counts how often it was traced, so it goes when its compiled function goes."""
+    global compiled_at
+    if compiled_since != compiled_at:
+        compiled_at = compiled_since
+        subject.cache_clear()
+
+
 COSTLY = ("jit", "padding_changes_nothing", "gradients", "dtypes", "vmap", "no_event_reward")
 """Laws that compile the method anew or run it uncompiled; the others share one compiled function."""
 
