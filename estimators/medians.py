@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from estimators.group import Members
+from estimators.members import Members
 from graphs.segment import segment_count, segment_first, segment_mean
 
 __all__ = ["median", "median_of_others"]
@@ -28,7 +28,7 @@ def median(m: Members, value: jax.Array | None = None) -> tuple[jax.Array, jax.A
     Examples:
       >>> import credit
       >>> graph, reward, _ = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[9.0, 1.0, 0.0])
-      >>> from estimators.group import members
+      >>> from estimators.members import members
       >>> from estimators.medians import median
       >>> middle, n = median(members(graph, reward, None, by=None, population="trace", aggregate="sum"))
       >>> float(middle[0]), int(n[0])
@@ -49,7 +49,7 @@ def median_of_others(m: Members) -> tuple[jax.Array, jax.Array]:
     Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[9.0, 1.0, 0.0])
-      >>> from estimators.group import members
+      >>> from estimators.members import members
       >>> from estimators.medians import median_of_others
       >>> middle, others = median_of_others(members(graph, reward, None, by=None, population="trace", aggregate="sum"))
       >>> rows.gather(middle).tolist(), rows.gather(others).tolist()

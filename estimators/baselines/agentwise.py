@@ -14,7 +14,8 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Estimand, Reason, finish
 from estimators.clusters import clusters_of
-from estimators.group import Population, Singleton, group_relative, members, row_scores, statistics
+from estimators.group import Singleton, group_relative
+from estimators.members import Population, members, row_scores, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By

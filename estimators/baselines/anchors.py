@@ -15,16 +15,8 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.clusters import clusters_of
 from estimators.counterfactual.replays import event_ids
-from estimators.group import (
-    Members,
-    Population,
-    Singleton,
-    beyond_members,
-    members,
-    row_scores,
-    settle_alone,
-    statistics,
-)
+from estimators.group import Singleton, beyond_members, settle_alone
+from estimators.members import Members, Population, members, row_scores, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError

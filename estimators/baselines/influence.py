@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.counterfactual.replays import event_ids
-from estimators.group import row_scores
+from estimators.members import row_scores
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError

@@ -16,7 +16,8 @@ import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.counterfactual.replays import event_ids, ids_by_group, replay_tree
-from estimators.group import Over, Singleton, group_relative, members, row_scores, statistics
+from estimators.group import Singleton, group_relative
+from estimators.members import Over, members, row_scores, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError

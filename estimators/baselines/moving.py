@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, finish
 from estimators.clusters import first_of_cluster
-from estimators.group import members
+from estimators.members import members
 from estimators.options import checked_options
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.baselines.moving import running_averages
 from estimators.clusters import clusters_of, first_of_cluster
-from estimators.group import Members, Over, statistics
+from estimators.members import Members, Over, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains, grouped_order
 from graphs.errors import CreditError

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, finish
-from estimators.group import beyond_members, group_relative, members, statistics
+from estimators.group import beyond_members, group_relative
+from estimators.members import members, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 

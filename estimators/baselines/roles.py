@@ -14,7 +14,8 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.clusters import clusters_of
-from estimators.group import Members, Singleton, group_relative, settle_alone, statistics
+from estimators.group import Singleton, group_relative, settle_alone
+from estimators.members import Members, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_reward, finish
-from estimators.group import Singleton, group_relative, members, settle_alone, statistics
+from estimators.group import Singleton, group_relative, settle_alone
+from estimators.members import members, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt

@@ -17,7 +17,7 @@ import numpy as np
 from estimators.base import Credit, Reason, Recursion, StateValues, check_event_array, check_reward, finish
 from estimators.baselines.turn_values import turn_values
 from estimators.clusters import clusters_of
-from estimators.group import Members, statistics
+from estimators.members import Members, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import Chains, chains
 from estimators.sequence.running_count import running_count

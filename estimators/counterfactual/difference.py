@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, finish
-from estimators.group import members
+from estimators.members import members
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
 

@@ -107,7 +107,7 @@ AWARE = [name for name in UNBIASED if credit.METHODS[name].scope in ("group", "b
 """Those that use other traces of the group, in whatever order they came."""
 
 
-REMEDY = "start from `estimators.group.members`, end with `settle_alone`; see CONTRIBUTING.md, Replays"
+REMEDY = "start from `estimators.members.members`, end with `settle_alone`; see CONTRIBUTING.md, Replays"
 
 
 @pytest.mark.parametrize("name", UNBIASED)
