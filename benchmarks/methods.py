@@ -214,9 +214,9 @@ def tables(results: dict[str, Any]) -> dict[str, str]:
 
 
 def inserted(page: str, made: dict[str, str]) -> str:
-    """A page with the tables put between its marks `<!-- table NAME -->` and `<!-- end -->`."""
+    """A page with the tables put between its marks `<!-- table NAME -->` and `<!-- end -->`; it may have others."""
     return re.sub(
-        r"(<!-- table (\w+) -->).*?(<!-- end -->)",
+        rf"(<!-- table ({'|'.join(map(re.escape, made))}) -->).*?(<!-- end -->)",
         lambda mark: f"{mark[1]}\n\n{made[mark[2]]}\n\n{mark[3]}",
         page,
         flags=re.DOTALL,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import re
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+
+import pytest
 
 import credit
 
@@ -40,45 +42,50 @@ def test_the_pages_hold_the_committed_tables() -> None:
         assert table == {name: (str(row["answered"]), str(row["covered"])) for name, row in measured.items()}
 
 
-GROWTH = {"events": (1_000_000, 1, "events"), "agents": (1_000_000, 10, "agents"), "traces": (3_000_000, 3, "traces")}
-"""By shape of log: its largest size in events, and the unit of its sizes: how many events, and its name."""
-
-
-def growth_rows() -> dict[tuple[str, str], tuple[int, dict[str, Any]]]:
-    """Every stored measurement of growth and its largest size in events, by shape and command; none is stored twice."""
-    found: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
-    for file in sorted((ROOT / "benchmarks" / "results").glob("growth*.json")):
-        for row in json.loads(file.read_text())["rows"]:
-            key = row["shape"], row["command"]
-            assert key not in found, f"{file.name} repeats {key}"
-            found[key] = max(map(int, row["seconds"])), row
-    return found
-
-
-def growth_cell(size: int, row: dict[str, Any]) -> str:
-    """Seconds, gigabytes and exponents (the program's own time in brackets) at the largest size, named if less."""
-    full, each, name = GROWTH[row["shape"]]
-    time, memory = (row["exponents"][what][-1] for what in ("time", "memory"))
-    if "user" in row["exponents"]:
-        time = f"{time} ({row['exponents']['user'][-1]})"
-    place = "" if size == full else f"{size // each:,} {name}: "
-    return f"{place}{row['seconds'][str(size)]:.1f} s, {row['megabytes'][str(size)] / 1e3:.1f} GB; {time}, {memory}"
+def growth() -> ModuleType:
+    """The program that writes the table of growth."""
+    spec = importlib.util.spec_from_file_location("growth_table", ROOT / "benchmarks" / "growth_table.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_growth_is_that_of_the_committed_measurement() -> None:
-    """Each command has for each shape a measurement within the bound, which is on the page, or words why not."""
-    found, told = growth_rows(), {}
-    for command, *cells in rows("speed.md", "growth"):
-        told |= {(shape, command.strip("`")): cell for shape, cell in zip(GROWTH, cells, strict=True)}
-    names = re.findall(r'^    "([^"]+)": \["', (ROOT / "benchmarks" / "growth.py").read_text(), re.M)
-    assert len(names) >= 20 and {command for _, command in told} == set(names)
-    measured = {key: growth_cell(*row) for key, row in found.items()}
-    assert {key: cell for key, cell in told.items() if key in measured} == measured
-    assert all(cell[:1].isalpha() for key, cell in told.items() if key not in measured)
-    for key, (_, row) in found.items():
-        assert row["within the bound"] and set(row["exit codes"]) == {0}, key
-        counted = ("user" if "user" in row["exponents"] else "time", "memory")
-        assert all(e is None or e <= 1.1 for what in counted for e in row["exponents"][what]), key
+    """The page is what the program writes; a cell has a measurement without failures, or words why there is none."""
+    page, program = (ROOT / "docs" / "speed.md").read_text(), growth()
+    found = program.measured()
+    assert program.inserted(page, program.table(found)) == page, "python benchmarks/growth_table.py"
+    assert len(program.commands()) >= 20 and {command for _, command in found} <= set(program.commands())
+    assert all(set(row["exit codes"]) == {0} for row in found.values())
+    told = {(shape, name.strip("`")): cell for name, *cells in rows("speed.md", "growth")
+            for shape, cell in zip(program.SHAPES, cells, strict=True)}  # fmt: skip
+    assert found and all(key in found or cell[:3] in ("not", "ref") for key, cell in told.items())
+    for key, row in found.items():  # the exponents themselves, without the program
+        counted = [row["exponents"]["user" if "user" in row["exponents"] else "time"], row["exponents"]["memory"]]
+        assert any(e is not None and e > 1.1 for kind in counted for e in kind) == ("above 1.1" in told[key]), key
+
+
+def test_a_cell_of_growth_names_each_exponent_above_the_bound(tmp_path: Path) -> None:
+    """The measurement of the greatest size counts, wherever it is stored; two of one size are refused."""
+
+    def store(name: str, sizes: list[int], time: list[float], memory: list[float]) -> None:
+        row = {"shape": "traces", "command": "show", "seconds": {str(n): n / 1e5 for n in sizes},
+               "megabytes": {str(n): n / 1e3 for n in sizes}, "exit codes": [0] * len(sizes),
+               "exponents": {"time": [1.3] * len(time), "user": time, "memory": memory}}  # fmt: skip
+        (tmp_path / name).write_text(json.dumps({"bound": 1.1, "rows": [row]}))
+
+    program = growth()
+    store("growth_a.json", [30_000, 300_000, 3_000_000], [1.2, 1.0], [0.5, 1.11])
+    store("growth_b.json", [30_000, 300_000], [1.5], [1.5])
+    (row,) = program.measured(tmp_path).values()
+    assert program.cell(row) == (
+        "30.0 s, 3.0 GB; 1.3 (1.0), 1.11; above 1.1: time 1.2 from 10,000 to 100,000 traces, "
+        "memory 1.11 from 100,000 to 1,000,000 traces"
+    )
+    store("growth_c.json", [300_000, 3_000_000], [1.0], [0.5])
+    with pytest.raises(SystemExit, match=r"growth_c.json and growth_a.json both have \('traces', 'show'\)"):
+        program.measured(tmp_path)
 
 
 def test_what_is_slow_has_a_reason() -> None:
