@@ -142,7 +142,7 @@ def child(seconds: int, corpus: Path, artifacts: Path) -> None:
     """Fuzz until the time is over; libFuzzer ends the process."""
     import atheris
 
-    loops = [f"graphs.readers.native.compiled.{name}" for name in ("compiling", "kernels", "numbers")]
+    loops = [f"graphs.readers.native.compiled.{name}" for name in ("compiling", "kernels", "numbers", "text_columns")]
     with atheris.instrument_imports(include=["graphs"], exclude=loops):  # those are compiled in another way
         from graphs import readers
         from graphs.errors import CreditError

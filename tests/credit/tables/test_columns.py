@@ -1,9 +1,8 @@
-"""Columns of a trainer: the graph says the same as the rows, in any order and any container, and bad rows are named."""
+"""Columns of a trainer: the graph holds what the rows hold, in any order and any container."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +15,10 @@ from hypothesis import strategies as st
 
 import credit
 import graphs
-from credit.tables.batch_rows import Rows
-from credit.tables.columns import ColumnError, from_columns
+from credit.tables.columns import from_columns
 from graphs.errors import CapacityError, CreditError
-from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-SHAPE = {"events": 16, "traces": 8, "agents": 16}
-
-GROUP = ["q1", "q1", "q1", "q1", "q2", "q2", "q2", "q2"]
-TRACE = ["a", "b", "a", "b", "c", "d", "d", "c"]  # interleaved: rows of a trace do not stand together
-AGENT = ["S", "S", "V", "V", "S", "S", "V", "S"]
-REWARD = [1.0, 0.0, 1.0, 0.0, 2.0, 5.0, 5.0, 2.0]
-
-
-def example(**changes: Any) -> tuple[credit.EventGraph, np.ndarray, Rows]:
-    columns: dict[str, Any] = {"group": GROUP, "trace": TRACE, "agent": AGENT, "reward": REWARD, **SHAPE}
-    return from_columns(**(columns | changes))
+from .eight_rows import AGENT, GROUP, REWARD, SHAPE, TRACE, example
 
 
 def test_the_graph_says_what_the_rows_say() -> None:
@@ -195,135 +182,6 @@ def test_without_agents_each_trace_has_one() -> None:
     assert graph.agent_mask.sum() == 7
 
 
-@pytest.mark.parametrize(
-    ("changes", "rows", "message"),
-    [
-        (
-            {"reward": [1, 0, 2, 0, 2, 5, 5, 2]},
-            [0, 2],
-            "'reward'.*trace 'a' has different values.*row_reward=.*event_rew",
-        ),
-        ({"group": ["q1", "q1", "q1", "q1", "q2", "q2", "q9", "q2"]}, [5, 6], "'group'.*trace 'd'.*one group"),
-        ({"role": ["x", "x", "y", "y", "x", "x", "y", "z"]}, [4, 7], "'role'.*agent 'S'.*one role"),
-        ({"reward": [1, 0, 1, float("nan"), 2, 5, 5, 2]}, [3], "'reward'.*not finite float32 in 1 of 8 rows"),
-        ({"reward": [1, 0, 1, None, 2, 5, 5, 2]}, [3], "'reward'.*not finite"),
-        ({"reward": [1, 0, 1, float("inf"), 2, 5, 5, 2]}, [3], "not finite"),
-        ({"trace": ["a", None, "a", "b", "c", "d", "d", None]}, [1, 7], "'trace'.*no id.* in 2 of 8 rows"),
-        ({"group": np.array([None] * 8, object)}, [0, 1, 2, 3, 4], "'group'.*no id.* in 8 of 8 rows.*…"),
-        ({"trace": pa.array(["a", None] * 4).dictionary_encode()}, [1, 3, 5, 7], "no id"),
-        ({"trace": pa.DictionaryArray.from_arrays([0, 1] * 4, ["a", None])}, [1, 3, 5, 7], "no id"),
-        ({"agent": pa.DictionaryArray.from_arrays([0, 1] * 4, pa.array([[1], [2]]))}, [], "'agent'.*list<"),
-        ({"agent": pa.DictionaryArray.from_arrays([0, 1] * 4, [False, True])}, [], "'agent'.*bool; expected"),
-        ({"agent": ["S"] * 7}, [], "'agent'.*has 7 rows; column 'trace' has 8"),
-        ({"agent": ["S", 1] * 4}, [], "'agent'.*one type"),
-        ({"agent": [0.5] * 8}, [], "'agent'.*0.5 in row 0; expected strings or integers.*astype"),
-        ({"agent": np.zeros((8, 1))}, [], "'agent'.*1-dimensional"),
-        ({"agent": "agent_id"}, [], "'agent'.*is the text 'agent_id'"),
-        ({"reward": ["1"] * 8}, [], "'reward'.*string; expected numbers"),
-        ({"trace": [], "group": []}, [], "'trace'.*no rows"),
-        ({"reward": None}, [], "either reward= .* or row_reward="),
-        ({"row_reward": REWARD}, [], "either reward= .* or row_reward="),
-        ({"reward": None, "row_reward": REWARD, "event_reward": REWARD}, [], "expected one of the two"),
-        ({"evidence": {"valu": REWARD}}, [], "'valu'.*is not evidence of any method; expected one of .*value"),
-        ({"evidence": {"greedy_reward": range(8)}}, [0, 2], "'greedy_reward'.*trace 'a'"),
-        ({"event_reward": [0, 0, float("nan"), 0, 0, 0, 0, 0]}, [2], "'event_reward'.*not finite"),
-    ],
-)
-def test_bad_columns_are_named_with_their_rows(changes: dict[str, Any], rows: list[int], message: str) -> None:
-    with pytest.raises(ColumnError, match=message) as error:
-        example(**changes)
-    assert error.value.rows == rows
-
-
-@pytest.mark.parametrize("column", ["trace", "group", "agent", "role", "turn", "parent", "context"])
-def test_ids_that_pandas_made_floats_are_refused_with_advice(column: str) -> None:
-    pandas = pytest.importorskip("pandas")
-    ids = pandas.Series([None, 3, 3, 3, 4, 4, 4, None])
-
-    def given(ids: Any) -> dict[str, Any]:
-        agents = {"agent": [3, 3, 3, 3, 4, 4, 4, 4]} if column == "parent" else {}
-        return {**agents, **({"evidence": {column: ids}} if column == "context" else {column: ids})}
-
-    words = f"column '{column}': ids are floats, 3.0 in row 1; expected strings or integers; .*astype.\"Int64\".*"
-    with pytest.raises(ColumnError, match=words + r"none in 2 of 8 rows \(rows 0, 7\)") as error:
-        example(**given(ids))
-    assert error.value.rows == [0, 7]
-    with pytest.raises(ColumnError, match=words.replace("row 1", "row 0") + "writes 'nan'$"):
-        example(**given(ids.fillna(3.0)))
-    if column == "context":  # where a row may have none
-        example(**given(ids.astype("Int64")))
-    elif column != "parent":
-        with pytest.raises(
-            ColumnError, match="no id, but null or NaN, in 2 of 8 rows; expected a string or an integer"
-        ):
-            example(**given(ids.astype("Int64")))
-
-
-@pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", "<NA>", "NaT", "", " ", " nan "])
-@pytest.mark.parametrize("column", ["group", "trace"])
-def test_texts_of_missing_names_join_no_rows(column: str, word: str) -> None:
-    """What `Series.astype(str)` writes where a row has no id was the name of one group, or of one trace."""
-    ids = {"group": GROUP, "trace": TRACE}[column]
-    plain = [word, *ids[1:7], word]
-    for container in (plain, pa.array(plain).dictionary_encode()):
-        with pytest.raises(ColumnError, match=f"'{column}': '{word}' in 2 of 8 rows is no id") as refused:
-            example(**{column: container})
-        assert refused.value.rows == [0, 7]
-
-
-def test_texts_of_missing_names_are_refused_as_in_a_table(tmp_path: Path) -> None:
-    words = ["nan", "NaN", "None", "null", "<NA>", "NaT", "", " ", "Nat", "na", "nane"]
-    rows = [{"trace": f"t{i}", "group": word, "reward": 1} for i, word in enumerate(words)]
-    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    read = credit.read(tmp_path, format="table").traces["trace"].to_pylist()
-    assert read == ["t8", "t9", "t10"]
-    for i, word in enumerate(words):
-        if f"t{i}" in read:
-            from_columns(group=[word], trace=["a"], reward=[1.0])
-        else:
-            with pytest.raises(ColumnError):
-                from_columns(group=[word], trace=["a"], reward=[1.0])
-
-
-def test_an_agent_has_a_name() -> None:
-    with pytest.raises(ColumnError, match="'agent': '' in 1 of 8 rows is no id; expected an id in each row"):
-        example(agent=["", *AGENT[1:]])
-    example(agent=["nan", *AGENT[1:]])  # as in a table: within its trace an agent may be called so
-
-
-COUNTS = [name for name, key in {**EVENT_EVIDENCE, **TRACE_EVIDENCE}.items() if key.kind == "count"]
-
-
-@pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize("amount", [1.5, -1, 2**31, float("inf")])
-def test_counts_are_integers_from_zero(name: str, amount: float) -> None:
-    """1.5 was stored as 1, and -1 read as absent; a native log with it loses the key or the trace."""
-    column = [amount, *range(1, 8)]
-    given: dict[str, Any] = {"tokens": column} if name == "tokens" else {"evidence": {name: column}}
-    with pytest.raises(ColumnError, match=f"'{name}': .* in 1 of 8 rows; expected an integer from 0 to 2147483647"):
-        example(**given)
-
-
-@pytest.mark.parametrize("name", ["value", "propensity", "trainable", "greedy_reward", "event_reward"])
-@pytest.mark.parametrize("amount", [float("inf"), -float("inf"), 1e39])
-def test_evidence_that_no_log_may_state_is_refused(name: str, amount: float) -> None:
-    """An infinite value was absent without a word."""
-    with pytest.raises(ColumnError, match=f"'{name}': .* in 1 of 8 rows; expected a number between") as refused:
-        example(evidence={name: [*[0.5] * 7, amount]})
-    assert refused.value.rows == [7]
-
-
-@pytest.mark.parametrize("amount", [1.5, -1.0, 0.0, 2.0])
-def test_propensities_are_those_of_a_native_log(tmp_path: Path, amount: float) -> None:
-    """A log may state any finite number; methods find no overlap where it is no probability."""
-    event = {"id": "0", "type": "message", "agent": "x", "propensity": amount}
-    trace = {"trace_id": "a", "task_id": "q", "events": [event], "edges": [], "rewards": {"team": 1.0}}
-    (tmp_path / "log.jsonl").write_text(json.dumps(trace))
-    stated = credit.read(tmp_path).evidence["propensity"].array[:1]
-    _, _, rows = from_columns(group=["q"], trace=["a"], reward=[1.0], evidence={"propensity": [amount]})
-    assert stated.tolist() == rows.evidence["propensity"][:1].tolist() == [amount]
-
-
 @pytest.mark.parametrize(("axis", "need"), [("events", 8), ("agents", 7), ("traces", 4)])
 def test_what_does_not_fit_names_the_size_needed(axis: str, need: int) -> None:
     with pytest.raises(CapacityError, match=f"pass {axis}={need} or more"):
@@ -348,116 +206,6 @@ def test_default_sizes_are_the_bucket_and_follow_events() -> None:
     assert (graph.num_events, graph.num_agents, graph.num_traces) == (128, 128, 128)
     graph, _, _ = example(events=1024, traces=None, agents=None)
     assert (graph.num_events, graph.num_agents, graph.num_traces) == (1024, 1024, 1024)
-
-
-# --- Who spawned whom -------------------------------------------------------------------------------------------------
-
-PARENT = [None, None, "S", "S", None, None, "S", None]
-
-
-def test_parents_are_agents_of_the_same_trace() -> None:
-    graph, reward, rows = example(parent=PARENT)
-    owner = np.asarray(graph.agent_ids)[rows.event]
-    for i, name in enumerate(PARENT):
-        parent = int(graph.agent_parent[owner[i]])
-        if name is None:
-            assert parent == owner[i]
-        else:
-            assert graph.agent_trace[parent] == graph.agent_trace[owner[i]]
-            assert parent == next(owner[j] for j in range(8) if TRACE[j] == TRACE[i] and AGENT[j] == name)
-    plain, _, _ = example()
-    assert plain.agent_parent[:7].tolist() == list(range(7))
-    # A sub-agent is no longer compared with main agents.
-    main, sub = ([i for i in range(4) if (PARENT[i] is None) == kind] for kind in (True, False))
-    extra = np.zeros(16, np.float32)
-    extra[rows.event[sub]] = 1
-    result = rows.gather(credit.mgrpo(graph, reward, event_reward=extra).baseline)
-    assert np.asarray(result)[main].tolist() == [0.5, 0.5] and np.asarray(result)[sub].tolist() == [1.5, 1.5]
-
-
-@pytest.mark.parametrize("container", [list, pa.array, lambda x: pa.array(x).dictionary_encode()])
-def test_parents_in_any_container(container: Any) -> None:
-    expected = example(parent=PARENT)[0].agent_parent
-    assert np.array_equal(example(parent=container(PARENT))[0].agent_parent, expected)
-
-
-def test_parents_may_be_integers_with_holes() -> None:
-    pandas = pytest.importorskip("pandas")
-    agent = [1 if name == "S" else 2 for name in AGENT]
-    parent = pandas.Series([None if name is None else 1 for name in PARENT]).astype("Int64")
-    expected = example(parent=PARENT)[0].agent_parent
-    assert np.array_equal(example(agent=agent, parent=parent)[0].agent_parent, expected)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"parent": [None, None, "X", "S", None, None, "S", None]}, "'X' is no agent of the row's trace (rows 2)"),
-        ({"parent": [None, None, "S", "S", "V", None, "S", "V"]}, "'V' is no agent of the row's trace (rows 4)"),
-        ({"parent": [None, None, "S", "S", None, None, "S", "S"]}, "an agent has one parent within a trace"),
-        ({"parent": ["V", None, "S", None, None, None, None, None]}, "spawned each other in a circle"),
-        ({"parent": [None, None, 1, 1, None, None, 1, None]}, "names agents by int64, column 'agent' by string"),
-        ({"parent": PARENT, "agent": None}, "there is no agent= column"),
-    ],
-)
-def test_wrong_parents_are_named(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ColumnError) as caught:
-        example(**changes)
-    assert words in str(caught.value)
-
-
-def test_types_and_edges_are_those_of_a_log(tmp_path: Path) -> None:
-    """The same two traces as columns and as a native log: equal graphs but for the ids of turns, which logs derive."""
-    kinds = ["spawn", "message", "tool_call", "tool_result", "message", "stop"]
-    agents = ["boss", "solver", "solver", "solver", "boss", "boss"]
-    trace = ["a", "a", "a", "b", "b", "b"]
-    pairs = [(0, 1, "spawn"), (1, 2, "causal"), (3, 4, "message"), (4, 5, "temporal")]
-    graph, reward, _ = from_columns(
-        group=["q"] * 6,
-        trace=trace,
-        agent=agents,
-        reward=[1.0] * 3 + [0.0] * 3,
-        event_type=kinds,
-        edges={"sender": [p[0] for p in pairs], "receiver": [p[1] for p in pairs], "type": [p[2] for p in pairs]},
-        turn=[0, 0, 0, 0, 0, 0],
-    )
-    lines = []
-    for name in "ab":
-        rows = [i for i in range(6) if trace[i] == name]
-        events = [{"id": f"{i}", "type": kinds[i], "agent": agents[i]} for i in rows]
-        edges = [{"src": f"{s}", "dst": f"{d}", "type": kind} for s, d, kind in pairs if s in rows]
-        rewards = {"team": float(name == "a")}
-        lines.append(
-            json.dumps({"trace_id": name, "task_id": "q", "events": events, "edges": edges, "rewards": rewards})
-        )
-    (tmp_path / "log.jsonl").write_text("\n".join(lines))
-    read = credit.read(tmp_path / "log.jsonl")
-    for field in dataclasses.fields(graph):
-        if field.name in ("turn_ids", "agent_parent"):
-            continue
-        ours, theirs = (np.asarray(getattr(graphs.unpad(g), field.name)) for g in (graph, read.graph))
-        assert np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f"), field.name
-    assert np.array_equal(reward[:2], read.reward[:2])
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        (
-            {"event_type": ["message", "massage", "stop"]},
-            "'massage' is no type; expected one of orchest",
-        ),
-        ({"event_type": [3, 99, 10]}, r"99 is no type"),
-        ({"edges": {"sender": [0]}}, "has columns sender; expected sender, receiver and type"),
-        ({"edges": {"sender": [0], "receiver": [3]}}, "3 is no row; expected 0 to 2"),
-        ({"edges": {"sender": [1], "receiver": [0]}}, "the receiver does not come after the sender"),
-        ({"edges": {"sender": [0], "receiver": [2]}}, "the two ends lie in different traces"),
-        ({"action": [0, 1, 2]}, "values are not all True or False"),
-    ],
-)
-def test_wrong_types_and_edges_are_named(columns: dict[str, Any], words: str) -> None:
-    with pytest.raises(ColumnError, match=words):
-        from_columns(group=[0] * 3, trace=["a", "a", "b"], reward=[1.0, 1.0, 0.0], **columns)
 
 
 def test_results_go_back_to_rows_from_credit_signals_and_arrays() -> None:

@@ -6,19 +6,17 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
 from graphs.errors import CreditError
-from graphs.event_graph import EdgeType, EventType
-from graphs.readers import read
+from graphs.event_graph import EventType
 from graphs.traces.record import TraceRecord
-from graphs.traces.record_checks import check
 from graphs.worlds import Additive, Bernoulli, Episodes, Pivotal, World
-from graphs.writers import native
+
+from .planned_oracle import good_probability, plan_probability, qualities, true_values
 
 OUTCOMES = {
     "additive": Additive(0.7, 0.5),
@@ -55,107 +53,6 @@ def small_world(kind: str, seed: int) -> World:
         chatter=0.5,
         outcome=OUTCOMES[kind],
     )
-
-
-# The oracle: it knows a world's parameters and reads the log's own order, and enumerates every completion.
-
-
-def probability(world: World, task: int, at_zero: float) -> float:
-    return 1 / (1 + math.exp(world.difficulties[task] - math.log(at_zero / (1 - at_zero))))
-
-
-def mean_outcome(world: World, score: int) -> float:
-    if isinstance(world.outcome, Additive):
-        return world.outcome.scale * score
-    if isinstance(world.outcome, Bernoulli):
-        return 1 / (1 + math.exp(-world.outcome.slope * (score - world.outcome.centre)))
-    return world.outcome.good if score else world.outcome.bad
-
-
-def weight(world: World, agent: str, call: int) -> int:
-    """What a good decision adds to the score: the lead's are plan, aggregation and stop."""
-    if isinstance(world.outcome, Pivotal):
-        return int(agent == "worker-0" and call == world.calls - 1)
-    if agent == "lead":
-        return (world.plan_weight, world.aggregate_weight, 0)[call]
-    return world.call_weights[call]
-
-
-def good_probability(world: World, task: int, plan: bool, agent: str, call: int) -> float:
-    if agent == "lead":
-        return (
-            probability(world, task, world.good_plan),
-            probability(world, task, world.good_aggregate),
-            1.0,
-        )[call]
-    return probability(world, task, world.good_call[int(plan)])
-
-
-def cost(world: World) -> int:
-    return 0 if isinstance(world.outcome, Pivotal) else world.worker_cost
-
-
-def expectation(world: World, task: int, plan: bool, pending: list[tuple[str, int]], score: int) -> float:
-    """E[R] when these decisions are still to be taken, by going through all their outcomes."""
-    if not pending:
-        return mean_outcome(world, score)
-    (agent, call), rest = pending[0], pending[1:]
-    p, w = good_probability(world, task, plan, agent, call), weight(world, agent, call)
-    bad = expectation(world, task, plan, rest, score)
-    return p * expectation(world, task, plan, rest, score + w) + (1 - p) * bad
-
-
-def decisions(world: World, size: int) -> list[tuple[str, int]]:
-    calls = [(f"worker-{w}", c) for w in range(size) for c in range(world.calls)]
-    return [*calls, ("lead", 1), ("lead", 2)]
-
-
-def after_plan(world: World, task: int, size: int, plan: bool) -> float:
-    score = plan * weight(world, "lead", 0) - cost(world) * size
-    return expectation(world, task, plan, decisions(world, size), score)
-
-
-def plan_probability(world: World, task: int, size: int, plan: bool) -> float:
-    p = probability(world, task, world.good_plan)
-    return world.size_probabilities[size - 1] * (p if plan else 1 - p)
-
-
-def start_value(world: World, task: int) -> float:
-    return sum(
-        plan_probability(world, task, size, plan) * after_plan(world, task, size, plan)
-        for size in range(1, world.max_workers + 1)
-        for plan in (False, True)
-    )
-
-
-def qualities(world: World, episodes: Episodes, row: int, record: TraceRecord) -> list[tuple[str, int, bool]]:
-    """The trace's actions in log order: agent, number among the agent's own, quality drawn."""
-    calls: dict[str, int] = {}
-    found = []
-    for agent, action in zip(record.agents, record.actions, strict=True):
-        if not action:
-            continue
-        call = calls.get(agent, 0)
-        calls[agent] = call + 1
-        own = (0, -2, -1) if agent == "lead" else range(1 + int(agent[-1]) * world.calls, world.layout.decisions)
-        slot = own[call]
-        found.append((agent, call, bool(episodes.good[row, slot])))
-    return found
-
-
-def true_values(world: World, episodes: Episodes, row: int, record: TraceRecord) -> list[float]:
-    """E[R] before each action, and after the last."""
-    task, size = int(episodes.task[row]), int(episodes.size[row])
-    actions = qualities(world, episodes, row, record)
-    plan = actions[0][2]
-    values = [start_value(world, task)]
-    pending, score = decisions(world, size), plan * weight(world, "lead", 0) - cost(world) * size
-    values.append(expectation(world, task, plan, pending, score))
-    for agent, call, good in actions[1:]:
-        pending = [d for d in pending if d != (agent, call)]
-        score += good * weight(world, agent, call)
-        values.append(expectation(world, task, plan, pending, score))
-    return values
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -358,125 +255,3 @@ def test_a_run_again_that_makes_no_sense_is_refused() -> None:
 def test_a_world_names_the_parameter_that_is_wrong(field: str, value: object) -> None:
     with pytest.raises(CreditError, match=rf"World\.{field} is "):
         dataclasses.replace(World(), **{field: value})
-
-
-@pytest.fixture(scope="module")
-def logged() -> tuple[World, Episodes, list[TraceRecord]]:
-    world = World()
-    episodes = world.sample(jax.random.key(0), 80)
-    return world, episodes, world.records(episodes, world.increments(episodes))
-
-
-def expected_edges(record: TraceRecord) -> set[tuple[int, int, int]]:
-    """The edges of the table in docs/data-model.md, found by looking through the whole log for each."""
-    n = len(record.ids)
-    sender = record.columns["to"] + [None] * n
-
-    def next_call(agent: str, after: int) -> int | None:
-        return next((j for j in range(after + 1, n) if record.agents[j] == agent and record.actions[j]), None)
-
-    def last_call(agent: str, before: int) -> int:
-        return max(j for j in range(before) if record.agents[j] == agent and record.actions[j])
-
-    edges: list[tuple[int | None, int | None, EdgeType]] = []
-    for i in range(n):
-        agent, kind = record.agents[i], record.types[i]
-        if record.actions[i]:
-            edges.append((i, next_call(agent, i), EdgeType.TEMPORAL))
-        elif kind == EventType.SPAWN:
-            first = next(j for j in range(i, n) if record.agents[j] == sender[i])
-            edges += [(last_call(agent, i), i, EdgeType.CAUSAL), (i, first, EdgeType.SPAWN)]
-        elif kind == EventType.TOOL_CALL:
-            result = next(j for j in range(i, n) if record.agents[j] == agent and record.types[j] == 5)
-            edges += [(last_call(agent, i), i, EdgeType.TOOL_DEPENDENCY), (i, result, EdgeType.RETURN)]
-        elif kind == EventType.TOOL_RESULT:
-            edges.append((i, next_call(agent, i), EdgeType.CAUSAL))
-        elif kind == EventType.RETURN:
-            edges += [(last_call(agent, i), i, EdgeType.CAUSAL), (i, next_call("lead", i), EdgeType.RETURN)]
-        elif kind == EventType.MESSAGE:
-            edges += [(last_call(agent, i), i, EdgeType.CAUSAL), (i, next_call(sender[i], i), EdgeType.MESSAGE)]
-    return {(a, b, int(k)) for a, b, k in edges if a is not None and b is not None}
-
-
-def test_logs_have_the_edges_and_actions_of_the_data_model(
-    logged: tuple[World, Episodes, list[TraceRecord]],
-) -> None:
-    calls = {EventType.ORCHESTRATOR_DECISION, EventType.AGGREGATE, EventType.STOP, EventType.MESSAGE}
-    effects = {EventType.SPAWN, EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.RETURN, EventType.MESSAGE}
-    messages = 0
-    for record in logged[2]:
-        assert check(record) is record  # nothing refused, nothing put into another order
-        edges = list(zip(record.senders, record.receivers, record.edge_types, strict=True))
-        assert len(edges) == len(set(edges))
-        assert set(edges) == expected_edges(record)
-        for kind, action in zip(record.types, record.actions, strict=True):
-            assert kind in (calls if action else effects)
-            messages += kind == EventType.MESSAGE and not action
-    assert messages > 0
-
-
-def test_workers_run_in_parallel_at_times_that_nanoseconds_keep(
-    logged: tuple[World, Episodes, list[TraceRecord]],
-) -> None:
-    interleaved = 0
-    for record in logged[2]:
-        times = np.array(record.times)
-        assert np.all(np.diff(times) > 0)
-        nanoseconds = [int(t * 512) * 1_953_125 for t in record.times]
-        assert [ns / 10**9 for ns in nanoseconds] == record.times
-        workers = [a for a in record.agents if a != "lead"]
-        interleaved += len([1 for a, b in itertools.pairwise(workers) if a != b]) >= len(set(workers))
-    assert interleaved > len(logged[2]) / 2
-
-
-def test_logs_carry_evidence_that_is_true(logged: tuple[World, Episodes, list[TraceRecord]]) -> None:
-    world, episodes, records = logged
-    for row, record in enumerate(records[:8]):
-        columns = {name: column + [None] * (len(record.ids) - len(column)) for name, column in record.columns.items()}
-        task, size = int(episodes.task[row]), int(episodes.size[row])
-        actions = qualities(world, episodes, row, record)
-        plan = actions[0][2]
-        expected = [plan_probability(world, task, size, plan)]
-        for agent, call, good in actions[1:-1]:
-            p = good_probability(world, task, plan, agent, call)
-            expected.append(p if good else 1 - p)
-        given = [p for p in columns["propensity"] if p is not None]
-        np.testing.assert_allclose(given, expected, rtol=1e-12)
-        assert columns["propensity"][-1] is None  # the stop was certain
-        for i, action in enumerate(record.actions):
-            assert (columns["tokens"][i] is not None) == action
-        assert sum(t for t in columns["tokens"] if t is not None) == record.costs["tokens"]
-        assert sorted(set(columns["stage"])) == [0, 1]
-        assert columns["value"][0] == pytest.approx(start_value(world, task), abs=1e-6)
-
-
-def test_a_batch_has_several_tasks_groups_of_eight_and_both_outcomes(
-    logged: tuple[World, Episodes, list[TraceRecord]],
-) -> None:
-    world, episodes, records = logged
-    traces = world.traces(episodes)
-    assert traces.sizes.traces == 80
-    assert set(np.asarray(traces.reward)[:80]) == {0.0, 1.0}
-    _, counts = np.unique([r.group_id for r in records], return_counts=True)
-    assert set(counts) == {8}
-    assert len(set(np.asarray(episodes.task).tolist())) == len(world.difficulties)
-    assert set(np.asarray(episodes.size).tolist()) == {1, 2, 3, 4}
-    greedy = traces.evidence["greedy_reward"]
-    assert greedy.mask[:80].all()
-    groups = np.asarray(episodes.group)
-    assert all(len(set(greedy.array[:80][groups == g])) == 1 for g in range(10))
-
-
-def test_writing_and_reading_gives_the_same_graph(tmp_path: Path) -> None:
-    world = World()
-    episodes = world.sample(jax.random.key(4), 80)
-    traces = world.traces(episodes, world.increments(episodes))
-    native.write(traces, tmp_path / "traces.jsonl")
-    again = read(tmp_path / "traces.jsonl")
-    for field in dataclasses.fields(traces.graph):
-        np.testing.assert_array_equal(getattr(again.graph, field.name), getattr(traces.graph, field.name))
-    np.testing.assert_array_equal(again.reward, traces.reward)
-    assert set(again.evidence) == set(traces.evidence)
-    for name, evidence in traces.evidence.items():
-        np.testing.assert_array_equal(again.evidence[name].array, evidence.array)
-        np.testing.assert_array_equal(again.evidence[name].mask, evidence.mask)

@@ -4,11 +4,13 @@ The loops need Numba (the extra `fast`). Without Numba every log still reads, wi
 paths on every sample, on drawn traces and on mutated bytes (`tests/graphs/readers/native/test_compiled.py` and
 `benchmarks/fuzz.py`).
 
-    compiling.py   how a function is compiled
-    numbers.py     a JSON number as a double
-    kernels.py     the loops over bytes
-    scan.py        arrays in and out of the loops; the only caller of `kernels`
-    threads.py     when the loops are used, and by how many threads
+    compiling.py      how a function is compiled
+    numbers.py        a JSON number as a double
+    scan_tables.py    what a scan is given and what it fills
+    kernels.py        the loops over bytes
+    text_columns.py   the loops that gather the texts of a column
+    scan.py           arrays in and out of the loops; the only caller of both
+    threads.py        when the loops are used, and by how many threads
 
 Rules for code in this folder:
 
@@ -27,4 +29,6 @@ Rules for code in this folder:
    cannot make them slow.
 6. **No interpreter lock** is held, so a loop touches no Python object. Threads share nothing but read-only tables.
 7. The folder is imported by name inside functions, since loading a compiler takes a second.
+8. Loops that call each other stay in one file where they can: Numba compiles a stored function again only when its own
+   file has changed.
 """

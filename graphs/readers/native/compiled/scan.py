@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from graphs.readers.native.compiled.kernels import (
+from graphs.readers.native.compiled.kernels import scan
+from graphs.readers.native.compiled.scan_tables import (
     ABSENT,
     BOOL,
     COUNT,
@@ -29,10 +30,8 @@ from graphs.readers.native.compiled.kernels import (
     Links,
     Names,
     Rows,
-    copy_texts,
-    mark_texts,
-    scan,
 )
+from graphs.readers.native.compiled.text_columns import copy_texts, mark_texts
 from graphs.readers.native.structs import Edges, Events
 from graphs.readers.native.wire import EDGE_CODES, EVENT_CODES, EVENT_FIELDS
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT

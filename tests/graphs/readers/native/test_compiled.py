@@ -31,7 +31,8 @@ from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
 
 # Readers use the loops once they are loaded. Loaded by the collection, they would be compiled in every process of the
 # suite, for 15 seconds; only the tests that need them load them.
-KERNELS = "graphs.readers.native.compiled.kernels"
+COMPILED = "graphs.readers.native.compiled"
+KERNELS = f"{COMPILED}.kernels"
 
 EVENT = {"id": "e0", "type": "message", "agent": "a"}
 
@@ -190,7 +191,7 @@ def test_limits_hold_by_loops(tmp_path: Path) -> None:
 def test_ids_that_share_a_slot_are_told_apart_and_too_many_of_them_are_refused() -> None:
     events = [{"id": f"e{i}", "type": "message", "agent": "a"} for i in range(3000)]
     edges = [{"src": f"e{i}", "dst": f"e{i + 1}", "type": "causal"} for i in range(2999)]
-    scan_traces = importlib.import_module("graphs.readers.native.compiled.scan").scan_traces
+    scan_traces = importlib.import_module(f"{COMPILED}.scan").scan_traces
     scanned = scan_traces([json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": edges}).encode()])
     assert scanned is not None
     np.testing.assert_array_equal(scanned.edges.senders, np.arange(2999))
@@ -216,7 +217,7 @@ def test_plain_logs_need_no_structs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     expected = found(content, tmp_path, False)
     monkeypatch.setattr(native_batches, "events_of", never)
     assert found(content, tmp_path, True) == expected
-    slots = importlib.import_module(KERNELS).SLOTS
+    slots = importlib.import_module(f"{COMPILED}.scan_tables").SLOTS
     assert len(EVENT_FIELDS) <= 64 < slots  # bits of a mask, and half the slots of a table
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -14,16 +12,9 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.readers import read
 from graphs.traces.batch import Traces
 
+from .span_records import load
+
 RECORDINGS = Path(__file__).parents[4] / "recordings"
-
-
-def load(name: str) -> ModuleType:
-    path = Path(__file__).parents[4] / "recordings" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"recordings_{name}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def expect_the_team(traces: Traces) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,17 +14,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.tracing import otlp
 from graphs.traces.record import TraceRecord
 
-
-def load(name: str) -> ModuleType:
-    path = Path(__file__).parents[4] / "recordings" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"recordings_{name}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-make = load("spans")
+from .span_records import make
 
 
 def spans() -> list[dict[str, Any]]:

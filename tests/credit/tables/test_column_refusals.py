@@ -1,0 +1,146 @@
+"""Columns that are refused: the error names the column, the rows and what was expected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import credit
+from credit.tables.columns import ColumnError, from_columns
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+
+from .eight_rows import AGENT, GROUP, REWARD, TRACE, example
+
+
+@pytest.mark.parametrize(
+    ("changes", "rows", "message"),
+    [
+        (
+            {"reward": [1, 0, 2, 0, 2, 5, 5, 2]},
+            [0, 2],
+            "'reward'.*trace 'a' has different values.*row_reward=.*event_rew",
+        ),
+        ({"group": ["q1", "q1", "q1", "q1", "q2", "q2", "q9", "q2"]}, [5, 6], "'group'.*trace 'd'.*one group"),
+        ({"role": ["x", "x", "y", "y", "x", "x", "y", "z"]}, [4, 7], "'role'.*agent 'S'.*one role"),
+        ({"reward": [1, 0, 1, float("nan"), 2, 5, 5, 2]}, [3], "'reward'.*not finite float32 in 1 of 8 rows"),
+        ({"reward": [1, 0, 1, None, 2, 5, 5, 2]}, [3], "'reward'.*not finite"),
+        ({"reward": [1, 0, 1, float("inf"), 2, 5, 5, 2]}, [3], "not finite"),
+        ({"trace": ["a", None, "a", "b", "c", "d", "d", None]}, [1, 7], "'trace'.*no id.* in 2 of 8 rows"),
+        ({"group": np.array([None] * 8, object)}, [0, 1, 2, 3, 4], "'group'.*no id.* in 8 of 8 rows.*…"),
+        ({"trace": pa.array(["a", None] * 4).dictionary_encode()}, [1, 3, 5, 7], "no id"),
+        ({"trace": pa.DictionaryArray.from_arrays([0, 1] * 4, ["a", None])}, [1, 3, 5, 7], "no id"),
+        ({"agent": pa.DictionaryArray.from_arrays([0, 1] * 4, pa.array([[1], [2]]))}, [], "'agent'.*list<"),
+        ({"agent": pa.DictionaryArray.from_arrays([0, 1] * 4, [False, True])}, [], "'agent'.*bool; expected"),
+        ({"agent": ["S"] * 7}, [], "'agent'.*has 7 rows; column 'trace' has 8"),
+        ({"agent": ["S", 1] * 4}, [], "'agent'.*one type"),
+        ({"agent": [0.5] * 8}, [], "'agent'.*0.5 in row 0; expected strings or integers.*astype"),
+        ({"agent": np.zeros((8, 1))}, [], "'agent'.*1-dimensional"),
+        ({"agent": "agent_id"}, [], "'agent'.*is the text 'agent_id'"),
+        ({"reward": ["1"] * 8}, [], "'reward'.*string; expected numbers"),
+        ({"trace": [], "group": []}, [], "'trace'.*no rows"),
+        ({"reward": None}, [], "either reward= .* or row_reward="),
+        ({"row_reward": REWARD}, [], "either reward= .* or row_reward="),
+        ({"reward": None, "row_reward": REWARD, "event_reward": REWARD}, [], "expected one of the two"),
+        ({"evidence": {"valu": REWARD}}, [], "'valu'.*is not evidence of any method; expected one of .*value"),
+        ({"evidence": {"greedy_reward": range(8)}}, [0, 2], "'greedy_reward'.*trace 'a'"),
+        ({"event_reward": [0, 0, float("nan"), 0, 0, 0, 0, 0]}, [2], "'event_reward'.*not finite"),
+    ],
+)
+def test_bad_columns_are_named_with_their_rows(changes: dict[str, Any], rows: list[int], message: str) -> None:
+    with pytest.raises(ColumnError, match=message) as error:
+        example(**changes)
+    assert error.value.rows == rows
+
+
+@pytest.mark.parametrize("column", ["trace", "group", "agent", "role", "turn", "parent", "context"])
+def test_ids_that_pandas_made_floats_are_refused_with_advice(column: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    ids = pandas.Series([None, 3, 3, 3, 4, 4, 4, None])
+
+    def given(ids: Any) -> dict[str, Any]:
+        agents = {"agent": [3, 3, 3, 3, 4, 4, 4, 4]} if column == "parent" else {}
+        return {**agents, **({"evidence": {column: ids}} if column == "context" else {column: ids})}
+
+    words = f"column '{column}': ids are floats, 3.0 in row 1; expected strings or integers; .*astype.\"Int64\".*"
+    with pytest.raises(ColumnError, match=words + r"none in 2 of 8 rows \(rows 0, 7\)") as error:
+        example(**given(ids))
+    assert error.value.rows == [0, 7]
+    with pytest.raises(ColumnError, match=words.replace("row 1", "row 0") + "writes 'nan'$"):
+        example(**given(ids.fillna(3.0)))
+    if column == "context":  # where a row may have none
+        example(**given(ids.astype("Int64")))
+    elif column != "parent":
+        with pytest.raises(
+            ColumnError, match="no id, but null or NaN, in 2 of 8 rows; expected a string or an integer"
+        ):
+            example(**given(ids.astype("Int64")))
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", "<NA>", "NaT", "", " ", " nan "])
+@pytest.mark.parametrize("column", ["group", "trace"])
+def test_texts_of_missing_names_join_no_rows(column: str, word: str) -> None:
+    """What `Series.astype(str)` writes where a row has no id was the name of one group, or of one trace."""
+    ids = {"group": GROUP, "trace": TRACE}[column]
+    plain = [word, *ids[1:7], word]
+    for container in (plain, pa.array(plain).dictionary_encode()):
+        with pytest.raises(ColumnError, match=f"'{column}': '{word}' in 2 of 8 rows is no id") as refused:
+            example(**{column: container})
+        assert refused.value.rows == [0, 7]
+
+
+def test_texts_of_missing_names_are_refused_as_in_a_table(tmp_path: Path) -> None:
+    words = ["nan", "NaN", "None", "null", "<NA>", "NaT", "", " ", "Nat", "na", "nane"]
+    rows = [{"trace": f"t{i}", "group": word, "reward": 1} for i, word in enumerate(words)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    read = credit.read(tmp_path, format="table").traces["trace"].to_pylist()
+    assert read == ["t8", "t9", "t10"]
+    for i, word in enumerate(words):
+        if f"t{i}" in read:
+            from_columns(group=[word], trace=["a"], reward=[1.0])
+        else:
+            with pytest.raises(ColumnError):
+                from_columns(group=[word], trace=["a"], reward=[1.0])
+
+
+def test_an_agent_has_a_name() -> None:
+    with pytest.raises(ColumnError, match="'agent': '' in 1 of 8 rows is no id; expected an id in each row"):
+        example(agent=["", *AGENT[1:]])
+    example(agent=["nan", *AGENT[1:]])  # as in a table: within its trace an agent may be called so
+
+
+COUNTS = [name for name, key in {**EVENT_EVIDENCE, **TRACE_EVIDENCE}.items() if key.kind == "count"]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("amount", [1.5, -1, 2**31, float("inf")])
+def test_counts_are_integers_from_zero(name: str, amount: float) -> None:
+    """1.5 was stored as 1, and -1 read as absent; a native log with it loses the key or the trace."""
+    column = [amount, *range(1, 8)]
+    given: dict[str, Any] = {"tokens": column} if name == "tokens" else {"evidence": {name: column}}
+    with pytest.raises(ColumnError, match=f"'{name}': .* in 1 of 8 rows; expected an integer from 0 to 2147483647"):
+        example(**given)
+
+
+@pytest.mark.parametrize("name", ["value", "propensity", "trainable", "greedy_reward", "event_reward"])
+@pytest.mark.parametrize("amount", [float("inf"), -float("inf"), 1e39])
+def test_evidence_that_no_log_may_state_is_refused(name: str, amount: float) -> None:
+    """An infinite value was absent without a word."""
+    with pytest.raises(ColumnError, match=f"'{name}': .* in 1 of 8 rows; expected a number between") as refused:
+        example(evidence={name: [*[0.5] * 7, amount]})
+    assert refused.value.rows == [7]
+
+
+@pytest.mark.parametrize("amount", [1.5, -1.0, 0.0, 2.0])
+def test_propensities_are_those_of_a_native_log(tmp_path: Path, amount: float) -> None:
+    """A log may state any finite number; methods find no overlap where it is no probability."""
+    event = {"id": "0", "type": "message", "agent": "x", "propensity": amount}
+    trace = {"trace_id": "a", "task_id": "q", "events": [event], "edges": [], "rewards": {"team": 1.0}}
+    (tmp_path / "log.jsonl").write_text(json.dumps(trace))
+    stated = credit.read(tmp_path).evidence["propensity"].array[:1]
+    _, _, rows = from_columns(group=["q"], trace=["a"], reward=[1.0], evidence={"propensity": [amount]})
+    assert stated.tolist() == rows.evidence["propensity"][:1].tolist() == [amount]
