@@ -10,6 +10,7 @@ from typing import Any
 from graphs.errors import CreditError, MissingExtraError
 from graphs.readers.chunk_index import Glimpse
 from graphs.readers.chunks import Chunks, read_chunks
+from graphs.readers.common.addresses import is_address, links_of
 from graphs.readers.common.remote import file_size
 from graphs.readers.common.source import Source
 from graphs.traces.limits import Limits
@@ -48,7 +49,7 @@ def chunks_on_cluster(
 ) -> Chunks:
     """The parts; the first pass runs on the cluster, on lists of files with about as many bytes each."""
     for path in paths:
-        if str(path).startswith("memory://"):
+        if is_address(path) and links_of(str(path))[-1].startswith("memory://"):
             raise CreditError(
                 f"{str(path)!r} is in the memory of this process; expected an address that workers can read"
             )

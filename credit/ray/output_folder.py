@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from credit.ray.part_notes import PartNote, note_file, noted_numbers, part_file, read_note
 from graphs.errors import CreditError
+from graphs.readers.common.addresses import is_address, was_address
 from graphs.readers.common.results import NOTES
 
 __all__ = ["OutputFolder", "checked_folder"]
@@ -29,7 +30,7 @@ def checked_folder(output: str | Path) -> Path:
     if not str(output):
         raise CreditError("output is ''; expected a folder")
     folder = Path(output)
-    if not folder.drive and ":" in "".join(folder.parts[:1]):
+    if is_address(output) or was_address(folder):
         raise CreditError(
             f"output {str(output)!r} is an address; expected a folder that every node sees under this path"
         )

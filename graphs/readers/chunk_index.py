@@ -20,20 +20,18 @@ from graphs.errors import Problem
 from graphs.problem_log import ProblemLog
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.source import BYTE_ORDER_MARK, Source, unreadable
-from graphs.readers.file_state import FileState, digest_of, state_of
 from graphs.readers.native import NEXT_OBJECT, Piece, of_source, pieces
 from graphs.readers.native.batches import Faults, Record, read_records
 from graphs.readers.native.slim import SlimDecoder
 from graphs.readers.native.wire import NonEmpty
 
 __all__ = [
-    "GLANCE",
     "ChunkIndex",
     "Glimpse",
     "divide",
     "glance",
+    "content_of",
     "hash_of",
-    "identity_of",
     "merge",
 ]
 
@@ -67,8 +65,8 @@ class ChunkIndex(NamedTuple):
     events: np.ndarray
     name: np.ndarray
     """A hash of the trace's id."""
-    identity: np.ndarray
-    """A hash of the trace's id, group and number of events, by which the second pass knows it again."""
+    content: np.ndarray
+    """A hash of the trace's bytes, by which the second pass and a resumed run know it again."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,14 +77,12 @@ class Glimpse:
       index: where each trace is; its `group` counts `groups`, and its `source` the list of files.
       groups: names of the groups in order of appearance.
       problems: records whose ids cannot be read; they are not read again.
-      states: the files as the pass met them, by their place in the list.
       files: length of the list.
     """
 
     index: ChunkIndex
     groups: tuple[str, ...]
     problems: ProblemLog
-    states: dict[int, FileState]
     files: int
 
 
@@ -100,13 +96,10 @@ def glance(sources: Sequence[Source], groups_outside: Mapping[str, str]) -> Glim
     columns = {name: array.array("q") for name in ChunkIndex._fields}
     groups: dict[str, int] = {}
     problems, faults = ProblemLog(), Faults()
-    states: dict[int, FileState] = {}
     for number, source in enumerate(sources):
         try:
-            before = state_of(source.path) if source.path is not None else None
-            whole = False
-            for piece, length in _lengths(source, None if before is None else before.size):
-                whole |= length == 0
+            size = None if source.path is None else source.path.stat().st_size
+            for piece, length in _lengths(source, size):
                 if isinstance(piece, Problem):
                     problems.append(piece)
                     continue
@@ -128,18 +121,16 @@ def glance(sources: Sequence[Source], groups_outside: Mapping[str, str]) -> Glim
                     groups.setdefault(group, len(groups)),
                     len(seen.events),
                     hash_of(seen.trace_id),
-                    hash_of(identity_of(seen)),
+                    content_of(data),
                 )
                 for column, value in zip(columns.values(), entry, strict=True):
                     column.append(value)
-            if before is not None:
-                states[number] = before._replace(content=digest_of(source)) if whole else before
         except OSError as error:
             problems.append(unreadable(source, error))
         source.release()
     problems.extend(faults.counted())
     index = ChunkIndex(**{name: np.frombuffer(column, np.int64) for name, column in columns.items()})
-    return Glimpse(index, tuple(groups), problems, states, len(sources))
+    return Glimpse(index, tuple(groups), problems, len(sources))
 
 
 def merge(glimpses: Iterable[Glimpse]) -> Glimpse:
@@ -147,21 +138,19 @@ def merge(glimpses: Iterable[Glimpse]) -> Glimpse:
     groups: dict[str, int] = {}
     columns: list[ChunkIndex] = []
     problems = ProblemLog()
-    states: dict[int, FileState] = {}
     sources = 0
     for seen in glimpses:
         code = np.array([groups.setdefault(name, len(groups)) for name in seen.groups], np.int64)
         columns.append(seen.index._replace(source=seen.index.source + sources, group=code[seen.index.group]))
         problems.extend(seen.problems)
-        states |= {number + sources: state for number, state in seen.states.items()}
         sources += seen.files
     index = ChunkIndex(*(np.concatenate(parts) for parts in zip(*columns, strict=True)))
-    return Glimpse(index, tuple(groups), problems, states, sources)
+    return Glimpse(index, tuple(groups), problems, sources)
 
 
-def identity_of(seen: _Glance) -> str:
-    """The identity of a trace in both passes: its id, its group and its number of events."""
-    return "\0".join((seen.trace_id, seen.group or seen.task_id, str(len(seen.events))))
+def content_of(data: bytes) -> int:
+    """A hash of a record, as an int64. SHA-256, since most processors have instructions for it."""
+    return int.from_bytes(hashlib.sha256(data).digest()[:8], "little", signed=True)
 
 
 def hash_of(text: str) -> int:

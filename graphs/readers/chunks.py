@@ -26,12 +26,11 @@ from graphs.readers.chunk_index import (
     hash_of,
     merge,
 )
-from graphs.readers.chunk_pieces import UnreadableError, check_state, chosen_pieces
-from graphs.readers.common.remote import is_remote
+from graphs.readers.chunk_pieces import chosen_pieces
+from graphs.readers.common.addresses import is_remote, local_path
 from graphs.readers.common.source import Source
 from graphs.readers.common.source_search import find_sources
 from graphs.readers.common.tables.joins import Join
-from graphs.readers.file_state import FileState
 from graphs.readers.formats import sort_sources
 from graphs.readers.native import of_source
 from graphs.readers.native.batches import read_compiled, read_records
@@ -67,9 +66,8 @@ class Chunks:
         ignored: list[str],
         compiled: bool,
         group_by: tuple[str, ...] = GROUP_KEYS,
-        states: Mapping[int, FileState] | None = None,
     ) -> None:
-        self._group_by, self._states = group_by, states or {}
+        self._group_by = group_by
         self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
         self._read_records = read_compiled if compiled else read_records
         self.sources = join.sources()
@@ -150,16 +148,13 @@ class Chunks:
         return ProblemLog([*self._before, *self._join.unmatched()])
 
     def fingerprint(self, number: int) -> bytes:
-        """A hash of what a batch is made of: its traces, where they lie, the files, the tables, and how they are read.
-
-        A file whose times changed is another one, though its content may be the same.
-        """
+        """A hash of what a batch is made of: the bytes of its traces, where they lie, the tables, and how all is read."""
         rows = self._rows[number]
         digest = hashlib.blake2b(digest_size=16)
         for column in self._index:
             digest.update(np.ascontiguousarray(column[rows]).tobytes())
         for source in np.unique(self._index.source[rows]).tolist():
-            digest.update(repr((self._sources[source].name, self._states.get(source))).encode())
+            digest.update(repr(self._sources[source].name).encode())
         digest.update(repr((self._reward, self._group_by, self._sources[0].limits)).encode())
         digest.update(self._tables)
         return digest.digest()
@@ -177,12 +172,8 @@ class Chunks:
         decoder = SlimDecoder()
         for number in np.unique(self._index.source[rows]).tolist():
             source = self._sources[number]
-            check_state(source, self._states.get(number))
             chosen = chosen_pieces(source, self._index, rows[self._index.source[rows] == number])
-            try:
-                yield from self._read_records(of_source(source, chosen), decoder)
-            except OSError as error:
-                raise UnreadableError(source.name) from error
+            yield from self._read_records(of_source(source, chosen), decoder)
             source.release()
 
 
@@ -251,7 +242,7 @@ def read_chunks(
     if any(source.path is None for source in sources):
         raise CreditError("standard input can be read once; expected files or folders")
     members, refused, results = sort_sources(
-        progress(sources), None, {str(path if is_remote(path) else Path(path)) for path in paths}
+        progress(sources), None, {str(path if is_remote(path) else local_path(path)) for path in paths}
     )
     foreign = [name for name, sources_of in members.items() if sources_of and name != "native"]
     if foreign:
@@ -262,7 +253,7 @@ def read_chunks(
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
     look = functools.partial(glance, groups_outside=join.groups)
     seen = look(sources) if map_files is None else merge(map_files(look, sources))
-    index, states = seen.index, seen.states
+    index = seen.index
     before = ProblemLog([*problems, *refused, *join.problems, *seen.problems])
     if not len(index.source):
         raise NothingReadError("no trace could be read", tuple(before))
@@ -276,7 +267,6 @@ def read_chunks(
         [*ignored, *results],
         by_loops,
         check_group_by(group_by),
-        states,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem, expect
-from graphs.readers.common.remote import is_remote
+from graphs.readers.common.addresses import is_remote, local_path
 from graphs.readers.common.source import Source
 from graphs.readers.common.source_search import check_paths, find_sources
 from graphs.readers.common.tables.joins import Join
@@ -158,7 +158,7 @@ def read_records(
             f"no log among {counted(len(ignored), 'file')} of {place}; logs end in .json, .jsonl, .csv, .parquet, …"
         )
 
-    named = {str(path if is_remote(path) else Path(path)) for path in paths}
+    named = {str(path if is_remote(path) else local_path(path)) for path in paths}
 
     def items() -> Iterator[TraceRecord | Part | Problem]:
         yield from problems

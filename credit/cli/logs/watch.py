@@ -90,7 +90,7 @@ def watch(
         raise click.UsageError("--tensorboard writes its files into a folder; expected --output with it")
     if output is not None:
         stay_outside(ctx, output)
-    path = Path(paths[0])
+    path = local_path(paths[0])
     if not path.exists():
         raise click.BadParameter(f"{paths[0]!r} does not exist; expected a file or a folder", param_hint="PATH")
     steps: Iterator[dict[str, Any]]

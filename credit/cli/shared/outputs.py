@@ -144,9 +144,13 @@ def check_folder(path: Path, option: str) -> None:
 
 def stay_outside(context: click.Context, output: Path) -> None:
     """Refuse an output in a folder that is read: the next reading would find every trace twice."""
+    from graphs.readers.common.addresses import is_remote, local_path
+
     place = output.resolve()
     for path in context.params["paths"]:
-        folder = Path(path).resolve()
-        if path != "-" and folder.is_dir() and (folder == place or folder in place.parents):
+        if path == "-" or is_remote(path):
+            continue
+        folder = local_path(path).resolve()
+        if folder.is_dir() and (folder == place or folder in place.parents):
             problem = f"{str(output)!r} lies in {path!r}, which is read: its traces would be there twice"
             raise click.BadParameter(f"{problem}; expected a path outside of it", param_hint="--output")

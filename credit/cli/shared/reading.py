@@ -142,8 +142,10 @@ def _keep_inputs(context: click.Context) -> None:
 
 def keep_logs(context: click.Context, output: Path, option: str) -> None:
     """Refuse an output that would take the place of a log that the command reads, by itself or in a folder."""
+    from graphs.readers.common.addresses import is_remote, local_path
+
     place = output.resolve()
-    inputs = [Path(path).resolve() for path in context.params["paths"] if path != "-"]
+    inputs = [local_path(path).resolve() for path in context.params["paths"] if path != "-" and not is_remote(path)]
     if place in inputs:
         problem = "is an input"
     elif any(log.is_dir() and log in place.parents for log in inputs) and _is_log(place):

@@ -20,29 +20,24 @@ from pathlib import Path
 from typing import Any
 
 from graphs.errors import CreditError, MissingExtraError
+from graphs.readers.common.addresses import links_of
 
-__all__ = ["FetchedPath", "RewrittenError", "file_size", "is_remote", "list_remote"]
+__all__ = ["FetchedPath", "RewrittenError", "file_size", "list_remote"]
 
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 """The extra that installs what a scheme needs; `remote` for all others."""
 
 VERSION = (
-    "size", "mtime", "LastModified", "last_modified", "modify", "ETag", "etag", "md5Hash", "blob_id", "created"
+    "size", "mtime", "LastModified", "last_modified", "modify", "ETag", "etag", "md5Hash", "blob_id", "created", "CRC"
 )  # fmt: skip
 """What file systems state that differs between two contents of one address."""
 
-EXACT = ("mtime", "ETag", "etag", "md5Hash", "blob_id", "created")
+EXACT = ("mtime", "ETag", "etag", "md5Hash", "blob_id", "created", "CRC")
 """Those of them that a listing and a question for one file state alike; other times differ in their precision."""
 
 
 class RewrittenError(OSError):
     """A file has another content than when it was listed."""
-
-
-def is_remote(path: object) -> bool:
-    """Whether a path is an address with a scheme, such as `s3://bucket/runs`."""
-    scheme, sign, _ = str(path).partition("://")
-    return isinstance(path, str) and bool(sign) and scheme.isalnum()
 
 
 def list_remote(address: str) -> list[tuple[str, FetchedPath, bool]]:
@@ -67,10 +62,19 @@ def list_remote(address: str) -> list[tuple[str, FetchedPath, bool]]:
         below = name.removeprefix(root).strip("/") or name.rpartition("/")[2]
         if any(part in ("", ".", "..") for part in below.split("/")):  # a key of object storage may hold any text
             below = hashlib.blake2b(name.encode(), digest_size=12).hexdigest() + "".join(Path(name).suffixes)
-        stated = repr(sorted((name, _text(value)) for name, value in version.items()))
-        path = _fetched(files.unstrip_protocol(name), version.get("size"), f"{key}/{below}", stated, _exact(version))
+        path = _fetched(_address_of(files, name, address), version.get("size"), f"{key}/{below}", _exact(version))
         listed.append((path.address, path, name == root))
     return listed
+
+
+def _address_of(files: Any, name: str, listed: str) -> str:
+    """The address of a file that was found under an address; of a chain with all its links."""
+    links = links_of(listed)
+    if len(links) == 1:
+        return str(files.unstrip_protocol(name))
+    at = next(number for number, link in enumerate(links) if "://" in link)
+    links[at] = name if "://" in name else f"{links[at].partition('://')[0]}://{name}"
+    return "::".join(links)
 
 
 def file_size(path: Path) -> int:
@@ -89,9 +93,8 @@ class FetchedPath(type(Path())):  # type: ignore[misc]  # the class of paths of 
     address: str = ""
     size: int | None = None
     below: str = ""
-    version: str = ""
-    """What the listing stated that differs between two contents."""
     exact: Mapping[str, str] = {}
+    """What the listing stated that differs between two contents."""
 
     def __fspath__(self) -> str:
         if self.address:
@@ -101,7 +104,7 @@ class FetchedPath(type(Path())):  # type: ignore[misc]  # the class of paths of 
     def __reduce__(self) -> Any:
         if not self.address:
             return super().__reduce__()
-        return _fetched, (self.address, self.size, self.below, self.version, self.exact)
+        return _fetched, (self.address, self.size, self.below, self.exact)
 
     def first_bytes(self, size: int) -> bytes:
         """The first bytes of the content, without fetching the rest."""
@@ -111,10 +114,10 @@ class FetchedPath(type(Path())):  # type: ignore[misc]  # the class of paths of 
         return first
 
 
-def _fetched(address: str, size: int | None, below: str, version: str, exact: Mapping[str, str]) -> FetchedPath:
+def _fetched(address: str, size: int | None, below: str, exact: Mapping[str, str]) -> FetchedPath:
     path = FetchedPath(_folder(), below)
     path.address, path.size, path.below = address, size, below
-    path.version, path.exact = version, exact
+    path.exact = exact
     return path
 
 
@@ -179,7 +182,7 @@ def _as_oserror() -> Iterator[None]:
 
 
 def _file_system(address: str) -> tuple[Any, str]:
-    scheme = address.partition("://")[0]
+    scheme = links_of(address)[-1].partition("://")[0]
     extra = EXTRAS.get(scheme, "remote")
     try:
         from fsspec.core import url_to_fs

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from graphs.errors import Problem, expect
-from graphs.readers.common.remote import is_remote, list_remote
+from graphs.readers.common.addresses import is_remote, local_path
+from graphs.readers.common.remote import list_remote
 from graphs.readers.common.source import COMPRESSIONS, Source
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
@@ -45,10 +44,10 @@ def find_sources(
         if str(given) == "-":
             sources.append(Source("<stdin>", None, limits))
             continue
-        if is_remote(given) and not str(given).startswith("file://"):
+        if is_remote(given):
             _list(str(given), limits, sources, ignored, problems)
             continue
-        path = Path(url2pathname(urlsplit(str(given)).path) if is_remote(given) else given)
+        path = local_path(given)
         if os.path.isdir(path):  # unlike pathlib's, never an error: a name may be too long
             before = len(sources) + len(ignored) + len(problems)
             _search(path, limits, sources, ignored, problems)

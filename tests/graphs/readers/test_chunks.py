@@ -172,6 +172,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a trace of another task": lambda path: path.write_text(_log(["a1", "a2", "c1", "b2", "b3"])),
     "another reward, as long": _rewrite,
     "another reward, as long and of the same time": _rewrite_as_of_then,
+    "another reward, and a trace more": lambda path: path.write_text(_log(["a1", "a2", "b1", "b2", "b3"], 2.0)),
     "no JSON": lambda path: path.write_text("x" * 10_000),
 }
 
@@ -194,6 +195,35 @@ def test_a_file_that_changes_between_the_passes_is_named(tmp_path: Path, change:
     pack()
     with pytest.raises(ChangedError, match=r"log\.jsonl"):
         list(chunks)
+
+
+def _copy(path: Path) -> None:
+    other = path.with_name("copy")
+    other.write_bytes(path.read_bytes())
+    other.replace(path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "touch",
+    [
+        lambda path: path.chmod(0o600),
+        lambda path: os.link(path, path.with_name("kept")),
+        lambda path: path.rename(path.with_name("away")).rename(path),
+        lambda path: os.utime(path, (1, 1)),
+        _copy,
+    ],
+    ids=["rights", "link", "renamed and back", "time", "copy"],
+)
+def test_a_file_whose_content_stays_is_the_same(tmp_path: Path, touch: Callable[[Path], object], packed: bool) -> None:
+    path = tmp_path / "log.jsonl"
+    content = _log(["a1", "a2", "b1", "b2"]).encode()
+    path.write_bytes(gzip.compress(content) if packed else content)
+    chunks = read_chunks(path, events=2)
+    touch(path)
+    assert [one.traces["trace"].to_pylist() for one in chunks] == [["a1", "a2"], ["b1", "b2"]]
+    again = read_chunks(path, events=2)
+    assert [again.fingerprint(i) for i in range(2)] == [chunks.fingerprint(i) for i in range(2)]
 
 
 def test_a_log_that_grows_is_read_up_to_where_it_ended(tmp_path: Path) -> None:
