@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphs.text import counted
@@ -89,17 +90,17 @@ class Summary:
         summary.groups_of_task = {task: set(groups) for task, groups in plain["tasks"].items()}
         return summary
 
-    def as_json(self, method: str) -> dict[str, Any]:
+    def as_json(self, method: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """What `lines` has, as plain data.
 
-        A method that compares the traces of a group has nothing to compare in a group of one. Where released code gives
-        the raw reward there, its numbers stay in the table and do not count as advantages.
+        A method that under its options compares the traces of a group has nothing to compare in a group of one. Where
+        released code gives the raw reward there, its numbers stay in the table and do not count as advantages.
         """
         from credit.methods.published import find_method
         from credit.reports.trace_returns import UNRESOLVED
 
         count = self.counts
-        alone = count["alone"] if find_method(method).scope == "group" else 0
+        alone = count["alone"] if find_method(method).scope_of(options)[0] == "group" else 0
         without = dict(sorted(self.reasons.items()))
         if alone:
             without[ALONE] = alone
@@ -118,12 +119,12 @@ class Summary:
             "rounded": self.rounded,
         }
 
-    def lines(self, method: str) -> list[str]:
+    def lines(self, method: str, options: Mapping[str, Any]) -> list[str]:
         """What was computed, why some actions have no advantage, and which groups have no signal."""
         from credit.reports.signal_notes import LargeAdvantages, divided_note
         from credit.reports.trace_returns import UNRESOLVED
 
-        plain = self.as_json(method)
+        plain = self.as_json(method, options)
         count = self.counts
         lines = [
             f"{method}: {counted(count['traces'], 'trace')} in {counted(len(self.has_signal), 'group')}, "

@@ -62,7 +62,7 @@ def assign(
       MissingExtraError: Ray is not installed.
     """
     job = Advantages(ChunkedMethod(method, dict(options or {}), tuple(evidence)), actions_only)
-    folder = checked_folder(output)
+    folder = checked_folder(output, job)
     chunks = chunks_on_cluster(paths, events, reward, rewards, groups, group_by, limits)
     return run_parts(chunks, job, folder, progress)
 
@@ -107,6 +107,6 @@ def compose(
     if not names:
         raise CreditError("methods is empty; expected one or more names of credit.METHODS")
     job = Ledgers(tuple(ChunkedMethod(name) for name in names), rule, level)
-    folder = checked_folder(output)
+    folder = checked_folder(output, job)
     chunks = chunks_on_cluster(paths, events, reward, rewards, groups, group_by, limits)
     return run_parts(chunks, job, folder, progress)

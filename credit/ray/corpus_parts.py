@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from credit.methods.lost_outcomes import found_instead
+from credit.methods.running import has_outcomes
 from credit.ray.cluster import EVENTS, RETRIES, chunks_on_cluster, connected, results_of
 from credit.reports.corpus import Survey, Tally
 from graphs.errors import NothingReadError, Problem
@@ -43,11 +45,13 @@ def validate(
       CreditError: as `credit.read_chunks`.
       MissingExtraError: Ray is not installed.
     """
-    return survey_of_parts(chunks_on_cluster(paths, events, reward, rewards, groups, group_by, limits), progress)
+    return survey_of_parts(chunks_on_cluster(paths, events, reward, rewards, groups, group_by, limits), progress)[0]
 
 
-def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable[int]]) -> Survey:
+def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable[int]]) -> tuple[Survey, str]:
     """The survey of parts that are counted on the cluster; `chunks.sources` is complete then.
+
+    Also what stands where outcomes are looked for, if no trace has an outcome or any other reward.
 
     Args:
       chunks: what `credit.ray.cluster.chunks_on_cluster` returns.
@@ -63,9 +67,13 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
     total: Tally | None = None
     found: list[Problem] = []
     unread: list[np.ndarray] = []
-    for _, (tally, problems, missed) in zip(progress(range(len(chunks))), results_of(ray, pending), strict=True):
+    instead: list[tuple[str, int, str]] = []
+    for _, (tally, problems, missed, found_there) in zip(
+        progress(range(len(chunks))), results_of(ray, pending), strict=True
+    ):
         found += problems
         unread.append(missed)
+        instead += [found_there] if found_there else []
         if total is None:
             total = tally
         elif tally is not None:
@@ -73,11 +81,26 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
     every = ProblemLog([*chunks.problems_without(np.concatenate(unread)), *found])
     if total is None:
         raise NothingReadError("no trace could be read", tuple(every))
-    return total.in_order(chunks.files).survey(every, chunks.ignored)
+    corpus = total.in_order(chunks.files).survey(every, chunks.ignored)
+    if corpus.reward_channels or len(corpus.unscored) < corpus.traces:
+        return corpus, ""
+    rank = {file: number for number, file in enumerate(chunks.files)}
+    return corpus, min(instead, key=lambda place: (rank[place[0]], place[1]))[2]
 
 
-def tally_part(chunks: Chunks, number: int) -> tuple[Tally | None, list[Problem], np.ndarray]:
-    """The task of a part: its counts, what was refused in it, and hashes of the traces that it did not meet."""
+def tally_part(
+    chunks: Chunks, number: int
+) -> tuple[Tally | None, list[Problem], np.ndarray, tuple[str, int, str] | None]:
+    """The task of a part.
+
+    Its counts, what was refused in it, hashes of the traces that it did not meet, and, where none of its traces has an
+    outcome, the place of the first and what it has instead.
+    """
     traces, problems = chunks.part(number)
-    tally = None if traces is None else Tally.of(traces)
-    return tally, list(problems), chunks.unread(number)
+    if traces is None:
+        return None, list(problems), chunks.unread(number), None
+    instead = None
+    if not has_outcomes(traces):
+        first = traces.traces.slice(0, 1).to_pylist()[0]
+        instead = first["file"], first["line"], found_instead(traces)
+    return Tally.of(traces), list(problems), chunks.unread(number), instead

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import numpy as np
 
+import credit
 from credit.assign_summary import Summary
 from credit.ledger.from_methods import RuleName, compose_claims
 from credit.methods.chunked import ChunkedMethod
@@ -16,6 +17,7 @@ from credit.methods.running import has_outcomes
 from credit.tables.advantages import table
 from graphs.errors import CreditError
 from graphs.levels import LEVELS
+from graphs.text import excerpt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +34,10 @@ class Job(Protocol):
     @property
     def key(self) -> str:
         """A text that differs where the results may differ."""
+
+    @property
+    def words(self) -> str:
+        """The computation in a few words."""
 
     def compute(self, traces: Traces) -> tuple[pa.Table, dict[str, Any]]:
         """The table of some whole groups, and a note for `finish`, which must be JSON."""
@@ -52,7 +58,11 @@ class Advantages:
 
     @property
     def key(self) -> str:
-        return repr(("assign", _text(self.method), self.actions_only))
+        return repr((credit.__version__, "assign", _text(self.method), self.actions_only))
+
+    @property
+    def words(self) -> str:
+        return f"assign {self.method.method}{excerpt(dict(self.method.options), 80) if self.method.options else ''}"
 
     def compute(self, traces: Traces) -> tuple[pa.Table, dict[str, Any]]:
         result, summary = self.method.run(traces), Summary()
@@ -85,7 +95,11 @@ class Ledgers:
 
     @property
     def key(self) -> str:
-        return repr(("compose", [_text(method) for method in self.methods], self.rule, self.level))
+        return repr((credit.__version__, "compose", [_text(method) for method in self.methods], self.rule, self.level))
+
+    @property
+    def words(self) -> str:
+        return f"compose {','.join(method.method for method in self.methods)} by {self.rule}, level {self.level}"
 
     def compute(self, traces: Traces) -> tuple[pa.Table, dict[str, Any]]:
         claims = {method.method: method.run(traces) for method in self.methods}

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-import credit
 from credit.assign_summary import Summary
 from credit.ray.cluster import RETRIES, connected, results_of
 from credit.ray.jobs import Job
@@ -57,8 +56,11 @@ def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterab
       UnreadableError: a log cannot be read any more. Finished parts stay for the same command.
       NothingReadError: no trace of any part is usable.
     """
-    identities, place = made_from(chunks, job), checked_folder(folder).absolute()  # workers have another current folder
-    output = OutputFolder(place, identities)
+    identities, place = (
+        made_from(chunks, job),
+        checked_folder(folder, job).absolute(),
+    )  # workers have another current folder
+    output = OutputFolder(place, identities, job)
     known = output.open()
     ray = connected()
     shared = ray.put(chunks)
@@ -67,7 +69,7 @@ def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterab
     pending = [remote.remote(shared, number, job, identities[number], str(place)) for number in missing]
     try:
         for number, _ in zip(progress(missing), results_of(ray, pending), strict=True):
-            known[number] = read_note(place, number)
+            known[number] = _written(place, number)
         parts = _finished(chunks, job, folder, [part for part in known if part is not None], len(chunks) - len(missing))
     except UnreadableError:  # a log that could not be read may be read again: finished parts stay for the same command
         raise
@@ -76,6 +78,21 @@ def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterab
         raise
     output.refuse_others()  # that came meanwhile
     return parts
+
+
+def _written(place: Path, number: int) -> PartNote:
+    """The note of a part whose task ended.
+
+    Raises:
+      CreditError: it is not seen from here.
+    """
+    try:
+        return read_note(place, number)
+    except FileNotFoundError:
+        seen = f"part {number} was written and is not in {str(place)!r} of this process"
+        raise CreditError(
+            f"{seen}; expected a folder that every node sees, and that nobody empties meanwhile"
+        ) from None
 
 
 def _finished(chunks: Chunks, job: Job, folder: Path, parts: Sequence[PartNote], resumed: int) -> Parts:
@@ -107,7 +124,7 @@ def make_part(chunks: Chunks, number: int, job: Job, identity: str, folder: str)
 
 def made_from(chunks: Chunks, job: Job) -> list[str]:
     """For each part a hash of its content, of what is computed from it, and of the library's version."""
-    common = repr((credit.__version__, len(chunks), job.key)).encode()
+    common = repr((len(chunks), job.key)).encode()
     return [
         hashlib.blake2b(common + b"%d," % number + chunks.fingerprint(number), digest_size=16).hexdigest()
         for number in range(len(chunks))

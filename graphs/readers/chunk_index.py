@@ -28,9 +28,9 @@ from graphs.readers.native.wire import NonEmpty
 __all__ = [
     "ChunkIndex",
     "Glimpse",
+    "content_of",
     "divide",
     "glance",
-    "content_of",
     "hash_of",
     "merge",
 ]

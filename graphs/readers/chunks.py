@@ -148,7 +148,7 @@ class Chunks:
         return ProblemLog([*self._before, *self._join.unmatched()])
 
     def fingerprint(self, number: int) -> bytes:
-        """A hash of what a batch is made of: the bytes of its traces, where they lie, the tables, and how all is read."""
+        """A hash of what a batch is made of: the bytes of its traces, where they lie, the tables, how all is read."""
         rows = self._rows[number]
         digest = hashlib.blake2b(digest_size=16)
         for column in self._index:

@@ -158,7 +158,7 @@ def assign(
         if critic is not None:
             raise click.UsageError("--critic evaluates all traces at once; expected it without --chunk-events")
         _assign_in_chunks(
-            ctx, paths, output, method, given, also, chunk_events, actions_only, allow_bad, as_json, reading
+            ctx, paths, output, (method, options, also), chunk_events, actions_only, allow_bad, as_json, reading
         )
     traces = read_traces(paths, **reading)
     arrays = {} if critic is None else _of_critic(traces, method, critic, dense)
@@ -169,14 +169,14 @@ def assign(
     console = stderr()
     summary = Summary()
     summary.add(traces, credit)
-    for line in summary.lines(method):
+    for line in summary.lines(method, options):
         console.print(words(line), soft_wrap=True)
     place = "standard output" if output == "-" else output
     wrote = counted(count, "row") if to == "table" else f"advantages of {counted(count, _FILLED[to][1])}"
     console.print(words(f"wrote {wrote} to {place}"), soft_wrap=True)
     if as_json:
         counts = {"rows" if to == "table" else _FILLED[to][0]: count}
-        print_json(summary.as_json(method) | counts | {"output": output})
+        print_json(summary.as_json(method, options) | counts | {"output": output})
     leave(ctx, traces, allow_bad)
 
 
@@ -238,9 +238,7 @@ def _assign_in_chunks(
     ctx: click.Context,
     paths: tuple[str, ...],
     output: str,
-    method: str,
-    given: tuple[str, ...],
-    also: tuple[str, ...],
+    asked: tuple[str, dict[str, Any], tuple[str, ...]],
     events: int,
     actions_only: bool,
     allow_bad: bool,
@@ -251,18 +249,19 @@ def _assign_in_chunks(
 
     if output == "-":
         raise click.BadParameter("--chunk-events writes one whole table; expected a file", param_hint="--output")
+    method, options, also = asked
     summary, rows, chunks = assign_in_chunks(
-        paths, output, method, given, also, events=events, actions_only=actions_only, **reading
+        paths, output, method, options, also, events=events, actions_only=actions_only, **reading
     )
     console = stderr()
     tell_sources(chunks.sources)
-    for line in summary.lines(method):
+    for line in summary.lines(method, options):
         console.print(words(line), soft_wrap=True)
     console.print(
         words(f"wrote {counted(rows, 'row')} to {output}, from {counted(len(chunks), 'chunk')}"), soft_wrap=True
     )
     if as_json:
-        print_json(summary.as_json(method) | {"rows": rows, "output": output, "chunks": len(chunks)})
+        print_json(summary.as_json(method, options) | {"rows": rows, "output": output, "chunks": len(chunks)})
     list_problems(tuple(chunks.problems), console, all_=False)
     failed = any(problem.is_failure for problem in chunks.problems)
     ctx.exit(REFUSED if failed and not allow_bad else 0)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from credit.assign_summary import Summary
 from credit.methods.chunked import ChunkedMethod
 from credit.methods.lost_outcomes import found_instead, spoilt_rows
-from credit.methods.option_texts import parse_options
 from credit.methods.running import has_outcomes
 from credit.tables.advantages import table
 from credit.tables.files import write_tables
@@ -27,7 +26,7 @@ def assign_in_chunks(
     paths: tuple[str, ...],
     output: str,
     method: str,
-    given: tuple[str, ...],
+    options: Mapping[str, Any],
     also: tuple[str, ...],
     *,
     events: int,
@@ -46,7 +45,7 @@ def assign_in_chunks(
       CreditError: the method's numbers depend on the whole batch; a format other than the native one; evidence that no
         chunk has; and as `graphs.readers.chunks.read_chunks` and `credit.run`.
     """
-    computed = ChunkedMethod(method, parse_options(method, given), also)
+    computed = ChunkedMethod(method, options, also)
     if columns is not None or format_ not in (None, "native"):
         raise CreditError("--chunk-events reads native logs; `credit convert` writes any format as native")
     chunks = read_chunks(

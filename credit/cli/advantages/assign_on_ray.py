@@ -45,14 +45,14 @@ def assign_on_ray(
         progress=lambda numbers: map(int, steps(console, map(str, numbers), "computing part")),
     )
     tell_sources(written.sources)
-    for line in written.summary.lines(method):
+    for line in written.summary.lines(method, options):
         console.print(words(line), soft_wrap=True)
     kept = f", {written.resumed} of them kept from an earlier run" if written.resumed else ""
     where = f"{counted(len(written.files), 'part')} in {output}{kept}"
     console.print(words(f"wrote {counted(written.rows, 'row')} to {where}"), soft_wrap=True)
     if as_json:
         counts = {"rows": written.rows, "output": output, "parts": len(written.files), "resumed": written.resumed}
-        print_json(written.summary.as_json(method) | counts)
+        print_json(written.summary.as_json(method, options) | counts)
     list_problems(written.problems, console, all_=False)
     failed = any(problem.is_failure for problem in written.problems)
     ctx.exit(REFUSED if failed and not allow_bad else 0)

@@ -60,11 +60,10 @@ def validate(
     from credit.reports.corpus import survey
     from credit.reports.trace_returns import UNRESOLVED
 
-    found = ""
     if engine is not None:
         from credit.cli.logs.validate_on_ray import survey_on_ray
 
-        corpus = survey_on_ray(paths, chunk_events, reading)
+        corpus, found = survey_on_ray(paths, chunk_events, reading)
     elif chunk_events is not None:
         raise click.UsageError("--chunk-events is the size of the parts of --engine; expected both")
     else:

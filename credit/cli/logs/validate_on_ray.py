@@ -14,15 +14,17 @@ from credit.reports.corpus import Survey
 __all__ = ["survey_on_ray"]
 
 
-def survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str, Any]) -> Survey:
-    """What `credit.ray.validate` counts, with a progress bar.
+def survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str, Any]) -> tuple[Survey, str]:
+    """What `credit.ray.validate` counts, with a progress bar; and what stands in the place of outcomes.
 
     Raises:
       CreditError: as `credit.ray.validate`; or no trace has the reward that was asked for by name.
     """
     console = stderr()
     chunks = chunks_on_cluster(paths, EVENTS if events is None else events, **options_of_parts(reading))
-    corpus = survey_of_parts(chunks, lambda numbers: map(int, steps(console, map(str, numbers), "counting part")))
+    corpus, found = survey_of_parts(
+        chunks, lambda numbers: map(int, steps(console, map(str, numbers), "counting part"))
+    )
     tell_sources(chunks.sources)
     check_channel(reading["reward_channel"], corpus.reward_channels)
-    return corpus
+    return corpus, found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import credit
+from credit.methods.chunked import ChunkedMethod
 from credit.ray import assign, compose
+from credit.ray.jobs import Advantages
+from credit.ray.output_folder import OutputFolder
+from credit.ray.part_runs import made_from
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers.chunk_pieces import UnreadableError
 
@@ -83,12 +88,97 @@ def test_a_killed_run_is_resumed_and_its_parts_are_no_other_runs(cluster: Any, l
     with pytest.raises(KeyboardInterrupt):
         run(logs, out)
     cluster.left = 1 << 30
-    for more in ({"events": 4}, {"events": 1000}, {"method": "dr_mas"}, {"limits": credit.Limits(events=9)}):
+    for more in ({"events": 4}, {"events": 1000}, {"limits": credit.Limits(events=9)}):
         with pytest.raises(CreditError, match=r"holds part \d of another run .* name another folder, or remove"):
             run(logs, out, **more)
     parts = run(logs, out)
     assert parts.resumed == 3
     check(out, parts)
+
+
+@pytest.mark.parametrize("more", [{"method": "dr_mas"}, {"options": {"singleton": "zero"}}, {"actions_only": True}])
+@pytest.mark.usefixtures("cluster")
+def test_another_computation_is_refused_before_a_log_is_read(logs: Path, out: Path, more: dict[str, Any]) -> None:
+    run(logs, out)
+    before = content(out)
+    with pytest.raises(CreditError, match=r"holds another run, 'assign rloo'; expected an empty folder"):
+        run(logs.parent / "absent", out, **more)
+    assert content(out) == before
+
+
+@pytest.mark.parametrize("more", [{"method": "dr_mas"}, {"events": 4}])
+def test_two_runs_given_one_empty_folder_keep_apart(cluster: Any, logs: Path, out: Path, more: dict[str, Any]) -> None:
+    """The second began while the first computed, or both before either had written: it removed the first's parts."""
+    real, refused = cluster.get, []
+
+    def second_meanwhile(task: Any) -> Any:
+        cluster.get = real
+        if not refused:
+            with pytest.raises(CreditError, match="holds another run, 'assign rloo'") as caught:
+                run(logs, out, **more)
+            refused.append(caught)
+        cluster.get = second_meanwhile
+        return real(task)
+
+    cluster.get = second_meanwhile
+    check(out, run(logs, out))
+    assert refused
+
+
+@pytest.mark.usefixtures("cluster")
+def test_what_another_run_wrote_meanwhile_is_not_removed(logs: Path, out: Path) -> None:
+    """Somebody empties the folder of a run and starts another there; then the first is refused."""
+    run(logs, out)
+    mark = out / "_parts" / "run"
+    chunks = credit.read_chunks(logs, events=2)
+    job = Advantages(ChunkedMethod("dr_mas"), False)
+    first = OutputFolder(out, made_from(chunks, job), job)
+    kept = content(out)
+    first.remove()
+    assert content(out) == kept
+    mark.write_bytes(b"{")  # of a process that was killed while it wrote
+    first.remove()
+    assert content(out) == kept
+    with pytest.raises(CreditError, match="holds another run, 'unknown'"):
+        run(logs, out)
+
+
+def test_a_part_that_is_not_seen_is_named(cluster: Any, logs: Path, out: Path) -> None:
+    """As of a node that has a folder of its own under this path: the command ended in a traceback."""
+    real = cluster.get
+
+    def elsewhere(task: Any) -> Any:
+        done = real(task)
+        for file in out.glob("_parts/0*.json"):
+            file.unlink()
+        return done
+
+    cluster.get = elsewhere
+    with pytest.raises(
+        CreditError, match=r"part 0 was written and is not in .* expected a folder that every node sees"
+    ):
+        run(logs, out)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_rights_links_and_copies_of_a_log_keep_the_parts(logs: Path, out: Path) -> None:
+    run(logs, out)
+    file = logs / "log.jsonl"
+    file.chmod(0o600)
+    os.link(file, logs.parent / "kept")
+    assert run(logs, out).resumed == GROUPS
+    before, text = file.stat(), file.read_text()
+    file.write_text(text.replace("1.0", "9.0"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(CreditError, match="holds part 0 of another run"):
+        run(logs, out)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_folder_with_a_colon_is_no_address(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("run:3/out", "a::b"):
+        check(tmp_path / name, run(logs, name))
 
 
 def test_later_parts_of_another_run_are_refused(cluster: Any, logs: Path, out: Path) -> None:
@@ -197,7 +287,16 @@ def test_paths_are_those_of_the_caller(logs: Path, tmp_path: Path, monkeypatch: 
 
 def test_what_is_no_folder_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for output, words in (("", "output is ''"), ("s3://b/out", "is an address"), (tmp_path / "file", "is a file")):
+    addresses = (
+        "s3://b/out",
+        "abfss+x://b",
+        "simplecache::s3://b",
+        "zip://x::s3://b",
+        Path("s3://b/out"),
+        "file:///out",
+    )
+    given = [(address, "is an address") for address in addresses]
+    for output, words in (("", "output is ''"), *given, (tmp_path / "file", "is a file")):
         with pytest.raises(CreditError, match=words):
             run(tmp_path / "absent", output)
 

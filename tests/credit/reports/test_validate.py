@@ -117,14 +117,14 @@ def test_outcomes_that_differ_in_the_log_only_are_named_as_such(rewards: tuple[f
     summary.add(traces, credit.rloo(traces.graph, traces.reward))
     words = f"outcomes differ by {why} than single precision, in which methods compute, holds"
     assert [reason[: len(words)] for reason in found.unresolved.values()] == ([words] if why else [])
-    assert found.as_json()["unresolved"] == summary.as_json("rloo")["unresolved"] == found.unresolved
+    assert found.as_json()["unresolved"] == summary.as_json("rloo", {})["unresolved"] == found.unresolved
     assert found.unresolved.keys() <= found.equal.keys() and found.teaching + len(found.equal) == 1
     assert summary.has_signal == {"g": found.teaching == 1}
-    last = summary.lines("rloo")[-1]
+    last = summary.lines("rloo", {})[-1]
     assert ("without a training signal, though outcomes differ" in last) == bool(why)
     assert last.endswith(": g") or found.teaching
     again = Summary.from_plain(msgspec.json.decode(msgspec.json.encode(summary.to_plain())))
-    assert again.lines("rloo") == summary.lines("rloo")
+    assert again.lines("rloo", {}) == summary.lines("rloo", {})
     if not found.teaching:
         assert (words in availability(traces)["rloo"].why) == (words in credit.choose(traces).warnings[0]) == bool(why)
 
@@ -149,10 +149,29 @@ def test_differences_that_single_precision_changes_are_named(
     found, summary = survey(traces), Summary()
     summary.add(traces, credit.run(traces, "rloo"))
     assert found.rounded == (("g",) if rounded else ())
-    assert summary.as_json("rloo")["rounded"] == list(found.rounded) and not found.unresolved
-    assert any("changes the differences by more than 1 %" in line for line in summary.lines("rloo")) == rounded
+    assert summary.as_json("rloo", {})["rounded"] == list(found.rounded) and not found.unresolved
+    assert any("changes the differences by more than 1 %" in line for line in summary.lines("rloo", {})) == rounded
     again = Summary.from_plain(msgspec.json.decode(msgspec.json.encode(summary.to_plain())))
-    assert again.lines("rloo") == summary.lines("rloo")
+    assert again.lines("rloo", {}) == summary.lines("rloo", {})
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "compared"),
+    [
+        ("c3_magrpo", {"over": "batch"}, 1),
+        ("grpo", {"singleton": "zero"}, 0),
+    ],
+)
+def test_lone_traces_count_where_the_options_compare_them(method: str, options: dict[str, str], compared: int) -> None:
+    """The scope of the method without its options had the say."""
+    traces = assemble([record("t1", "g", 1.0), record("t2", "g", 0.0), record("t3", "h", 1.0)])
+    result, summary = credit.run(traces, method, **options), Summary()
+    summary.add(traces, result)
+    alone = summary.counts["alone"]
+    assert alone > 0
+    plain = summary.as_json(method, options)
+    assert plain["with_advantage"] == summary.counts["valid"] - (0 if compared else alone)
+    assert any("the group has one trace" in why for why in plain["without"]) == (not compared)
 
 
 def test_rounding_of_event_rewards_is_no_difference() -> None:

@@ -305,7 +305,7 @@ def test_what_is_refused(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with cluster(2):
         credit.ray.assign(logs, output=tmp_path / "out", method="rloo")
-        with pytest.raises(CreditError, match="holds part 0 of another run"):
+        with pytest.raises(CreditError, match="holds another run, 'assign rloo'"):
             credit.ray.assign(logs, output=tmp_path / "out", method="dr_mas")
         with pytest.raises(CreditError, match="needs evidence that the log does not have"):
             credit.ray.assign(bare, output=tmp_path / "none", method="gae")

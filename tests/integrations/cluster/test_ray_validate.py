@@ -90,6 +90,20 @@ def test_the_command_prints_what_one_process_prints(logs: Path) -> None:
     assert many_json == one_json
 
 
+def test_what_stands_in_the_place_of_outcomes_is_said_alike(tmp_path: Path) -> None:
+    """The cluster's survey did not say it. The first trace that can be read decides, whatever its part."""
+    rows = [trace(f"t{i}", f"q{i % 3}", 1.0, 2).replace('"rewards": {"team": 1.0}', '"x": 1') for i in range(9)]
+    rows[0] = rows[0].replace('"message"', '"no type"')
+    rows[1] = rows[1].replace('"x"', '"score"')
+    rows[2] = rows[2].replace('"x"', '"success"')
+    (tmp_path / "log.jsonl").write_text("".join(rows))
+    said = []
+    for engine in ([], ["--engine", "ray", "--chunk-events", "2"]):
+        done = CliRunner().invoke(cli, ["validate", str(tmp_path), *engine])
+        said.append(done.output)
+    assert said[0] == said[1] and "found key 'score': a native log states rewards.team" in said[0]
+
+
 def test_what_is_refused(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text(trace("t", "q", 1.0, 1).replace('"message"', '"no type"'))
     with pytest.raises(NothingReadError, match="no trace could be read"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import pickle
 import sys
 import uuid
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.ray.cluster import chunks_on_cluster
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers.chunk_pieces import ChangedError
 from graphs.readers.common.remote import FetchedPath, file_size, list_remote
@@ -104,6 +107,40 @@ def test_what_cannot_be_read_is_a_problem(bucket: str) -> None:
     assert caught.value.problems[0].file == f"{bucket}/runs/one.jsonl"
     with pytest.raises(CreditError, match="expected a scheme that fsspec knows"):
         credit.read("nosuchscheme://x/y")
+
+
+def test_chains_of_addresses_are_read(bucket: str) -> None:
+    """They were paths, or lost the archive on the way. A worker gets a pickled path and fetches for itself."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("in/one.jsonl", LOGS["runs/one.jsonl"])
+    fsspec.filesystem("memory").pipe(bucket.removeprefix("memory://") + "/logs.zip", packed.getvalue())
+    plain = credit.read(f"{bucket}/runs/one.jsonl").traces["trace"].to_pylist()
+    for chain in (
+        f"zip://in::{bucket}/logs.zip",
+        f"zip://::{bucket}/logs.zip",
+        f"simplecache::zip://in/one.jsonl::{bucket}/logs.zip",
+        f"simplecache::{bucket}/runs/one.jsonl",
+    ):
+        assert credit.read(chain).traces["trace"].to_pylist() == plain, chain
+        (source,) = find_sources([chain])[0]
+        assert pickle.loads(pickle.dumps(source.path)).read_bytes() == LOGS["runs/one.jsonl"]
+        with pytest.raises(CreditError, match="in the memory of this process"):
+            chunks_on_cluster([chain], 1, "team", None, None, (), Limits())
+
+
+def test_paths_with_colons_are_paths_and_file_addresses_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("run:3/log.jsonl", "a::b.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(LOGS["runs/one.jsonl"])
+        for address in (name, f"file://{tmp_path}/{name}", f"file://{name}"):
+            assert credit.read(address).traces.num_rows == 2, address
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(LOGS["runs/one.jsonl"])
+    done = CliRunner().invoke(cli, ["assign", f"file://{log}", "-o", str(log)])
+    assert done.exit_code == 1 and "is an input" in " ".join(done.output.split())
+    assert log.read_bytes() == LOGS["runs/one.jsonl"]  # its advantages took its place
 
 
 def test_a_key_that_leads_outside_stays_inside(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,49 @@
+"""The mark of a run in its output folder: the first run that writes it has the folder, others are refused by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from graphs.readers.common.results import NOTES
+
+__all__ = ["RunMark", "claim", "mark_file", "read_mark"]
+
+RUN = "run"
+
+
+class RunMark(msgspec.Struct, frozen=True):
+    """Which run a folder is of."""
+
+    made_from: str  # the first field: by it `graphs.readers.common.results` knows a note
+    """A hash of what all parts are made from, known after the first pass over the logs."""
+    asked: str
+    """A hash of the computation, known before."""
+    words: str
+    """The computation in words."""
+
+
+def mark_file(folder: Path) -> Path:
+    """Where the mark is."""
+    return folder / NOTES / RUN
+
+
+def read_mark(folder: Path) -> RunMark | None:
+    """The mark of a folder; None without one. One that cannot be decoded is of no run."""
+    try:
+        return msgspec.json.decode(mark_file(folder).read_bytes(), type=RunMark)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError:
+        return RunMark("", "", "unknown")
+
+
+def claim(folder: Path, mark: RunMark) -> bool:
+    """Write the mark where there is none, which one of several processes can do; whether this one did."""
+    try:
+        with mark_file(folder).open("xb") as file:
+            file.write(msgspec.json.encode(mark))
+    except FileExistsError:
+        return False
+    return True
