@@ -119,8 +119,8 @@ def test_chains_of_addresses_are_read(bucket: str) -> None:
     for chain in (
         f"zip://in::{bucket}/logs.zip",
         f"zip://::{bucket}/logs.zip",
-        f"simplecache::zip://in/one.jsonl::{bucket}/logs.zip",
         f"simplecache::{bucket}/runs/one.jsonl",
+        f"simplecache::zip://in/one.jsonl::{bucket}/logs.zip",
     ):
         assert credit.read(chain).traces["trace"].to_pylist() == plain, chain
         (source,) = find_sources([chain])[0]
