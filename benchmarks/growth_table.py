@@ -27,15 +27,7 @@ SHAPES = {
 }
 """By shape of log: its largest size in events, how many events are one of its unit, the unit's name, and a heading."""
 LONE = "refused: one trace has no halves"
-WITHOUT = {
-    ("events", "reliability"): LONE,
-    ("agents", "reliability"): LONE,
-    ("traces", "methods"): "not measured again: 100,000 traces took 4.3 s, 0.3 GB; 1.09 (1.12), 0.57",
-    (
-        "traces",
-        "report",
-    ): "not measured since the mend of `np.unique` below: 100,000 traces took 14.1 s, 0.7 GB; 1.101, 0.62",
-}
+WITHOUT = {("events", "reliability"): LONE, ("agents", "reliability"): LONE}
 """What a cell without a stored measurement says, where that is more than that none was made."""
 
 
