@@ -190,13 +190,15 @@ def divide(index: ChunkIndex, events: int, names: Sequence[str] = ()) -> list[np
 
 def _name_clashes(names: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Pairs of groups of which one's name is that of the other with something in brackets behind it."""
-    at = {name: group for group, name in enumerate(names)}
-    for group, name in enumerate(names):
-        end = name.find(" [")
-        while end >= 0:
-            if name[:end] in at:
-                yield group, at[name[:end]]
-            end = name.find(" [", end + 1)
+    begins: list[int] = []  # groups with whose names the one at hand begins, the shortest first
+    # Sorted names that begin with one stand together, right behind it.
+    for group in sorted(range(len(names)), key=names.__getitem__):
+        while begins and not names[group].startswith(names[begins[-1]]):
+            begins.pop()
+        for shorter in begins:
+            if names[group].startswith(" [", len(names[shorter])):
+                yield group, shorter
+        begins.append(group)
 
 
 def _root(together: np.ndarray, group: int) -> int:

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from graphs.readers.chunk_index import ChunkIndex, divide
+from graphs.readers.chunk_index import ChunkIndex, _name_clashes, divide
 
 
 def chain_of_groups(groups: int) -> ChunkIndex:
@@ -36,3 +36,12 @@ def test_tasks_whose_group_names_may_meet_come_together() -> None:
     index = ChunkIndex(nothing, nothing, nothing, nothing, np.arange(5), np.ones(5, np.int64), np.arange(5), nothing)
     names = ("q [a [b]", "z", "q", "z[a]", "y [a]")
     assert [rows.tolist() for rows in divide(index, 1, names)] == [[0, 2], [1], [3], [4]]
+
+
+def test_the_name_of_a_task_costs_its_length() -> None:
+    """Each bracket of a name was looked up with all that stands before it: 0.4 seconds for one name of 80 KB."""
+    names = ["q" + " [" * 150_000, "q [ [", "q [", "q", "p", "q "]
+    start = time.process_time()
+    clashes = set(_name_clashes(names))
+    assert time.process_time() - start < 0.5
+    assert clashes == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}
