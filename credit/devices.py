@@ -169,7 +169,7 @@ def run(
     arrays = request.arrays(traces, evidence, {name: arguments[name] for name in arguments if name in EVIDENCE})
     options = {name: value for name, value in arguments.items() if name not in arrays}
     for name, value in options.items():
-        if np.ndim(value) > 0:
+        if hasattr(value, "__array__") and np.ndim(value) > 0:
             raise CreditError(
                 f"{name} is an array of shape {np.shape(value)}; devices take arrays of log evidence only"
             )

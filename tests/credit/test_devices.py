@@ -166,7 +166,7 @@ def test_one_device_gives_what_run_gives() -> None:
         spread = credit.devices.run(rows, method)
         np.testing.assert_allclose(spread.advantage, credit.run(rows, method).advantage, rtol=1e-6)
         assert isinstance(credit.table(rows, spread).column("advantage").to_pylist(), list)
-    own = credit.devices.run(rows, lambda graph, reward, *, event_reward=None: credit.rloo(graph, reward))
+    own = credit.devices.run(rows, lambda graph, reward, *, ranks=(): credit.rloo(graph, reward), ranks=(1, 2))
     np.testing.assert_array_equal(own.advantage, credit.rloo(graph, reward).advantage)
 
 
