@@ -57,7 +57,8 @@ def assign_advantages(
     sampled = np.array([count for *_, count in spans], np.int64)
     of_episode = np.repeat(np.array([number for number, *_ in spans], np.int64), sampled)
     trained = np.repeat(np.array([trainable for _, _, trainable, _ in spans], bool), sampled)
-    place = np.arange(len(nodes)) - np.searchsorted(of_episode, of_episode)  # of a message among those of its episode
+    count = np.bincount(of_episode, minlength=len(groups))
+    place = np.arange(len(nodes)) - (np.cumsum(count) - count)[of_episode]  # of a message among those of its episode
     result = advantages(
         group=_repeated(groups, of_episode),
         trace=of_episode,

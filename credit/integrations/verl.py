@@ -164,6 +164,8 @@ def compute_advantage(
     if "trace" in columns:
         if "turn" in columns and (order := _places(found["turn"], columns["turn"], columns["trace"])) is not None:
             columns["order"] = order
+            if order.dtype.kind in "iu":
+                columns["turn"] = order  # the same numbers, no longer objects
         if "token_level_scores" in set(batch.keys()) and (penalty := row_penalty(batch)) is not None:
             reward, columns["event_reward"] = batch["token_level_scores"].sum(dim=-1), penalty
     result = _advantages(name, method_options(name, config, norm_adv_by_std_in_grpo))(

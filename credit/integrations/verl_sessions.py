@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphs.errors import CreditError
+from graphs.text import excerpt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["FIELDS", "PREFIX", "method_options", "row_penalty", "session_advantage", "split_key"]
 
@@ -43,7 +49,10 @@ def method_options(name: str, config: Any, by_std: bool | None = None) -> tuple[
 
 def row_penalty(batch: Any) -> np.ndarray | None:
     """What a KL penalty took from each row, float64 [N], or None: its own, never the team's outcome."""
-    penalty = (batch["token_level_rewards"] - batch["token_level_scores"]).sum(dim=-1)
+    rewards, scores = batch["token_level_rewards"], batch["token_level_scores"]
+    if rewards.equal(scores):
+        return None
+    penalty = (rewards - scores).sum(dim=-1)
     return penalty.double().cpu().numpy() if bool((penalty != 0).any()) else None
 
 
@@ -65,25 +74,21 @@ def session_advantage(
       extra_fields: what the agent loop wrote beside each row; None where it wrote nothing.
       padding: rows that verl made up to fill the batch; they get 0 and enter no statistics.
     """
-    parts = [key.rsplit("_", 2) for key in batch_keys]
-    if not all([len(part) == 3 and part[2].isdigit() for part in parts]):
-        parts = [list(map(str, split_key(key))) for key in batch_keys]  # raises, and names the key
-    batch = data.batch
-    trace = [f"{uid}_{session}" for uid, session, _ in parts]
-    order = [int(index) for _, _, index in parts]
-    score = _of_last_output(batch["token_level_scores"].sum(dim=-1), trace, order)
-    columns: dict[str, Any] = _field_columns(extra_fields or [], np.asarray(padding, bool))
+    group, session, order = _sessions(batch_keys)
+    batch, real = data.batch, ~np.asarray(padding, bool)
+    score = _of_last_output(batch["token_level_scores"].sum(dim=-1), session.indices.to_numpy(), order, real)
+    columns = _field_columns(extra_fields or [], real)
     evidence = {name: columns.pop(name) for name in list(columns) if name not in _COLUMNS}
     evidence = {name: column for name, column in evidence.items() if advantages.accepts(name)}
     penalty = row_penalty(batch)
     if penalty is not None:
         columns["event_reward"] = penalty + np.asarray(columns.get("event_reward", 0), np.float64)
     result = advantages(
-        group=[uid for uid, _, _ in parts],
-        trace=trace,
+        group=group,
+        trace=session,
         order=order,
         reward=score,
-        where=~np.asarray(padding, bool),
+        where=real,
         mask=batch["response_mask"],
         evidence=evidence,
         **columns,
@@ -93,14 +98,56 @@ def session_advantage(
     return metrics
 
 
-def _of_last_output(score: Any, trace: Sequence[str], order: Sequence[int]) -> Any:
-    """The score of the last output of each row's session, [N]."""
-    scores = score.tolist()
-    some = dict(zip(trace, scores, strict=True))
-    if [some[name] for name in trace] == scores:
-        return score  # as a rule: the agent loop copies the last one's
-    last = {trace[row]: row for row in sorted(range(len(order)), key=order.__getitem__)}
-    return score[[last[name] for name in trace]]
+def _of_last_output(score: Any, session: np.ndarray, number: np.ndarray, real: np.ndarray) -> Any:
+    """The score of the last output of each row's session, [N]; rows that fill the batch are no outputs.
+
+    Args:
+      score: [N].
+      session: of each row, from 0.
+      number: of the output within its session, [N].
+      real: bool [N], False for rows that fill the batch.
+    """
+    highest = np.full(len(score), -1)
+    np.maximum.at(highest, session[real], number[real])
+    ends = np.flatnonzero(real & (number == highest[session]))
+    last = np.zeros(len(score), np.int64)
+    last[session[ends]] = ends
+    return score[last[session]]
+
+
+def _sessions(keys: Sequence[str]) -> tuple[pa.DictionaryArray, pa.DictionaryArray, np.ndarray]:
+    """The group and the session of each v1 key, each text once, and the number of the output: [N] each.
+
+    Raises:
+      CreditError: a key has another form.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    outputs = _at_last_underscore(pa.array(keys, pa.string()))
+    if outputs is not None and pc.all(pc.ascii_is_decimal(outputs[1])).as_py():
+        session = outputs[0].dictionary_encode()
+        prompts = _at_last_underscore(session.dictionary)
+        with contextlib.suppress(pa.ArrowInvalid):  # a number that no 64 bits hold
+            order = outputs[1].cast(pa.int64()).to_numpy()
+            if prompts is not None:
+                return pa.DictionaryArray.from_arrays(session.indices, prompts[0]), session, order
+    raise _not_a_key(next(key for key in keys if not _KEY.fullmatch(key)))
+
+
+def _at_last_underscore(words: pa.Array) -> tuple[pa.Array, pa.Array] | None:
+    """What stands before and after the last underscore of each text; None where one has no underscore."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts = pc.split_pattern(words, "_", max_splits=1, reverse=True).flatten()
+    if len(parts) != 2 * len(words):
+        return None
+    first = np.arange(0, len(parts), 2)
+    return parts.take(pa.array(first)), parts.take(pa.array(first + 1))
+
+
+_KEY = re.compile(r"(.*)_([^_]*)_([0-9]{1,18})", re.DOTALL)
 
 
 def split_key(key: str) -> tuple[str, str, int]:
@@ -109,28 +156,57 @@ def split_key(key: str) -> tuple[str, str, int]:
     Raises:
       CreditError: it has another form.
     """
-    parts = key.rsplit("_", 2)
-    if len(parts) != 3 or not parts[2].isdigit():
-        raise CreditError(f"key {key!r} of the batch is not of the form uid_session_index, which names sessions")
-    return parts[0], parts[1], int(parts[2])
+    parts = _KEY.fullmatch(key)
+    if parts is None:
+        raise _not_a_key(key)
+    return parts[1], parts[2], int(parts[3])
 
 
-def _field_columns(extra_fields: Sequence[Mapping[str, Any]], padding: np.ndarray) -> dict[str, Any]:
+def _not_a_key(key: str) -> CreditError:
+    return CreditError(f"key {key!r} of the batch is not of the form uid_session_index, which names sessions")
+
+
+def _field_columns(extra_fields: Sequence[Mapping[str, Any]], real: np.ndarray) -> dict[str, Any]:
     """The columns that the agent loop wrote, from one mapping a row."""
     columns: dict[str, Any] = {}
-    real = np.flatnonzero(~padding)
+    written = set().union(*(fields for fields in extra_fields if fields is not None))
     for name in FIELDS:
-        values = [None if fields is None else fields.get(name) for fields in extra_fields]
-        absent = [int(row) for row in real if values[row] is None] if values else []
-        if not values or len(absent) == len(real):
+        if name not in written:
             continue
-        if absent and name in ("agent", "role", "turn"):
+        values = [None if fields is None else fields.get(name) for fields in extra_fields]
+        lacking = np.array([value is None for value in values])
+        absent = np.flatnonzero(lacking & real)
+        if len(absent) == np.count_nonzero(real):
+            continue
+        if len(absent) and name in ("agent", "role", "turn"):
             raise CreditError(
                 f"extra_fields has {name!r} in some rows only, and not in row {absent[0]}; the agent loop must write "
                 "it into every output"
             )
-        if name == "event_reward":  # an output without one earned nothing by itself
-            columns[name] = [0.0 if padding[row] or value is None else value for row, value in enumerate(values)]
+        if name == "event_reward":
+            columns[name] = _own_rewards(values, lacking | ~real)
+        elif real.all():
+            columns[name] = values
         else:
-            columns[name] = [values[real[0]] if padding[row] else value for row, value in enumerate(values)]
+            some = values[int(np.argmax(real))]
+            columns[name] = [value if counts else some for value, counts in zip(values, real.tolist(), strict=True)]
     return columns
+
+
+def _own_rewards(values: Sequence[Any], without: np.ndarray) -> np.ndarray:
+    """What each output earned by itself, float64 [N]; nothing where it is without a number of its own.
+
+    Raises:
+      CreditError: a number that is not finite.
+    """
+    from credit.integrations.rows.row_columns import as_numbers
+
+    given = [0.0 if none else value for value, none in zip(values, without.tolist(), strict=True)]
+    earned = as_numbers("event_reward", given, len(given))
+    if not np.isfinite(earned).all():
+        row = int(np.argmin(np.isfinite(earned)))
+        raise CreditError(
+            f"extra_fields has 'event_reward' {excerpt(values[row])} in row {row}; expected a finite number, or none "
+            "where an output earned nothing by itself"
+        )
+    return earned

@@ -33,7 +33,10 @@ class _Credit:
         super().on_train_begin()  # type: ignore[misc]
         config = self.config  # type: ignore[attr-defined]
         if str(config.algorithm.adv_estimator).startswith(PREFIX) and not self._credit().needs:
-            self._credit().warmup(config.data.train_batch_size * config.actor_rollout_ref.rollout.n)
+            rows = config.data.train_batch_size * config.actor_rollout_ref.rollout.n
+            self._credit().warmup(rows)
+            if config.algorithm.use_kl_in_reward and self._credit().accepts("event_reward"):  # a penalty, once not 0
+                self._credit().warmup(rows, event_reward=True)
 
     def _credit(self) -> Any:
         if self._advantages is None:

@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 SPARSE = 4  # a table of all possible integers is faster than hashing while it is not longer than so many times N
+FEW = 4096  # so many words are told apart sooner than looked at for whether they rise
 SHOWN = 5  # row numbers that an error names
 
 
@@ -53,10 +54,11 @@ def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarra
         array = array.dictionary_encode()
         return array.indices.to_numpy(zero_copy_only=False).astype(np.int64), array.dictionary
     names, codes = array.dictionary, array.indices
-    if not _rising(names):
+    if len(names) <= FEW or not _rising(names):
         words = names.dictionary_encode()
-        names, codes = words.dictionary, words.indices.take(codes)  # equal words become one, nulls among words show
-        _no_nulls(column, codes)
+        if len(words.dictionary) < len(names):  # equal words become one, nulls among words show
+            names, codes = words.dictionary, words.indices.take(codes)
+            _no_nulls(column, codes)
     given = codes.to_numpy(zero_copy_only=False).astype(np.int64)
     ids, first = by_appearance(given, len(names))
     as_given = ids is given and len(first) == len(names)
@@ -148,6 +150,8 @@ def begins(codes: np.ndarray) -> np.ndarray:
 
 def numbers(column: str, values: Any, n: int) -> np.ndarray:
     """Numbers as float64 [N], NaN where null."""
+    if n and isinstance(values, np.ndarray) and values.dtype == np.float64 and values.shape == (n,):
+        return values.copy()
     array = as_arrow(column, values, n)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -166,6 +170,8 @@ def truths(column: str, values: Any, n: int) -> np.ndarray:
     Raises:
       ColumnError: another value, with its rows, or none.
     """
+    if n and isinstance(values, np.ndarray) and values.dtype == np.bool_ and values.shape == (n,):
+        return values.copy()
     array = as_arrow(column, values, n)
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):

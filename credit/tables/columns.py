@@ -158,6 +158,9 @@ def from_columns(
     return graph, padded, Rows(position, to.events, arrays, names)
 
 
+_IS_ACTION = np.isin(np.arange(max(EventType) + 1), [int(kind) for kind in ACTION_TYPES])
+
+
 def _row_evidence(
     reward: Any, row_reward: Any, event_reward: Any, tokens: Any, evidence: Mapping[str, Any] | None
 ) -> dict[str, Any]:
@@ -209,7 +212,8 @@ def _types(event_type: Any, order: np.ndarray) -> np.ndarray:
 def _actions(action: Any, types: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Whether a policy chose each row, in the order of events: bool [N]."""
     if action is None:
-        return np.isin(types, [int(kind) for kind in ACTION_TYPES])
+        chosen: np.ndarray = _IS_ACTION[types]
+        return chosen
     actions: np.ndarray = truths("action", action, len(order))[order]
     return actions
 

@@ -62,16 +62,16 @@ def batch_metrics(
 
     count, differ, resolved = group_spread(batch)
     answered = advantage[valid]
-    entered = int(use.sum())
+    entered = np.count_nonzero(use)
     metrics = {
         "rows": float(len(use)),
         "traces": float(np.count_nonzero(batch.graph.trace_mask)),
         "groups": float(len(count)),
         "unscored": 1 - entered / len(use),
         "refused": 1 - len(answered) / entered,
-        "zero": float(np.mean(answered == 0)) if len(answered) else 0.0,
-        "groups_that_teach": float(np.mean(differ)),
-        "groups_of_one": float(np.mean(count == 1)),
+        "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
+        "groups_that_teach": np.count_nonzero(differ) / len(differ),
+        "groups_of_one": np.count_nonzero(count == 1) / len(count),
         "advantage_mean": float(answered.mean()) if len(answered) else 0.0,
         "advantage_std": float(answered.std()) if len(answered) else 0.0,
         "condition/compared": float(len(answered) == entered),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from credit.integrations.verl import METHOD_NAMES
 from credit.integrations.verl_sessions import session_advantage
 from credit.tables.column_values import ColumnError
 from estimators.group import group_relative
+from graphs.errors import CreditError
 
 TEAM: dict[str, Any] = {
     "group": ["q"] * 5,
@@ -321,6 +323,35 @@ def test_sessions_of_verl_bring_their_siblings_and_frozen_agents() -> None:
     frozen = [{"agent": "solver", "turn": i % 2, "trainable": float(i % 2)} for i in range(4)]
     session_advantage(RowAdvantages("rloo"), data, keys, frozen, [False] * 4)
     assert batch["advantages"].flatten().tolist() == [0.0, 1.0, 0.0, -1.0]
+
+
+def sessions(keys: list[str], scores: list[float], fields: Any = None, padding: Any = None) -> list[float]:
+    """Leave-one-out over the sessions of v1 keys, one number a row."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
+    score = torch.tensor(scores)[:, None]
+    batch = {"token_level_scores": score, "token_level_rewards": score, "response_mask": torch.ones(len(keys), 1)}
+    session_advantage(RowAdvantages("rloo"), SimpleNamespace(batch=batch), keys, fields, padding or [False] * len(keys))
+    values: list[float] = batch["advantages"].flatten().tolist()
+    return values
+
+
+def test_a_row_that_fills_the_batch_is_no_output_of_its_session() -> None:
+    """It bears the key of a real output, as a copy does, and the greatest number."""
+    keys, padding = ["q_0_0", "q_1_0", "q_0_1", "q_0_0"], [False, False, True, True]
+    assert sessions(keys, [1.0, 0.0, 0.0, 0.5], padding=padding) == [1.0, -1.0, 0.0, 0.0]
+
+
+def test_a_reward_of_an_output_that_is_no_number_is_named() -> None:
+    for value in (float("nan"), float("inf")):
+        fields = [None, {"event_reward": value}, {"event_reward": value}]
+        with pytest.raises(CreditError, match=f"extra_fields has 'event_reward' {value} in row 2; expected a finite"):
+            sessions(["q_0_0", "q_1_0", "q_1_1"], [1.0, 0.0, 0.0], fields, [False, True, False])
+
+
+@pytest.mark.parametrize("key", ["0_0", "q", "q_0_x", "q_0_", "q_0_-1", "q_0_²", "q_0_0x1", f"q_0_{10**30}"])
+def test_keys_that_name_no_session_are_refused(key: str) -> None:
+    with pytest.raises(CreditError, match=re.escape(f"key {key!r} of the batch is not of the form uid_session_index")):
+        sessions(["q_0_0", "a_b_1_0", key], [1.0, 0.0, 0.0])
 
 
 def test_a_method_of_ones_own() -> None:
