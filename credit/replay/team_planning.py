@@ -63,10 +63,10 @@ def plan_coalitions(
     players = game.units if game is not None else tuple(units) or tuple(names)
     groups = traces.traces["group"].to_pylist()
     ids = traces.traces["trace"].to_pylist()
-    first = [groups.index(group) for group in dict.fromkeys(groups)]
+    group_of = np.asarray(traces.graph.group_ids)[: len(groups)]
+    first = np.unique(group_of, return_index=True)[1].tolist()  # groups are numbered by their first traces
     spread = outcome_spread(traces)[first]
-    whole = run_costs(traces).whole
-    price = np.array([whole[np.array(groups) == groups[row]].mean() for row in first])
+    price = np.bincount(group_of, run_costs(traces).whole[: len(groups)]) / np.bincount(group_of)
     if game is None:
         game = _game(players, budget, unit, least, seed, spread, price)
     weight = np.sqrt((game.weights() ** 2).sum(axis=1)) / len(first)

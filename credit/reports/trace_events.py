@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
+import functools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -115,12 +117,11 @@ def _causes(traces: Traces, first: int, wanted: set[int]) -> dict[int, tuple[tup
     """The edges into events, as positions within the trace that begins at row `first`."""
     graph = traces.graph
     edges = np.flatnonzero(np.asarray(graph.edge_mask) & np.isin(np.asarray(graph.receivers), list(wanted)))
-    causes: dict[int, tuple[tuple[int, str], ...]] = {}
-    for edge in edges.tolist():
-        receiver, sender = int(graph.receivers[edge]), int(graph.senders[edge])
-        name = EdgeType(int(graph.edge_type[edge])).name.lower()
-        causes[receiver] = (*causes.get(receiver, ()), (sender - first, name))
-    return causes
+    columns = (np.asarray(ids)[edges].tolist() for ids in (graph.receivers, graph.senders, graph.edge_type))
+    causes = collections.defaultdict[int, list[tuple[int, str]]](list)
+    for receiver, sender, kind in zip(*columns, strict=True):
+        causes[receiver].append((sender - first, EdgeType(kind).name.lower()))
+    return {receiver: tuple(found) for receiver, found in causes.items()}
 
 
 def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
@@ -140,8 +141,7 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     ids = traces.events["event"].take(rows).to_pylist()
     contents: dict[str, bytes] = {}
     texts = []
-    place, record = ("", -1), None  # many formats hold a whole trace in one record
-    own: dict[str, Any] = {}  # its events by id, where it has such a list
+    place, record = ("", -1), _Record(None)  # many formats hold a whole trace in one record
     for file, offset, event in zip(files, offsets, ids, strict=True):
         if file not in contents:
             if len(contents) >= MOST_FILES:
@@ -152,13 +152,48 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
                 contents[file] = b""
         if place != (file, -1 if offset is None else offset):
             place = file, -1 if offset is None else offset
-            record = _record(contents[file], place[1])
-            own = _events(record)
-        texts.append(_excerpt(own.get(event, {}) if own else record, event, limit))
+            record = _Record(_value(contents[file], place[1]))
+        texts.append(record.excerpt(event, limit))
     return texts
 
 
-def _record(content: bytes, offset: int) -> Any:
+class _Record:
+    """A record of a log, which is passed over once however many events it holds."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._events = _events(value)
+
+    @functools.cached_property
+    def _parts(self) -> dict[str, dict[str, Any]]:
+        return _by_id(self._value)
+
+    @functools.cached_property
+    def _text(self) -> str:
+        return " ".join(_strings(self._value, 0))
+
+    def excerpt(self, event: str, limit: int) -> str:
+        """What the record says of an event; "" where it says nothing of its own."""
+        name = event.removesuffix(".result")
+        if self._events:
+            own = self._events.get(event, {})
+            text = " ".join(_strings(_by_id(own).get(name, own), 0))
+        else:
+            text = " ".join(_strings(self._parts[name], 0)) if name in self._parts else self._text
+        return printable(text, limit).strip()
+
+
+def _by_id(record: Any) -> dict[str, dict[str, Any]]:
+    """The objects within a record by id, the first of each: one call of a message with several."""
+    found: dict[str, dict[str, Any]] = {}
+    for part in _objects(record, 0):
+        for name in (part.get("id"), part.get("tool_use_id"), part.get("call_id")):
+            if isinstance(name, str):
+                found.setdefault(name, part)
+    return found
+
+
+def _value(content: bytes, offset: int) -> Any:
     """The JSON value at an offset; None where there is none."""
     if not 0 <= offset < len(content):
         return None
@@ -182,28 +217,16 @@ def _events(record: Any) -> dict[str, Any]:
     return found
 
 
-def _excerpt(record: Any, event: str, limit: int) -> str:
-    """What a record of the log says of an event; "" where it is no record of its own."""
-    if record is None:
-        return ""
-    part = _part(record, event.removesuffix(".result"), 0) or record
-    return printable(" ".join(_strings(part, 0)), limit).strip()
-
-
-def _part(value: Any, event: str, depth: int) -> dict[str, Any] | None:
-    """The object within a record that has the event's id: one call of a message with several."""
+def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
+    """The objects within a record, itself aside, in the order of the log."""
     if depth > DEPTH:
-        return None
+        return
     if isinstance(value, dict):
-        if depth and event in (value.get("id"), value.get("tool_use_id"), value.get("call_id")):
-            return value
+        if depth:
+            yield value
         value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            part = _part(item, event, depth + 1)
-            if part is not None:
-                return part
-    return None
+    for item in value if isinstance(value, list) else ():
+        yield from _objects(item, depth + 1)
 
 
 def _strings(value: Any, depth: int) -> Iterator[str]:

@@ -101,10 +101,9 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
     trace = np.asarray(traces.graph.trace_ids)[events]
     group = np.asarray(traces.graph.group_ids)[trace]
     units = []
-    for i, name in enumerate(names):
-        of_unit = label == i
-        if of_unit.any():
-            units.append(_unit(name, value[of_unit], rounding[of_unit], trace[of_unit], group[of_unit]))
+    rows_of = np.argsort(label, kind="stable")  # a search for each unit would take their square
+    for rows in np.split(rows_of, np.flatnonzero(np.diff(label[rows_of])) + 1) if len(label) else ():
+        units.append(_unit(names[int(label[rows[0]])], value[rows], rounding[rows], trace[rows], group[rows]))
     if by == "turn":
         return units  # in the order of a trace
     return sorted(units, key=lambda unit: (not unit.excludes_zero, unit.signal < LEAST_TASKS, -abs(unit.advantage)))

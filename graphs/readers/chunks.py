@@ -27,6 +27,7 @@ from graphs.readers.chunk_index import (
     merge,
 )
 from graphs.readers.chunk_pieces import chosen_pieces
+from graphs.readers.collector_pause import collector_paused
 from graphs.readers.common.addresses import is_remote, local_path
 from graphs.readers.common.source import Source
 from graphs.readers.common.source_search import find_sources
@@ -114,13 +115,14 @@ class Chunks:
           ChangedError: as when iterating.
         """
         try:
-            traces = assemble(
-                self._join.write(self._read(self._rows[number])),
-                reward=self._reward,
-                group_by=self._group_by,
-                ignored=self.ignored,
-                limits=self._sources[0].limits,
-            )
+            with collector_paused():
+                traces = assemble(
+                    self._join.write(self._read(self._rows[number])),
+                    reward=self._reward,
+                    group_by=self._group_by,
+                    ignored=self.ignored,
+                    limits=self._sources[0].limits,
+                )
         except NothingReadError as error:
             return None, error.problems
         return traces, traces.problems
@@ -252,7 +254,8 @@ def read_chunks(
     by_loops = compiles(sources, compiled)
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
     look = functools.partial(glance, groups_outside=join.groups)
-    seen = look(sources) if map_files is None else merge(map_files(look, sources))
+    with collector_paused():
+        seen = look(sources) if map_files is None else merge(map_files(look, sources))
     index = seen.index
     before = ProblemLog([*problems, *refused, *join.problems, *seen.problems])
     if not len(index.source):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem, expect
+from graphs.readers.collector_pause import collector_paused
 from graphs.readers.common.addresses import is_remote, local_path
 from graphs.readers.common.source import Source
 from graphs.readers.common.source_search import check_paths, find_sources
@@ -132,7 +133,10 @@ def read_and_count(
         progress=progress,
     )
     join = Join.load(channel=reward, rewards=rewards, groups=groups)
-    traces = assemble(join.apply(watch(items)), reward=reward, group_by=group_by, to=to, ignored=ignored, limits=limits)
+    with collector_paused():
+        traces = assemble(
+            join.apply(watch(items)), reward=reward, group_by=group_by, to=to, ignored=ignored, limits=limits
+        )
     sources = join.sources()
     sources.add(traces)
     return traces, sources

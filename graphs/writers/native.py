@@ -19,6 +19,7 @@ import zstandard
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
+from graphs.readers.collector_pause import collector_paused
 from graphs.readers.native.records import from_wire
 from graphs.readers.native.wire import DECODER, EXTENSION_KEYS, TOPOLOGIES
 from graphs.text import excerpt
@@ -48,7 +49,7 @@ def write(traces: Traces, path: str | Path) -> None:
         reward equals no channel, and a different channel "team" exists.
       OSError: the file cannot be written.
     """
-    with atomic_write(path) as file, _compressed(file, Path(path).suffix) as stream:
+    with collector_paused(), atomic_write(path) as file, _compressed(file, Path(path).suffix) as stream:
         for line in lines(traces):
             stream.write(line)
             stream.write(b"\n")

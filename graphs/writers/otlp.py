@@ -18,6 +18,7 @@ import numpy as np
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, TraceError
 from graphs.event_graph import EdgeType, EventType
+from graphs.readers.collector_pause import collector_paused
 from graphs.readers.tracing.otlp.assembly import build
 from graphs.readers.tracing.otlp.spans import make_span
 from graphs.readers.tracing.otlp.wire import Place, WireSpan
@@ -56,13 +57,18 @@ def write(traces: Traces, folder: str | Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     scope = {"name": "orchestration_credit"}
     resource = {"attributes": [attribute("service.name", "orchestration_credit")]}
-    with atomic_write(folder / "spans.jsonl") as spans, atomic_write(folder / "logs.jsonl") as logs:
+    with (
+        collector_paused(),
+        atomic_write(folder / "spans.jsonl") as spans,
+        atomic_write(folder / "logs.jsonl") as logs,
+    ):
         for trace in _traces_to_write(traces):
             written = _written(trace)
             of_spans = {"resource": resource, "scopeSpans": [{"scope": scope, "spans": written.spans}]}
             of_logs = {"resource": resource, "scopeLogs": [{"scope": scope, "logRecords": written.logs}]}
-            spans.write(msgspec.json.encode({"resourceSpans": [of_spans]}) + b"\n")
-            logs.write(msgspec.json.encode({"resourceLogs": [of_logs]}) + b"\n")
+            for file, request in ((spans, {"resourceSpans": [of_spans]}), (logs, {"resourceLogs": [of_logs]})):
+                file.write(msgspec.json.encode(request))
+                file.write(b"\n")
 
 
 def _check(traces: Traces) -> None:
@@ -163,7 +169,10 @@ def _instances(traces: Traces, rows: np.ndarray) -> dict[str, Agent]:
 def _events(traces: Traces, start: int, stop: int) -> list[Event]:
     graph, table = traces.graph, traces.events.slice(start, stop - start)
     agents = traces.agents["agent"].take(np.asarray(graph.agent_ids[start:stop])).to_pylist()
-    turns = np.asarray(graph.turn_ids[start:stop])
+    types, actions, turns = (
+        np.asarray(ids[start:stop]) for ids in (graph.event_type, graph.action_mask, graph.turn_ids)
+    )
+    turns = turns - turns.min(initial=np.iinfo(turns.dtype).max)
     times = [np.nan if time is None else time for time in table["time"].to_pylist()]
     columns: dict[str, list[Any]] = {name: table[name].to_pylist() for name in (*TEXT_COLUMNS, "trusted")}
     for name, key in EVENT_EVIDENCE.items():
@@ -173,14 +182,16 @@ def _events(traces: Traces, start: int, stop: int) -> list[Event]:
     return [
         Event(
             id=event_id,
-            type=EventType(int(graph.event_type[start + i])),
+            type=EventType(kind),
             agent=agents[i],
-            action=bool(graph.action_mask[start + i]),
-            turn=int(turns[i] - turns.min()),
+            action=action,
+            turn=turn,
             time=times[i],
             values={name: column[i] for name, column in columns.items() if column[i] is not None},
         )
-        for i, event_id in enumerate(table["event"].to_pylist())
+        for i, (event_id, kind, action, turn) in enumerate(
+            zip(table["event"].to_pylist(), types.tolist(), actions.tolist(), turns.tolist(), strict=True)
+        )
     ]
 
 
@@ -217,7 +228,7 @@ def _edges(record: TraceRecord) -> list[tuple[int, int, EdgeType]]:
 
 def _read_back(trace: TraceToWrite, written: Written) -> TraceRecord:
     place, trace_id = Place("<written>", 0, 0), hex_trace_id(trace.id)
-    wires = [_WIRE.decode(msgspec.json.encode(span)) for span in written.spans]
+    wires = (_WIRE.decode(msgspec.json.encode(span)) for span in written.spans)  # one at a time: a trace may be large
     try:
         spans = [make_span(wire, {}, place, i, trace_id) for i, wire in enumerate(wires)]
         record = build(trace_id, spans, [])

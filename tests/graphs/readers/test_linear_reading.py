@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +200,28 @@ def test_bytes_that_are_no_text_in_what_surrounds_spans_are_named(tmp_path: Path
     path.write_bytes(content.replace(b'"t"', b'"\xa0"'))
     with pytest.raises(NothingReadError, match="not-utf-8"):
         read(path)
+
+
+@pytest.mark.parametrize("searches", [True, False])
+@pytest.mark.parametrize(
+    "log", ['{"trace_id":"t","task_id":"q","events":[{"id":"e","type":"stop","agent":"a"}]}', "{}"]
+)
+def test_reading_does_not_search_for_cycles(searches: bool, log: str, tmp_path: Path) -> None:
+    """Each search passes over all that was read so far; afterwards it is switched on or off as before."""
+    path = tmp_path / "x.jsonl"
+    path.write_text(log)
+    met = []
+
+    def watch(items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            met.append(gc.isenabled())
+            yield item
+
+    try:
+        (gc.enable if searches else gc.disable)()
+        with contextlib.suppress(NothingReadError):
+            read(path, format="native", watch=watch)
+        after = gc.isenabled()
+    finally:
+        gc.enable()
+    assert met == [False] and after == searches

@@ -135,11 +135,11 @@ def make_span(wire: WireSpan, resource: Attributes, place: Place, index: int, tr
         what = meaning(wire.name or "", given)
         keys = "\n".join(given)  # one text is searched faster than each key
         rated = "evaluations." in keys or "annotations." in keys
-        evaluations = tuple(inference_evaluations(given, place, span_id)) if rated else ()
+        evaluations = list(inference_evaluations(given, place, span_id)) if rated else []
         for event in wire.events or ():
             if event.name == RESULT:
                 evaluation = _marked(attributes(event.attributes), place, span_id, trace)
-                evaluations += () if evaluation is None else (evaluation,)
+                evaluations += [] if evaluation is None else [evaluation]
     except BadAttribute as error:
         raise _bad_attribute(error, place, trace) from None
     notes = _notes(wire.events, place, trace) if wire.events else ()
@@ -159,7 +159,7 @@ def make_span(wire: WireSpan, resource: Attributes, place: Place, index: int, tr
         meaning=what,
         service=service_of(resource),
         marks=marks,
-        evaluations=evaluations,
+        evaluations=tuple(evaluations),
         notes=notes,
         links=_links(wire.links, place, trace) if wire.links else (),
         group=group,
