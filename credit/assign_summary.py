@@ -91,7 +91,7 @@ class Summary:
         return summary
 
     def as_json(self, method: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """What `lines` has, as plain data.
+        """The summary as plain data; `lines` has it as text.
 
         A method that under its options compares the traces of a group has nothing to compare in a group of one. Where
         released code gives the raw reward there, its numbers stay in the table and do not count as advantages.
@@ -120,7 +120,7 @@ class Summary:
         }
 
     def lines(self, method: str, options: Mapping[str, Any]) -> list[str]:
-        """What was computed, why some actions have no advantage, and which groups have no signal."""
+        """The summary as text: advantages computed, reasons for missing ones, groups without signal."""
         from credit.reports.signal_notes import LargeAdvantages, divided_note
         from credit.reports.trace_returns import UNRESOLVED
 

@@ -144,7 +144,7 @@ def read_critic(folder: Path) -> Critic:
     """
     path = folder / "critic.json"
     if not path.is_file():
-        raise CreditError(f"{folder} holds no critic: there is no {path.name}; `credit fit critic` makes one")
+        raise CreditError(f"{folder} holds no critic: {path.name} is missing; `credit fit critic` writes one")
     content = path.read_bytes()
     try:
         version = msgspec.json.decode(content, type=_Version).format
@@ -152,7 +152,7 @@ def read_critic(folder: Path) -> Critic:
             raise CreditError(f"{path} has format {version}; expected {FORMAT}: fit the critic again")
         kept = msgspec.json.decode(content, type=_Kept)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CreditError(f"{path} is damaged: {error}; expected what fit_critic wrote") from error
+        raise CreditError(f"{path} is damaged: {error}; expected a folder that fit_critic wrote") from error
     if (kept.network is None) == (kept.additive is None):
         raise CreditError(f"{path}: expected either network or additive, not both and not neither")
     fitted = _network(folder, kept.network) if kept.network is not None else _additive(folder, kept.additive)

@@ -49,7 +49,7 @@ class Critic:
 
     @property
     def model(self) -> str:
-        """Which model was kept: "network" or "additive"."""
+        """The kind of model that was kept: "network" or "additive"."""
         from estimators.critic.additive.additive_critic import AdditiveCritic
 
         return "additive" if isinstance(self.fitted, AdditiveCritic) else "network"
@@ -117,7 +117,7 @@ class Critic:
         return INTERVALS_WITHHELD
 
     def evidence(self, traces: Traces, *, dense: Array | None = None) -> dict[str, np.ndarray]:
-        """What methods take from a critic, float32 [E] each: `value`, `value_after` and `q_value`.
+        """The critic's evidence for methods, float32 [E] each: `value`, `value_after` and `q_value`.
 
         There is no `value_stderr`: `intervals_withheld` says why.
 

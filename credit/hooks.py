@@ -60,7 +60,7 @@ class _Watcher(importlib.abc.MetaPathFinder):
         self._module, self._act = module, act
 
     def waits_for(self, module: str, act: Callable[[], None]) -> bool:
-        """Whether it is this call that it waits to make."""
+        """Whether it waits for this module to call this function."""
         return (self._module, self._act) == (module, act)
 
     def find_spec(

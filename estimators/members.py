@@ -64,7 +64,7 @@ class Members(NamedTuple):
 
 
 def row_scores(graph: EventGraph, reward: Array, event_reward: Array | None) -> tuple[jax.Array, jax.Array]:
-    """What each row earned, outcome and its own event reward, and the mask of rows that count: float [E], bool [E].
+    """The score of each row, outcome plus its own event reward, and the mask of rows that count: float [E], bool [E].
 
     Args:
       graph: the batch.

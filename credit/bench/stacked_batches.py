@@ -46,14 +46,14 @@ class Batches:
 
 
 def critic_error(world: Micro) -> np.ndarray:
-    """What a bad critic adds to Q(h, a), float64 [S, C]: uneven, and half as large as the spread of Q."""
+    """The error that a bad critic adds to Q(h, a), float64 [S, C]: uneven, and half as large as the spread of Q."""
     s, c = np.indices(world.q.shape)
     result: np.ndarray = 0.5 * float(np.std(world.q)) * np.sin(1.0 + 1.9 * s + 2.3 * c)
     return result
 
 
 def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
-    """The draws as batches of one task each, with the evidence that is wanted of what the world knows.
+    """The draws as batches of one task each, with the evidence named in `wanted`.
 
     Evidence per event: the true `value`, `q_value` and `propensity`; `expected_return`, the value with what was earned
     before; `wrong_value`, `wrong_q_value` and `wrong_expected_return`, those of a bad critic; `target_value`,

@@ -98,7 +98,7 @@ class Subject:
 
 
 def numbers(result: Credit) -> dict[str, Any]:
-    """What laws compare, by name."""
+    """The numbers that laws compare, by name."""
     return {**{name: getattr(result, name) for name in NUMBERS}, "reason": result.reason, "valid": result.valid}
 
 

@@ -188,7 +188,7 @@ def _known_before_outcome(graph: EventGraph, claims: Sequence[tuple[Credit, Cred
 
 
 class Balance(NamedTuple):
-    """What the entries of each trace must come to.
+    """The sum that the entries of each trace must have.
 
     Attributes:
       total: float [T], 0 where there is none.

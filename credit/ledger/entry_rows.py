@@ -30,7 +30,7 @@ def ledger_table(ledger: Entries, traces: Traces | Rows, level: Level) -> pa.Tab
     graph = ledger.graph
     if graph.num_events != traces.graph.num_events or graph.num_traces != traces.graph.num_traces:
         sizes = f"{graph.num_events} events and {graph.num_traces} traces"
-        raise CreditError(f"the ledger is of {sizes}; expected those of these traces, {traces.sizes}")
+        raise CreditError(f"the ledger has {sizes}, the traces have {traces.sizes}; expected the same")
     events, num = traces.sizes.events, traces.sizes.traces
     trace_of = np.asarray(graph.trace_ids)[:events]
 

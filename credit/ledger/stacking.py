@@ -52,7 +52,7 @@ class Controls:
 
 
 class Stack(NamedTuple):
-    """What `stack` returns.
+    """The result of `stack`.
 
     Attributes:
       ledger: the exact partition of the reward.

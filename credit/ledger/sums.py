@@ -43,7 +43,7 @@ def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) ->
     expect("ledgers", ledgers, Mapping, "ledgers by the names of their channels")
     expect("weights", weights, Mapping, "numbers by the names of the channels")
     if not ledgers or set(ledgers) != set(weights):
-        raise CreditError(f"weights are of {sorted(weights)}; expected those of the ledgers, {sorted(ledgers)}")
+        raise CreditError(f"weights are for {sorted(weights)}; expected one for each ledger, {sorted(ledgers)}")
     first = next(iter(ledgers.values()))
     graph = first.graph
     for name, ledger in ledgers.items():

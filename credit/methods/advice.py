@@ -114,7 +114,7 @@ class Advice:
 
     @property
     def trained_with(self) -> str:
-        """What the stored comparison of training signals found for such advantages; "" where it says nothing."""
+        """The result of the stored comparison of training signals for such advantages; "" without one."""
         if self.baseline != "rloo":
             return ""
         claim = next((name for name in self.compose if name in CENTRED), "")

@@ -123,7 +123,7 @@ class ClaimRequest:
             judged = read_judgements(traces, file)
             for judge, claim in judged.claims.items():
                 if judge in claims:
-                    raise CreditError(f"{file}: judge {judge!r} has the name of another claim; expected its own")
+                    raise CreditError(f"{file}: judge {judge!r} has the name of another claim; expected distinct names")
                 claims[judge] = claim
             problems += judged.problems
         return dataclasses.replace(traces, problems=(*traces.problems, *problems)), claims

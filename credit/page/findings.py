@@ -38,7 +38,7 @@ def doubts(claim: Credit, errors: Errors) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What a page shows.
+    """The results that a page shows.
 
     Attributes:
       traces: what was read.

@@ -115,7 +115,7 @@ def _distinguishes(findings: Findings) -> bool:
 
 
 def group_rows(traces: Traces) -> list[dict[str, Any]]:
-    """One row a group: name, traces, with_outcome, mean, least and greatest return, and what it can teach a method.
+    """One row a group: name, traces, with_outcome, mean, least and greatest return, and its training signal.
 
     `signal` is "signal" where returns differ, "equal" where they do not, "unresolved" where they do and methods
     see no difference, "single" for one trace, and "unscored" for fewer than two outcomes, as `survey` counts them.

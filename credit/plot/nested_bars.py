@@ -87,7 +87,7 @@ def draw_ledger(
     index = traces.index(trace)
     if np.shape(ledger.increments) != (traces.graph.num_events,):
         actual, expected = np.shape(ledger.increments), (traces.graph.num_events,)
-        raise CreditError(f"the ledger has increments {actual}; expected {expected}, those of these traces")
+        raise CreditError(f"the ledger has increments {actual}; expected {expected}, the number in these traces")
     if not np.isfinite(traces.reward[index]):
         raise CreditError(f"trace {trace!r} has no reward, so there is nothing to draw")
     bars = _bars(traces, ledger, index, most_rows)

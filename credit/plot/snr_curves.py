@@ -81,7 +81,7 @@ def draw_snr(curves: Sequence[Curve], *, x: Literal["length", "cost"] = "length"
       CreditError: no curve, an unknown `x`, or "cost" and a curve has none.
     """
     if not curves:
-        raise CreditError("there is no curve to draw")
+        raise CreditError("no curve to draw; expected one or more")
     if x not in AXES:
         raise CreditError(f"x is {x!r}; expected 'length' or 'cost'")
     for curve in curves:

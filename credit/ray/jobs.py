@@ -43,7 +43,7 @@ class Job(Protocol):
         """The table of some whole groups, and a note for `finish`, which must be JSON."""
 
     def finish(self, notes: Sequence[dict[str, Any]], problems: Iterable[Problem]) -> Summary:
-        """What the notes of all parts come to; raises where the logs lack something in every part.
+        """Sum up the notes of all parts; raise where every part lacks the same evidence.
 
         Args:
           notes: of the parts that have traces.

@@ -46,12 +46,12 @@ def read_note(folder: Path, number: int) -> PartNote:
 
 
 def part_file(folder: Path, number: int) -> Path:
-    """Where the table of a part is."""
+    """The path of a part's table."""
     return folder / f"part-{number:05d}.parquet"
 
 
 def note_file(folder: Path, number: int) -> Path:
-    """Where the note of a part is."""
+    """The path of a part's note."""
     return folder / NOTES / f"{number:05d}.json"
 
 

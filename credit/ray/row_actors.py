@@ -78,7 +78,7 @@ class RemoteRowAdvantages:
 
 
 class RowActor:
-    """What runs in the actor."""
+    """The actor: one compiled method."""
 
     def __init__(self, method: str | Callable[..., Credit], options: Mapping[str, Any]) -> None:
         self._advantages = RowAdvantages(method, **options)

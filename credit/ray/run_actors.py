@@ -69,7 +69,7 @@ def replay(
 
 
 class RunActor:
-    """What runs in an actor."""
+    """The actor: one driver."""
 
     def __init__(self, driver: str | Replayer, folder: str) -> None:
         self._driver, self._folder = driver, folder
@@ -184,7 +184,7 @@ class _Actors:
         try:
             return self._ray.get(pending, timeout=seconds)
         except failures.GetTimeoutError:
-            raise HangingError(f"no end after {self._seconds:g} s") from None
+            raise HangingError(f"the run did not end within {self._seconds:g} s") from None
         except failures.RayTaskError as error:
             raise (error.cause if isinstance(error.cause, Exception) else error) from None
 

@@ -14,7 +14,7 @@ RUN = "run"
 
 
 class RunMark(msgspec.Struct, frozen=True):
-    """Which run a folder is of."""
+    """The run that a folder belongs to."""
 
     made_from: str  # the first field: by it `graphs.readers.common.results` knows a note
     """A hash of what all parts are made from, known after the first pass over the logs."""
@@ -25,7 +25,7 @@ class RunMark(msgspec.Struct, frozen=True):
 
 
 def mark_file(folder: Path) -> Path:
-    """Where the mark is."""
+    """The path of the mark."""
     return folder / NOTES / RUN
 
 

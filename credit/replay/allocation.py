@@ -46,7 +46,7 @@ def allocate(
         raise CreditError("spread has entries that are negative or not finite; expected standard deviations")
     price = np.ones(len(sigma)) if cost is None else np.asarray(cost, np.float64)
     if not (np.isfinite(price).all() and (price > 0).all()):
-        raise CreditError("cost has entries that are not positive numbers; expected what a run of each mean costs")
+        raise CreditError("cost has entries that are not positive numbers; expected the cost of a run for each mean")
     start = np.zeros(len(sigma), np.int64) if done is None else np.asarray(done, np.int64).copy()
     n = np.maximum(start, least)
     needed = float(((n - start) * price).sum())

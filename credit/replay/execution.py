@@ -258,7 +258,7 @@ class _Sitting:
         except queue.Empty:
             with self.lock:
                 self.background.append(thread)
-            raise HangingError(f"no end after {self.limits.seconds:g} s") from None
+            raise HangingError(f"the run did not end within {self.limits.seconds:g} s") from None
         if error is not None:
             raise error
         return outcomes

@@ -24,7 +24,7 @@ def pooled(sittings: Iterable[tuple[ReplayPlan, Results]]) -> tuple[ReplayPlan, 
     """
     pairs = list(sittings)
     if not pairs:
-        raise CreditError("there is no plan to pool; expected one or more")
+        raise CreditError("no plan to pool; expected one or more")
     first = pairs[0][0]
     seeds = [plan.seed for plan, _ in pairs]
     if len(set(seeds)) < len(seeds):

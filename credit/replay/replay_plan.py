@@ -74,7 +74,7 @@ class ReplayPlan:
 
     @property
     def runs(self) -> int:
-        """How many runs all jobs ask for."""
+        """The number of runs of all jobs."""
         return sum(job.runs for job in self.jobs)
 
     @property

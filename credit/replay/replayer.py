@@ -26,7 +26,7 @@ class PrefixError(CreditError):
 
 @dataclasses.dataclass(frozen=True)
 class Prefix:
-    """What a trace did before a decision.
+    """The part of a trace before a decision.
 
     Attributes:
       trace: id of the trace in the log.

@@ -132,7 +132,7 @@ def survey(traces: Traces) -> Survey:
 
 
 class Group(NamedTuple):
-    """What a tally keeps of a group."""
+    """The counts of one group in a tally."""
 
     name: str
     place: tuple[str, int]

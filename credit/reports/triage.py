@@ -24,7 +24,7 @@ EXCERPT = 120
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """What one agent name did in all traces.
+    """The work of one agent name in all traces.
 
     Attributes:
       agent: its name.
@@ -75,7 +75,7 @@ class Suspect:
 
 @dataclasses.dataclass(frozen=True)
 class ToolUse:
-    """What all agents did with one tool.
+    """The use of one tool by all agents.
 
     Attributes:
       tool: its name; "" for calls whose tool the log does not name.

@@ -77,7 +77,7 @@ def table(traces: Traces | Rows, credit: Credit, *, actions_only: bool = False) 
 
 
 def event_columns(traces: Traces) -> dict[str, pa.Array | pa.ChunkedArray]:
-    """What and where each real event is: the columns file, line, trace, … action of `table`."""
+    """One row for each real event: the columns file, line, trace, … action of `table`."""
     graph, events = traces.graph, traces.sizes.events
     trace, agent, turn, kind = (
         np.asarray(ids[:events]) for ids in (graph.trace_ids, graph.agent_ids, graph.turn_ids, graph.event_type)

@@ -11,7 +11,7 @@ LEDGER, ROLE, ALIGNMENT = "credit/ledger/", "credit/ledger/role/", "credit/align
 
 
 def step_lines(row: Mapping[str, Any]) -> list[str]:
-    """One to three lines: what was read and what it teaches, the ledger by role, alignment with other methods.
+    """One to three lines: traces and their signal, the ledger by role, alignment with other methods.
 
     Args:
       row: a line of `metrics.jsonl`.

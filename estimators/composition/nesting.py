@@ -51,7 +51,7 @@ def unit_of_event(graph: EventGraph, level: str) -> np.ndarray:
 
 
 def level_size(graph: EventGraph, level: str) -> int:
-    """How many units a level has room for: ids of its units are below that."""
+    """The size of a level's arrays: ids of its units are below that."""
     sizes = {
         "trace": graph.num_traces,
         "role": graph.num_agents,

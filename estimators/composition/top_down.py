@@ -40,7 +40,7 @@ class Weights(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames=("additive",))
 def split_down(levels: tuple[Weights, ...], total: Array, additive: tuple[bool, ...]) -> jax.Array:
-    """What each unit of the last level gets of the totals, float [N]; units outside `unit_mask` get exactly 0.
+    """The share of each unit of the last level in the totals, float [N]; units outside `unit_mask` get exactly 0.
 
     Args:
       levels: coarsest first; the parents of the first are traces.

@@ -129,7 +129,7 @@ def claim(
     if unit not in COARSE_TO_FINE:
         raise CreditError(f"unit is {unit!r}; expected one of {', '.join(COARSE_TO_FINE)}")
     if recursion is not None and estimand != "return":
-        raise CreditError(f"recursion is given for estimand {estimand!r}; expected it for 'return' only")
+        raise CreditError(f"recursion is given for estimand {estimand!r}; expected estimand 'return'")
     amount = jnp.asarray(amount)
     if not jnp.issubdtype(amount.dtype, jnp.floating):
         raise ArrayTypeError(f"amount has dtype {amount.dtype}; expected a floating type (convert it, e.g. float32)")

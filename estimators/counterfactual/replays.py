@@ -100,7 +100,7 @@ def replay_tree(
 
 
 def leaf_returns(graph: EventGraph, reward: Array, event_reward: Array | None) -> jax.Array:
-    """What each leaf earned, its outcome and all rewards at its events: float [T], NaN where it has no outcome.
+    """The return of each leaf, its outcome plus all rewards at its events: float [T], NaN where it has no outcome.
 
     Siblings of one prefix share what was earned in it, so that it leaves their difference. Where independent traces met
     in one situation, it is noise there.

@@ -30,7 +30,7 @@ AXIS = "traces"
 
 
 class State(NamedTuple):
-    """What training carries from step to step, and the best so far."""
+    """The state of training, and the best parameters so far."""
 
     parameters: Any
     slow: Any
@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What training calls, compiled once for many fits.
+    """The compiled functions of training, shared by many fits.
 
     Attributes:
       optimiser: of the parameters.

@@ -51,7 +51,7 @@ LEAST = 8
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a critic is trained.
+    """Settings of a critic's training.
 
     Attributes:
       head: "bernoulli" (rewards in [0, 1]) or "value".

@@ -48,7 +48,7 @@ class SignTest(NamedTuple):
 
 
 def stderr_factor(members: int) -> float:
-    """What the spread over M members is multiplied by, so that ± 1.96 standard errors is a 95 % interval.
+    """The factor of the spread over M members, so that ± 1.96 standard errors is a 95 % interval.
 
     The 97.5 % point of Student's t with M − 1 degrees of freedom over that of the normal distribution; infinite for one
     member, whose spread is uninformative.

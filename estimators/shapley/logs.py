@@ -101,7 +101,7 @@ def logged_values(plan: Plan, logged: Logged, *, empty: float | None = None) -> 
     """
     wanted = np.asarray(plan.coalitions)
     if wanted.shape[1] != len(logged.units):
-        raise CreditError(f"the plan is for {wanted.shape[1]} units; expected {len(logged.units)}, those of the log")
+        raise CreditError(f"the plan is for {wanted.shape[1]} units; expected {len(logged.units)}, as in the log")
     at = {row.tobytes(): c for c, row in enumerate(logged.coalitions)}
     position = np.array([at.get(row.tobytes(), -1) for row in wanted])
     given = ~wanted.any(1) & (empty is not None)

@@ -18,7 +18,7 @@ __all__ = ["Choice", "attainable_stderr", "choose", "least_evaluations", "make_p
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What `choose` chose and why.
+    """The choice of `choose`, and the reason.
 
     Attributes:
       method: "exact", "walks" or "pairs".

@@ -71,7 +71,7 @@ class ChunkIndex(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Glimpse:
-    """What the first pass found in a list of files.
+    """The findings of the first pass over a list of files.
 
     Attributes:
       index: where each trace is; its `group` counts `groups`, and its `source` the list of files.
@@ -134,7 +134,7 @@ def glance(sources: Sequence[Source], groups_outside: Mapping[str, str]) -> Glim
 
 
 def merge(glimpses: Iterable[Glimpse]) -> Glimpse:
-    """What the pass over all lists, one after another, would have found."""
+    """The findings of one pass over all lists in turn."""
     groups: dict[str, int] = {}
     columns: list[ChunkIndex] = []
     problems = ProblemLog()

@@ -110,7 +110,7 @@ def read_and_count(
     to: Sizes | None = None,
     compiled: bool | None = None,
 ) -> tuple[Traces, RewardSources]:
-    """What `read` returns, and how many outcomes are from the table of rewards and how many from the log."""
+    """The result of `read`, and the numbers of outcomes from the table of rewards and from the log."""
     from graphs.padding import Sizes
     from graphs.traces.assembling import assemble
     from graphs.traces.cache import is_cache, read_cache
@@ -122,7 +122,7 @@ def read_and_count(
     if len(paths) == 1 and os.path.isfile(paths[0]) and is_cache(paths[0]):  # opening a pipe would wait for a writer
         if format or columns or rewards or groups or check_group_by(group_by) != GROUP_KEYS:
             given = "format, columns, rewards, groups and group_by belong to `credit convert`, which made it"
-            raise CreditError(f"{str(paths[0])!r} is a cache of what was read; {given}")
+            raise CreditError(f"{str(paths[0])!r} is a cache of read logs; {given}")
         return read_cache(paths[0], reward=reward, to=to, limits=limits), RewardSources({}, "")
     items, ignored = read_records(
         *paths,

@@ -9,6 +9,7 @@ import dataclasses
 import heapq
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from graphs.traces.record import FLOAT_RANGE, LARGEST_COUNT, LARGEST_FLOAT, Trac
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
-__all__ = ["check"]
+__all__ = ["check", "topological_order"]
 
 _FEW = 64  # numbers; below it, a loop is quicker than an array
 
@@ -40,7 +41,7 @@ def check(record: TraceRecord) -> TraceRecord:
     _check_numbers(record)
     _check_tokens(record)
     if any(map(operator.ge, record.senders, record.receivers)):
-        record = _reorder(record, _topological_order(record))
+        record = _reorder(record, _forward_order(record))
     _check_agents(record)
     _check_spawns(record)
     return record
@@ -163,37 +164,55 @@ def _check_tokens(record: TraceRecord) -> None:
         record.refuse("bad-tokens", f"events[{position}].{next(reversed(sizes))}", shown, expected, position)
 
 
-def _topological_order(record: TraceRecord) -> list[int]:
-    n = len(record.ids)
-    waiting, successors = [0] * n, [[] for _ in range(n)]  # type: tuple[list[int], list[list[int]]]
+def _forward_order(record: TraceRecord) -> list[int]:
     for sender, receiver in zip(record.senders, record.receivers, strict=True):
         if sender == receiver:
             record.refuse("self-edge", "edges", record.ids[sender], "two different events", sender)
-        successors[sender].append(receiver)
-        waiting[receiver] += 1
-    ready = [i for i in range(n) if waiting[i] == 0]
-    order: list[int] = []
-    while ready:
-        current = heapq.heappop(ready)
-        order.append(current)
-        for receiver in successors[current]:
-            waiting[receiver] -= 1
-            if waiting[receiver] == 0:
-                heapq.heappush(ready, receiver)
-    if len(order) < n:
-        cycle = _find_cycle(successors, {i for i in range(n) if waiting[i] > 0})
+    order = topological_order(len(record.ids), zip(record.senders, record.receivers, strict=True))
+    if len(order) < len(record.ids):
+        cycle = _find_cycle(record, set(range(len(record.ids))).difference(order))
         names = " -> ".join(record.ids[i] for i in cycle)
         record.refuse("cycle", "edges", names, "edges without a cycle", cycle[0])
     return order
 
 
-def _find_cycle(successors: list[list[int]], stuck: set[int]) -> list[int]:
+def topological_order(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """The numbers below `count`, each time the smallest whose predecessors were taken; fewer where pairs form a cycle.
+
+    Args:
+      count: how many numbers there are.
+      pairs: numbers of which the first comes before the second.
+
+    Examples:
+      >>> from graphs.traces.record_checks import topological_order
+      >>> topological_order(3, [(2, 0)])
+      [1, 2, 0]
+      >>> topological_order(3, [(2, 0), (0, 2)])
+      [1]
+    """
+    after: list[list[int]] = [[] for _ in range(count)]
+    waiting = [0] * count
+    for first, second in pairs:
+        after[first].append(second)
+        waiting[second] += 1
+    ready = [number for number in range(count) if waiting[number] == 0]  # sorted, so it is a heap
+    taken = []
+    while ready:
+        current = heapq.heappop(ready)
+        taken.append(current)
+        for follower in after[current]:
+            waiting[follower] -= 1
+            if waiting[follower] == 0:
+                heapq.heappush(ready, follower)
+    return taken
+
+
+def _find_cycle(record: TraceRecord, stuck: set[int]) -> list[int]:
     """A cycle among the events that a topological sort could not place."""
     sources: dict[int, int] = {}
-    for sender in stuck:
-        for receiver in successors[sender]:
-            if receiver in stuck:
-                sources[receiver] = sender  # every stuck event has a stuck cause, so a walk over causes repeats
+    for sender, receiver in sorted(zip(record.senders, record.receivers, strict=True)):
+        if sender in stuck and receiver in stuck:
+            sources[receiver] = sender  # every stuck event has a stuck cause, so a walk over causes repeats
     path, seen = [min(stuck)], {min(stuck)}
     while sources[path[-1]] not in seen:
         path.append(sources[path[-1]])

@@ -84,7 +84,7 @@ class Reruns(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """What a signal makes of a rollout.
+    """The advantages that a signal gives a rollout.
 
     Attributes:
       own: float32 [n, D], the advantage of each decision; 0 where it has none.

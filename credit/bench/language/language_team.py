@@ -48,7 +48,7 @@ Team = dict[str, Any]
 
 
 class Said(NamedTuple):
-    """What was written in n traces, and what came of it.
+    """The text of n traces and their outcomes.
 
     Attributes:
       question: int32 [n, R], facts, -1 behind the last part.
@@ -96,7 +96,7 @@ def _logits(team: Team, role: str, tokens: jax.Array, first: int, last: int) -> 
 
 
 def questions_as_tokens(question: jax.Array) -> jax.Array:
-    """What the lead reads first: int32 [n, R P], parts padded to P each.
+    """The lead's first input: int32 [n, R P], parts padded to P each.
 
     Args:
       question: int32 [n, R], facts.
@@ -106,7 +106,7 @@ def questions_as_tokens(question: jax.Array) -> jax.Array:
 
 
 def prompts(question: jax.Array, call: jax.Array) -> jax.Array:
-    """What a worker reads first, int32 [..., 1 + P]: its name, then the part or `BLANK`.
+    """A worker's first input, int32 [..., 1 + P]: its name, then the part or `BLANK`.
 
     Args:
       question: int32 [...], the fact that is asked.

@@ -101,7 +101,9 @@ def train_language(signal: str, settings: LanguageSettings, seed: int, learning_
     paid = np.concatenate([[0.0], np.cumsum(cost)])
     updates = int(np.sum(paid[1:] <= settings.events))
     if not updates:
-        raise CreditError(f"an update costs {cost[0]:.0f} events, the budget is {settings.events}; expected more")
+        raise CreditError(
+            f"an update costs {cost[0]:.0f} events, the budget is {settings.events}; expected the events of an update"
+        )
     return LanguageCurves(
         reward[:updates], teaching[:updates], paid[:updates], mean_reward(first, seed), mean_reward(team, seed), team
     )

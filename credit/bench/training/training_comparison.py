@@ -71,7 +71,7 @@ def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Ce
     tests, raw = {}, []
     for task, signal in pairs:
         if (task, other) not in by_seed:
-            raise CreditError(f"task {task!r} has no rows of {other!r}; expected those to compare with")
+            raise CreditError(f"task {task!r} has no rows of {other!r}; expected rows to compare with")
         tests[task, signal] = _paired(by_seed[task, signal], by_seed[task, other])
         if signal != other:
             raw.append((task, signal))

@@ -165,7 +165,9 @@ def train(
     paid = np.concatenate([[0.0], np.cumsum(cost)])[: len(cost)]
     kept = paid <= budget
     if kept.sum() < 2:
-        raise CreditError(f"an update costs {cost[0]:.0f} events, the budget is {budget}; expected more steps")
+        raise CreditError(
+            f"an update costs {cost[0]:.0f} events, the budget is {budget}; expected the events of an update"
+        )
     return Curves(expected[kept], cosine[kept], entropy[kept], teaching[kept], paid[kept])
 
 

@@ -146,7 +146,7 @@ def _kept(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
         for row in rows:
             _key(row)
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise CreditError(f"{path} cannot be resumed: {error}; expected what `credit bench train` wrote") from error
+        raise CreditError(f"{path} cannot be resumed: {error}; expected a file of `credit bench train`") from error
     if stated != wanted:
         raise CreditError(f"{path} holds rows of settings {stated}; expected {wanted}: choose another file")
     return list(rows)

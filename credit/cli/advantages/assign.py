@@ -148,7 +148,7 @@ def assign(
         if as_json:
             raise click.UsageError("--output - writes the table to standard output; expected a file with --json")
         if sys.stdout is None:
-            raise click.BadParameter("standard output is closed; expected it open", param_hint="--output")
+            raise click.BadParameter("standard output is closed; name a file", param_hint="--output")
     else:
         if to != "inspect":
             table_writer(output)

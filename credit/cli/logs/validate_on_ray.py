@@ -15,7 +15,7 @@ __all__ = ["survey_on_ray"]
 
 
 def survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str, Any]) -> tuple[Survey, str]:
-    """What `credit.ray.validate` counts, with a progress bar; and what stands in the place of outcomes.
+    """Run `credit.ray.validate` with a progress bar; return its counts and the substitute for outcomes.
 
     Raises:
       CreditError: as `credit.ray.validate`; or no trace has the reward that was asked for by name.

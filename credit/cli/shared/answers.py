@@ -28,6 +28,6 @@ def print_json(plain: Any) -> None:
 
 
 def leave(ctx: click.Context, traces: Traces, allow_bad: bool) -> None:
-    """List what was refused on standard error, and exit with the code that says whether anything was."""
+    """List refusals on standard error, and exit with the code that tells whether there were any."""
     list_problems(traces.problems, stderr(), all_=False)
     ctx.exit(exit_code(traces, allow_bad))

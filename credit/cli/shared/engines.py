@@ -13,7 +13,7 @@ __all__ = ["engine_option", "options_of_parts"]
 
 
 def engine_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--engine ray` (`engine`), with a text that says what it does."""
+    """`--engine ray` (`engine`), with its help text."""
     return click.option("--engine", type=click.Choice(["ray"]), help=f"{text} Needs the extra ray.")
 
 

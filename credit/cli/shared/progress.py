@@ -44,7 +44,7 @@ def progress_bar(console: Console) -> Progress:
 
 
 def reading_bar(bar: Progress, sources: list[Source]) -> Callable[[Iterable[Item]], Iterator[Item]]:
-    """What wraps the iteration over the records of files, with a bar that counts bytes as percent.
+    """Wrap the iteration over the records of files in a bar that shows bytes as percent.
 
     Records name their file and the offset in it. Where a size is not known, as of standard input, the bar counts
     nothing.
@@ -84,7 +84,7 @@ def _size(source: Source) -> int:
 
 
 def steps(console: Console, items: Iterable[str], verb: str = "computing") -> Iterator[str]:
-    """The items, with a bar that names the one that is at work."""
+    """Iterate over the items with a bar that names the current one."""
     todo = list(items)
     with progress_bar(console) as bar:
         task = bar.add_task(verb, total=len(todo))

@@ -201,12 +201,12 @@ def _keys(context: click.Context, parameter: click.Parameter, given: str | None)
 
 
 def stdout() -> Console:
-    """Where results go."""
+    """The console for results."""
     return _console(stderr=False)
 
 
 def stderr() -> Console:
-    """Where progress, summaries and complaints go."""
+    """The console for progress, summaries and errors."""
     return _console(stderr=True)
 
 

@@ -122,7 +122,7 @@ class RowAdvantages:
         return tuple(name for name in self._facts.needs if name not in self._options)
 
     def accepts(self, name: str) -> bool:
-        """Whether evidence of this name is of use: to the method, or, of `STRUCTURE`, to the graph."""
+        """Whether the method, or the graph in case of `STRUCTURE`, uses evidence of this name."""
         return self._accepts is None or name in self._accepts | STRUCTURE
 
     def _taken(self, evidence: Mapping[str, Any]) -> dict[str, Any]:

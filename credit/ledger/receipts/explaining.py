@@ -192,7 +192,7 @@ def event_index(traces: Traces, trace: int | str, event: int | str) -> tuple[int
     if isinstance(event, str):
         ids = traces.events["event"].take(members).to_pylist()
         if event not in ids:
-            raise CreditError(f"event is {event!r}; expected the id of one of the {len(ids)} events of trace {name!r}")
+            raise CreditError(f"trace {name!r} has no event {event!r}; expected one of its {len(ids)} event ids")
         return row, int(members[ids.index(event)]), int(members[0])
     if not 0 <= event < len(members):
         raise CreditError(

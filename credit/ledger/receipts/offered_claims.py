@@ -70,7 +70,7 @@ def offered_claims(ledger: Ledger, claims: Mapping[str, Credit]) -> list[Offered
 
 
 def why(rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int, at: int) -> str:
-    """What became of a claim on an event, in words.
+    """Why a claim on an event was taken, reduced or refused, in words.
 
     Args:
       rule: of the ledger.

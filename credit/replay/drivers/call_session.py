@@ -70,7 +70,7 @@ class Session:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """What ended so far."""
+        """The calls that have ended so far."""
         with self._lock:
             return tuple(self._ended)
 

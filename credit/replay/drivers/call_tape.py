@@ -49,7 +49,7 @@ class Tape:
 
 
 def digest(request: Any) -> str:
-    """What stands for a request on a tape."""
+    """The digest that identifies a request on a tape."""
     return hashlib.sha256(json.dumps(request, sort_keys=True, default=str).encode()).hexdigest()
 
 

@@ -39,7 +39,7 @@ def converse(
     seconds: float = 120.0,
     headers: dict[str, str] | None = None,
 ) -> str:
-    """What an agent answers in the end, after the tool calls that it makes on the way.
+    """The final answer of an agent, after its tool calls.
 
     Args:
       session: of the run. Each answer of the model is a call of it.

@@ -170,7 +170,7 @@ class InspectReplayer:
         sample, reward = log[epoch]
         run = runs[epoch]
         if sample.limit is not None and sample.limit.type == "time" and self.seconds is not None:
-            return CreditError(f"no end after {self.seconds} s")
+            return CreditError(f"the run did not end within {self.seconds} s")
         if run.session.strayed or run.session.refused or not sample.error:
             try:
                 run.session.finished()

@@ -122,7 +122,7 @@ class SampleTape:
 
 
 def asked(messages: Iterable[Any]) -> list[dict[str, Any]]:
-    """What a request says, without ids, costs and the model that said it."""
+    """The text of a request, without ids, costs and the model's name."""
     out = []
     for message in messages:
         content = message.content

@@ -29,7 +29,7 @@ _NEEDS_NO_CONTENT = frozenset((int(EventType.DESPAWN), int(EventType.STOP)))
 
 @dataclasses.dataclass(frozen=True)
 class EventContent:
-    """What is known of each event; lists of the real events.
+    """The content of each event; lists over the real events.
 
     Attributes:
       keys: equal for equal events; None where the log lacks the content, so that the event equals no other.
@@ -43,7 +43,7 @@ class EventContent:
 
 
 def event_content(traces: Traces, without_content: WithoutContent = "differ") -> EventContent:
-    """What each event consists of.
+    """The content of each event of a log.
 
     A key holds the type of the event, the agents that take part in it, its tool and status, and its content. Agents are
     known by their order of appearance in the trace, with name and role, since ids of instances differ between runs.

@@ -32,12 +32,12 @@ class SharedPrefixes:
 
     @property
     def contexts(self) -> int:
-        """How many prefixes are shared."""
+        """The number of shared prefixes."""
         return len(np.unique(self.context[self.context >= 0]))
 
     @property
     def actions(self) -> int:
-        """How many actions have a sibling."""
+        """The number of actions with a sibling."""
         return int((self.context >= 0).sum())
 
 

@@ -53,7 +53,7 @@ class Level(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What x̄ of an event is computed from.
+    """The terms of x̄ of an event.
 
     Attributes:
       keys: int64 [P], places with means of their own, in order.

@@ -21,7 +21,7 @@ TOLERANCE = 1e-2
 
 
 class Outcomes(NamedTuple):
-    """What weights are fitted to.
+    """The outcomes that weights are fitted to.
 
     Attributes:
       x: float64 [N, C], sums of numbers of events, the columns of the weights.

@@ -34,7 +34,7 @@ def ancestors_or_self(parent: Array) -> np.ndarray:
 
 
 def permission_coalitions(parent: Array, coalitions: Array) -> np.ndarray:
-    """What of each coalition can work: bool [C, N], False for members with an ancestor outside.
+    """The members of each coalition that can work: bool [C, N], False for members with an ancestor outside.
 
     Raises:
       CreditError: parents form a cycle.

@@ -197,8 +197,8 @@ def _file_system(address: str) -> tuple[Any, str]:
         files, path = url_to_fs(address)
     except ImportError as error:  # of the library behind the scheme
         if scheme not in EXTRAS:  # fsspec's words name the package
-            raise CreditError(f"{address!r}: {error}; expected what reads {scheme}:// to be installed") from error
-        raise MissingExtraError(f"what {scheme}:// needs ({error})", extra) from error
+            raise CreditError(f"{address!r}: {error}; install the package that reads {scheme}://") from error
+        raise MissingExtraError(f"the package that reads {scheme}:// ({error})", extra) from error
     except ValueError as error:
         raise CreditError(f"{address!r}: {error}; expected a scheme that fsspec knows, such as s3://") from error
     return files, path

@@ -80,7 +80,7 @@ _SHORTEST = len('{"trace_id":"t","task_id":"q","events":[{"id":"e","type":"stop"
 
 
 def read_compiled(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
-    """What `read_records` gives, by compiled loops as far as these go."""
+    """The same as `read_records`, by compiled loops where they take a trace."""
     batch: list[Record] = []
     size = 0
     faults = Faults()

@@ -32,7 +32,7 @@ _IS_ACTION = np.array([kind in ACTION_TYPES for kind in sorted(EventType)])
 
 
 class Decoded(NamedTuple):
-    """What is known of a trace beside its events and edges, and where its record stands."""
+    """A trace without its events and edges, and the place of its record."""
 
     trace: Trace
     file: str

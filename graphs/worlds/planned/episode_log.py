@@ -26,7 +26,7 @@ TOOLS = ("search", "read", "run")
 
 
 class LoggedWorld(Protocol):
-    """What the log of a world depends on: its layout, its policy, and the order of its entries."""
+    """The input of a world's log: its layout, its policy, and the order of its entries."""
 
     @property
     def layout(self) -> Layout: ...

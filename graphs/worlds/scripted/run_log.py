@@ -23,7 +23,7 @@ __all__ = ["graph", "records"]
 
 
 class LoggedTeam(Protocol):
-    """What the log of a scripted team depends on: its script, its chances [K, D], and which events happened."""
+    """The input of a scripted team's log: its script, its chances [K, D], and which events happened."""
 
     @property
     def script(self) -> Script: ...

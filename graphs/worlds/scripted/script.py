@@ -128,7 +128,7 @@ class Writer:
         self._leads_to(parent, position, EdgeType.RETURN)
 
     def step_in(self, runtime: int, agent: int) -> None:
-        """The runtime reacts to the agent's last call, and the agent's next call knows of it."""
+        """The runtime reacts to the agent's last call, and the agent's next call depends on the reaction."""
         position = self._add(EventType.SAFETY_EVENT, runtime, to=agent)
         self._edges.append((self._last[agent], position, int(EdgeType.SAFETY_FLOW)))
         self._leads_to(agent, position, EdgeType.SAFETY_FLOW)

@@ -132,7 +132,7 @@ class TeamWorld:
 
     @functools.cached_property
     def outcome(self) -> Outcome:
-        """How the score becomes a reward."""
+        """The rule by which the score becomes a reward."""
         if self.link is not None:
             return self.link
         if self.kind in ("bottleneck", "pivotal"):

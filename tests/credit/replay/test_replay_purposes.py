@@ -206,7 +206,7 @@ def test_a_run_that_hangs_fails_after_its_time_and_is_counted(tmp_path: Path) ->
         released.set()
     assert len(results.failed[0]) == plan.jobs[0].runs and not any(results.failed[1:])
     assert results.done == plan.runs - plan.jobs[0].runs
-    assert "no end after 0.3 s" in (tmp_path / "r.jsonl").read_text()
+    assert "the run did not end within 0.3 s" in (tmp_path / "r.jsonl").read_text()
     scored = results.scored(-1.0)
     assert scored.done == plan.runs and set(scored.rewards[0].values()) == {-1.0} and not any(scored.failed)
 

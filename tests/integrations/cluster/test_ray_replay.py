@@ -135,7 +135,7 @@ def test_a_run_that_hangs_is_ended(plan: ReplayPlan, folder: Path) -> None:
         limits=Limits(concurrency=8, seconds=3.0, failures=10_000),
     )
     failed = [json.loads(line)["error"] for line in lines(folder / "r.jsonl") if "error" in line]
-    assert failed and set(failed) == {"no end after 3 s"}
+    assert failed and set(failed) == {"the run did not end within 3 s"}
     assert results.done == plan.runs - len(failed)
     end = time.monotonic() + 30
     while actors() and time.monotonic() < end:

@@ -294,4 +294,4 @@ def test_runs_that_fail_or_hang_are_named_and_the_others_count(tmp_path: Path) -
     [late] = replayer(world, path, model=lambda: stub(hangs=True), seconds=1).run_seeds(
         prefix_before(path, 2), seeds=[0]
     )
-    assert str(late) == "no end after 1 s"
+    assert str(late) == "the run did not end within 1 s"

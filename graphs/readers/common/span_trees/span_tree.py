@@ -29,7 +29,7 @@ __all__ = ["Kind", "Span", "Tree"]
 
 
 class Kind(enum.Enum):
-    """What part a span plays."""
+    """The role of a span."""
 
     AGENT = "agent"  # one activation of an agent
     CALL = "call"  # a model call

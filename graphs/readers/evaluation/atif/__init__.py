@@ -32,7 +32,7 @@ _SNIFF = re.compile(rb'"schema_version"\s*:\s*"ATIF-v')
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the content begins as a trajectory that says which version of ATIF it is."""
+    """Whether the content begins as a trajectory with a version of ATIF."""
     start = head.lstrip().removeprefix(b"[").lstrip()
     return start.startswith(b"{") and _SNIFF.search(start) is not None
 

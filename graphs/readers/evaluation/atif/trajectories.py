@@ -62,13 +62,13 @@ class Result(msgspec.Struct):
 
 
 class Observation(msgspec.Struct):
-    """What came back in a step."""
+    """The observation of a step."""
 
     results: list[Result] = []
 
 
 class Metrics(msgspec.Struct):
-    """What is known of a step's model call."""
+    """The metrics of a step's model call."""
 
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None

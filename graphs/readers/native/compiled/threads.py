@@ -66,7 +66,7 @@ def threads_for(sources: Sequence[Source]) -> int:
 
 
 def read_threads(sources: Sequence[Source], threads: int) -> Iterator[TraceRecord | Part | Problem]:
-    """What `graphs.readers.native.read` gives by compiled loops for all sources, in their order.
+    """The same as `graphs.readers.native.read`, by compiled loops, for all sources in their order.
 
     A thread is given a file, or several small ones; one more share than there are threads is read before its turn.
     """

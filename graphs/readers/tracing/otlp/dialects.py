@@ -21,7 +21,7 @@ __all__ = ["EMITTED", "BadAttribute", "Kind", "Meaning", "emitted_ids", "meaning
 
 
 class Kind(enum.Enum):
-    """What part a span plays in the event graph."""
+    """The role of a span in the event graph."""
 
     AGENT = "agent"  # one activation of an agent: an agent instance
     CALL = "call"  # a model call, or a plan
@@ -82,7 +82,7 @@ EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool
 
 
 def meaning(span_name: str, given: Attributes) -> Meaning:
-    """What the span of this name and these attributes is.
+    """The meaning of a span with this name and these attributes.
 
     Raises:
       BadAttribute: an attribute that matters here has the wrong type.

@@ -60,7 +60,7 @@ _EXPECTED = {
 
 
 class BadMark(ValueError):
-    """A mark of the wrong type; `expected` says what belongs there."""
+    """A mark of the wrong type; `expected` names the right one."""
 
     def __init__(self, expected: str) -> None:
         super().__init__(expected)

@@ -10,16 +10,15 @@ answers one of its tool call ids.
 from __future__ import annotations
 
 import bisect
-import heapq
-from collections.abc import Iterable
 
 from graphs.errors import Problem, TraceError
 from graphs.event_graph import EventType
 from graphs.readers.tracing.otlp.drafts import Draft
 from graphs.readers.tracing.otlp.tree import Tree
 from graphs.text import excerpt
+from graphs.traces.record_checks import topological_order
 
-__all__ = ["emitters", "in_order", "in_turn"]
+__all__ = ["emitters", "in_order"]
 
 _EFFECTS = (EventType.SPAWN, EventType.TOOL_CALL)
 
@@ -75,7 +74,7 @@ def _taken(tree: Tree, drafts: list[Draft], pairs: list[tuple[int, int]]) -> lis
             break
     else:  # clocks agree with the tree
         return order
-    turns = in_turn(len(drafts), [(rank[first], rank[second]) for first, second in pairs])
+    turns = topological_order(len(drafts), [(rank[first], rank[second]) for first, second in pairs])
     if len(turns) < len(drafts):
         taken = {order[position] for position in turns}
         stuck = next(draft for i, draft in enumerate(drafts) if i not in taken)
@@ -84,30 +83,6 @@ def _taken(tree: Tree, drafts: list[Draft], pairs: list[tuple[int, int]]) -> lis
             Problem("cycle", place.file, place.line, "spans", excerpt(stuck.span.id), expected, tree.trace)
         )
     return [order[position] for position in turns]
-
-
-def in_turn(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """The numbers below `count`, each time the smallest whose predecessors were taken; fewer where pairs make a circle.
-
-    Args:
-      count: how many numbers there are.
-      pairs: numbers of which the first comes before the second.
-    """
-    after: list[list[int]] = [[] for _ in range(count)]
-    waiting = [0] * count
-    for first, second in pairs:
-        after[first].append(second)
-        waiting[second] += 1
-    ready = [number for number in range(count) if waiting[number] == 0]  # sorted, so it is a heap
-    taken = []
-    while ready:
-        current = heapq.heappop(ready)
-        taken.append(current)
-        for follower in after[current]:
-            waiting[follower] -= 1
-            if waiting[follower] == 0:
-                heapq.heappush(ready, follower)
-    return taken
 
 
 def _asked(drafts: list[Draft]) -> dict[tuple[str, str], list[int]]:

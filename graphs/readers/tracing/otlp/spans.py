@@ -89,7 +89,7 @@ class Span:
 
     @property
     def kind(self) -> Kind:
-        """What part the span plays, by its own attributes."""
+        """The span's kind, by its own attributes."""
         return self.meaning.kind
 
     def refuse(self, kind: str, field: str, value: object, expected: str, trace: str) -> TraceError:

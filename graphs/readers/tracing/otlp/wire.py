@@ -116,7 +116,7 @@ class WireLog(msgspec.Struct, rename="camel"):
 
 
 class TraceIdOnly(msgspec.Struct, rename="camel"):
-    """What can still be known of a span or log record that does not decode: the trace that it spoils."""
+    """The trace id of a span or log record that does not decode; its trace is refused."""
 
     trace_id: str | None = None
 

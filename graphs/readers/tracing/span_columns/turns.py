@@ -1,6 +1,6 @@
 """The order of events whose clocks and tree disagree, for all such traces of a log at once.
 
-`otlp.order.in_turn` takes one event after another. Of short traces there are many, so here the n-th events of all of
+`topological_order` takes one event after another. Of short traces there are many, so here the n-th events of all of
 them are taken together: what precedes what is a table, and an event whose row is empty may be taken.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.readers.tracing.otlp.order import in_turn
+from graphs.traces.record_checks import topological_order
 
 __all__ = ["STUCK", "in_turns"]
 
@@ -20,7 +20,7 @@ _FEW = 16  # traces below which taking one event after another is faster
 
 
 def in_turns(sizes: np.ndarray, of: np.ndarray, pairs: np.ndarray) -> list[np.ndarray]:
-    """For each trace the order in which `otlp.order.in_turn` takes its events, `STUCK` for those that it does not take.
+    """For each trace the order in which `topological_order` takes its events, `STUCK` for those that it does not take.
 
     Args:
       sizes: how many events each trace has, above 0.
@@ -38,7 +38,7 @@ def in_turns(sizes: np.ndarray, of: np.ndarray, pairs: np.ndarray) -> list[np.nd
         for i, one in enumerate(members.tolist()):
             if taken is None:
                 _, own = _pairs_of(members[i : i + 1], of, pairs)
-                known = in_turn(int(sizes[one]), own.tolist())
+                known = topological_order(int(sizes[one]), own.tolist())
                 turns[one] = np.array([*known, *[STUCK] * (int(sizes[one]) - len(known))], np.int64)
             else:
                 turns[one] = taken[i, : sizes[one]]

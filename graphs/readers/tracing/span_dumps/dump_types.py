@@ -49,7 +49,7 @@ class Link(msgspec.Struct, gc=False):
 
 
 class Resource(msgspec.Struct, gc=False):
-    """What recorded a span."""
+    """The resource that recorded a span."""
 
     attributes: Object = UNSET
 

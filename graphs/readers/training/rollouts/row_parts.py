@@ -45,7 +45,7 @@ def begins_with_a_row(source: Source) -> bool:
 
 
 def read_lines(source: Source, file: str, read_one: Read) -> Iterator[Part | TraceRecord | Problem]:
-    """What `read_one` gives for each line, with the rows that have no fault and no tokens put into parts."""
+    """The results of `read_one` for each line, with the rows that have no fault and no tokens put into parts."""
     batch: list[Heading] = []
     latest: tuple[str, int | None, str] = ("", None, "")  # prompt, step and their group: rows of a group are neighbours
     uids: type | None = None  # of the first row that has one

@@ -134,7 +134,7 @@ class Policy(msgspec.Struct):
 
 
 class Work(msgspec.Struct):
-    """What a training run did with the episode."""
+    """The use of the episode by a training run."""
 
     policy: Policy | None = None
 

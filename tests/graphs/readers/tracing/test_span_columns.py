@@ -15,7 +15,6 @@ from graphs.errors import NothingReadError, Problem, TraceError
 from graphs.readers.common.source import Source
 from graphs.readers.tracing import span_dumps
 from graphs.readers.tracing.otlp.gathering import Gathering
-from graphs.readers.tracing.otlp.order import in_turn
 from graphs.readers.tracing.span_columns import forest, turns
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans
 from graphs.readers.tracing.span_dumps.spans import plain_span
@@ -23,6 +22,7 @@ from graphs.traces.assembling import assemble
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
+from graphs.traces.record_checks import topological_order
 
 from ..samples import RECORDINGS, SAMPLES
 from ..test_every_format import VALUES, changed, places
@@ -221,7 +221,7 @@ def test_turns_of_many_are_those_of_each(traces: int, longest: int, room: int) -
     pairs = np.array([pair for own in listed for pair in own], np.int64).reshape(-1, 2)
     with mock.patch.object(turns, "_ROOM", room):
         found = turns.in_turns(np.array(sizes), of, pairs)
-    alone = [in_turn(size, own) for size, own in zip(sizes, listed, strict=True)]
+    alone = [topological_order(size, own) for size, own in zip(sizes, listed, strict=True)]
     assert [[i for i in own.tolist() if i != turns.STUCK] for own in found] == alone
     assert [len(own) for own in found] == sizes
     if traces > 5:
