@@ -29,6 +29,7 @@ class Summary:
         self.rounded: list[str] = []  # groups between whose outcomes single precision changes the differences
         self.groups_of_task: dict[str, set[str]] = {}
         self.large: list[tuple[int, float, str]] = []  # of each batch that has large advantages
+        self.elsewhere: dict[str, str] = {}  # refused traces that share a choice with an answered one of another group
 
     def add(self, traces: Traces, credit: Credit) -> None:
         """Count a batch and a method's result on it."""
@@ -36,6 +37,7 @@ class Summary:
 
         from credit.reports.signal_notes import alone_mask, large_advantages, reason_counts
         from credit.reports.trace_returns import group_differences
+        from graphs.replay_clusters import replays_elsewhere
 
         n = traces.sizes
         action = np.asarray(traces.graph.action_mask[: n.events])
@@ -48,6 +50,14 @@ class Summary:
         self.large += [(large.actions, large.largest, large.trace)] if large.actions else []
         for task, name in zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True):
             self.groups_of_task.setdefault(task, set()).add(name)
+
+        names, answered = traces.traces["trace"].to_pylist(), np.zeros(traces.graph.num_traces, bool)
+        answered[np.asarray(traces.graph.trace_ids)[: n.events][valid]] = True
+        self.elsewhere.update(
+            (names[row], names[other])
+            for row, other in replays_elsewhere(traces.graph, np.isfinite(np.asarray(traces.reward))).tolist()
+            if answered[other] and not answered[row]
+        )
 
         groups = list(dict.fromkeys(traces.traces["group"].to_pylist()))
         group = np.asarray(traces.graph.group_ids)[np.asarray(traces.graph.trace_ids[: n.events])]
@@ -66,6 +76,7 @@ class Summary:
         self.unresolved.update(other.unresolved)
         self.rounded += other.rounded
         self.large += other.large
+        self.elsewhere.update(other.elsewhere)
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
 
@@ -75,6 +86,7 @@ class Summary:
         return {
             "counts": dict(self.counts), "reasons": dict(self.reasons), "has_signal": self.has_signal, "tasks": tasks,
             "large": [list(part) for part in self.large], "unresolved": self.unresolved, "rounded": self.rounded,
+            "elsewhere": self.elsewhere,
         }  # fmt: skip
 
     @classmethod
@@ -86,6 +98,7 @@ class Summary:
         summary.has_signal.update(plain["has_signal"])
         summary.unresolved.update(plain["unresolved"])
         summary.rounded += plain["rounded"]
+        summary.elsewhere.update(plain["elsewhere"])
         summary.large = [(count, size, trace) for count, size, trace in plain["large"]]
         summary.groups_of_task = {task: set(groups) for task, groups in plain["tasks"].items()}
         return summary
@@ -117,11 +130,12 @@ class Summary:
             "groups_without_signal": [name for name, signal in self.has_signal.items() if not signal],
             "unresolved": {name: UNRESOLVED[why] for name, why in self.unresolved.items()},
             "rounded": self.rounded,
+            "elsewhere": self.elsewhere,
         }
 
     def lines(self, method: str, options: Mapping[str, Any]) -> list[str]:
         """The summary as text: advantages computed, reasons for missing ones, groups without signal."""
-        from credit.reports.signal_notes import LargeAdvantages, divided_note
+        from credit.reports.signal_notes import ELSEWHERE, REMEDY, LargeAdvantages, divided_note
         from credit.reports.trace_returns import UNRESOLVED
 
         plain = self.as_json(method, options)
@@ -139,6 +153,9 @@ class Summary:
             lines.append(
                 f"  look: {counted(len(self.rounded), 'group')} whose {UNRESOLVED['coarse']}: {_first(self.rounded)}"
             )
+        if self.elsewhere:
+            pairs = [f"{name} ({other})" for name, other in self.elsewhere.items()]
+            lines.append(f"  look: {len(pairs)} {ELSEWHERE}: {_first(pairs)}; {REMEDY}")
         if plain["divided_tasks"]:
             lines.append(f"  {divided_note(plain['divided_tasks'])}")
         silent = [name for name in plain["groups_without_signal"] if name not in self.unresolved]

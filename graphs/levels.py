@@ -147,7 +147,7 @@ def key_ids(graph: EventGraph, by: By, *, dense: bool = True) -> jax.Array:
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
-    """The distinct numbers, ascending, by one sort.
+    """The distinct integers of one axis, ascending, by one sort.
 
     `np.unique` puts integers into a table of hashes, which leaves the cache: 30 times as long for ten times as many.
     """

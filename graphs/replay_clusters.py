@@ -28,7 +28,7 @@ import numpy as np
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["with_clusters"]
+__all__ = ["replays_elsewhere", "with_clusters"]
 
 
 def with_clusters(
@@ -104,6 +104,42 @@ def with_clusters(
     alone = bool((cluster[trace_mask] == np.flatnonzero(trace_mask)).all())
     cluster_ids = None if alone else np.where(trace_mask, cluster, 0).astype(np.int32)
     return dataclasses.replace(graph, cluster_ids=cluster_ids)
+
+
+def replays_elsewhere(graph: EventGraph, scored: Array) -> np.ndarray:
+    """Traces that share a choice with a trace of another group, and have no independent trace in their own.
+
+    A method that compares the traces of a group refuses them, and answers the other trace. Whether a trace has replays
+    may depend on its own choices, and then so does what is answered: docs/bias.md has the bias. The same ids may also
+    have been counted afresh in each group; a log cannot tell the two apart.
+
+    Args:
+      graph: the batch, on the host.
+      scored: bool [T], traces that have a reward.
+
+    Returns:
+      int [N, 2], each such trace, and the first trace of another group that shares a choice with it and is compared
+      with an independent one.
+
+    Example: a trace of task q with an independent one beside it, and a replay of it under a task of its own.
+      Examples:
+        >>> import credit, numpy as np
+        >>> columns = {"context": [None, "c", None, None, None, "c"]}
+        >>> graph, reward, _ = credit.from_columns(
+        ...     group=list("qqqqrr"), trace=list("aabbcc"), reward=[1.0] * 6, evidence=columns)
+        >>> replays_elsewhere(graph, np.isfinite(reward)).tolist()
+        [[2, 0]]
+    """
+    if graph.cluster_ids is None:
+        return np.zeros((0, 2), np.int64)
+    trace = np.flatnonzero(np.asarray(graph.trace_mask) & np.asarray(scored))
+    group, cluster = np.asarray(graph.group_ids)[trace], np.asarray(graph.cluster_ids)[trace]
+    pairs = np.unique(np.stack([group, cluster]), axis=1)
+    alone = np.bincount(pairs[0], minlength=graph.num_traces)[group] < 2
+    compared = np.full(graph.num_traces, -1)
+    compared[cluster[~alone][::-1]] = trace[~alone][::-1]  # the first one of each cluster is written last
+    found = np.stack([trace[alone], compared[cluster[alone]]], axis=1)
+    return found[found[:, 1] >= 0]
 
 
 def _across(own: np.ndarray, wide: np.ndarray, group: np.ndarray) -> np.ndarray:

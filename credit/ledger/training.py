@@ -28,6 +28,7 @@ from estimators.composition.control import control_advantage
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
+from graphs.replay_clusters import replays_elsewhere
 from graphs.segment import segment_count
 from graphs.text import counted
 
@@ -179,6 +180,8 @@ def _control(
     if ledger.graph.cluster_ids is not None:
         others += ", replays of the trace left out"
     conditions = [Condition("baseline", *_by_us(baseline is None, others))]
+    if baseline is None and len(apart := replays_elsewhere(graph, ledger.scored)):
+        conditions.append(Condition("replays", None, _apart(apart)))
     if control.used:
         conditions += [
             Condition("coefficients", *_by_us(beta is None, "fitted on the traces of other groups")),
@@ -216,6 +219,16 @@ def _no_coefficients(ledger: Entries) -> jax.Array:
 
 def _by_us(ours: bool, what: str) -> tuple[bool | None, str]:
     return (True, what) if ours else (None, "given by the caller; it must not depend on the trace's own choices")
+
+
+def _apart(apart: np.ndarray) -> str:
+    """What the answers of traces rest on whose replays are refused, from pairs of traces of two groups [N, 2]."""
+    refused, answered = apart[0].tolist()
+    return (
+        f"{counted(len(apart), 'trace')} without an independent one in its group shares an id of a choice with a trace "
+        f"that is answered under another task, such as trace {refused} of the batch with trace {answered}; if these "
+        "are replays, what is answered depends on what was chosen: log them under the task of their trace"
+    )
 
 
 def _centred(ledger: Entries, claims: list[Credit]) -> str:

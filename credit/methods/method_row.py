@@ -25,7 +25,8 @@ class Method:
       unit: the level whose units share one number.
       estimand: what the amount estimates.
       unbiased: whether the policy gradient's mean is right when every action is weighted with the advantage, the group
-        is sampled independently, and sizes do not depend on the actions.
+        is sampled independently, and sizes do not depend on the actions. With replays: a fan-out weighs as one trace,
+        and stands under one task.
       scope: whose rewards can change a trace's numbers: its own, its group's, the batch's, or those of earlier traces.
       pools_errors: whether the errors by which a ledger weighs its claims are pooled over the groups of the batch,
         though no other group changes the claims.

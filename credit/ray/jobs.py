@@ -105,7 +105,7 @@ class Ledgers:
         claims = {method.method: method.run(traces) for method in self.methods}
         ledger = compose_claims(traces, claims, rule=self.rule)
         took_part = sorted({claim.source for claim in claims.values()} - ledger.refused.keys())
-        note = _evidence_note(traces, self.methods) | {"took_part": took_part}
+        note = _evidence_note(traces, self.methods) | {"took_part": took_part, "refused": dict(ledger.refused)}
         return ledger.table(traces, self.level), note  # type: ignore[arg-type]
 
     def finish(self, notes: Sequence[dict[str, Any]], problems: Iterable[Problem]) -> Summary:
@@ -113,8 +113,9 @@ class Ledgers:
         if self.rule == "shares":
             parts = [set(note["took_part"]) for note in notes]
             for name in sorted(set().union(*parts) - set.intersection(*parts)):
-                why = "has negative scores in some parts only, and divides nothing there"
-                raise CreditError(f"{name!r} {why}; leave it out, or compose all traces at once")
+                why = next(note["refused"][name] for note in notes if name in note["refused"])
+                how = "leave it out, or compose all traces at once"
+                raise CreditError(f"{name!r} divides nothing in some parts, where {why}; {how}")
         return Summary()
 
 

@@ -15,6 +15,7 @@ from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_returns import UNRESOLVED, group_differences, returns
 from graphs.errors import Problem
 from graphs.levels import distinct
+from graphs.replay_clusters import replays_elsewhere
 from graphs.traces.batch import Traces
 
 __all__ = ["Spread", "Survey", "Tally", "divided_tasks", "groups_of_task", "survey"]
@@ -66,6 +67,8 @@ class Survey:
       divided: tasks with several groups, since their traces are of several models or systems.
       unscored_groups: groups of several traces of which fewer than two have an outcome.
       unscored: traces without an outcome.
+      elsewhere: traces without an independent one in their group, each with a trace of another group that shares an id
+        of a choice (`graphs.replay_clusters.replays_elsewhere`).
       reward_channels: for each reward channel of the log, how many traces have it.
       agents_per_trace, actions_per_trace, events_per_agent: spreads of counts.
       tokens_per_trace: of tokens generated, over the traces that log them; None where none does.
@@ -91,6 +94,7 @@ class Survey:
     divided: int
     unscored_groups: tuple[str, ...]
     unscored: tuple[str, ...]
+    elsewhere: dict[str, str]
     reward_channels: dict[str, int]
     agents_per_trace: Spread
     actions_per_trace: Spread
@@ -158,6 +162,7 @@ class Tally:
       spreads: for each spread of a survey, how many units have each count.
       groups: the groups.
       unscored: ids of traces without an outcome, with their places.
+      elsewhere: ids of traces that share a choice with a trace of another group, with their places, and that trace.
       groups_of_task: names of the groups of each task.
     """
 
@@ -168,6 +173,7 @@ class Tally:
     spreads: dict[str, collections.Counter[int]]
     groups: list[Group]
     unscored: list[tuple[str, tuple[str, int]]]
+    elsewhere: list[tuple[str, tuple[str, int], str]]
     groups_of_task: dict[str, set[str]]
 
     @classmethod
@@ -201,6 +207,10 @@ class Tally:
             spreads={name: collections.Counter(counts.tolist()) for name, counts in spreads.items()},
             groups=_groups(traces, earned, places),
             unscored=[(names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned)).tolist()],
+            elsewhere=[
+                (names[row], places[row], names[other])
+                for row, other in replays_elsewhere(graph, np.isfinite(np.asarray(traces.reward))).tolist()
+            ],
             groups_of_task=groups_of_task(traces),
         )
 
@@ -217,6 +227,7 @@ class Tally:
             self.spreads[name].update(counts)
         self.groups.extend(other.groups)
         self.unscored.extend(other.unscored)
+        self.elsewhere.extend(other.elsewhere)
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
 
@@ -225,7 +236,8 @@ class Tally:
         rank = {file: number for number, file in enumerate(files)}
         groups = sorted(self.groups, key=lambda group: (rank[group.place[0]], group.place[1]))
         unscored = sorted(self.unscored, key=lambda trace: (rank[trace[1][0]], trace[1][1]))
-        return dataclasses.replace(self, groups=groups, unscored=unscored)
+        elsewhere = sorted(self.elsewhere, key=lambda trace: (rank[trace[1][0]], trace[1][1]))
+        return dataclasses.replace(self, groups=groups, unscored=unscored, elsewhere=elsewhere)
 
     def survey(self, problems: Iterable[Problem], ignored: Iterable[str]) -> Survey:
         """The corpus in numbers."""
@@ -250,6 +262,7 @@ class Tally:
             divided=sum(len(groups) > 1 for groups in self.groups_of_task.values()),
             unscored_groups=tuple(group.name for group in self.groups if group.traces > 1 and group.scored < 2),
             unscored=tuple(name for name, _ in self.unscored),
+            elsewhere={name: other for name, _, other in self.elsewhere},
             reward_channels=dict(self.channels),
             agents_per_trace=spreads["agents_per_trace"],
             actions_per_trace=spreads["actions_per_trace"],

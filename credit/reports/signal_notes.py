@@ -12,7 +12,9 @@ from graphs.text import counted
 from graphs.traces.batch import Traces
 
 __all__ = [
+    "ELSEWHERE",
     "NOTHING_DISTINGUISHES",
+    "REMEDY",
     "LargeAdvantages",
     "alone_mask",
     "divided_note",
@@ -26,6 +28,11 @@ NOTHING_DISTINGUISHES = (
     "no evidence distinguishes the actions of a trace: every method here gives them the outcome, or splits it by a "
     "rule that reads no action, which adds no information"
 )
+
+ELSEWHERE = "refused traces that share an id of a choice with an answered one of another task"
+"""About `replays_elsewhere`: what the list of them is."""
+
+REMEDY = "if these are replays, what is answered depends on what was chosen: log them under the task of their trace"
 
 MULTIPLE = 10.0
 """Of the unit in which advantages of a method are, above which they are reported as large."""

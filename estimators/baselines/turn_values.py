@@ -31,13 +31,15 @@ def turn_values(
     own trace included, S_b² that within the groups of the batch, and ν = `PRIOR_TRACES`: two equal outcomes do not
     prove that a third would be the same. NaN where m = 0.
 
+    `to_go`, `key`, `sample` and `whole` are used at first actions of turns only.
+
     Args:
-      to_go: float [E], at first actions of turns, what was earned from there on.
+      to_go: float [E], what was earned from there on.
       leads: bool [E], the first actions of turns.
-      key: int [E] in [0, E), at first actions, one id for each pair of a group and a number of turn.
-      sample: int [E] in [0, E), at first actions, one id for each pair of a key and an independent sample: the trace,
-        or the traces that share a choice with it.
-      whole: float [E], at first actions, the return of the trace.
+      key: int [E] in [0, E), one id for each pair of a group and a number of turn.
+      sample: int [E] in [0, E), one id for each pair of a key and an independent sample: the trace, or the traces that
+        share a choice with it.
+      whole: float [E], the return of the trace.
       group: int [E] in [0, E), the group of each event.
       starts: bool [E], the first action of each trace.
 

@@ -151,6 +151,7 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     that no other trace has, and leaving such turns out is biased: long traces would lose the end of their gradient. A
     baseline of each turn's own reward, summed over the turns that the trace went on to play, is biased, too: see
     `mt_grpo`. With replays, b_ik is the mean over the other clusters of the group, each weighing as much as one trace.
+    Replays that stand under another task than their trace bias it (docs/bias.md).
 
     Args:
       graph: the batch; uses trace, turn and group ids and the masks.

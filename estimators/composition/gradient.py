@@ -44,7 +44,8 @@ def policy_gradient(graph: EventGraph, credit: Credit, score: Array) -> Gradient
     """The policy gradient of a batch and its standard error, from advantages and the scores of actions.
 
     ĝ and its error are in the docstring of this module. Tasks count as a sample: the error holds how much gradients
-    differ between them. Actions without a valid advantage push nothing; traces without one are not counted.
+    differ between them. Actions without a valid advantage push nothing; traces without one are not counted. Each other
+    trace counts as one, replays too: with replays the mean is right only if every trace has as many, whatever it chose.
 
     Args:
       graph: uses trace, group and cluster ids.

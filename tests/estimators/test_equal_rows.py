@@ -48,3 +48,27 @@ def test_equal_rows_of_a_whole_batch_and_a_rows_own_score() -> None:
     assert np.asarray(short.reason).tolist() == np.asarray(long.reason).tolist()
     np.testing.assert_allclose(short.advantage, long.advantage, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(short.stderr, long.stderr, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("over", ["group", "batch"])
+@pytest.mark.parametrize("singleton", ["refuse", "zero", "raw"])
+@pytest.mark.sampled
+def test_equal_rows_by_name_and_of_a_group_of_one(over: str, singleton: str) -> None:
+    """Names of a whole batch and of a group; one group has one trace, and one name one row."""
+    listed = [*ROWS, (3, "lone", "a0"), (3, "lone", "a0"), (3, "lone", "once")]
+    graph, _, rows = credit.from_columns(
+        group=[g for g, _, _ in listed],
+        trace=[t for _, t, _ in listed],
+        agent=[a for _, _, a in listed],
+        reward=[0.0] * len(listed),
+    )
+    reward = jnp.asarray(np.random.default_rng(2).normal(size=graph.num_traces), jnp.float32)
+    settings = {"baseline": "leave_one_out", "population": "row", "by": "agent_name"}
+    short = group_relative(graph, reward, over=over, singleton=singleton, **settings)
+    long = group_relative(
+        graph, reward, event_reward=jnp.zeros(graph.num_events), over=over, singleton=singleton, **settings
+    )
+    assert rows.gather(short.reason).tolist() == rows.gather(long.reason).tolist()
+    assert bool(rows.gather(short.valid)[-1]) == (singleton != "refuse")
+    for name in ("credit", "baseline", "scale", "stderr"):
+        np.testing.assert_allclose(getattr(short, name), getattr(long, name), rtol=1e-5, atol=1e-6, err_msg=name)

@@ -58,6 +58,7 @@ def validate(
     """
     from credit.methods.lost_outcomes import found_instead
     from credit.reports.corpus import survey
+    from credit.reports.signal_notes import ELSEWHERE, REMEDY
     from credit.reports.trace_returns import UNRESOLVED
 
     if engine is not None:
@@ -95,6 +96,9 @@ def validate(
         )
         _list_names(console, "Groups with fewer than two outcomes", corpus.unscored_groups)
         _list_names(console, "Traces without outcome", corpus.unscored if len(corpus.unscored) < corpus.traces else ())
+        _list_names(console, ELSEWHERE.capitalize(), (f"{name} ({other})" for name, other in corpus.elsewhere.items()))
+        if corpus.elsewhere:
+            console.print(words(f"  {REMEDY}"), soft_wrap=True)
         list_problems(corpus.problems, console, all_=all_)
     ctx.exit(exit_code(corpus, allow_bad))
 

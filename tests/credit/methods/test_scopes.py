@@ -122,12 +122,21 @@ def test_errors_that_pool_the_batch_are_not_composed_in_parts() -> None:
     Ledgers((ChunkedMethod("turn_baseline"),), "shares", "event")  # which weighs nothing by errors
 
 
+NEGATIVE = "it has negative scores; a split needs weights of 0 or more"
+TAKEN = "'p' divides traces already"
+
+
 def test_scores_that_are_negative_in_one_part_only_are_refused_by_name() -> None:
     """Rule "shares" leaves out a method of negative scores, which other parts cannot know."""
     job = Ledgers((ChunkedMethod("pass_at_k"),), "shares", "event")
     graph = credit.from_columns(group=[0, 0, 1, 1], trace=list("abcd"), reward=[1.0, 0.0, -1.0, -2.0])
-    notes = [{"evidence": {"pass_at_k": []}, "outcome": True, "found": "", "took_part": part} for part in (["p"], [])]
-    with pytest.raises(CreditError, match="'p' has negative scores in some parts only"):
+    whole = {"evidence": {"pass_at_k": []}, "outcome": True, "found": ""}
+    notes = [whole | {"took_part": [p], "refused": {q: why}} for p, q, why in (("p", "a", TAKEN), ("a", "p", NEGATIVE))]
+    with pytest.raises(CreditError, match="'a' divides nothing in some parts, where 'p' divides traces already"):
         job.finish(notes, [])
+    with pytest.raises(CreditError, match="'p' divides nothing in some parts, where it has negative scores; a split"):
+        job.finish([notes[0], whole | {"took_part": [], "refused": {"p": NEGATIVE, "a": TAKEN}}], [])
     assert job.finish(notes[:1], []) is not None
-    assert job.compute(graph[2].traces)[1]["took_part"] in ([], ["pass_at_k"])
+    note = job.compute(graph[2].traces)[1]
+    assert note["took_part"] in ([], ["pass_at_k"])
+    assert sorted([*note["took_part"], *note["refused"]]) == ["pass_at_k"]

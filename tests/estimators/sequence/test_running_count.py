@@ -7,6 +7,12 @@ import numpy as np
 import pytest
 
 from estimators.sequence.running_count import running_count
+from estimators.sequence.suffix_recursion import BLOCK
+
+
+def test_counts_of_two_blocks() -> None:
+    mask = np.arange(BLOCK + 3) % 3 != 1
+    assert running_count(jnp.asarray(mask)).tolist() == np.cumsum(mask).tolist()
 
 
 @pytest.mark.slow
