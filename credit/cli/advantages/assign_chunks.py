@@ -60,18 +60,18 @@ def assign_in_chunks(
     summary = Summary()
     met: set[str] = set()
     any_outcome = False
-    found: str | None = None  # of the first chunk: to look means to read a file again
+    found = ""
 
     def tables() -> Iterator[pa.Table]:
         nonlocal any_outcome, found
         for traces in chunks:
             any_outcome |= has_outcomes(traces)
-            if found is None:
-                found = "" if any_outcome else found_instead(traces)
+            if not any_outcome and not found:
+                found = found_instead(traces)
             met.update(computed.present(traces))
             credit = computed.run(traces)
             summary.add(traces, credit)
             yield table(traces, credit, actions_only=actions_only)
-        computed.refuse_missing(met, any_outcome, [spoilt_rows(chunks.problems), found or ""])
+        computed.refuse_missing(met, any_outcome, [spoilt_rows(chunks.problems), found])
 
     return summary, write_tables(tables(), output), chunks

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import credit
+from credit.cli import cli
 from credit.methods.chunked import ChunkedMethod
 from credit.methods.lost_outcomes import spoilt_rows
 from credit.ray.jobs import Advantages
@@ -59,3 +61,12 @@ def test_parts_refuse_with_what_any_of_them_has_instead(tmp_path: Path) -> None:
     assert f"; {spoilt_rows([spoilt])}; found key 'score': a native log states rewards.team; expected" in str(
         caught.value
     )
+
+
+def test_chunks_refuse_with_what_any_of_them_has_instead(tmp_path: Path) -> None:
+    """As parts do: the first chunk decided."""
+    logs = [str(log(tmp_path, "a")), str(log(tmp_path, "b", score=1))]
+    done = CliRunner().invoke(
+        cli, ["assign", *logs, "-m", "rloo", "-o", str(tmp_path / "out.parquet"), "--chunk-events", "1"]
+    )
+    assert done.exit_code != 0 and "found key 'score': a native log states rewards.team" in " ".join(done.output.split())
