@@ -199,20 +199,21 @@ def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[st
 
 def _too_little(traces: Traces, name: str) -> str:
     """Why logged evidence does not suffice."""
-    if name == "c3" and not _siblings(traces):
+    if name == "c3" and not _has_siblings(traces):
         return "no context has two alternatives: sample siblings of an action from the same frozen prompt"
     if name == "mt_grpo" and "event_reward" not in traces.evidence:
         return "no rewards at events: without them all turns of a trace have the same reward"
     return ""
 
 
-def _siblings(traces: Traces) -> int:
-    """Actions whose context has another alternative."""
-    context, node = traces.evidence["context"], traces.evidence["node"]
-    logged = context.mask & node.mask & np.asarray(traces.graph.action_mask)
-    pairs = np.unique(np.stack([context.array[logged], node.array[logged]]), axis=1)
-    several = np.unique(pairs[0])[np.unique(pairs[0], return_counts=True)[1] > 1]
-    return int(np.isin(context.array[logged], several).sum())
+def _has_siblings(traces: Traces) -> bool:
+    """Whether a context has two alternatives within one group, to which its id belongs."""
+    graph, context, node = traces.graph, traces.evidence["context"], traces.evidence["node"]
+    logged = context.mask & node.mask & np.asarray(graph.action_mask)
+    group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)]
+    alternatives = np.unique(np.stack([group, context.array, node.array])[:, logged], axis=1)
+    _, counts = np.unique(alternatives[:2], axis=1, return_counts=True)
+    return bool((counts > 1).any())
 
 
 def _actions(traces: Traces) -> np.ndarray:

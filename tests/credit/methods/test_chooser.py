@@ -116,6 +116,21 @@ def test_siblings_count_only_where_a_context_has_two(tmp_path: Path, alternative
     assert ("no context has two alternatives" in needs.get("c3", "")) == (alternatives == 1)
 
 
+def test_one_context_of_two_tasks_has_no_siblings(tmp_path: Path) -> None:
+    """`c3` was recommended, and refused every action."""
+
+    def node(i: int, k: int) -> str | None:
+        return f"n{i // 2}" if k == 1 else None
+
+    path = write(tmp_path / "x.jsonl", rewards=(0.0, 1.0, 1.0, 0.0), context="root", node=node)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(line.replace('"q"', f'"q{i // 2}"') for i, line in enumerate(lines)))
+    found = advice(path)
+    assert methods(found)["message"] == "" and not np.asarray(credit.run(read(path), "c3").valid).any()
+    needs = {branch.unit: branch.needs for branch in found.branches}["message"]
+    assert "no context has two alternatives" in needs["c3"]
+
+
 def test_groups_that_cannot_teach_fall_back_by_name(tmp_path: Path) -> None:
     lone = write(tmp_path / "x.jsonl")
     lone.write_text("\n".join(line.replace('"q"', f'"q{i}"') for i, line in enumerate(lone.read_text().splitlines())))

@@ -69,4 +69,6 @@ def test_chunks_refuse_with_what_any_of_them_has_instead(tmp_path: Path) -> None
     done = CliRunner().invoke(
         cli, ["assign", *logs, "-m", "rloo", "-o", str(tmp_path / "out.parquet"), "--chunk-events", "1"]
     )
-    assert done.exit_code != 0 and "found key 'score': a native log states rewards.team" in " ".join(done.output.split())
+    assert done.exit_code != 0 and "found key 'score': a native log states rewards.team" in " ".join(
+        done.output.split()
+    )
