@@ -145,7 +145,7 @@ def policy_value(
     Refusals, by `Reason`, for a context:
 
         NO_EVIDENCE      a target probability or a model value is missing
-        CONTEXTS_DIFFER  a node occurs under two contexts, or a context in two tasks
+        CONTEXTS_DIFFER  a node occurs under two contexts, or a context in two groups
         CONTRADICTION    probabilities of one node differ, those of a context sum to more than 1, or the mean weight
                          differs from 1 by more than its error although all of π_e was drawn
         NO_OVERLAP       a propensity is missing, 0 or 1

@@ -42,7 +42,7 @@ class ReplayTree(NamedTuple):
       first: int32 [E], an event of each node.
       node_mask: bool [E], True for nodes that exist.
       context_of: int32 [E], of nodes.
-      mixed: bool [E], contexts with a node that is logged under another context, too, or with traces of two tasks: no
+      mixed: bool [E], contexts with a node that is logged under another context, too, or with traces of two groups: no
         siblings of one situation.
     """
 
