@@ -129,7 +129,6 @@ TAKEN = "'p' divides traces already"
 def test_scores_that_are_negative_in_one_part_only_are_refused_by_name() -> None:
     """Rule "shares" leaves out a method of negative scores, which other parts cannot know."""
     job = Ledgers((ChunkedMethod("pass_at_k"),), "shares", "event")
-    graph = credit.from_columns(group=[0, 0, 1, 1], trace=list("abcd"), reward=[1.0, 0.0, -1.0, -2.0])
     whole = {"evidence": {"pass_at_k": []}, "outcome": True, "found": ""}
     notes = [whole | {"took_part": [p], "refused": {q: why}} for p, q, why in (("p", "a", TAKEN), ("a", "p", NEGATIVE))]
     with pytest.raises(CreditError, match="'a' divides nothing in some parts, where 'p' divides traces already"):
@@ -137,6 +136,16 @@ def test_scores_that_are_negative_in_one_part_only_are_refused_by_name() -> None
     with pytest.raises(CreditError, match="'p' divides nothing in some parts, where it has negative scores; a split"):
         job.finish([notes[0], whole | {"took_part": [], "refused": {"p": NEGATIVE, "a": TAKEN}}], [])
     assert job.finish(notes[:1], []) is not None
-    note = job.compute(graph[2].traces)[1]
-    assert note["took_part"] in ([], ["pass_at_k"])
-    assert sorted([*note["took_part"], *note["refused"]]) == ["pass_at_k"]
+
+
+def test_a_part_notes_which_methods_divide_it() -> None:
+    """A turn's score is 0 where all rewards are equal, and else negative for some."""
+    job = Ledgers((ChunkedMethod("mt_grpo"),), "shares", "event")
+    equal, differ = (
+        job.compute(credit.from_columns(group=[0, 0], trace=[0, 1], reward=reward)[2].traces)[1]
+        for reward in ([1.0, 1.0], [1.0, 0.0])
+    )
+    assert (equal["took_part"], equal["refused"]) == (["mt_grpo"], {})
+    assert (differ["took_part"], list(differ["refused"])) == ([], ["mt_grpo"])
+    with pytest.raises(CreditError, match="'mt_grpo' divides nothing in some parts, where it has negative scores; a"):
+        job.finish([equal, differ], [])
