@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 
+SLOTS = 8
+"""Partial counts of a segment. Additions to one number wait for each other, and members often follow one another."""
+
+
 def segment_sum(values: Array, ids: Array, num_segments: int, where: Array | None = None) -> jax.Array:
     """Sum of the members of each segment: [num_segments, ...]; 0 where there are none.
 
@@ -62,7 +66,12 @@ def segment_count(ids: Array, num_segments: int, where: Array, dtype: jax.typing
       >>> segment_count(ids, 2, where).tolist()
       [2.0, 0.0]
     """
-    return jax.ops.segment_sum(where.astype(dtype), ids, num_segments=num_segments)
+    marked, size = jnp.asarray(where).astype(dtype), ids.shape[0]
+    if size < 2 * SLOTS * num_segments:
+        return jax.ops.segment_sum(marked, ids, num_segments=num_segments)
+    slot = jnp.arange(size, dtype=jnp.int32) % SLOTS  # counts are exact in any order, sums would not be
+    partial = jax.ops.segment_sum(marked, ids * SLOTS + slot, num_segments=num_segments * SLOTS)
+    return jnp.sum(partial.reshape(num_segments, SLOTS), axis=1, dtype=dtype)
 
 
 def segment_mean(values: Array, ids: Array, num_segments: int, where: Array) -> jax.Array:

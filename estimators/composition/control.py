@@ -42,12 +42,14 @@ class Control(NamedTuple):
       beta: float [S, T], the coefficient of each source for each trace.
       used: the sources that took part.
       refused: the others, and which condition each would have broken.
+      others: float [S, E], Σ_{f ≠ e} c_f of each source, before its coefficient; 0 where the baseline is not valid.
     """
 
     credit: Credit
     beta: jax.Array
     used: tuple[str, ...]
     refused: dict[str, str]
+    others: jax.Array
 
 
 def control_advantage(
@@ -98,8 +100,8 @@ def control_advantage(
     shared = rloo(graph, reward)
     amount = jnp.stack([jnp.where(c.valid, c.credit - c.baseline, 0) for c in kept]) if kept else None
     own = tuple(claim.own_outcome for claim in kept)
-    credit, coefficients = _control(graph, jnp.asarray(reward), shared, amount, own, baseline, beta)
-    return Control(credit, coefficients, tuple(claim.source for claim in kept), refused)
+    credit, coefficients, others = _control(graph, jnp.asarray(reward), shared, amount, own, baseline, beta)
+    return Control(credit, coefficients, tuple(claim.source for claim in kept), refused, others)
 
 
 def _usable(claims: list[Credit]) -> tuple[list[Credit], dict[str, str]]:
@@ -129,7 +131,7 @@ def _control(
     own_outcome: tuple[bool, ...],
     baseline: Array | None,
     beta: float | Array | None,
-) -> tuple[Credit, jax.Array]:
+) -> tuple[Credit, jax.Array, jax.Array]:
     trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
     outcome = jnp.where(jnp.isfinite(reward), reward, 0)[trace]
     if baseline is None:
@@ -140,7 +142,7 @@ def _control(
         reason = jnp.where(scored, Reason.VALID, Reason.NO_REWARD)
     rows = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & (reason == Reason.VALID)
     taken = jnp.zeros_like(b)
-    coefficients = jnp.zeros((0, num), b.dtype)
+    coefficients, others = jnp.zeros((0, num), b.dtype), jnp.zeros((0, graph.num_events), b.dtype)
     if amount is not None:
         amount = jnp.where(rows[None], amount, 0).astype(b.dtype)
         others = _of_others(graph, amount, rows, own_outcome)
@@ -163,17 +165,19 @@ def _control(
         centred=False,
         own_outcome=True,
     )
-    return credit, coefficients
+    return credit, coefficients, others
 
 
 def _of_others(graph: EventGraph, amount: jax.Array, rows: jax.Array, own_outcome: tuple[bool, ...]) -> jax.Array:
     """Σ_{f≠e} c_f of each source at each action e, over f after e only where claims hold their own outcome: [S, E]."""
-    trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
+    agents, trace = jnp.asarray(graph.agent_ids), jnp.asarray(graph.trace_ids)
     path, ones = chains(graph, rows), jnp.ones_like(amount[0])
     others = []
     for claims, own in zip(amount, own_outcome, strict=True):
         if own:
             others.append(path.backward(ones, claims) - claims)
         else:
-            others.append(jnp.where(rows, segment_sum(claims, trace, num)[trace] - claims, 0))
+            # By agents first: additions to one sum wait for each other.
+            total = segment_sum(segment_sum(claims, agents, graph.num_agents), graph.agent_trace, graph.num_traces)
+            others.append(jnp.where(rows, total[trace] - claims, 0))
     return jnp.stack(others)

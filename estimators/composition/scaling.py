@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, key_ids, pair_ids, unit_ids
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
 __all__ = ["LARGEST", "PRIOR_TRACES", "AgentScale", "agent_scale", "group_spread"]
 
@@ -81,12 +81,12 @@ def agent_scale(graph: EventGraph, advantage: Array, where: Array, *, by: By = "
     unit = unit_of_agent[agents]
     key = key_of_unit[unit]
     spread, largest = group_spread(graph, advantage, where)
-    # In multiples of the group's largest: squares neither overflow nor vanish.
-    square = jnp.where(where, safe_divide(jnp.abs(jnp.asarray(advantage)), largest), 0) ** 2
-    mean_square = segment_mean(square, unit, num, where)  # of a key in a trace
-    held = segment_count(unit, num, where, square.dtype) > 0
+    squares, acts = _squares(graph, advantage, where, largest)
+    size = segment_sum(acts, unit_of_agent, num)
+    mean_square = safe_divide(segment_sum(squares, unit_of_agent, num), size)  # of a key in a trace
+    held = size > 0
     sums = segment_sum(mean_square, key_of_unit, num, held)[key]
-    traces = segment_count(key_of_unit, num, held, square.dtype)[key]
+    traces = segment_count(key_of_unit, num, held, squares.dtype)[key]
     others = jnp.maximum(sums - mean_square[unit], 0)
 
     prior = PRIOR_TRACES * safe_divide(spread, largest) ** 2
@@ -112,16 +112,30 @@ def _sample_units(graph: EventGraph, by: By) -> jax.Array:
     return pair_ids(_samples(graph)[graph.agent_trace], jnp.asarray(names), jnp.asarray(graph.agent_mask))
 
 
+def _squares(graph: EventGraph, advantage: Array, where: Array, largest: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Σ A² of each agent instance, in multiples of its group's largest, and the number of its actions: [A] each."""
+    # In these multiples squares neither overflow nor vanish.
+    square = jnp.where(where, safe_divide(jnp.abs(jnp.asarray(advantage)), largest), 0) ** 2
+    agents, num = jnp.asarray(graph.agent_ids), graph.num_agents
+    return segment_sum(square, agents, num), segment_count(agents, num, jnp.asarray(where), square.dtype)
+
+
 def group_spread(graph: EventGraph, advantage: Array, where: Array) -> tuple[jax.Array, jax.Array]:
     """S, the root mean square advantage of the group of each event, and the largest |advantage| there: [E], [E]."""
     trace, group, num = jnp.asarray(graph.trace_ids), jnp.asarray(graph.group_ids), graph.num_traces
     size = jnp.where(where, jnp.abs(jnp.asarray(advantage)), 0)
-    largest = jax.ops.segment_max(jax.ops.segment_max(size, trace, num_segments=num), group, num_segments=num)
+    # Of agents first: updates of one number wait for each other.
+    of_agent = jax.ops.segment_max(size, jnp.asarray(graph.agent_ids), num_segments=graph.num_agents)
+    group_of_agent = group[jnp.asarray(graph.agent_trace)]
+    largest = jax.ops.segment_max(of_agent, group_of_agent, num_segments=num)
     largest = jnp.maximum(largest, 0)[group][trace]  # an empty segment has -inf
     sample = _samples(graph)
     group_of_sample = group[segment_first(sample, num, jnp.asarray(graph.trace_mask))]
-    by_sample = segment_mean(safe_divide(size, largest) ** 2, sample[trace], num, where)
-    acted = segment_count(sample[trace], num, where, size.dtype) > 0
+    squares, acts = _squares(graph, advantage, where, largest)
+    sample_of_agent = sample[jnp.asarray(graph.agent_trace)]
+    actions = segment_sum(acts, sample_of_agent, num)
+    by_sample = safe_divide(segment_sum(squares, sample_of_agent, num), actions)
+    acted = actions > 0
     count = segment_count(group_of_sample, num, acted, size.dtype)
     spread = safe_sqrt(safe_divide(segment_sum(by_sample, group_of_sample, num, acted), count))
     return spread[group][trace] * largest, largest

@@ -206,12 +206,18 @@ def _reason(tree: ReplayTree, known: jax.Array, j: jax.Array) -> jax.Array:
 def _stderr(tree: ReplayTree, value: jax.Array, outcome: jax.Array, replays: jax.Array, j: jax.Array) -> jax.Array:
     """Standard error of a node's value against its siblings', from the spread of its replays and of its siblings."""
     n = replays.shape[0]
-    deviation = jnp.where(tree.row, outcome - value[tree.node], jnp.zeros_like(outcome))
-    # Leaves of nested fan-outs have unequal weights w: Σ w² d² / (1 − Σ w²), or Σ d² / k (k − 1) where all are 1/k.
-    squared = segment_sum(tree.weight**2, tree.node, n, tree.row)
-    own = safe_divide(segment_sum((tree.weight * deviation) ** 2, tree.node, n, tree.row), 1 - squared)
-    centre = segment_mean(value, tree.context_of, n, tree.node_mask)
-    squares = segment_sum_squares(value, centre, tree.context_of, n, tree.node_mask)
-    siblings = safe_divide(squares, (j - 1) ** 2)[tree.context_of]
     enough = (replays > 1) & (j[tree.context_of] > 1)
-    return jnp.where(enough, safe_sqrt(own + siblings), jnp.inf)
+
+    def errors() -> jax.Array:
+        deviation = jnp.where(tree.row, outcome - value[tree.node], jnp.zeros_like(outcome))
+        # Leaves of nested fan-outs have unequal weights w: Σ w² d² / (1 − Σ w²), or Σ d² / k (k − 1) where all are 1/k.
+        squared = segment_sum(tree.weight**2, tree.node, n, tree.row)
+        own = safe_divide(segment_sum((tree.weight * deviation) ** 2, tree.node, n, tree.row), 1 - squared)
+        centre = segment_mean(value, tree.context_of, n, tree.node_mask)
+        squares = segment_sum_squares(value, centre, tree.context_of, n, tree.node_mask)
+        siblings = safe_divide(squares, (j - 1) ** 2)[tree.context_of]
+        return jnp.where(enough, safe_sqrt(own + siblings), jnp.inf)
+
+    # Many batches have one replay of each node.
+    stderr: jax.Array = jax.lax.cond(jnp.any(enough), errors, lambda: jnp.full_like(value, jnp.inf))
+    return stderr

@@ -147,12 +147,20 @@ def later_kin(graph: EventGraph, tree: ReplayTree) -> jax.Array:
 def _first_below(above: jax.Array, context: jax.Array, row: jax.Array) -> jax.Array:
     """The first event with the same node above and the same context, or node, of each event: int32 [E]."""
     place = jnp.arange(row.shape[0], dtype=jnp.int32)
-    order = jnp.lexsort((context, jnp.where(row, above, len(place)))).astype(jnp.int32)  # stable: by place within both
-    same = row[order][1:] & row[order][:-1]
-    same = same & (above[order][1:] == above[order][:-1]) & (context[order][1:] == context[order][:-1])
-    start = jnp.concatenate([jnp.ones(1, bool), ~same])
-    leader = order[jax.lax.cummax(jnp.where(start, place, 0))]
-    return jnp.zeros_like(place).at[order].set(leader)
+    first = segment_first(context, row.shape[0], row)[context]
+    several = jnp.any(row & (above[first] != above))
+
+    def by_sorting() -> jax.Array:
+        order = jnp.lexsort((context, jnp.where(row, above, len(place)))).astype(jnp.int32)  # stable: by place in both
+        same = row[order][1:] & row[order][:-1]
+        same = same & (above[order][1:] == above[order][:-1]) & (context[order][1:] == context[order][:-1])
+        start = jnp.concatenate([jnp.ones(1, bool), ~same])
+        leader = order[jax.lax.cummax(jnp.where(start, place, 0))]
+        return jnp.zeros_like(place).at[order].set(leader)
+
+    # Most batches have one node above each context, and need no sorting.
+    leader: jax.Array = jax.lax.cond(several, by_sorting, lambda: jnp.where(row, first, place))
+    return leader
 
 
 def _mixed(graph: EventGraph, row: jax.Array, node: jax.Array, context: jax.Array, context_of: jax.Array) -> jax.Array:
@@ -160,8 +168,13 @@ def _mixed(graph: EventGraph, row: jax.Array, node: jax.Array, context: jax.Arra
     n, group = graph.num_events, jnp.asarray(graph.group_ids)[graph.trace_ids]
     elsewhere = row & (context_of[node] != context)
     other_task = row & (group != group[segment_first(context, n, row)][context])
-    wrong = segment_count(context, n, elsewhere | other_task) + segment_count(context_of[node], n, elsewhere)
-    return wrong > 0
+
+    def contexts() -> jax.Array:
+        wrong = segment_count(context, n, elsewhere | other_task) + segment_count(context_of[node], n, elsewhere)
+        return wrong > 0
+
+    mixed: jax.Array = jax.lax.cond(jnp.any(elsewhere | other_task), contexts, lambda: jnp.zeros(n, bool))
+    return mixed
 
 
 def ids_by_group(graph: EventGraph, name: str, ids: Array) -> jax.Array:

@@ -189,9 +189,9 @@ def weigh(signal: str, rollout: LanguageRollout, state: Any, runs: Callable[[], 
         return Weighed(table, made, other, cost, state)
     claim = centred_claim(rollout.graph, rollout.of_events(table), "c3", rollout.of_events(where), own=True)
     sums = fresh_coefficients(1) if state is None else state
-    result = control_advantage(rollout.graph, rollout.reward, [claim], beta=solved_coefficients(sums)).credit
-    own = rollout.of_decisions(_advantage(result))
-    return Weighed(own, None, nothing, cost, learn_coefficients(sums, rollout, [claim]))
+    composed = control_advantage(rollout.graph, rollout.reward, [claim], beta=solved_coefficients(sums))
+    own = rollout.of_decisions(_advantage(composed.credit))
+    return Weighed(own, None, nothing, cost, learn_coefficients(sums, rollout, composed.others))
 
 
 def _contrasts(rollout: LanguageRollout, runs: Reruns) -> tuple[jax.Array, jax.Array]:

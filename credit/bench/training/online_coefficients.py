@@ -14,7 +14,6 @@ from typing import NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit
 from estimators.baselines.shared import rloo
 from graphs.event_graph import EventGraph
 
@@ -35,11 +34,6 @@ class Decided(Protocol):
     @property
     def reward(self) -> jax.Array:
         """float [n]."""
-        ...
-
-    @property
-    def taken(self) -> jax.Array:
-        """bool [n, D], decisions that were reached."""
         ...
 
     def of_decisions(self, events: jax.Array) -> jax.Array:
@@ -83,24 +77,18 @@ def solved_coefficients(sums: CoefficientSums) -> jax.Array:
     return jnp.clip(jnp.linalg.solve(sums.gram + ridge, sums.moment[:, None])[:, 0], 0, 1)
 
 
-def learn_coefficients(sums: CoefficientSums, rollout: Decided, claims: list[Credit]) -> CoefficientSums:
+def learn_coefficients(sums: CoefficientSums, rollout: Decided, others: jax.Array) -> CoefficientSums:
     """The sums after a step.
 
     Args:
       sums: before it.
       rollout: the traces of the step.
-      claims: one of each source; those that hold their own outcome count for earlier actions only.
+      others: float [S, E], the other actions' claims of each source, as `Control.others`.
     """
     target = rloo(rollout.graph, rollout.reward)
     left = rollout.of_decisions(jnp.where(target.valid, target.credit - target.baseline, 0))[:, :1]
-    others = []
-    for claim in claims:
-        amount = rollout.of_decisions(jnp.where(claim.valid, claim.credit - claim.baseline, 0))
-        total = amount.sum(axis=1, keepdims=True)
-        before = jnp.cumsum(amount, axis=1) - amount if claim.own_outcome else 0
-        others.append(jnp.where(rollout.taken, total - before - amount, 0))
-    table = jnp.stack(others)
-    flat = table.reshape(len(claims), -1)
+    table = jnp.stack([rollout.of_decisions(own) for own in others])
+    flat = table.reshape(len(others), -1)
     return CoefficientSums(
         MEMORY * sums.gram + flat @ flat.T, MEMORY * sums.moment + jnp.sum(table.sum(axis=2) * left.T, axis=1)
     )

@@ -115,7 +115,9 @@ def critic_evidence(critic: CriticSums, rollout: Rollout) -> CriticEvidence:
         own = jnp.where(rollout.choice == c, of_kind[..., c], own)
     surprise = jnp.where(rollout.taken, own - mean[rollout.kind], 0)
     start = (weights[:, 0] + mean.sum(axis=1))[rollout.kind]
-    value = start[:, None] + jax.lax.associative_scan(jnp.add, surprise, axis=1) - surprise
+    earlier = np.triu(np.ones((task.decisions, task.decisions), np.float32), 1)
+    # A product, since XLA computes running sums slowly on a CPU, and anew wherever they are used.
+    value = start[:, None] + jnp.matmul(surprise, earlier, precision="highest")
     q = value[..., None] + (table - mean[..., None])[rollout.kind]
     return CriticEvidence(
         rollout.of_events(value),

@@ -183,8 +183,8 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
             )
             sums = learn(sums, rollout)
         coefficients = solved_coefficients(fits) if beta is None else beta
-        result = control_advantage(rollout.graph, rollout.reward, claims, beta=coefficients).credit
-        fits = learn_coefficients(fits, rollout, claims)
+        composed = control_advantage(rollout.graph, rollout.reward, claims, beta=coefficients)
+        result, fits = composed.credit, learn_coefficients(fits, rollout, composed.others)
         advantage = _advantage(result)
         if scaled:
             advantage = advantage / agent_scale(rollout.graph, advantage, result.valid).scale
