@@ -151,7 +151,8 @@ def _control(
             coefficients = fitted_coefficients(graph, by_trace, rows, target, others)
         else:
             coefficients = jnp.broadcast_to(jnp.atleast_1d(jnp.asarray(beta, b.dtype))[:, None], (len(amount), num))
-        taken = jnp.sum(coefficients[:, trace] * others, axis=0)
+        by_event = coefficients[:, trace] if beta is None else coefficients[:, :1]  # the same for all traces
+        taken = jnp.sum(by_event * others, axis=0)
     credit = finish(
         graph,
         credit=outcome - taken,

@@ -29,6 +29,14 @@ from graphs.segment import (
 LENGTH, SEGMENTS = 40, 11
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+def test_counts_of_few_segments_are_those_of_bincount(dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    ids, where = np.sort(rng.integers(0, 5, 3000)).astype(np.int32), rng.random(3000) < 0.7
+    count = segment_count(ids, 7, where, dtype)
+    assert count.dtype == dtype and count.tolist() == np.bincount(ids[where], minlength=7).tolist()
+
+
 def draw(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values, unsorted ids with two segments that stay empty, and a mask outside which values are not finite."""
     rng = np.random.default_rng(seed)

@@ -40,6 +40,16 @@ def test_the_exact_return_is_the_sum_over_all_choices(name: str) -> None:
     assert float(exact_return(task, jnp.asarray(logits))) == pytest.approx(total, abs=1e-6)
 
 
+def test_luck_is_most_of_the_variance_of_rewards_on_five_tasks() -> None:
+    share = {}
+    for name in ("additive", "bernoulli", "bottleneck", "pivotal", "free_rider", "padding", "stopping", "checklist"):
+        task = learning_task(name)
+        luck = np.mean(task.reward * (1 - task.reward)) if task.noise is None else task.noise**2
+        share[name] = round(100 * float(luck / (luck + task.reward.var())))
+    assert {share.pop(name) for name in ("checklist", "bottleneck", "pivotal")} == {0, 35, 36}  # as docs/training.md says
+    assert min(share.values()) == 70 and max(share.values()) == 93
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(TASKS))
 def test_every_task_can_be_learned_and_none_is_learned_at_the_start(name: str) -> None:

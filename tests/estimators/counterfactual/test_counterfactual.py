@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ import credit
 import estimators
 from estimators import REASONS
 from estimators.counterfactual.messages import c3
-from estimators.counterfactual.replays import subtree_values
+from estimators.counterfactual.replays import _first_below, subtree_values
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "oracles.json"
 
@@ -57,6 +58,16 @@ def full_tree(fan_outs: list[int], rewards: np.ndarray) -> Log:
         names = ["-".join(map(str, leaf[: depth + 1])) for depth in range(len(fan_outs))]
         paths.append([("of " + "-".join(map(str, leaf[:d])), name) for d, name in enumerate(names)])
     return Log(paths, [float(r) for r in rewards.ravel()])
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_context_below_several_nodes_has_a_first_event_below_each(several: bool) -> None:
+    rng = np.random.default_rng(0)
+    context, row = rng.integers(0, 12, 60).astype(np.int32), rng.random(60) < 0.8
+    above = (rng.integers(-1, 3, 60) if several else context % 4 - 1).astype(np.int32)
+    first: dict[tuple[int, int], int] = {}
+    expected = [first.setdefault((above[e], context[e]), e) if row[e] else e for e in range(60)]
+    assert _first_below(*map(jnp.asarray, (above, context, row))).tolist() == expected
 
 
 @pytest.mark.parametrize("baseline", ["loo", "full_mean"])
