@@ -27,6 +27,7 @@ from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
 from estimators.composition.coefficients import fitted_coefficients
 from estimators.sequence.chains import chains
+from estimators.short_rows import sum_of_columns
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_sum
@@ -152,7 +153,7 @@ def _control(
         else:
             coefficients = jnp.broadcast_to(jnp.atleast_1d(jnp.asarray(beta, b.dtype))[:, None], (len(amount), num))
         by_event = coefficients[:, trace] if beta is None else coefficients[:, :1]  # the same for all traces
-        taken = jnp.sum(by_event * others, axis=0)
+        taken = sum_of_columns((by_event * others).T)
     credit = finish(
         graph,
         credit=outcome - taken,
