@@ -19,7 +19,7 @@ import numpy as np
 from graphs.errors import Problem
 from graphs.problem_log import ProblemLog
 from graphs.readers.common.json_problems import JSON_ERRORS
-from graphs.readers.common.source import BYTE_ORDER_MARK, Source, unreadable
+from graphs.readers.common.source import BYTE_ORDER_MARK, Source, is_packed, unreadable
 from graphs.readers.native import NEXT_OBJECT, Piece, of_source, pieces
 from graphs.readers.native.batches import Faults, Record, read_records
 from graphs.readers.native.slim import SlimDecoder
@@ -34,8 +34,6 @@ __all__ = [
     "hash_of",
     "merge",
 ]
-
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 class _Nothing(msgspec.Struct, gc=False):
@@ -240,4 +238,4 @@ def _is_plain(path: Path, most: int) -> bool:
     """Whether the content is the file's own bytes: not packed, without a byte order mark, within the limit."""
     with path.open("rb") as file:
         head = file.read(4)
-    return not head.startswith((*_PACKED, BYTE_ORDER_MARK)) and path.stat().st_size <= most
+    return not (is_packed(head) or head.startswith(BYTE_ORDER_MARK)) and path.stat().st_size <= most

@@ -15,7 +15,7 @@ from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.results import is_result
 from graphs.readers.common.source import Source, unreadable
-from graphs.readers.near_misses import PARQUET, resemblance
+from graphs.readers.near_misses import PARQUET, is_archive, resemblance
 from graphs.text import excerpt
 
 __all__ = ["FORMATS", "MODULES", "detect", "reader_of", "sort_sources"]
@@ -119,6 +119,8 @@ def sort_sources(
             problems.append(wide)
             continue
         name = format or _of_parquet(source, head) or detect(head) or _detect_further(source, head)
+        if is_archive(head) and name != "inspect-ai":  # members may stand there as they are, lines of logs
+            name = None
         if name is None and not head.strip() and len(head) < HEAD:
             problems.append(Problem("empty-file", source.name, 0, "content", "empty", "at least one trace"))
         elif name is None:

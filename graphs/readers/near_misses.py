@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-__all__ = ["PARQUET", "resemblance", "resemblance_of_columns"]
+__all__ = ["PARQUET", "is_archive", "resemblance", "resemblance_of_columns"]
 
 _KEY = re.compile(rb'"([A-Za-z_][\w.\- ]{0,60})"[ \t\r\n]{0,8}:')
 _LEAST = 0.5  # share of a format's keys that must be there
@@ -116,11 +116,18 @@ _MAGIC = (
 )
 
 
+def is_archive(head: bytes) -> bool:
+    """Whether a file that begins with `head` is a zip or tar archive."""
+    return head.startswith(b"PK\x03\x04") or (head[257:262] == b"ustar" and b"\0" in head[:257])
+
+
 def resemblance(head: bytes) -> tuple[str, str] | None:
     """The format or product that the content after `head` resembles, and the expected input; None if unknown."""
     for magic, name, advice in _MAGIC:
         if head.startswith(magic):
             return name, advice
+    if is_archive(head):
+        return "a tar archive", "its members unpacked"
     keys = {key.decode() for key in _KEY.findall(head)}
     if not keys:
         return None

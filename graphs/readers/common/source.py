@@ -21,12 +21,14 @@ from graphs.readers.common.remote import FetchedPath
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["Source", "TooLargeError", "unreadable"]
+__all__ = ["Source", "TooLargeError", "is_packed", "unreadable"]
 
 COMPRESSIONS = (".gz", ".zst")
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+_GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_SKIPPED, _SKIPPED_REST = [bytes([first]) for first in range(0x50, 0x60)], b"\x2a\x4d\x18"
 _CHUNK = 1 << 20
 _FIRST = 1 << 12  # bytes of the first lines, which are often looked at alone
 _FRAME_CHUNK = 1 << 9  # of compressed Zstandard: 512 bytes unpack to 16 MiB at most
@@ -77,7 +79,7 @@ class Source:
             return self.data[:size]
         if isinstance(self.path, FetchedPath):
             first = self.path.first_bytes(max(size, 4))
-            if not first.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")):
+            if not (is_packed(first) or first.startswith(b"PAR1")):
                 return first[:size].removeprefix(BYTE_ORDER_MARK)
         with self.path.open("rb") as file:
             return _unpack(file, size, self.limits.file_bytes).removeprefix(BYTE_ORDER_MARK)
@@ -132,6 +134,14 @@ class Source:
             start = end + 1
 
 
+def is_packed(head: bytes) -> bool:
+    """Whether a file that begins with so many bytes, four or more, is compressed by gzip or Zstandard.
+
+    Zstandard files of several threads begin with a frame to skip, whose number may end in any digit.
+    """
+    return head.startswith((_GZIP, _ZSTANDARD)) or (head[:1] in _SKIPPED and head[1:4] == _SKIPPED_REST)
+
+
 def unreadable(source: Source, error: OSError) -> Problem:
     """The problem of a source that cannot be read."""
     if isinstance(error, TooLargeError):
@@ -147,10 +157,10 @@ def _unpack(file: BinaryIO, size: int | None, most: int) -> bytes:
     magic = file.read(4)
     file.seek(0)
     try:
-        if magic.startswith(b"\x1f\x8b"):
+        if magic.startswith(_GZIP):
             with gzip.GzipFile(fileobj=file) as unpacked:
                 return _read(unpacked, most) if size is None else unpacked.read(size)
-        if magic == b"\x28\xb5\x2f\xfd":
+        if is_packed(magic):
             if size is not None:
                 with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False) as stream:
                     head: bytes = stream.read(size)

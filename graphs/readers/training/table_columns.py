@@ -55,6 +55,11 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
             expected = f"one column for {ours!r}; name it in `columns`"
             raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
         column_of[ours] = candidates[0]
+    for ours in ("group", "reward"):
+        alike = [name for name in names if name not in taken and name.strip().lower() in KNOWN[ours]]
+        if ours not in column_of and alike:
+            expected = f"{alike[0].strip().lower()!r}, or `columns` with {ours!r}: names count as they are written"
+            raise TraceError(Problem("bad-header", source.name, 1, "columns", excerpt(alike[0]), expected))
     if "trace" not in column_of:
         expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or `columns` with 'trace'"
         near = resemblance_of_columns(nested_names(source)) if source.data.startswith(PARQUET) else ""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +165,24 @@ def test_products_that_no_reader_reads_are_named(tmp_path: Path) -> None:
             read(path)
         (problem,) = caught.value.problems
         assert named in problem.value and advice in problem.expected
+
+
+def test_logs_that_stand_in_an_archive_as_they_are_are_not_read_in_part(tmp_path: Path) -> None:
+    """The first line of a member stands behind the archive's own bytes: the second was read, the first lost."""
+    event = {"id": "e", "type": "message", "agent": "a"}
+    text = "".join(json.dumps({"trace_id": t, "task_id": "q", "events": [event]}) + "\n" for t in "ab").encode()
+    tar, packed = io.BytesIO(), io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        member = tarfile.TarInfo("log.jsonl")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
+    with zipfile.ZipFile(packed, "w") as zipped:
+        zipped.writestr("log.jsonl", text)
+    for content, name in ((tar, "a tar archive"), (packed, "a zip archive")):
+        path = tmp_path / "log.jsonl"
+        path.write_bytes(content.getvalue())
+        for format in (None, "native"):
+            with pytest.raises(NothingReadError) as caught:
+                read(path, format=format)
+            (problem,) = caught.value.problems
+            assert (problem.kind, problem.value) == ("unknown-format", name)

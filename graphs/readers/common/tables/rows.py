@@ -208,7 +208,7 @@ def _parquet(source: Source, columns: Collection[str] | None, lists: Collection[
     shared: dict[Any, Any] = {}
     try:
         for batch in file.iter_batches(columns=wanted):
-            values = [to_values(column, shared) for column in batch.columns]
+            values = [_texts(to_values(column, shared)) for column in batch.columns]
             for cells in zip(*values, strict=True):
                 row_number += 1
                 yield row_number, dict(zip(batch.schema.names, cells, strict=True))
@@ -224,6 +224,17 @@ def to_values(column: pa.Array, shared: dict[Any, Any]) -> list[Any]:
         return values
     entries = [shared.setdefault(entry, entry) for entry in column.dictionary.to_pylist()]
     return [None if index is None else entries[index] for index in column.indices.to_pylist()]
+
+
+def _texts(values: list[Any]) -> list[Any]:
+    """Values with texts in place of bytes: a file may not say that a column of bytes holds texts.
+
+    Raises:
+      UnicodeDecodeError: the bytes are no UTF-8.
+    """
+    if not any(isinstance(value, bytes) for value in values):
+        return values
+    return [value.decode() if isinstance(value, bytes) else value for value in values]
 
 
 def number(value: Any) -> float | None:

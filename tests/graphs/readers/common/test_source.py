@@ -145,10 +145,11 @@ CONTENT = b"\n".join(log(f"t{i}") for i in range(500))
         gzip.compress(CONTENT[:9000]) + gzip.compress(CONTENT[9000:]),  # several members
         zstandard.compress(CONTENT),
         zstandard.compress(CONTENT[:9000]) + zstandard.compress(CONTENT[9000:]),  # several frames
+        b"\x5d\x2a\x4d\x18\x04\0\0\0abcd" + zstandard.compress(CONTENT),  # behind a frame to skip, as `pzstd` writes
         b"\xef\xbb\xbf" + CONTENT,
         gzip.compress(b"\xef\xbb\xbf" + CONTENT),
     ],
-    ids=["plain", "gz", "gz members", "zst", "zst frames", "mark", "mark in gz"],
+    ids=["plain", "gz", "gz members", "zst", "zst frames", "zst of threads", "mark", "mark in gz"],
 )
 def test_content_is_the_same_however_it_is_packed(
     packed: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

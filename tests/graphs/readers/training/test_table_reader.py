@@ -352,3 +352,28 @@ def test_words_that_stand_for_no_name_are_no_group_and_no_trace(tmp_path: Path, 
     assert [(p.kind, p.line, p.field) for p in traces.problems] == [
         ("missing-field", 2, "group"), ("missing-field", 4, "group"), ("missing-field", 6, "trace"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", ["trace,group,Reward", "trace,group,reward ", "trace,Task_ID,reward"])
+def test_a_column_whose_name_is_written_otherwise_is_not_left_out_in_silence(header: str, tmp_path: Path) -> None:
+    """Rewards were lost, or all traces were of groups of their own, and nothing was said."""
+    path = tmp_path / "log.csv"
+    path.write_text(f"{header}\na,g,1\nb,g,0\n")
+    with pytest.raises(NothingReadError, match="bad-header"):
+        read(path, format="table")
+    theirs = {"reward": header.split(",")[2], "group": header.split(",")[1]}
+    assert read(path, columns=theirs).reward[:2].tolist() == [1.0, 0.0]
+
+
+def test_bytes_of_a_parquet_file_that_are_texts_are_read_as_such(tmp_path: Path) -> None:
+    """A file need not say that its bytes are texts; ids were written as Python writes bytes, and rewards met none."""
+    path, rewards = tmp_path / "log.parquet", tmp_path / "rewards.parquet"
+    for ids in (pa.array([b"a", b"\xc3\xa9"]), pa.array([b"a", b"\xc3\xa9"]).dictionary_encode()):
+        pq.write_table(pa.table({"trace": ids, "group": ["g", "g"], "reward": [1.0, 0.0]}), path)
+        pq.write_table(pa.table({"trace": ids, "reward": [2.0, 3.0]}), rewards)
+        traces = read(path, format="table", rewards=rewards)
+        assert traces.traces["trace"].to_pylist() == ["a", "é"] and traces.reward[:2].tolist() == [2.0, 3.0]
+        assert not traces.problems
+    pq.write_table(pa.table({"trace": [b"\xff"], "group": ["g"], "reward": [1.0]}), path)
+    with pytest.raises(NothingReadError, match="bad-parquet"):
+        read(path, format="table")
