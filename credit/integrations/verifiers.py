@@ -46,23 +46,29 @@ def assign_advantages(
     groups: list[str] = []
     outcomes: list[float] = []
     nodes: list[Any] = []
-    spans: list[tuple[int, str, bool, int]] = []  # of each trace: its episode, agent, training and sampled messages
+    episode_of: list[int] = []  # of each trace, as the next three
+    names: list[str] = []
+    trainable: list[bool] = []
+    counts: list[int] = []
     for number, episode in enumerate(episodes):
         groups.append(_group(episode))
         outcomes.append(_outcome(episode) if reward is None else float(reward(episode)))
         for trace in episode.traces:
-            before = len(nodes)
-            nodes += [node for node in trace.nodes if node.sampled]
-            spans.append((number, trace.agent.name, trace.agent.trainable, len(nodes) - before))
-    sampled = np.array([count for *_, count in spans], np.int64)
-    of_episode = np.repeat(np.array([number for number, *_ in spans], np.int64), sampled)
-    trained = np.repeat(np.array([trainable for _, _, trainable, _ in spans], bool), sampled)
+            sampled, agent = [node for node in trace.nodes if node.sampled], trace.agent
+            nodes += sampled
+            episode_of.append(number)
+            names.append(agent.name)
+            trainable.append(agent.trainable)
+            counts.append(len(sampled))
+    of_trace = np.repeat(np.arange(len(counts)), np.array(counts, np.int64))
+    of_episode = np.array(episode_of, np.int64)[of_trace]
+    trained = np.array(trainable, bool)[of_trace]
     count = np.bincount(of_episode, minlength=len(groups))
     place = np.arange(len(nodes)) - (np.cumsum(count) - count)[of_episode]  # of a message among those of its episode
     result = advantages(
         group=_repeated(groups, of_episode),
         trace=of_episode,
-        agent=_repeated([name for _, name, *_ in spans], np.repeat(np.arange(len(spans)), sampled)),
+        agent=_repeated(names, of_trace),
         turn=place,
         reward=np.array(outcomes, np.float64)[of_episode],
         where=trained,
@@ -74,8 +80,10 @@ def assign_advantages(
 
 
 def _repeated(names: list[str], rows: np.ndarray) -> pa.Array:
-    """Names by their number, one a row: words are read once, not once a row."""
-    return pa.DictionaryArray.from_arrays(pa.array(rows, pa.int32()), pa.array(names, pa.string()))
+    """Names by their number, one a row: each word is read once, not once a row."""
+    numbers: dict[str, int] = {}
+    number = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(number[rows]), pa.array(list(numbers), pa.string()))
 
 
 def _group(episode: Any) -> str:

@@ -34,7 +34,7 @@ class RowNames:
       reward: float32 [T].
       rows: the caller's row at each position of an event, [N].
       traces: id of each trace.
-      groups: group of each trace.
+      groups: id of each group.
       agents: name of each agent instance.
       roles: role of each agent instance.
     """
@@ -134,7 +134,7 @@ def _traces(rows: Rows) -> Traces:
     none = pa.nulls(traces, pa.string())
     first = np.zeros(traces, np.int64)
     first[np.asarray(graph.trace_ids)[:n][::-1]] = names.rows[::-1]
-    groups = names.groups.cast(pa.string())
+    groups = names.groups.take(pa.array(np.asarray(graph.group_ids)[:traces])).cast(pa.string())
     return Traces(
         graph=graph,
         reward=names.reward,

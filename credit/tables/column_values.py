@@ -48,6 +48,10 @@ class ColumnError(CreditError):
 
 def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarray, pa.Array]:
     """Ids as dense integers numbered by first appearance, int64 [N], and the distinct ids in that order."""
+    if _few_integers(values, n):
+        least = int(values.min())
+        codes, first = by_appearance(values.astype(np.int64) - least, int(values.max()) - least + 1)
+        return codes, pa.array(values[first])
     array = as_ids(column, values, n)
     _no_nulls(column, array)
     if not pa.types.is_dictionary(array.type):
@@ -63,6 +67,15 @@ def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarra
     ids, first = by_appearance(given, len(names))
     as_given = ids is given and len(first) == len(names)
     return ids, names if as_given else names.take(pa.array(given[first]))
+
+
+def _few_integers(values: Any, n: int | None) -> bool:
+    """Whether ids are an array [N] of integers that lie so close that a table of all between them is short."""
+    if not (isinstance(values, np.ndarray) and values.dtype in (np.int64, np.int32) and values.ndim == 1):
+        return False
+    if len(values) == 0 or (n is not None and len(values) != n):
+        return False
+    return int(values.max()) - int(values.min()) < SPARSE * len(values)
 
 
 def as_ids(column: str, values: Any, n: int | None) -> pa.Array:
@@ -103,7 +116,7 @@ def named(column: str, values: Any, n: int | None = None, *, joins: bool = True)
       ColumnError: what `factorise` refuses, or a text that is no id.
     """
     codes, names = factorise(column, values, n)
-    if pa.types.is_integer(names.type):
+    if pa.types.is_integer(names.type) or not _may_be_missing(names):
         return codes, names
     words = pc.utf8_lower(pc.utf8_trim_whitespace(names))
     likely = pc.is_in(words, value_set=pa.array(["", "nat", *MISSING_NAMES], words.type))  # few texts are looked at
@@ -117,6 +130,19 @@ def named(column: str, values: Any, n: int | None = None, *, joins: bool = True)
         reason = ", but what programs write where there is none" if joins else ""
         raise ColumnError(column, np.flatnonzero(lacking), f"{problem}{reason}; expected an id in each row")
     return codes, names
+
+
+def _may_be_missing(names: pa.Array) -> bool:
+    """Whether one of some texts may be empty, blank or what programs write for none: one look at all their letters."""
+    if not pa.types.is_string(names.type):
+        return True
+    _, offsets, letters = names.buffers()
+    ends = np.frombuffer(offsets, np.int32)[names.offset : names.offset + len(names) + 1]
+    content = b"" if letters is None else letters[int(ends[0]) : int(ends[-1])].to_pybytes()
+    if not content.isascii() or not (ends[1:] > ends[:-1]).all():
+        return True
+    text = content.decode("ascii").lower()
+    return text.split(None, 1) != [text] or any(name in text for name in ("nat", *MISSING_NAMES))
 
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:

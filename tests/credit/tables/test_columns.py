@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import credit
 import graphs
+from credit.tables.column_values import factorise
 from credit.tables.columns import from_columns
 from graphs.errors import CapacityError, CreditError
 
@@ -81,6 +82,16 @@ def test_ids_agree_with_a_slow_reading(drawn: list[tuple[int, str, int]]) -> Non
             groups = graph.group_ids[graph.trace_ids[[e, f]]]
             assert (groups[0] == groups[1]) == (group[i] == group[j])
     assert graph.turn_ids.tolist() == graph.agent_ids.tolist()
+
+
+@pytest.mark.parametrize("ids", [[7, 5, 7, 6], [0, 0, 1, 2], [-3, 2**40, -3, 0], [2**63 - 1, 2**63 - 2, 0, 0]])
+@pytest.mark.parametrize("kind", ["int64", "int32"])
+def test_integers_are_numbered_alike_however_they_come(ids: list[int], kind: str) -> None:
+    """Arrays of integers that lie close together are numbered by a table, others and Arrow's by hashing."""
+    array = np.array(ids).astype(kind)
+    codes, distinct = factorise("trace", array, 4)
+    want_codes, want_distinct = factorise("trace", pa.array(array), 4)
+    assert codes.tolist() == want_codes.tolist() and distinct.equals(want_distinct)
 
 
 def test_columns_and_a_table_on_disk_give_the_same_graph(tmp_path: Path) -> None:
