@@ -111,12 +111,12 @@ class _Row(msgspec.Struct):
         return f"{self.issue.owner}/{self.issue.repo}#{self.issue.number}" if self.issue is not None else ""
 
     @property
-    def outcome(self) -> bool | None:
-        """Whether the harness's tests passed, else whether the run was judged a success."""
+    def verdicts(self) -> list[bool]:
+        """Whether the harness's tests passed, as often as it is stated, else whether the run was judged a success."""
         test = self.test_result or _Test()
         report, inner = self.report or _Report(), test.report or _Report()
-        verdicts = (self.resolved, report.resolved, test.resolved, inner.resolved, self.success)
-        return next((value for value in verdicts if value is not None), None)
+        tested = [v for v in (self.resolved, report.resolved, test.resolved, inner.resolved) if v is not None]
+        return tested or ([] if self.success is None else [self.success])
 
 
 _ROW = msgspec.json.Decoder(_Row)
@@ -171,8 +171,11 @@ def _row(document: Document, file: str) -> TraceRecord:
     settings = row.metadata or _Settings()
     record.system = settings.agent_class or "openhands"
     record.model = (settings.llm_config.model if settings.llm_config else None) or model_names(u.model for u in usages)
-    if row.outcome is not None:
-        record.rewards = {"resolved": float(row.outcome), "team": float(row.outcome)}
+    verdicts = row.verdicts
+    if len(set(verdicts)) > 1:
+        record.refuse("disagreeing-rewards", "resolved", verdicts, "one verdict of the tests")
+    if verdicts:
+        record.rewards = {"resolved": float(verdicts[0]), "team": float(verdicts[0])}
     events: list[tuple[bytes, Place]] = []
     for one in row.history:
         text = bytes(one)

@@ -89,9 +89,11 @@ def _read_run(source: Source, document: Document) -> TraceRecord:
     folder = re.split(r"[\\/]", place.file)[-2:-1]
     trace = "/".join([*folder, stem(place.file)])
     record = TraceRecord(trace, run.question, place.file, place.line, place.offset, format="who-and-when")
-    solved = run.is_correct if run.is_correct is not None else run.is_corrected
-    if solved is not None:
-        record.rewards["team"] = float(solved)
+    solved = {verdict for verdict in (run.is_correct, run.is_corrected) if verdict is not None}
+    if len(solved) > 1:
+        record.refuse("disagreeing-rewards", "is_corrected", run.is_corrected, "the verdict of `is_correct`")
+    for verdict in solved:
+        record.rewards["team"] = float(verdict)
     messages = decode(_LIST, run.history, file=place.file, line=place.line, at="history", trace=trace)
     start = raw.find(bytes(run.history))
     places = Places(raw, start, place.line + raw.count(b"\n", 0, start))

@@ -210,8 +210,15 @@ def _read_sample(
     except TraceError as error:
         yield error.problem
         return
+    stated: set[str] = set()
     for scorer, score in scores.items():
         for channel, amount in channels(scorer, score.value).items():
+            if channel in stated:  # scorers "a.b", and "b" of "a"
+                record.rewards.pop(channel, None)
+                expected = "one score of a name; the channel is left out"
+                yield Problem("bad-score", file, place.line, f"{at}.scores.{channel}", "stated twice", expected, trace)
+                continue
+            stated.add(channel)
             if amount is None:
                 value, expected = excerpt(score.value), "C, P, I, N, yes, no, true, false, or numbers"
                 yield Problem("bad-score", file, place.line, f"{at}.scores.{channel}", value, expected, trace)

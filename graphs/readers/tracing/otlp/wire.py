@@ -176,6 +176,8 @@ def _value(value: _Value) -> Any:
     if value.string_value is not None:
         return value.string_value
     if value.int_value is not None:
+        if value.double_value is not None:  # the protocol allows one: no number, so that none is taken for the other
+            return f"{value.int_value} and {value.double_value}"
         return value.int_value if isinstance(value.int_value, int) else _Decimal(value.int_value)
     if value.double_value is not None:
         return value.double_value if isinstance(value.double_value, float) else _Decimal(value.double_value)

@@ -56,6 +56,18 @@ def test_openhands_tests_count_before_the_models_own_judgement(tmp_path: Path) -
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "more", [{"resolved": True}, {"report": {"resolved": True}}, {"test_result": {"resolved": True, "report": {}}}]
+)
+def test_openhands_tests_of_two_verdicts_refuse_the_row(more: dict[str, Any], tmp_path: Path) -> None:
+    """The first verdict counted."""
+    test = {"report": {"resolved": False}}
+    row: dict[str, Any] = OPENHANDS | {"test_result": test} | more
+    row["test_result"] = row["test_result"] | test
+    with pytest.raises(NothingReadError, match="disagreeing-rewards"):
+        read(write(tmp_path / "output.jsonl", row))
+
+
 def test_swe_agent_is_joined_with_its_evaluation(tmp_path: Path) -> None:
     for run in ("a", "b"):
         for name in ("repo__repo-1", "repo__repo-2"):

@@ -141,6 +141,15 @@ def test_the_only_score_is_the_outcome_and_one_of_several_is_chosen_by_the_user(
     assert read(path, reward="b").reward[0] == 0.5
 
 
+def test_two_scores_of_one_name_are_none(tmp_path: Path) -> None:
+    """The score "b" of scorer "a" took the place of scorer "a.b", whatever each said."""
+    scores = {"a.b": {"value": 1.0}, "a": {"value": {"b": 0.0, "c": 0.5}}}
+    problem, record = items(write(tmp_path, log(sample(model(), scores=scores))))
+    assert isinstance(problem, Problem) and isinstance(record, TraceRecord)
+    assert (problem.kind, problem.field, problem.value) == ("bad-score", "samples[0].scores.a.b", "stated twice")
+    assert record.rewards == {"a.c": 0.5}
+
+
 def test_a_score_that_is_no_number_is_named_and_the_sample_reads(tmp_path: Path) -> None:
     problem, record = items(write(tmp_path, log(sample(model(), scores={"a": {"value": "blue"}}))))
     assert isinstance(problem, Problem) and isinstance(record, TraceRecord)

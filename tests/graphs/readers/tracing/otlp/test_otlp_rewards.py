@@ -137,6 +137,7 @@ def test_openinference_evaluations(tmp_path: Path) -> None:
         ({"doubleValue": "-Infinity"}, "-Infinity"),
         ({"stringValue": "0.5"}, "0.5"),
         ({"boolValue": True}, "True"),
+        ({"doubleValue": 1.5, "intValue": "2"}, "2 and 1.5"),
     ],
 )
 def test_scores_that_are_no_finite_numbers_are_refused(tmp_path: Path, value: dict[str, Any], shown: str) -> None:
