@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,19 @@ def test_a_trace_whose_row_is_lost_counts_as_one_without_an_outcome(tmp_path: Pa
     chunks.problems_without(np.zeros(0, np.int64))  # as where other processes read
     rest = "1 without an outcome, 1 from the log, where it has one"
     assert str(chunks.sources) == f"rewards: 1 of 3 traces from {table}, {rest}"
+
+
+def test_a_row_that_is_cut_names_the_traces_that_other_processes_read(tmp_path: Path) -> None:
+    """It took their outcomes, and only a process that read all of them said so."""
+    log, table = native_log(tmp_path), tmp_path / "rewards.jsonl"
+    log.write_text(log.read_text().replace('"trace_id": "a"', '"trace_id": "abc"'))
+    table.write_text('{"trace": "b", "reward": 0.5}\n{"trace": "ab')
+    together = read_chunks(log, events=1, rewards=table)
+    (batch,) = together
+    assert np.isfinite(batch.reward[:3]).tolist() == [False, True, True]
+    apart = pickle.loads(pickle.dumps(read_chunks(log, events=1, rewards=table))).part(0)[1]
+    for problems in (together.problems, apart):
+        assert [(p.kind, p.trace) for p in problems if p.trace] == [("lost-row", "abc")]
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,7 @@ class Join:
             if isinstance(item, Problem):
                 yield item
             elif isinstance(item, TraceRecord):
+                yield from self._cut_rows(item.trace_id)
                 if self._fill_in(item):
                     yield item
             elif item.headings and not self._is_stated:
@@ -132,6 +133,7 @@ class Join:
             else:
                 start = 0
                 for row, heading in enumerate(item.headings):
+                    yield from self._cut_rows(heading.trace_id)
                     if not self._fill_in(heading):
                         if row > start:
                             yield item.slice(start, row)
@@ -143,37 +145,46 @@ class Join:
         """Write reward and group into a trace; False if its row in the table of groups is unusable."""
         name = trace.trace_id
         self.met.add(name)
-        self._note_cut("reward", name, self.rewards)
-        self._note_cut("group", name, self.groups)
-        if name in self.spoilt["reward"] or name in self.lost["reward"]:
+        if name in self.spoilt["reward"] or name in self.lost["reward"] or self._cut("reward", name):
             trace.rewards.pop(self.channel, None)
         elif name in self.rewards:
             trace.rewards[self.channel] = self.rewards[name]
         trace.group_id = self.groups.get(name, trace.group_id)
-        return name not in self.spoilt["group"] and name not in self.lost["group"]
+        return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._cut("group", name)
 
-    def _note_cut(self, field: str, name: str, table: Mapping[str, Any]) -> None:
-        """Count a row that was cut in the middle of an id as one of this trace, if no other row is."""
-        begins = self.begins[field]
-        if begins and name not in table:
-            longest = min(len(name), max(map(len, begins)))
-            found = next((name[:end] for end in range(longest, 0, -1) if name[:end] in begins), None)
-            if found is not None:
-                self.lost[field].setdefault(name, begins[found])
+    def _cut(self, field: str, name: str) -> Problem | None:
+        """The row that was cut in the middle of an id and counts as one of this trace, if no other row is."""
+        begins, table = self.begins[field], self.rewards if field == "reward" else self.groups
+        if not begins or name in table:
+            return None
+        longest = min(len(name), max(map(len, begins)))
+        return next((begins[name[:end]] for end in range(longest, 0, -1) if name[:end] in begins), None)
+
+    def _cut_rows(self, name: str) -> Iterator[Problem]:
+        """Problems of rows that were cut, at a trace which they may name: other processes do not know its id."""
+        for field in self.begins:
+            problem = self._cut(field, name)
+            if problem is not None and name not in self.spoilt[field] and name not in self.lost[field]:
+                yield _unreadable_row(problem, field, name)
 
     def unmatched(self) -> Iterator[Problem]:
         """Problems of rows without a trace, and of traces that an unreadable row mentions."""
         for field, mentions in self.lost.items():
             for trace_id, problem in mentions.items():
                 if trace_id in self.met and trace_id not in self.spoilt[field]:
-                    expected = f"a readable row: without it the {field} of the trace is unknown"
-                    yield dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace_id)
+                    yield _unreadable_row(problem, field, trace_id)
         for field, table in (("reward", self.rewards), ("group", self.groups)):
             for trace_id in table:
                 if trace_id not in self.met:
                     name, line = self.places[f"{field}\0{trace_id}"]
                     expected = f"the id of a trace that was read, whose {field} the row states"
                     yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected)
+
+
+def _unreadable_row(problem: Problem, field: str, trace: str) -> Problem:
+    """The problem of a row that cannot be read, as one of a trace that it mentions."""
+    expected = f"a readable row: without it the {field} of the trace is unknown"
+    return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
 
 
 def _ambiguous(
