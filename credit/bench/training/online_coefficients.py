@@ -74,7 +74,8 @@ def solved_coefficients(sums: CoefficientSums) -> jax.Array:
     """
     size = jnp.diagonal(sums.gram) * 1e-3
     ridge = jnp.diag(jnp.where(size > 0, size, 1))
-    return jnp.clip(jnp.linalg.solve(sums.gram + ridge, sums.moment[:, None])[:, 0], 0, 1)
+    factor = jnp.linalg.cholesky(sums.gram + ridge)  # positive: no pivots, which XLA finds by a loop
+    return jnp.clip(jax.scipy.linalg.cho_solve((factor, True), sums.moment), 0, 1)
 
 
 def learn_coefficients(sums: CoefficientSums, rollout: Decided, others: jax.Array) -> CoefficientSums:

@@ -109,16 +109,16 @@ def critic_evidence(critic: CriticSums, rollout: Rollout) -> CriticEvidence:
     table = weights[:, 1:].reshape(task.kinds, task.decisions, -1) @ columns.T
     policy = jax.nn.softmax(rollout.logits)
     mean = jnp.sum(policy * table, axis=2)  # [K, D]
-    of_kind = table[rollout.kind]
+    of_kind = (table - mean[..., None])[rollout.kind]
     own = of_kind[..., 0]
     for c in range(1, task.choices):  # XLA reduces and gathers short last axes slowly on a CPU
         own = jnp.where(rollout.choice == c, of_kind[..., c], own)
-    surprise = jnp.where(rollout.taken, own - mean[rollout.kind], 0)
+    surprise = jnp.where(rollout.taken, own, 0)
     start = (weights[:, 0] + mean.sum(axis=1))[rollout.kind]
     earlier = np.triu(np.ones((task.decisions, task.decisions), np.float32), 1)
     # A product, since XLA computes running sums slowly on a CPU, and anew wherever they are used.
     value = start[:, None] + jnp.matmul(surprise, earlier, precision="highest")
-    q = value[..., None] + (table - mean[..., None])[rollout.kind]
+    q = value[..., None] + of_kind
     return CriticEvidence(
         rollout.of_events(value),
         rollout.of_events(q),
