@@ -33,7 +33,7 @@ def as_labels(column: Any) -> Any:
     if isinstance(column, tuple):
         column = list(column)
     if isinstance(column, list) or (isinstance(column, np.ndarray) and column.dtype == object):
-        first = next((label for label in column if label is not None), None)
+        first = next((label for label in column if label is not None and not isinstance(label, float)), None)
         if isinstance(first, uuid.UUID):
             return [str(label) if isinstance(label, uuid.UUID) else label for label in column]
     return column

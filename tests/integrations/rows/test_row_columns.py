@@ -166,9 +166,12 @@ def test_ids_that_begin_with_none_may_be_uuids() -> None:
     """A parent is null for the first agent, and was refused as of type extension<arrow.uuid> behind it."""
     lead, worker = uuid.uuid4(), uuid.uuid4()
     rows: dict[str, Any] = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "reward": np.array([1.0, 1, 0, 0])}
-    got = RowAdvantages("dr_mas")(**rows, agent=[lead, worker] * 2, parent=[None, lead] * 2)
+    got, of_pandas = (
+        RowAdvantages("dr_mas")(**rows, agent=[lead, worker] * 2, parent=[missing, lead] * 2)
+        for missing in (None, np.nan)
+    )
     want = RowAdvantages("dr_mas")(**rows, agent=["lead", "worker"] * 2, parent=[None, "lead"] * 2)
-    assert got.advantages.tolist() == want.advantages.tolist()
+    assert got.advantages.tolist() == of_pandas.advantages.tolist() == want.advantages.tolist()
 
 
 def test_a_watch_writes_ids_that_are_integers_of_numpy(tmp_path: Path) -> None:
