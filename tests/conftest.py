@@ -140,9 +140,26 @@ SETTLED = {
 """Methods whose tests marked `every_method` run with the slow tests only; a new method is not listed, so runs them."""
 
 
+LONGEST = (
+    "tests/credit/bench/test_bench_bias.py", "tests/credit/test_killed.py", "tests/credit/bench/test_bench_snr.py",
+    "tests/estimators/counterfactual/test_offpolicy.py", "tests/credit/page/test_browser.py",
+    "tests/credit/test_devices.py", "tests/estimators/composition/test_reconcile.py",
+    "tests/training/test_training_loop.py", "tests/test_page_blocks.py", "tests/critic/test_devices_fit.py",
+    "tests/graphs/readers/hostile/test_hostile_memory.py", "tests/critic/test_training.py",
+    "tests/training/test_language_team.py", "tests/test_wheel.py",
+)  # fmt: skip
+"""Files of the slow run that take longest, in this order: begun last, one of them would keep a single process busy."""
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to the slow run what compiles every settled method anew, and all but the first of a `sampled` test."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to the slow run what compiles every settled method anew, and all but the first of a `sampled` test.
+
+    The slow run begins with the files that take longest.
+    """
+    if config.getoption("markexpr") != "not slow":
+        rank = {str(ROOT / file): i for i, file in enumerate(LONGEST)}
+        items.sort(key=lambda item: rank.get(str(item.path), len(LONGEST)))
     begun = set()
     for item in items:
         if item.get_closest_marker("every_method") and item.callspec.params["name"] in SETTLED:
@@ -198,6 +215,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadScopeScheduling
 
     default_run = config.getoption("markexpr") == "not slow"
+    if not default_run:
+        config.option.loadscopereorder = False  # the files with most tests first; they are not those that take longest
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:

@@ -42,8 +42,9 @@ from graphs.worlds.micro.orchestration import Lottery
 __all__ = ["Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
 
 _CHUNK, _PART = 512, 40_000
+_MANY = 20_000  # batches, from which on running takes longer than compiling
 _TIE = 1e-3
-_QUICK = {"xla_backend_optimization_level": 0}  # compiling takes longer than running
+_QUICK, _FAST = ({"xla_backend_optimization_level": level} for level in (0, 1))  # to compile, and to run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +133,7 @@ def _wanted(way: Way) -> set[str]:
 
 
 @functools.cache
-def _compiled(name: str) -> Any:
+def _compiled(name: str, many: bool) -> Any:
     how = setting(name)
 
     def one(batch: Batches) -> tuple[jax.Array, jax.Array]:
@@ -144,7 +145,7 @@ def _compiled(name: str) -> Any:
         credit = how.fn(batch.graph, getattr(batch, _REWARD[how.reward]), **evidence, **how.options)
         return credit.advantage, credit.valid
 
-    return jax.jit(jax.vmap(one), compiler_options=_QUICK)
+    return jax.jit(jax.vmap(one), compiler_options=_FAST if many else _QUICK)
 
 
 _REWARD = {"outcome": "reward", "returns": "returns"}
@@ -153,7 +154,7 @@ _REWARD = {"outcome": "reward", "returns": "returns"}
 def _run(name: str, batch: Batches) -> tuple[np.ndarray, np.ndarray]:
     """Advantage and validity of every event of every batch, in chunks of one shape."""
     total = len(batch.state)
-    fn, parts = _compiled(name), []
+    fn, parts = _compiled(name, total > _MANY), []
     with x64():
         for start in range(0, total, _CHUNK):
             rows = np.minimum(np.arange(start, start + _CHUNK), total - 1)

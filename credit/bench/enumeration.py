@@ -108,18 +108,25 @@ def replays(world: Micro, alternatives: int, nested: bool = False) -> Draws:
     chance, batch = zip(*_fan_outs(world, (), (), 1.0, alternatives, nested), strict=True)
     room = max(len(leaves) for leaves in batch) if nested else 1 + (alternatives - 1) * DECISIONS
     shape = (len(batch), room, DECISIONS)
-    members, weight = np.full(shape[:2], -1), np.zeros(shape)
-    context, node = np.full(shape, -1, np.int32), np.full(shape, -1, np.int32)
+    # Batches are made of the same leaves over and over: each is laid out once, and batches pick theirs by number.
+    distinct = {id(leaf): leaf for leaves in batch for leaf in leaves}
+    number = {key: i for i, key in enumerate(distinct)}
+    picked = np.full(shape[:2], len(distinct))
+    for d, leaves in enumerate(batch):
+        picked[d, : len(leaves)] = [number[id(leaf)] for leaf in leaves]
+    rows = (len(distinct) + 1, DECISIONS)  # the last is that of no leaf
+    members, weight = np.full(len(distinct) + 1, -1), np.zeros(rows)
+    context, node = np.full(rows, -1, np.int32), np.full(rows, -1, np.int32)
     contexts: dict[History, int] = {}
     nodes: dict[History, int] = {}
-    for d, leaves in enumerate(batch):
-        for t, (trace, path) in enumerate(leaves):
-            members[d, t] = trace
-            for m, (place, slot, share) in enumerate(path):
-                context[d, t, m] = contexts.setdefault(place, len(contexts))
-                node[d, t, m] = nodes.setdefault((*place, slot), len(nodes))
-                weight[d, t, m] = share
-    return Draws(world, np.array(chance), members, weight, {"context": context, "node": node})
+    for i, (trace, path) in enumerate(distinct.values()):
+        members[i] = trace
+        for m, (place, slot, share) in enumerate(path):
+            context[i, m] = contexts.setdefault(place, len(contexts))
+            node[i, m] = nodes.setdefault((*place, slot), len(nodes))
+            weight[i, m] = share
+    evidence = {"context": context[picked], "node": node[picked]}
+    return Draws(world, np.array(chance), members[picked], weight[picked], evidence)
 
 
 def fan_outs(world: Micro, fans: int, at: int, siblings: int, ordered: bool = False) -> Draws:

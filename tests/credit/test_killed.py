@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +130,15 @@ def logs(folder: Path) -> Path:
     return file
 
 
+def compiled_once(folder: Path) -> dict[str, str]:
+    """Every run compiles the same functions: the first leaves them in a folder for the others."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+
+
 def killed(folder: Path, output: str, old: str, *command: str, moments: int = MOMENTS) -> None:
     """Run a command to its end, then as often as said killed at a random moment and to its end again."""
     (folder / "out").mkdir()
@@ -140,6 +150,7 @@ def killed(folder: Path, output: str, old: str, *command: str, moments: int = MO
         capture_output=True,
         text=True,
         cwd=ROOT,
+        env=os.environ | compiled_once(folder),
     )
     assert done.returncode == 0, done.stderr
     count, left, _ = json.loads(done.stdout.splitlines()[-1])
