@@ -28,7 +28,7 @@ from verl import DataProto  # noqa: E402
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput  # noqa: E402
 from verl.trainer.ppo import core_algos  # noqa: E402
 from verl.trainer.ppo.ray_trainer import compute_advantage as compute_advantage_of_verl  # noqa: E402
-from verl.trainer.ppo.v1 import get_trainer_cls  # noqa: E402
+from verl.trainer.ppo.v1 import PPOTrainerSync, get_trainer_cls  # noqa: E402
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories  # noqa: E402
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict  # noqa: E402
 
@@ -376,6 +376,20 @@ def test_sessions_score_as_their_last_output_does() -> None:
     extra = [{"event_reward": 0.5}, {}, {}, {}, {}]
     session_advantage(RowAdvantages("rloo"), data, keys, extra, [False] * 5)
     assert row_values(data) == pytest.approx([1.375, -0.875, 1.375, -0.875, -0.5], abs=TOLERANCE)
+
+
+def test_warmup_covers_a_kl_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The penalty is 0 in the first step and becomes a column in a later one, which compiled there."""
+    sizes = ("data.train_batch_size=2", "actor_rollout_ref.rollout.n=2")
+    made = trainer("credit_rloo", "credit_sync", "algorithm.use_kl_in_reward=True", *sizes)
+    monkeypatch.setattr(PPOTrainerSync, "on_train_begin", lambda self: None)
+    made.on_train_begin()
+    compiled = made._advantages.compilations
+    data = legacy([1.0, 0.0, 0.5, 0.0], ["q"] * 4)
+    for penalty in (0.0, 0.25):
+        data.batch["token_level_scores"] = data.batch["token_level_rewards"] + penalty
+        session_advantage(made._advantages, data, [f"q_{i}_0" for i in range(4)], None, [False] * 4)
+    assert made._advantages.compilations == compiled == 2
 
 
 def test_overhead_beside_verls_own() -> None:
