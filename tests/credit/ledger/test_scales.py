@@ -12,7 +12,7 @@ import pytest
 
 import credit
 from credit.bench.bias import x64
-from credit.bench.enumeration import independent
+from credit.bench.enumeration import fan_outs, independent
 from credit.bench.stacked_batches import Batches, stack
 from credit.ledger.from_methods import compose_claims
 from estimators.base import Reason
@@ -177,6 +177,29 @@ def test_the_stack_under_stochastic_spawning(name: str, k: int) -> None:
     cosine = np.sum(found["after"] * true) / np.linalg.norm(found["after"]) / length
     assert cosine == pytest.approx(COSINE[name][k - 2], abs=6e-4)
     assert found["largest"] <= np.sqrt(k * (k - 1 + PRIOR_TRACES) / PRIOR_TRACES) * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frozen", ["", "worker"])
+@pytest.mark.parametrize("name", ["relay-and", "spawn-and", "stop-rewards"])
+def test_the_stack_among_replays_has_no_bias_before_its_scale(name: str, frozen: str) -> None:
+    """Two fan-outs of two siblings from the second decision on; with a frozen agent, at the decisions of the others."""
+    world = MICRO[name]
+    draws = fan_outs(world, 2, 1, 2)
+    batch = stack(draws, {"wrong_q_value", "wrong_value"})
+    trained = np.array([decision.agent.partition("-")[0] != frozen for decision in world.states.values()])
+    assert trained.all() == (frozen == "")
+    if frozen:
+        mask = trained[batch.state] & batch.graph.event_mask
+        batch = dataclasses.replace(batch, graph=dataclasses.replace(batch.graph, trainable_mask=mask))
+    with x64():
+        before = np.asarray(jax.jit(jax.vmap(lambda one: stacked(one)[0]))(batch))
+    row, event = at = np.nonzero(batch.state >= 0)
+    assert (before[at][~trained[batch.state[at]]] == 0).all()
+    pushed = np.zeros((len(draws.chance), *world.policy.shape))
+    np.add.at(pushed, (row, batch.state[at], batch.choice[at]), batch.weight[at] * before[at])
+    mean, true = np.tensordot(draws.chance, world.through_scores(pushed), axes=1), world.gradient()
+    assert np.linalg.norm((mean - true)[trained]) / np.linalg.norm(true) < 1e-12
 
 
 def test_replays_of_one_trace_are_one_sample_of_a_scale() -> None:
