@@ -121,7 +121,7 @@ def group_relative(
       population: "trace", each trace (or name within a trace) is one sample; "row", each action is one.
       aggregate: how `event_reward` enters the score of a sample of several rows: see `members`.
       own_score: the events of a sample keep their own row score x_e, compared with the same baseline (Dr. MAS' RLOO).
-      over: "group", samples of one task are compared; "batch", all are.
+      over: "group", samples of one task are compared; "batch", all are, of whatever name.
       eps: added to the standard deviation.
       ddof: 1 divides SS by n − 1, 0 by n.
       singleton: a key with one member: "refuse" marks its events invalid; "zero" gives 0; "raw" subtracts nothing and

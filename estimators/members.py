@@ -107,7 +107,7 @@ def members(
       by: None for whole traces, "agent_name" or "role_name" for the rows of one name.
       population: "trace" or "row".
       aggregate: how several rows make one score, below.
-      over: "group", members of one task are compared; "batch", all are.
+      over: "group", members of one task are compared; "batch", all are, of whatever name.
 
     Score of a sample of several rows, with u its trace and E(u) its events:
       "sum"    reward[u] + Σ event_reward over all its events, chosen or not: its return

@@ -70,7 +70,8 @@ def segment_count(ids: Array, num_segments: int, where: Array, dtype: jax.typing
     if size < 2 * SLOTS * num_segments:
         return jax.ops.segment_sum(marked, ids, num_segments=num_segments)
     slot = jnp.arange(size, dtype=jnp.int32) % SLOTS  # counts are exact in any order, sums would not be
-    partial = jax.ops.segment_sum(marked, ids * SLOTS + slot, num_segments=num_segments * SLOTS)
+    wide = jnp.asarray(ids).astype(jnp.int32)  # ids of 8 bits would overflow, and those of 64 bits take no int32
+    partial = jax.ops.segment_sum(marked, wide * SLOTS + slot, num_segments=num_segments * SLOTS)
     return jnp.sum(partial.reshape(num_segments, SLOTS), axis=1, dtype=dtype)
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from credit.bench.bias import x64
 from graphs import CapacityError, EventGraph, Sizes, bucket, level_ids, pad, pair_ids, sizes, unpad
 from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, TRACE_FIELDS
 from graphs.levels import distinct, key_ids, unit_ids
@@ -249,3 +250,11 @@ def test_distinct_numbers_take_a_sort_and_no_table_of_hashes() -> None:
     assert time.process_time() - start < 0.1
     np.testing.assert_array_equal(found, np.unique(values))
     assert distinct(values[:0]).tolist() == [] and distinct(np.array([2, 1, 2])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64])
+def test_counts_of_few_segments_take_ids_of_any_width(dtype: type) -> None:
+    """Counted in parts, whose ids are several times as large: 20 of 8 bits would overflow."""
+    ids = (np.arange(400) % 20).astype(dtype)
+    with x64():
+        assert segment_count(jnp.asarray(ids), 20, jnp.arange(400) != 19).tolist() == [20] * 19 + [19]

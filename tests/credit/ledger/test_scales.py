@@ -194,10 +194,10 @@ def test_the_stack_among_replays_has_no_bias_before_its_scale(name: str, frozen:
         batch = dataclasses.replace(batch, graph=dataclasses.replace(batch.graph, trainable_mask=mask))
     with x64():
         before = np.asarray(jax.jit(jax.vmap(lambda one: stacked(one)[0]))(batch))
-    row, event = at = np.nonzero(batch.state >= 0)
+    at = np.nonzero(batch.state >= 0)
     assert (before[at][~trained[batch.state[at]]] == 0).all()
     pushed = np.zeros((len(draws.chance), *world.policy.shape))
-    np.add.at(pushed, (row, batch.state[at], batch.choice[at]), batch.weight[at] * before[at])
+    np.add.at(pushed, (at[0], batch.state[at], batch.choice[at]), batch.weight[at] * before[at])
     mean, true = np.tensordot(draws.chance, world.through_scores(pushed), axes=1), world.gradient()
     assert np.linalg.norm((mean - true)[trained]) / np.linalg.norm(true) < 1e-12
 

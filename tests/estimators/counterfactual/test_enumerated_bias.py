@@ -1,4 +1,4 @@
-"""What calls itself unbiased and is no advantage of `credit methods`, enumerated where teams spawn, stop and are replayed."""
+"""What calls itself unbiased and is no method without bias, enumerated where teams spawn, stop and are replayed."""
 
 from __future__ import annotations
 
@@ -159,7 +159,9 @@ def test_puppeteer_has_no_bias_for_its_priced_return_at_discount_one(world: str,
         tokens[rows.event] = spent
         far = {}
         for discount in (1.0, 0.9):
-            earned = rows.gather(np.asarray(puppeteer(graph, reward, tokens=tokens, discount=discount, stop=stop).credit))
+            earned = rows.gather(
+                np.asarray(puppeteer(graph, reward, tokens=tokens, discount=discount, stop=stop).credit)
+            )
             pushed = np.zeros(micro.policy.shape)
             np.add.at(pushed, (state, choice), micro.probabilities()[trace] * earned)
             if discount == 1.0:
