@@ -127,7 +127,7 @@ def load_critic(directory: str | Path) -> Critic:
       >>> credit.load_critic("no-such-folder")
       Traceback (most recent call last):
           ...
-      graphs.errors.CreditError: no-such-folder holds no critic: there is no critic.json; `credit fit critic` makes one
+      graphs.errors.CreditError: no-such-folder holds no critic: critic.json is missing; `credit fit critic` writes one
     """
     expect("directory", directory, (str, os.PathLike), "the folder that fit_critic wrote")
     require_extra()

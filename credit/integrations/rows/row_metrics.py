@@ -85,7 +85,7 @@ def batch_metrics(
         for code in np.flatnonzero(reasons).tolist():
             if code != Reason.VALID:
                 metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / entered
-    return {f"credit/{name}": value for name, value in metrics.items()}
+    return {f"credit/{name}": float(value) for name, value in metrics.items()}  # NumPy counts are scalars of its own
 
 
 def no_metrics(use: np.ndarray, facts: Facts) -> dict[str, float]:

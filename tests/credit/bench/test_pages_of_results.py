@@ -273,7 +273,7 @@ def test_errors_and_coverage_of_shapley_values() -> None:
 def test_bias_with_replays() -> None:
     """The table of docs/bias.md; NaN, stored as null, is "refused", and what is below 1e-9 is 0."""
     stored = results("replay_bias")["rows"]
-    rows = table(page("bias").split("<!-- replay table -->")[1], "method")
+    rows = table(page("bias").split("<!-- replay table -->")[1].split("<!-- end -->")[0], "method")
     assert rows.keys() == {row["method"] for row in stored}
     places = [(world, how) for world in ("relay-and", "stop-rewards") for how in ("clustered", "unclustered")]
     for method, cells in rows.items():

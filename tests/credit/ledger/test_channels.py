@@ -197,7 +197,7 @@ def test_a_channel_of_weight_0_claims_no_event(ledgers: dict[str, Ledger]) -> No
 
 
 def test_wrong_sums_are_refused(traces: credit.Traces, ledgers: dict[str, Ledger]) -> None:
-    with pytest.raises(credit.CreditError, match="weights are of"):
+    with pytest.raises(credit.CreditError, match="weights are for"):
         credit.ledger.weighted_sum(ledgers, {"team": 1.0})
     other = dataclasses.replace(ledgers["team"], graph=dataclasses.replace(traces.graph))
     with pytest.raises(credit.CreditError, match="ledger of 'b' is of another batch"):
