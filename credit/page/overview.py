@@ -19,7 +19,7 @@ from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.signal_notes import NOTHING_DISTINGUISHES, empty_notes, ended_note
 from credit.reports.trace_list import list_traces
-from credit.reports.trace_returns import group_differences, returns
+from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.who_matters import KINDS_OF_UNIT, LEAST_TASKS, who_matters
 from estimators.base import Credit
@@ -118,7 +118,8 @@ def group_rows(traces: Traces) -> list[dict[str, Any]]:
     """One row a group: name, traces, with_outcome, mean, least and greatest return, and its training signal.
 
     `signal` is "signal" where returns differ, "equal" where they do not, "unresolved" where they do and methods
-    see no difference, "single" for one trace, and "unscored" for fewer than two outcomes, as `survey` counts them.
+    see no difference, "single" for one trace, and "unscored" for fewer than two outcomes of traces that act, as
+    `survey` counts them.
 
     Examples:
       >>> import credit
@@ -130,6 +131,7 @@ def group_rows(traces: Traces) -> list[dict[str, Any]]:
     group = np.asarray(traces.graph.group_ids)[:n]
     earned = returns(traces)
     scored = np.isfinite(earned)
+    compared = np.bincount(group, scored & acting(traces))
     size = np.bincount(group)
     counts = np.bincount(group, scored, len(size)).astype(int)
     found = group_differences(traces)
@@ -140,7 +142,7 @@ def group_rows(traces: Traces) -> list[dict[str, Any]]:
         values = earned[members][scored[members]]
         if len(members) == 1:
             signal = "single"
-        elif counts[g] < 2:
+        elif compared[g] < 2:
             signal = "unscored"
         else:
             signal = "signal" if found.apart[g] else "unresolved" if found.unresolved[g] else "equal"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.trace_list import counted_tokens
-from credit.reports.trace_returns import UNRESOLVED, group_differences, returns
+from credit.reports.trace_returns import UNRESOLVED, acting, group_differences, returns
 from graphs.errors import Problem
 from graphs.levels import distinct
 from graphs.replay_clusters import replays_elsewhere
@@ -65,8 +65,9 @@ class Survey:
       singletons: groups of one trace: there is nothing to compare it with.
       mixed: groups whose traces are of several models or systems, with those; none by default (`group_by`).
       divided: tasks with several groups, since their traces are of several models or systems.
-      unscored_groups: groups of several traces of which fewer than two have an outcome.
+      unscored_groups: groups of several traces of which fewer than two have an outcome and an action.
       unscored: traces without an outcome.
+      idle: traces with an outcome and without an action, which enter no baseline.
       elsewhere: traces without an independent one in their group, each with a trace of another group that shares an id
         of a choice (`graphs.replay_clusters.replays_elsewhere`).
       reward_channels: for each reward channel of the log, how many traces have it.
@@ -94,6 +95,7 @@ class Survey:
     divided: int
     unscored_groups: tuple[str, ...]
     unscored: tuple[str, ...]
+    idle: tuple[str, ...]
     elsewhere: dict[str, str]
     reward_channels: dict[str, int]
     agents_per_trace: Spread
@@ -143,6 +145,7 @@ class Group(NamedTuple):
     """File and line of its first trace."""
     traces: int
     scored: int
+    """Traces with an outcome and an action."""
     greatest: float
     apart: bool
     """Whether methods see a difference of returns."""
@@ -162,6 +165,7 @@ class Tally:
       spreads: for each spread of a survey, how many units have each count.
       groups: the groups.
       unscored: ids of traces without an outcome, with their places.
+      idle: ids of traces with an outcome and without an action, with their places.
       elsewhere: ids of traces that share a choice with a trace of another group, with their places, and that trace.
       groups_of_task: names of the groups of each task.
     """
@@ -173,6 +177,7 @@ class Tally:
     spreads: dict[str, collections.Counter[int]]
     groups: list[Group]
     unscored: list[tuple[str, tuple[str, int]]]
+    idle: list[tuple[str, tuple[str, int]]]
     elsewhere: list[tuple[str, tuple[str, int], str]]
     groups_of_task: dict[str, set[str]]
 
@@ -185,7 +190,7 @@ class Tally:
         action = np.asarray(graph.action_mask[: n.events])
         places = list(zip(traces.traces["file"].to_pylist(), traces.traces["line"].to_pylist(), strict=True))
         names = traces.traces["trace"].to_pylist()
-        earned = returns(traces)
+        earned, acted = returns(traces), acting(traces)
         numbers = {"traces": n.traces, "events": n.events, "agents": n.agents, "actions": int(action.sum())}
         numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
         spreads = {
@@ -205,8 +210,9 @@ class Tally:
             channels=collections.Counter(channels),
             evidence=collections.Counter({name: len(e.rows) for name, e in traces.evidence.items() if "." not in name}),
             spreads={name: collections.Counter(counts.tolist()) for name, counts in spreads.items()},
-            groups=_groups(traces, earned, places),
+            groups=_groups(traces, np.isfinite(earned) & acted, places),
             unscored=[(names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned)).tolist()],
+            idle=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & ~acted).tolist()],
             elsewhere=[
                 (names[row], places[row], names[other])
                 for row, other in replays_elsewhere(graph, np.isfinite(np.asarray(traces.reward))).tolist()
@@ -227,6 +233,7 @@ class Tally:
             self.spreads[name].update(counts)
         self.groups.extend(other.groups)
         self.unscored.extend(other.unscored)
+        self.idle.extend(other.idle)
         self.elsewhere.extend(other.elsewhere)
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
@@ -236,8 +243,9 @@ class Tally:
         rank = {file: number for number, file in enumerate(files)}
         groups = sorted(self.groups, key=lambda group: (rank[group.place[0]], group.place[1]))
         unscored = sorted(self.unscored, key=lambda trace: (rank[trace[1][0]], trace[1][1]))
+        idle = sorted(self.idle, key=lambda trace: (rank[trace[1][0]], trace[1][1]))
         elsewhere = sorted(self.elsewhere, key=lambda trace: (rank[trace[1][0]], trace[1][1]))
-        return dataclasses.replace(self, groups=groups, unscored=unscored, elsewhere=elsewhere)
+        return dataclasses.replace(self, groups=groups, unscored=unscored, idle=idle, elsewhere=elsewhere)
 
     def survey(self, problems: Iterable[Problem], ignored: Iterable[str]) -> Survey:
         """The corpus in numbers."""
@@ -262,6 +270,7 @@ class Tally:
             divided=sum(len(groups) > 1 for groups in self.groups_of_task.values()),
             unscored_groups=tuple(group.name for group in self.groups if group.traces > 1 and group.scored < 2),
             unscored=tuple(name for name, _ in self.unscored),
+            idle=tuple(name for name, _ in self.idle),
             elsewhere={name: other for name, _, other in self.elsewhere},
             reward_channels=dict(self.channels),
             agents_per_trace=spreads["agents_per_trace"],
@@ -275,10 +284,9 @@ class Tally:
         )
 
 
-def _groups(traces: Traces, earned: np.ndarray, places: list[tuple[str, int]]) -> list[Group]:
-    """The groups in the order of their ids."""
+def _groups(traces: Traces, scored: np.ndarray, places: list[tuple[str, int]]) -> list[Group]:
+    """The groups in the order of their ids; `scored`: the traces with an outcome and an action."""
     group = np.asarray(traces.graph.group_ids[: traces.sizes.traces])
-    scored = np.isfinite(earned)
     size = np.bincount(group)
     with_outcome = np.bincount(group, scored, len(size))
     found = group_differences(traces)

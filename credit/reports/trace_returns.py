@@ -8,7 +8,7 @@ import numpy as np
 
 from graphs.traces.batch import Traces
 
-__all__ = ["UNRESOLVED", "distinguishable", "group_differences", "returns", "rounded_differences"]
+__all__ = ["UNRESOLVED", "acting", "distinguishable", "group_differences", "returns", "rounded_differences"]
 
 UNRESOLVED = {
     "fine": "outcomes differ by less than single precision, in which methods compute, holds; subtract an offset, or "
@@ -35,6 +35,13 @@ def returns(traces: Traces) -> np.ndarray:
         trace = np.asarray(traces.graph.trace_ids[: n.events])
         total += np.bincount(trace, np.where(step.mask, step.array, 0)[: n.events], n.traces)
     return total
+
+
+def acting(traces: Traces) -> np.ndarray:
+    """The real traces that have an action: bool; methods compare no others."""
+    n = traces.sizes
+    trace = np.asarray(traces.graph.trace_ids[: n.events])
+    return np.bincount(trace[np.asarray(traces.graph.action_mask[: n.events])], minlength=n.traces) > 0
 
 
 def _exact_returns(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
@@ -108,6 +115,8 @@ class GroupDifferences(NamedTuple):
 def group_differences(traces: Traces) -> GroupDifferences:
     """Which differences of returns within groups methods see, and where the log has others.
 
+    Traces without an action do not count.
+
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=[0, 0, 1, 1], trace=[0, 1, 2, 3], reward=[1.0, 0.0, 3e38, -3e38])
@@ -116,7 +125,7 @@ def group_differences(traces: Traces) -> GroupDifferences:
       ([True, False], ['', 'wide'])
     """
     earned, (exact, error) = returns(traces), _exact_returns(traces)
-    scored = np.isfinite(earned)
+    scored = np.isfinite(earned) & acting(traces)
     group = np.asarray(traces.graph.group_ids[: traces.sizes.traces])
     key, groups = group[scored], int(group.max(initial=-1)) + 1
     greatest, apart = distinguishable(earned[scored], key, groups)

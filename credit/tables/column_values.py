@@ -71,7 +71,7 @@ def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarra
 
 def _few_integers(values: Any, n: int | None) -> bool:
     """Whether ids are an array [N] of integers that lie so close that a table of all between them is short."""
-    if not (isinstance(values, np.ndarray) and values.dtype in (np.int64, np.int32) and values.ndim == 1):
+    if not (type(values) is np.ndarray and values.dtype in (np.int64, np.int32) and values.ndim == 1):
         return False
     if len(values) == 0 or (n is not None and len(values) != n):
         return False
@@ -176,7 +176,7 @@ def begins(codes: np.ndarray) -> np.ndarray:
 
 def numbers(column: str, values: Any, n: int) -> np.ndarray:
     """Numbers as float64 [N], NaN where null."""
-    if n and isinstance(values, np.ndarray) and values.dtype == np.float64 and values.shape == (n,):
+    if n and type(values) is np.ndarray and values.dtype == np.float64 and values.shape == (n,):  # not a masked one
         return values.copy()
     array = as_arrow(column, values, n)
     if pa.types.is_dictionary(array.type):
@@ -196,7 +196,7 @@ def truths(column: str, values: Any, n: int) -> np.ndarray:
     Raises:
       ColumnError: another value, with its rows, or none.
     """
-    if n and isinstance(values, np.ndarray) and values.dtype == np.bool_ and values.shape == (n,):
+    if n and type(values) is np.ndarray and values.dtype == np.bool_ and values.shape == (n,):
         return values.copy()
     array = as_arrow(column, values, n)
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type

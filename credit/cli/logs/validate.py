@@ -96,6 +96,7 @@ def validate(
         )
         _list_names(console, "Groups with fewer than two outcomes", corpus.unscored_groups)
         _list_names(console, "Traces without outcome", corpus.unscored if len(corpus.unscored) < corpus.traces else ())
+        _list_names(console, "Traces with an outcome and no action, which enter no baseline", corpus.idle)
         _list_names(console, ELSEWHERE.capitalize(), (f"{name} ({other})" for name, other in corpus.elsewhere.items()))
         if corpus.elsewhere:
             console.print(words(f"  {REMEDY}"), soft_wrap=True)

@@ -46,6 +46,8 @@ def as_numbers(name: str, column: Any, n: int) -> np.ndarray:
       ColumnError: not one number for each row.
     """
     column = on_host(column)
+    if isinstance(column, np.ma.MaskedArray):
+        column = np.ma.filled(column.astype(np.float64), np.nan)  # `np.asarray` would give what the mask hides
     if hasattr(column, "__array__"):
         column = np.asarray(column)
     if isinstance(column, list | tuple) and any(hasattr(entry, "detach") for entry in column):
@@ -64,6 +66,8 @@ def as_mask(mask: Any, n: int) -> Any:
       CreditError: another shape or layout; an entry that is not 0, 1, True or False, by its place.
     """
     tensor = hasattr(mask, "detach")
+    if isinstance(mask, np.ma.MaskedArray):
+        raise CreditError("mask is a masked array, which has no value at some tokens; expected 0 or 1 at each")
     if tensor:
         if mask.is_nested or not str(mask.layout).endswith("strided"):
             raise CreditError(f"mask is a tensor of layout {mask.layout}; expected a dense one of shape ({n}, L)")

@@ -11,6 +11,7 @@ import pytest
 import credit
 from credit.assign_summary import Summary
 from credit.methods.availability import availability
+from credit.page.overview import group_rows
 from credit.reports.corpus import Spread, survey
 from credit.reports.signal_notes import large_advantages
 from credit.reports.trace_returns import returns
@@ -72,6 +73,18 @@ def test_groups_are_sorted_by_what_they_teach(traces: Traces) -> None:
     assert found.unscored_groups == ("half",)
     assert found.unscored == ("t5", "t7")
     assert found.teaching + len(found.equal) + len(found.singletons) + len(found.unscored_groups) == found.groups
+
+
+def test_traces_without_an_action_are_named_and_not_compared() -> None:
+    """`validate` counted a signal in a group whose advantages are all 0."""
+    _, _, rows = credit.from_columns(
+        group=["q", "q", "q", "r", "r"], trace=list("abcde"), reward=[1.0, 0, 1, 1, 0], action=[1, 0, 1, 1, 0]
+    )
+    found = survey(rows.traces)
+    assert found.idle == ("b", "e")
+    assert (found.teaching, found.equal, found.unscored_groups) == (0, {"q": 1.0}, ("r",))
+    assert [row["signal"] for row in group_rows(rows.traces)] == ["equal", "unscored"]
+    assert not credit.run(rows.traces, "rloo").advantage.any()
 
 
 @pytest.mark.parametrize(

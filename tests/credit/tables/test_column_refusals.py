@@ -145,3 +145,14 @@ def test_propensities_are_those_of_a_native_log(tmp_path: Path, amount: float) -
     stated = credit.read(tmp_path).evidence["propensity"].array[:1]
     _, _, rows = from_columns(group=["q"], trace=["a"], reward=[1.0], evidence={"propensity": [amount]})
     assert stated.tolist() == rows.evidence["propensity"][:1].tolist() == [amount]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("reward", np.asarray(REWARD, np.float64)), ("action", np.ones(8, bool)), ("turn", np.arange(8))],
+)
+def test_what_a_mask_hides_is_null(name: str, values: np.ndarray) -> None:
+    """NumPy's masked arrays hold numbers behind the mask, which were taken."""
+    with pytest.raises(ColumnError, match=f"column '{name}'") as refused:
+        example(**{name: np.ma.array(values, mask=[False] * 7 + [True])})
+    assert refused.value.rows == [7]

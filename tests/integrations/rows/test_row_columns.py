@@ -187,3 +187,17 @@ def test_tensors_in_a_list_and_masks_that_are_not_dense() -> None:
     assert rows_advantage("rloo", ["q", "q"], None, None, None, reward)[0].tolist() == [1, -1]
     with pytest.raises(credit.CreditError, match=r"layout torch.sparse_coo; expected a dense one of shape \(2, L\)"):
         rows_advantage("rloo", ["q", "q"], None, None, None, np.array([1.0, 0]), torch.ones(2, 3).to_sparse())
+
+
+def test_what_a_mask_hides_is_absent() -> None:
+    """A masked reward was read as if nothing hid it, a wrong number without a word."""
+    names = {"group": ["q"] * 4, "trace": list("abcd"), "agent": None, "turn": None}
+    reward = np.ma.array([1.0, 0.0, 1.0, 0.0], mask=[True, False, False, False])
+    hidden, _ = rows_advantage("rloo", **names, reward=reward)
+    absent, _ = rows_advantage("rloo", **names, reward=[None, 0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(hidden, absent)
+    np.testing.assert_allclose(hidden, [0, -0.5, 1, -0.5], atol=1e-6)
+    with pytest.raises(ColumnError, match="'where': values are not all True or False"):
+        rows_advantage("rloo", **names, reward=[1.0, 0, 1, 0], where=np.ma.array([True] * 4, mask=[True] + [False] * 3))
+    with pytest.raises(credit.CreditError, match="mask is a masked array"):
+        rows_advantage("rloo", **names, reward=[1.0, 0, 1, 0], mask=np.ma.array(np.ones((4, 2)), mask=np.eye(4, 2)))
