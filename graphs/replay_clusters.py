@@ -115,7 +115,7 @@ def replays_elsewhere(graph: EventGraph, scored: Array) -> np.ndarray:
 
     Args:
       graph: the batch, on the host.
-      scored: bool [T], traces that have a reward.
+      scored: bool [T], traces that have a reward. Those without an action are compared with none and count for none.
 
     Returns:
       int [N, 2], each such trace, and the first trace of another group that shares a choice with it and is compared
@@ -132,7 +132,9 @@ def replays_elsewhere(graph: EventGraph, scored: Array) -> np.ndarray:
     """
     if graph.cluster_ids is None:
         return np.zeros((0, 2), np.int64)
-    trace = np.flatnonzero(np.asarray(graph.trace_mask) & np.asarray(scored))
+    acts = np.zeros(graph.num_traces, bool)
+    acts[np.asarray(graph.trace_ids)[np.asarray(graph.event_mask) & np.asarray(graph.action_mask)]] = True
+    trace = np.flatnonzero(np.asarray(graph.trace_mask) & np.asarray(scored) & acts)
     group, cluster = np.asarray(graph.group_ids)[trace], np.asarray(graph.cluster_ids)[trace]
     pairs = np.unique(np.stack([group, cluster]), axis=1)
     alone = np.bincount(pairs[0], minlength=graph.num_traces)[group] < 2

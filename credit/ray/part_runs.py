@@ -56,10 +56,8 @@ def run_parts(chunks: Chunks, job: Job, folder: Path, progress: Callable[[Iterab
       UnreadableError: a log cannot be read any more. Finished parts stay for the same command.
       NothingReadError: no trace of any part is usable.
     """
-    identities, place = (
-        made_from(chunks, job),
-        checked_folder(folder, job).absolute(),
-    )  # workers have another current folder
+    identities = made_from(chunks, job)
+    place = checked_folder(folder, job).absolute()  # workers have another current folder
     output = OutputFolder(place, identities, job)
     known = output.open()
     ray = connected()

@@ -106,7 +106,7 @@ def _places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:
     if isinstance(column, np.ndarray) and column.shape != (n,):
         problem = f"has shape {column.shape}; expected ({n},), the place of each row within its trace"
         raise ColumnError("order", [], problem)
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biufMm":
+    if type(column) is np.ndarray and column.dtype.kind in "biufMm":  # Arrow heeds the mask of a masked one
         places: np.ndarray = column[rows]
         missing = np.isnat(places) if places.dtype.kind in "Mm" else np.isnan(places)
     else:

@@ -37,6 +37,16 @@ def test_the_layout_is_seen() -> None:
     assert survey(rows.traces).elsewhere == {"c": "a"}
 
 
+def test_a_trace_without_an_action_is_no_companion() -> None:
+    """With one under the task of the replay, `validate` and `assign` said nothing, and the replay stayed refused."""
+    columns = {"group": list("qqqqrrr"), "trace": list("aabbccd"), "reward": [1.0, 1, 0.5, 0.5, 0, 0, 0]}
+    context = [None, "c", None, None, None, "c", None]
+    graph, reward, rows = credit.from_columns(**columns, action=[True] * 6 + [False], evidence={"context": context})
+    assert not credit.rloo(graph, reward).valid[rows.event[4:6]].any()
+    assert replays_elsewhere(graph, np.isfinite(reward)).tolist() == [[2, 0]]
+    assert survey(rows.traces).elsewhere == {"c": "a"}
+
+
 @pytest.mark.slow
 def test_control_is_not_called_unbiased_there() -> None:
     graph, reward, rows = logged("r")

@@ -199,5 +199,8 @@ def test_what_a_mask_hides_is_absent() -> None:
     np.testing.assert_allclose(hidden, [0, -0.5, 1, -0.5], atol=1e-6)
     with pytest.raises(ColumnError, match="'where': values are not all True or False"):
         rows_advantage("rloo", **names, reward=[1.0, 0, 1, 0], where=np.ma.array([True] * 4, mask=[True] + [False] * 3))
+    with pytest.raises(ColumnError, match="'order': no place"):
+        order = np.ma.array([1, 0, 0, 1], mask=[True] + [False] * 3)
+        halved()(**names, reward=[1.0, 1, 1, 1], order=order)
     with pytest.raises(credit.CreditError, match="mask is a masked array"):
         rows_advantage("rloo", **names, reward=[1.0, 0, 1, 0], mask=np.ma.array(np.ones((4, 2)), mask=np.eye(4, 2)))
