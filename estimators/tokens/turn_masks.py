@@ -57,7 +57,7 @@ def turn_tokens(ids: Array, turn_rewards: Array, *, start: int, end: int, header
     """
     ids, rewards = jnp.asarray(ids), jnp.asarray(turn_rewards)
     if not header or header[0] != start:
-        raise CreditError(f"header is {list(header)}; expected start, {start}, first")
+        raise CreditError(f"header is {list(header)}; expected it to begin with start, {start}")
     if ids.ndim != 2 or rewards.ndim != 2 or rewards.shape[0] != ids.shape[0]:
         raise CreditError(f"ids {ids.shape} and turn_rewards {rewards.shape}; expected [N, L] and [N, K]")
     n, width = ids.shape

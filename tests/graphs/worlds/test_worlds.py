@@ -13,7 +13,6 @@ import pytest
 
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
-from graphs.traces.record import TraceRecord
 from graphs.worlds import Additive, Bernoulli, Episodes, Pivotal, World
 
 from .planned_oracle import good_probability, plan_probability, qualities, true_values
@@ -121,11 +120,9 @@ def test_reward_is_expected_plus_increments_plus_outcome(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
-def test_effects_and_choices_without_alternative_have_exactly_no_increment(
-    logged: tuple[World, Episodes, list[TraceRecord]],
-) -> None:
-    world, episodes, _ = logged
+def test_effects_and_choices_without_alternative_have_exactly_no_increment() -> None:
+    world = World()
+    episodes = world.sample(jax.random.key(0), 80)
     truth = world.increments(episodes)
     traces = world.traces(episodes)
     flat = truth.flat(traces.graph.num_events)
