@@ -2,6 +2,7 @@
 
     python benchmarks/training.py            (about 4 CPU-minutes; resumes from results/training.parquet)
     python benchmarks/training.py more       (the same on the tasks `router` and `planner`; training_more.parquet)
+    python benchmarks/training.py between    (between the critic's entry and `control`; training_between.parquet)
     python benchmarks/training.py speed      (updates a second of a team of 50 events and 8 agents; training_speed.json)
     python benchmarks/training.py speed grpo (of these signals only, printed)
 
@@ -44,6 +45,7 @@ SIGNALS = (
 TASKS = ("additive", "bernoulli", "bottleneck", "pivotal", "free_rider", "padding", "stopping", "checklist")
 SEEDS = 20
 MORE_TASKS = ("router", "planner")
+BETWEEN = ("rloo", "control_30", "control_60")
 
 
 def tables(compared: list[Cell], tasks: Sequence[str], heading: str) -> str:
@@ -223,5 +225,7 @@ if __name__ == "__main__":
         speed(("zero", "reward", *sys.argv[2:]) if sys.argv[2:] else SPEED)
     elif sys.argv[1:] == ["more"]:
         run(SIGNALS, MORE_TASKS, "training_more", "<!-- more -->", "Events to 90 % of the way:")
+    elif sys.argv[1:] == ["between"]:
+        run(BETWEEN, (*TASKS, *MORE_TASKS), "training_between", "<!-- between -->", "Events to 90 % of the way:")
     else:
         run(SIGNALS, TASKS, "training", "<!-- table -->")

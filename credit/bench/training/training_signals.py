@@ -193,6 +193,19 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
     return Signal(start, weigh)
 
 
+def _between(share: float) -> Signal:
+    """From the entry to `control` with the critic's claims c: A_e = c_e + share · (R − V̂₀ − Σ_f c_f)."""
+
+    def weigh(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+        del key
+        critic = critic_evidence(state, rollout)
+        claims = rollout.of_decisions(critic.surprise)
+        left = rollout.reward - rollout.of_decisions(critic.value)[:, 0] - claims.sum(axis=1)
+        return Answer(_at(rollout, claims + share * left[:, None], rollout.choice), 0.0, learn(state, rollout))
+
+    return Signal(fresh_critic, weigh)
+
+
 def centred_claim(graph: EventGraph, amount: jax.Array, source: str, where: jax.Array, *, own: bool) -> Credit:
     """Centred increments at some events, as a claim of `control_advantage`.
 
@@ -256,6 +269,8 @@ COMPOSITIONS: dict[str, Signal] = {
     "control_c3": _control(True, False),
     "control_critic": _control(False, True),
     "control_critic_whole": _control(False, True, beta=1.0),
+    "control_30": _between(0.3),
+    "control_60": _between(0.6),
     "control_both": _control(True, True),
     "stack": _control(True, True, scaled=True),
     "activity_bonus": _plain(_activity_bonus),
@@ -263,7 +278,8 @@ COMPOSITIONS: dict[str, Signal] = {
 """The advantage "control" with claims of siblings, of the critic, of both; `stack`; and a naively shaped reward.
 
 Coefficients are fitted on earlier steps (`online_coefficients`), except that `control_critic_whole` takes claims with
-coefficient 1.
+coefficient 1. `control_30` and `control_60` are the critic's claim plus 30 and 60 % of what the claims leave of the
+reward: less of its luck, and a bias where claims are wrong.
 """
 
 ORACLES: dict[str, Callable[[Rollout], jax.Array]] = {
