@@ -15,7 +15,7 @@ from graphs.text import excerpt
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FIELDS", "PREFIX", "method_options", "row_penalty", "session_advantage", "split_key"]
+__all__ = ["FIELDS", "PREFIX", "method_options", "row_penalty", "session_advantage"]
 
 PREFIX = "credit_"
 
@@ -48,7 +48,7 @@ def method_options(name: str, config: Any, by_std: bool | None = None) -> tuple[
 
 
 def row_penalty(batch: Any) -> np.ndarray | None:
-    """What a KL penalty took from each row, float64 [N], or None: its own, never the team's outcome."""
+    """The KL penalty of each row, float64 [N]; None where every penalty is 0. It is no part of the team's outcome."""
     rewards, scores = batch["token_level_rewards"], batch["token_level_scores"]
     if rewards.equal(scores):
         return None
@@ -125,18 +125,19 @@ def _sessions(keys: Sequence[str]) -> tuple[pa.DictionaryArray, pa.DictionaryArr
     import pyarrow.compute as pc
 
     outputs = _at_last_underscore(pa.array(keys, pa.string()))
-    if outputs is not None and pc.all(pc.ascii_is_decimal(outputs[1])).as_py():
+    if outputs is not None and pc.all(pc.ascii_is_decimal(outputs[1]), min_count=0).as_py():
         session = outputs[0].dictionary_encode()
         prompts = _at_last_underscore(session.dictionary)
         with contextlib.suppress(pa.ArrowInvalid):  # a number that no 64 bits hold
             order = outputs[1].cast(pa.int64()).to_numpy()
             if prompts is not None:
                 return pa.DictionaryArray.from_arrays(session.indices, prompts[0]), session, order
-    raise _not_a_key(next(key for key in keys if not _KEY.fullmatch(key)))
+    key = next(key for key in keys if not _KEY.fullmatch(key))
+    raise CreditError(f"key {key!r} of the batch is not of the form uid_session_index, which names sessions")
 
 
 def _at_last_underscore(words: pa.Array) -> tuple[pa.Array, pa.Array] | None:
-    """What stands before and after the last underscore of each text; None where one has no underscore."""
+    """Each text split at its last underscore; None where one has none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -147,23 +148,7 @@ def _at_last_underscore(words: pa.Array) -> tuple[pa.Array, pa.Array] | None:
     return parts.take(pa.array(first)), parts.take(pa.array(first + 1))
 
 
-_KEY = re.compile(r"(.*)_([^_]*)_([0-9]{1,18})", re.DOTALL)
-
-
-def split_key(key: str) -> tuple[str, str, int]:
-    """The prompt's uid, the session and the number of the output within it, of a v1 key.
-
-    Raises:
-      CreditError: it has another form.
-    """
-    parts = _KEY.fullmatch(key)
-    if parts is None:
-        raise _not_a_key(key)
-    return parts[1], parts[2], int(parts[3])
-
-
-def _not_a_key(key: str) -> CreditError:
-    return CreditError(f"key {key!r} of the batch is not of the form uid_session_index, which names sessions")
+_KEY = re.compile(r".*_[^_]*_[0-9]{1,18}", re.DOTALL)
 
 
 def _field_columns(extra_fields: Sequence[Mapping[str, Any]], real: np.ndarray) -> dict[str, Any]:
@@ -194,7 +179,7 @@ def _field_columns(extra_fields: Sequence[Mapping[str, Any]], real: np.ndarray) 
 
 
 def _own_rewards(values: Sequence[Any], without: np.ndarray) -> np.ndarray:
-    """What each output earned by itself, float64 [N]; nothing where it is without a number of its own.
+    """The reward of each output itself, float64 [N]; 0 where none is stated.
 
     Raises:
       CreditError: a number that is not finite.

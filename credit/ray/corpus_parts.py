@@ -68,12 +68,14 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
     found: list[Problem] = []
     unread: list[np.ndarray] = []
     instead: list[tuple[str, int, str]] = []
-    for _, (tally, problems, missed, found_there) in zip(
+    for _, (tally, problems, missed, sources, found_there) in zip(
         progress(range(len(chunks))), results_of(ray, pending), strict=True
     ):
         found += problems
         unread.append(missed)
-        instead += [found_there] if found_there else []
+        chunks.sources.add_counts(sources)
+        if found_there:
+            instead.append(found_there)
         if total is None:
             total = tally
         elif tally is not None:
@@ -90,17 +92,17 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
 
 def tally_part(
     chunks: Chunks, number: int
-) -> tuple[Tally | None, list[Problem], np.ndarray, tuple[str, int, str] | None]:
+) -> tuple[Tally | None, list[Problem], np.ndarray, list[int], tuple[str, int, str] | None]:
     """The task of a part.
 
-    Its counts, what was refused in it, hashes of the traces that it did not meet, and, where none of its traces has an
-    outcome, the place of the first and what it has instead.
+    Its counts, what was refused in it, hashes of the traces that it did not meet, where its outcomes come from, and,
+    where none of its traces has an outcome, the place of the first and what it has instead.
     """
     traces, problems = chunks.part(number)
     if traces is None:
-        return None, list(problems), chunks.unread(number), None
+        return None, list(problems), chunks.unread(number), [0, 0, 0], None
     instead = None
     if not has_outcomes(traces):
         first = traces.traces.slice(0, 1).to_pylist()[0]
         instead = first["file"], first["line"], found_instead(traces)
-    return Tally.of(traces), list(problems), chunks.unread(number), instead
+    return Tally.of(traces), list(problems), chunks.unread(number), chunks.sources_of(traces), instead

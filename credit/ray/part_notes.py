@@ -23,6 +23,8 @@ class PartNote(msgspec.Struct):
     """Of the file; 0 where there is none."""
     problems: list[Problem]
     unread: list[int]
+    sources: list[int]
+    """`RewardSources.counts` of the part."""
     note: dict[str, Any] | None
     """What `Job.compute` noted; None where no trace of the part is usable."""
 

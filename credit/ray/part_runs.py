@@ -98,6 +98,7 @@ def _finished(chunks: Chunks, job: Job, folder: Path, parts: Sequence[PartNote],
     problems = ProblemLog(chunks.problems_without(unread))
     for part in parts:
         problems.extend(part.problems)
+        chunks.sources.add_counts(part.sources)
     notes = [part.note for part in parts if part.note is not None]
     if not notes:
         raise NothingReadError("no trace could be read", tuple(problems))
@@ -110,13 +111,14 @@ def make_part(chunks: Chunks, number: int, job: Job, identity: str, folder: str)
     """The task of a part: read its groups, compute, write its table, and then its note."""
     traces, problems = chunks.part(number)
     rows, size, note, file = 0, 0, None, part_file(Path(folder), number)
+    sources = [0, 0, 0] if traces is None else chunks.sources_of(traces)
     if traces is None:
         file.unlink(missing_ok=True)  # what another hand left there
     else:
         computed, note = job.compute(traces)
         write_table(computed, file)
         rows, size = computed.num_rows, file.stat().st_size
-    part = PartNote(identity, rows, size, list(problems), chunks.unread(number).tolist(), note)
+    part = PartNote(identity, rows, size, list(problems), chunks.unread(number).tolist(), sources, note)
     write_note(Path(folder), number, part)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -35,15 +37,30 @@ def read_mark(folder: Path) -> RunMark | None:
         return msgspec.json.decode(mark_file(folder).read_bytes(), type=RunMark)
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return RunMark("", "", "unknown")
 
 
 def claim(folder: Path, mark: RunMark) -> bool:
-    """Write the mark where there is none, which one of several processes can do; whether this one did."""
+    """Write the mark where there is none, which one of several processes can do; whether this one did.
+
+    The mark appears whole, by a hard link to a file that is complete. Where the file system has no hard links, a process
+    that is killed at this moment leaves an empty mark, which is of no run.
+    """
+    place, content = mark_file(folder), msgspec.json.encode(mark)
+    handle, complete = tempfile.mkstemp(suffix=".part", dir=place.parent)
     try:
-        with mark_file(folder).open("xb") as file:
-            file.write(msgspec.json.encode(mark))
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.link(complete, place)
     except FileExistsError:
         return False
+    except OSError:
+        try:
+            with place.open("xb") as file:
+                file.write(content)
+        except FileExistsError:
+            return False
+    finally:
+        os.unlink(complete)
     return True

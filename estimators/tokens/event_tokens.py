@@ -139,7 +139,7 @@ def token_advantages(
     if amounts.ndim != 1:
         raise CreditError(f"advantage has shape {amounts.shape}; expected one axis, events")
     mask = mask & (events >= 0)
-    place = events.astype(jnp.int32)  # below 0 also where an unsigned number does not fit
+    place = events if events.dtype.itemsize > 4 else events.astype(jnp.int32)  # an unsigned number may turn negative
     nowhere = amounts.shape[0]  # behind the last event
     at = jnp.where(place < 0, nowhere, jnp.minimum(place, nowhere))
     if valid is not None:

@@ -133,6 +133,12 @@ class Chunks:
         missed: np.ndarray = names[~np.isin(names, [hash_of(trace) for trace in self._join.met])]
         return missed
 
+    def sources_of(self, traces: Traces) -> list[int]:
+        """Where the outcomes of a batch come from: `RewardSources.counts`."""
+        sources = self._join.sources()
+        sources.add(traces)
+        return sources.counts
+
     def problems_without(self, unread: np.ndarray) -> ProblemLog:
         """Problems of the first pass and of the tables outside the log, where `part` ran in other processes.
 
@@ -142,11 +148,6 @@ class Chunks:
         read = set(self._index.name.tolist()).difference(unread.tolist())
         tables: tuple[Iterable[str], ...] = (self._join.rewards, self._join.groups, *self._join.lost.values())
         self._join.met |= {trace for table in tables for trace in table if hash_of(trace) in read}
-        self.sources = self._join.sources()
-        unusable = self._join.spoilt["reward"].union(self._join.lost["reward"])
-        self.sources.neither = len(read.intersection(map(hash_of, unusable)))
-        self.sources.table = len(read.intersection(map(hash_of, self._join.rewards.keys() - unusable)))
-        self.sources.unknown = len(read) - self.sources.table - self.sources.neither
         return ProblemLog([*self._before, *self._join.unmatched()])
 
     def fingerprint(self, number: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -117,3 +118,12 @@ def test_unsigned_ids_beyond_all_events_have_no_advantage() -> None:
     events = np.array([0, 2**32 - 1], np.uint32)
     got = token_advantages(np.float32([1, 2]), events, np.ones(2, bool))[0]
     assert got[0] == 1 and np.isnan(got[1])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_ids_of_64_bits_beyond_all_events_have_no_advantage(dtype: type) -> None:
+    """The id 2^32 took the first event's."""
+    with jax.enable_x64(True):
+        events = np.array([0, 2**32, 2**32 + 1, 2], dtype)
+        got = token_advantages(np.float64([1, 2]), events, np.ones(4, bool))[0]
+    np.testing.assert_array_equal(got, [1, np.nan, np.nan, np.nan])

@@ -35,7 +35,7 @@ from verl.utils.tensordict_utils import list_of_dict_to_tensordict  # noqa: E402
 from credit.integrations import RowAdvantages  # noqa: E402
 from credit.integrations import verl as verl_integration  # noqa: E402
 from credit.integrations.verl import METHOD_NAMES, compute_advantage  # noqa: E402
-from credit.integrations.verl_sessions import session_advantage, split_key  # noqa: E402
+from credit.integrations.verl_sessions import session_advantage  # noqa: E402
 from credit.ray import RemoteRowAdvantages  # noqa: E402
 from graphs.errors import CreditError  # noqa: E402
 
@@ -79,7 +79,7 @@ def put(outputs: dict[str, tuple[float, dict[str, Any]]], *, padded: int = 0) ->
             metrics=AgentLoopMetrics(),
             extra_fields=extra,
         )
-        fields.append({**output.as_dict(), "uid": split_key(key)[0]})
+        fields.append({**output.as_dict(), "uid": key.rsplit("_", 2)[0]})
         tags.append({"status": "success", "is_padding": position >= len(outputs) - padded})
     return tq.kv_batch_put(
         keys=list(outputs), partition_id="train", fields=list_of_dict_to_tensordict(fields), tags=tags

@@ -7,6 +7,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from graphs.errors import CreditError
+
 __all__ = ["is_address", "is_remote", "links_of", "local_path", "was_address"]
 
 _SCHEME = r"[A-Za-z][A-Za-z0-9+._-]+"  # of two letters at least: "C:" is a drive of Windows
@@ -66,8 +68,14 @@ def local_path(path: str | Path) -> Path:
     Examples:
       >>> [local_path(text).as_posix() for text in ("file:///runs/a%20b", "file://runs/a", "run:3")]
       ['/runs/a b', 'runs/a', 'run:3']
+
+    Raises:
+      CreditError: an address of a file has a "?" or a "#", which end its path; in a name they are %3F and %23.
     """
     if not is_address(path):
         return Path(path)
     parts = urlsplit(str(path))
-    return Path(url2pathname(parts.netloc.removeprefix("localhost") + parts.path))
+    if "?" in str(path) or "#" in str(path):
+        raise CreditError(f"{str(path)!r} has a '?' or '#'; expected %3F or %23 in the address of a file")
+    host = "" if parts.netloc == "localhost" else parts.netloc
+    return Path(url2pathname(host + parts.path))

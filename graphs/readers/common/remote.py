@@ -32,6 +32,9 @@ VERSION = (
 )  # fmt: skip
 """What file systems state that differs between two contents of one address."""
 
+CACHES = frozenset({"blockcache", "cached", "filecache", "simplecache"})
+"""Links of a chain that hand on the names of the next one."""
+
 EXACT = ("mtime", "ETag", "etag", "md5Hash", "blob_id", "created", "CRC")
 """Those of them that a listing and a question for one file state alike; other times differ in their precision."""
 
@@ -72,8 +75,9 @@ def _address_of(files: Any, name: str, listed: str) -> str:
     links = links_of(listed)
     if len(links) == 1:
         return str(files.unstrip_protocol(name))
-    at = next(number for number, link in enumerate(links) if "://" in link)
-    links[at] = name if "://" in name else f"{links[at].partition('://')[0]}://{name}"
+    schemes = [link.partition("://")[0] for link in links]
+    at = next(number for number, scheme in enumerate(schemes) if scheme not in CACHES)
+    links[at] = name if "://" in name else f"{schemes[at]}://{name}"
     return "::".join(links)
 
 
@@ -173,14 +177,17 @@ def _folder() -> str:
 
 
 @contextlib.contextmanager
-def _as_oserror() -> Iterator[None]:
+def _as_oserror(*kept: type[Exception]) -> Iterator[None]:
     """Errors of the libraries behind fsspec as system errors: of credentials that are missing, or of the network.
 
     Each library has classes of its own, such as those of botocore and google.auth, which have no base in common.
+
+    Args:
+      kept: classes that stay as they are.
     """
     try:
         yield
-    except (OSError, CreditError):
+    except (OSError, CreditError, MemoryError, *kept):
         raise
     except Exception as error:
         raise OSError(f"{type(error).__name__}: {error}") from error
@@ -194,7 +201,8 @@ def _file_system(address: str) -> tuple[Any, str]:
     except ImportError as error:
         raise MissingExtraError("fsspec", extra) from error
     try:
-        files, path = url_to_fs(address)
+        with _as_oserror(ImportError, ValueError):  # an archive is opened here, and a server asked
+            files, path = url_to_fs(address)
     except ImportError as error:  # of the library behind the scheme
         if scheme not in EXTRAS:  # fsspec's words name the package
             raise CreditError(f"{address!r}: {error}; install the package that reads {scheme}://") from error

@@ -18,6 +18,7 @@ from credit.ray import assign, compose
 from credit.ray.jobs import Advantages
 from credit.ray.output_folder import OutputFolder
 from credit.ray.part_runs import made_from
+from credit.ray.run_mark import RunMark, claim, mark_file, read_mark
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers.chunk_pieces import UnreadableError
 
@@ -283,6 +284,23 @@ def test_paths_are_those_of_the_caller(logs: Path, tmp_path: Path, monkeypatch: 
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     check(tmp_path / "here", run(logs, "."))
+
+
+def test_a_mark_appears_whole_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was killed between making the mark and writing it left an empty one, which refused every run."""
+    mark = RunMark("parts", "job", "rloo")
+    for place in (tmp_path / "links", tmp_path / "no-links"):
+        mark_file(place).parent.mkdir(parents=True)
+        assert claim(place, mark) and not claim(place, RunMark("", "", "other"))
+        assert read_mark(place) == mark and [file.name for file in mark_file(place).parent.iterdir()] == ["run"]
+        monkeypatch.setattr(os, "link", no_links)
+    mark_file(tmp_path / "links").write_bytes(b"\xff\xfe")
+    other = read_mark(tmp_path / "links")
+    assert other is not None and other.words == "unknown"
+
+
+def no_links(*_: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
 
 
 def test_what_is_no_folder_is_refused_before_anything_is_read(tmp_path: Path) -> None:

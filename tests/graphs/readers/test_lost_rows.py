@@ -111,9 +111,21 @@ def test_a_trace_whose_row_is_lost_counts_as_one_without_an_outcome(tmp_path: Pa
     assert np.isnan(next(iter(chunks)).reward[0])
     assert len(list(chunks)) == len(chunks)
     assert str(chunks.sources) == f"rewards: 1 of 3 traces from {table}, 1 from the log, 1 without an outcome"
-    chunks.problems_without(np.zeros(0, np.int64))  # as where other processes read
-    rest = "1 without an outcome, 1 from the log, where it has one"
-    assert str(chunks.sources) == f"rewards: 1 of 3 traces from {table}, {rest}"
+
+
+def test_parts_count_a_trace_whose_row_is_cut_as_one_without_an_outcome(tmp_path: Path) -> None:
+    """Where other processes read, it was counted as one with the log's outcome."""
+    log, table = native_log(tmp_path), tmp_path / "rewards.jsonl"
+    log.write_text(log.read_text().replace('"trace_id": "a"', '"trace_id": "abc"'))
+    table.write_text('{"trace": "b", "reward": 0.5}\n{"trace": "ab')
+    together, apart = (read_chunks(log, events=1, rewards=table) for _ in range(2))
+    assert len(list(together)) == len(apart)
+    for number in range(len(apart)):
+        traces, _ = apart.part(number)
+        assert traces is not None
+        apart.sources.add_counts(apart.sources_of(traces))
+    expected = f"rewards: 1 of 3 traces from {table}, 1 from the log, 1 without an outcome"
+    assert str(together.sources) == str(apart.sources) == expected
 
 
 def test_a_row_that_is_cut_names_the_traces_that_other_processes_read(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_a_bad_file_of_a_thousand_is_named_and_rewards_of_a_table_are_joined(tmp
     assert ("unknown-format", "0500.jsonl") in {kind[:2] for kind in kinds}
     assert {kind[2] for kind in kinds if kind[0] == "unmatched-row"} == {"'nobody'", "'t500'"}
     assert len(parts.problems) == 3
-    assert str(parts.sources) == "rewards: 989 of 999 traces from <rewards>, 10 from the log, where it has one"
+    assert str(parts.sources) == "rewards: 989 of 999 traces from <rewards>, 10 from the log"
     traces = credit.read(logs, rewards=rewards)
     assert differences(pq.read_table(tmp_path / "out"), credit.table(traces, credit.run(traces, "rloo"))) == []
 

@@ -335,6 +335,10 @@ def sessions(keys: list[str], scores: list[float], fields: Any = None, padding: 
     return values
 
 
+def test_sessions_of_an_empty_batch() -> None:
+    assert sessions([], []) == []
+
+
 def test_a_row_that_fills_the_batch_is_no_output_of_its_session() -> None:
     """It bears the key of a real output, as a copy does, and the greatest number."""
     keys, padding = ["q_0_0", "q_1_0", "q_0_1", "q_0_0"], [False, False, True, True]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,6 @@ class RewardSources:
       rewards: the rewards of the table, by trace.
       name: the table's name; "" where none was given.
       table, log, neither: how many traces have the table's outcome, the log's, or none.
-      unknown: how many are not in the table, where it was not seen whether the log has an outcome.
     """
 
     rewards: Mapping[str, float]
@@ -32,7 +31,6 @@ class RewardSources:
     table: int = 0
     log: int = 0
     neither: int = 0
-    unknown: int = 0
 
     def add(self, traces: Traces) -> None:
         """Count the traces of a batch."""
@@ -44,13 +42,21 @@ class RewardSources:
         self.log += int((scored & ~listed).sum())
         self.neither += int((~scored).sum())  # also where an unreadable row mentions a trace that has another row
 
+    @property
+    def counts(self) -> list[int]:
+        """`table`, `log` and `neither`."""
+        return [self.table, self.log, self.neither]
+
+    def add_counts(self, counts: Sequence[int]) -> None:
+        """Count traces that were counted elsewhere, in the order of `counts`."""
+        self.table, self.log, self.neither = (own + other for own, other in zip(self.counts, counts, strict=True))
+
     def __str__(self) -> str:
         """The line about them; empty where no table was given, or every outcome is from the table."""
-        rest = self.log + self.neither + self.unknown
+        rest = self.log + self.neither
         if not self.name or not rest:
             return ""
         parts = [f"{self.table} of {counted(self.table + rest, 'trace')} from {self.name}"]
         parts += [f"{self.log} from the log"] if self.log else []
         parts += [f"{self.neither} without an outcome"] if self.neither else []
-        parts += [f"{self.unknown} from the log, where it has one"] if self.unknown else []
         return f"rewards: {', '.join(parts)}"

@@ -22,6 +22,7 @@ from credit.cli import cli
 from credit.ray.cluster import chunks_on_cluster
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers.chunk_pieces import ChangedError
+from graphs.readers.common.addresses import local_path
 from graphs.readers.common.remote import FetchedPath, file_size, list_remote
 from graphs.readers.common.source_search import find_sources
 from graphs.traces.limits import Limits
@@ -127,6 +128,28 @@ def test_chains_of_addresses_are_read(bucket: str) -> None:
         assert pickle.loads(pickle.dumps(source.path)).read_bytes() == LOGS["runs/one.jsonl"]
         with pytest.raises(CreditError, match="in the memory of this process"):
             chunks_on_cluster([chain], 1, "team", None, None, (), Limits())
+
+
+def test_a_chain_to_an_archive_here(tmp_path: Path) -> None:
+    """The link of the archive was rewritten in place of that of its members; damage ended in a traceback."""
+    place = tmp_path / "logs.zip"
+    with zipfile.ZipFile(place, "w") as archive:
+        archive.writestr("in/one.jsonl", LOGS["runs/one.jsonl"])
+    for chain in (f"zip::file://{place}", f"simplecache::zip::file://{place}", f"zip://in::file://{place}"):
+        assert credit.read(chain).traces["trace"].to_pylist() == ["a", "b"], chain
+    place.write_bytes(b"no archive")
+    with pytest.raises(NothingReadError, match="BadZipFile"):
+        credit.read(f"zip://in::file://{place}")
+
+
+def test_addresses_of_files_with_a_host_a_query_or_a_fragment() -> None:
+    """`localhost2/runs` was read as `2/runs`, and `a#1.jsonl` as `a`."""
+    assert local_path("file://localhost/runs").as_posix() == "/runs"
+    assert local_path("file://localhost2/runs").as_posix() == "localhost2/runs"
+    for name in ("a#1.jsonl", "a?b.jsonl"):
+        with pytest.raises(CreditError, match="expected %3F or %23"):
+            local_path(f"file:///runs/{name}")
+    assert local_path("file:///runs/a%231.jsonl").as_posix() == "/runs/a#1.jsonl"
 
 
 def test_paths_with_colons_are_paths_and_file_addresses_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
