@@ -17,7 +17,7 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["LEVELS", "By", "Level", "distinct", "key_ids", "level_ids", "pair_ids", "unit_ids"]
+__all__ = ["LEVELS", "By", "Level", "key_ids", "level_ids", "pair_ids", "unit_ids"]
 
 Level = Literal["trace", "role", "agent", "turn", "event"]
 By = Literal["agent_name", "role_name"] | None
@@ -144,14 +144,3 @@ def key_ids(graph: EventGraph, by: By, *, dense: bool = True) -> jax.Array:
     groups = jnp.asarray(graph.group_ids)[graph.agent_trace]
     num_first = None if dense else graph.num_traces
     return pair_ids(groups, _names(graph, by), jnp.asarray(graph.agent_mask), num_first)
-
-
-def distinct(values: np.ndarray) -> np.ndarray:
-    """The distinct integers of one axis, ascending, by one sort.
-
-    `np.unique` puts integers into a table of hashes, which leaves the cache: 30 times as long for ten times as many.
-    """
-    ordered = np.sort(values)
-    first = np.ones(len(ordered), bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return ordered[first]

@@ -44,6 +44,7 @@ gc.set_threshold(50_000, 20, 50)
 os.environ.pop("COLUMNS", None)
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests" / "helpers"))  # helpers of tests in several folders, by their names
 LONGEST_TEST = 1200
 """Seconds of the wall clock after which a test fails: none may hang, whatever it waits for."""
 

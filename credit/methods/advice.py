@@ -24,7 +24,7 @@ from credit.reports.signal_notes import NOTHING_DISTINGUISHES
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import expect
 from graphs.event_graph import KINDS
-from graphs.levels import distinct
+from graphs.structure.host_ids import distinct
 from graphs.text import counted
 from graphs.traces.batch import Traces
 

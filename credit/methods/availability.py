@@ -12,7 +12,7 @@ from credit.methods.published import PUBLISHED, Published
 from credit.methods.registry import METHODS
 from credit.methods.running import missing_evidence
 from credit.reports.trace_returns import UNRESOLVED, distinguishable, group_differences, returns
-from graphs.levels import distinct
+from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
 
 __all__ = ["Availability", "availability"]

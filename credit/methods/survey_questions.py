@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from graphs.levels import distinct
+from graphs.structure.host_ids import distinct
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.text import counted
 from graphs.traces.batch import Traces

@@ -24,6 +24,7 @@ from credit.reports.triage import triage
 from credit.reports.who_matters import KINDS_OF_UNIT, LEAST_TASKS, who_matters
 from estimators.base import Credit
 from graphs.levels import Level
+from graphs.structure.host_ids import rows_of_each
 from graphs.traces.batch import Traces
 
 __all__ = ["group_rows", "level_rows", "overview"]
@@ -137,8 +138,7 @@ def group_rows(traces: Traces) -> list[dict[str, Any]]:
     found = group_differences(traces)
     names = traces.traces["group"].to_pylist()
     rows = []
-    of_group = np.split(np.argsort(group, kind="stable"), np.cumsum(size)[:-1])  # a search for each takes their square
-    for g, members in enumerate(of_group):
+    for g, members in enumerate(rows_of_each(group)):
         values = earned[members][scored[members]]
         if len(members) == 1:
             signal = "single"

@@ -14,7 +14,7 @@ import numpy as np
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_returns import UNRESOLVED, acting, group_differences, returns
 from graphs.errors import Problem
-from graphs.levels import distinct
+from graphs.structure.host_ids import distinct
 from graphs.replay_clusters import replays_elsewhere
 from graphs.traces.batch import Traces
 

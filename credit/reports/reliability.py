@@ -25,6 +25,7 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
+from graphs.structure.host_ids import rows_of_each
 from graphs.text import counted
 
 if TYPE_CHECKING:
@@ -170,8 +171,7 @@ def _second_half(rng: np.random.Generator, group: np.ndarray, halves: Halves) ->
         half: np.ndarray = (np.argsort(order) % 2)[group]
         return half
     side = np.zeros(len(group), int)
-    by_group = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
-    for own in by_group:
+    for own in rows_of_each(group):
         members = rng.permutation(own)
         side[members] = (np.arange(len(members)) + rng.integers(2)) % 2
     return side

@@ -12,7 +12,7 @@ from credit.reports.tool_calls import Failures, Loop, ToolCalls
 from credit.reports.trace_events import event_texts
 from credit.reports.trace_list import counted_tokens
 from graphs.errors import expect
-from graphs.levels import distinct
+from graphs.structure.host_ids import distinct
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 

@@ -24,6 +24,7 @@ from graphs.readers.native import NEXT_OBJECT, Piece, of_source, pieces
 from graphs.readers.native.batches import Faults, Record, read_records
 from graphs.readers.native.slim import SlimDecoder
 from graphs.readers.native.wire import NonEmpty
+from graphs.structure.host_ids import rows_of_each
 
 __all__ = [
     "ChunkIndex",
@@ -182,8 +183,7 @@ def divide(index: ChunkIndex, events: int, names: Sequence[str] = ()) -> list[np
             chunk, filled = chunk + 1, 0.0
         chunk_of[group] = chunk
         filled += sizes[group]
-    order = np.argsort(chunk_of[part], kind="stable")
-    return np.split(order, np.cumsum(np.bincount(chunk_of[part]))[:-1])
+    return rows_of_each(chunk_of[part])
 
 
 def _name_clashes(names: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import distinct
+from graphs.structure.host_ids import distinct
 from graphs.structure.forest import longest_paths, real_edges, spawn_forest
 
 __all__ = [

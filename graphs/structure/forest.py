@@ -13,6 +13,7 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
+from graphs.structure.host_ids import rows_of_each
 
 __all__ = ["Forest", "ancestors", "descendants", "longest_paths", "real_edges", "spawn_forest", "topological_levels"]
 
@@ -46,7 +47,7 @@ class Forest(NamedTuple):
         """The real instances of each depth, roots first; a search for each depth takes the square of a chain."""
         real = np.sort(np.concatenate([np.flatnonzero(self.is_root), self.order]))
         depth = self.depth[real]
-        return np.split(real[np.argsort(depth, kind="stable")], np.cumsum(np.bincount(depth))[:-1])
+        return [real[rows] for rows in rows_of_each(depth)]
 
 
 def spawn_forest(graph: EventGraph) -> Forest:

@@ -20,6 +20,7 @@ from estimators.shapley.plan import Plan, walks_from_orders
 from estimators.shapley.sampling import generator
 from graphs.errors import CreditError
 from graphs.event_graph import Array
+from graphs.structure.host_ids import rows_of_each
 
 __all__ = ["count_extensions", "extensions", "heights", "precedence_walks", "subtree_sizes"]
 
@@ -49,9 +50,8 @@ def subtree_sizes(parent: Array) -> np.ndarray:
     """How many units descend from each, itself included: int32 [N]."""
     parent = np.asarray(parent)
     size = np.ones(len(parent), np.int32)
-    depth = heights(parent)
-    deeper = np.split(np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1])
-    for here in deeper[:0:-1]:
+    by_depth = rows_of_each(heights(parent))
+    for here in by_depth[:0:-1]:
         np.add.at(size, parent[here], size[here])
     return size
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from linear_time import assert_linear
 
 from graphs.errors import NothingReadError
 from graphs.readers import read
+from graphs.traces.batch import Traces
 
-SMALL, LARGE = 500, 6000
+LARGE = 6000
 
 
 def attributes(**given: str) -> list[dict[str, Any]]:
@@ -165,17 +166,15 @@ TIMES = {"otlp_calls_of_one_id": 2, "langfuse_of_many_roots": 4, "agent_lightnin
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in TIMES)) for name in LOGS])
 def test_reading_is_linear(name: str, tmp_path: Path) -> None:
-    def spent(size: int) -> float:
-        path = tmp_path / "x.json"
+    def prepare(size: int) -> Callable[[], object]:
+        path = tmp_path / f"{size}.json"
         path.write_text(LOGS[name](size))
-        start = time.process_time()
-        assert len(read(path).traces) == 1
-        return time.process_time() - start
+        return lambda: one(read(path))
 
-    spent(100)  # what the first read of a format imports
-    large = LARGE * TIMES.get(name, 1)
-    # Other work may stretch one reading; what is quadratic takes many times as long each time.
-    assert any(spent(large) < 2.5 * spent(SMALL) * large / SMALL + 0.1 for _ in range(3))
+    def one(traces: Traces) -> None:
+        assert len(traces.traces) == 1
+
+    assert_linear(prepare, LARGE * TIMES.get(name, 1), runs=1)
 
 
 def test_assessments_of_a_trace_count_once(tmp_path: Path) -> None:
