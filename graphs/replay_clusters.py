@@ -13,10 +13,10 @@ Two traces share a choice if
 
 Siblings at the first action of their traces share only the task. Where each earlier action has a `node` id, in every
 trace of a context, the nodes alone decide: independent traces may reach one context by equal choices. Sharing is
-transitive: a cluster is a connected component of these links. Replays under another task or policy are in another
-group, and in the cluster, too, unless such links join traces of one group that share nothing in it: then ids are
-counted afresh in each group. Each draw needs a `node` id of its own: independent
-traces that chose alike and are logged with one `node` id are indistinguishable from replays.
+transitive: a cluster is a connected component of these links. A cluster may span groups, as replays under another
+task do. If links across groups join traces of one group that share nothing within it, ids count within each group
+only. Each draw needs a `node` id of its own: independent traces that chose alike and are logged with one `node` id are
+indistinguishable from replays.
 """
 
 from __future__ import annotations
@@ -65,20 +65,10 @@ def with_clusters(
         return dataclasses.replace(graph, cluster_ids=None)
     trace = np.asarray(graph.trace_ids)
     action_mask = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
-    begun = np.cumsum(action_mask)
-    before = np.zeros(graph.num_traces, begun.dtype)  # actions before each trace
-    first = np.flatnonzero(np.asarray(graph.event_mask))
-    first = first[np.r_[True, trace[first][1:] != trace[first][:-1]]] if len(first) else first
-    before[trace[first]] = begun[first] - action_mask[first]
-    later_mask = action_mask & (begun - 1 > before[trace])  # an action of the trace precedes it
-
+    later_mask = action_mask & (_before_in_trace(graph, action_mask) > 0)
     drawn_mask = np.zeros(len(trace), bool)  # later actions of which all earlier ones have a node
     if node is not None and np.shape(node) == np.shape(trace):
-        anonymous = np.cumsum(action_mask & (np.asarray(node) < 0))
-        earlier = np.zeros(graph.num_traces, anonymous.dtype)
-        earlier[trace[first]] = anonymous[first] - (action_mask[first] & (np.asarray(node)[first] < 0))
-        own = action_mask & (np.asarray(node) < 0)
-        drawn_mask = later_mask & (anonymous - own == earlier[trace])
+        drawn_mask = later_mask & (_before_in_trace(graph, action_mask & (np.asarray(node) < 0)) == 0)
 
     links: list[tuple[np.ndarray, np.ndarray]] = []
     wide_links: list[tuple[np.ndarray, np.ndarray]] = []
@@ -104,6 +94,18 @@ def with_clusters(
     alone = bool((cluster[trace_mask] == np.flatnonzero(trace_mask)).all())
     cluster_ids = None if alone else np.where(trace_mask, cluster, 0).astype(np.int32)
     return dataclasses.replace(graph, cluster_ids=cluster_ids)
+
+
+def _before_in_trace(graph: EventGraph, mask: np.ndarray) -> np.ndarray:
+    """How many events of the mask precede each event in its trace: int [E]."""
+    trace = np.asarray(graph.trace_ids)
+    before = np.cumsum(mask) - mask
+    first = np.flatnonzero(np.asarray(graph.event_mask))
+    first = first[np.diff(trace[first], prepend=-1) != 0]
+    at_start = np.zeros(graph.num_traces, before.dtype)
+    at_start[trace[first]] = before[first]
+    counted: np.ndarray = before - at_start[trace]
+    return counted
 
 
 def replays_elsewhere(graph: EventGraph, scored: Array) -> np.ndarray:

@@ -19,6 +19,7 @@ from skyrl.backends.skyrl_train.utils.ppo_utils import AdvantageEstimatorRegistr
 from skyrl.train.trainer import RayPPOTrainer
 
 from credit.integrations.rows.row_advantages import RowAdvantages
+from credit.integrations.rows.scale_switch import with_switch
 from credit.methods.registry import METHODS
 from graphs.errors import CreditError
 
@@ -53,7 +54,7 @@ def row_estimator(
 
 @functools.lru_cache(maxsize=16)
 def _advantages(method: str, by_std: bool = True) -> RowAdvantages:
-    return RowAdvantages(method, **({} if by_std else METHODS[method].without_spread))
+    return RowAdvantages(method, **with_switch(method, {}, by_std))
 
 
 class CreditRayPPOTrainer(RayPPOTrainer):
@@ -122,10 +123,8 @@ class CreditRayPPOTrainer(RayPPOTrainer):
                 columns[column] = list(given) + [given[0]] * (len(last) - len(given))
         if self._credit is None:
             algorithm = self.cfg.trainer.algorithm
-            name, options = str(algorithm.advantage_estimator).removeprefix(PREFIX), dict(self.options)
-            if not algorithm.grpo_norm_by_std and name in METHODS and not {"scale", "scaled"} & set(options):
-                options |= METHODS[name].without_spread
-            self._credit = self.make_advantages(name, options)
+            name = str(algorithm.advantage_estimator).removeprefix(PREFIX)
+            self._credit = self.make_advantages(name, with_switch(name, self.options, algorithm.grpo_norm_by_std))
         result = self._credit(
             group=data.metadata["uids"],
             trace=trace,

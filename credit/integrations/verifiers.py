@@ -81,9 +81,7 @@ def assign_advantages(
 
 def _repeated(names: list[str], rows: np.ndarray) -> pa.Array:
     """Names by their number, one a row: each word is read once, not once a row."""
-    numbers: dict[str, int] = {}
-    number = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(number[rows]), pa.array(list(numbers), pa.string()))
+    return pa.array(names, pa.string()).dictionary_encode().take(pa.array(rows))
 
 
 def _group(episode: Any) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from credit.integrations.rows.scale_switch import with_switch
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
@@ -40,11 +41,7 @@ def method_options(name: str, config: Any, by_std: bool | None = None) -> tuple[
     chosen = dict((config.get("credit", None) if known else None) or {})
     if by_std is None:
         by_std = bool(config.get("norm_adv_by_std_in_grpo", True)) if known else True
-    if not by_std and not {"scale", "scaled"} & set(chosen):
-        from credit.methods.registry import METHODS
-
-        chosen |= METHODS[name].without_spread if name in METHODS else {}
-    return tuple(sorted(chosen.items()))
+    return tuple(sorted(with_switch(name, chosen, by_std).items()))
 
 
 def row_penalty(batch: Any) -> np.ndarray | None:

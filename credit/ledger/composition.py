@@ -94,7 +94,7 @@ def compose(
     total = jnp.where(scored, reward, 0)
     offered = [claim for claim in claims if claim.estimand != "total"]
     given = np.asarray(jnp.where(scored, reward, jnp.nan), np.float64)
-    foreign = {c.source: why for c in claims if (why := from_other_rewards(graph, given, c)) and c.estimand == "total"}
+    foreign = {c.source: why for c in claims if (why := from_other_rewards(graph, given, c))}
     start = _start(graph, reward, [c for c in claims if c.source not in foreign], rule, expected)
     start = jnp.where(scored, start, 0).astype(total.dtype)
     end = jnp.zeros_like(total)

@@ -23,8 +23,8 @@ def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) ->
     """The ledger of Σ w R from the ledgers of the R: entries are weighted sums, and add up to it exactly.
 
     Its columns are the reward channels; its claims are theirs, scaled, with the channel before their source. A trace
-    has an entry where every channel of non-zero weight has a reward. Standard errors add as if channels' errors were
-    independent. `explained` is NaN: a sum of channels says nothing about it.
+    has an entry where every channel of non-zero weight has a reward and does not refuse it. Standard errors add as if
+    channels' errors were independent. `explained` is NaN: a sum of channels says nothing about it.
 
     Args:
       ledgers: of one batch, by the names of their channels.
@@ -69,7 +69,8 @@ def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) ->
         errors=Errors(),
     )
     other = {f"{name}/{source}": why for name, part in used.items() for source, why in part.other_rewards.items()}
-    return dataclasses.replace(ledger, other_rewards=other)
+    left_out = {row: f"{name}: {why}" for name, part in used.items() for row, why in part.refused_traces.items()}
+    return dataclasses.replace(ledger, other_rewards=other, refused_traces={**left_out, **ledger.refused_traces})
 
 
 def _composed(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -59,19 +58,6 @@ class Method:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Credit:
         return self.fn(*args, **kwargs)
-
-    @property
-    def without_spread(self) -> dict[str, Any]:
-        """Keyword arguments of `RowAdvantages` that leave out the division by a group's spread.
-
-        Empty for methods that compare within a trace or whiten the whole batch: a trainer's switch for GRPO's standard
-        deviation leaves its own such estimators alone, too.
-        """
-        if self.scope != "group":
-            return {}
-        scale = inspect.signature(self.fn).parameters.get("scale")
-        inside = {"scale": "none"} if scale is not None and scale.default == "std" else {}
-        return {"scaled": False, **inside}
 
     def scope_of(self, options: Mapping[str, Any]) -> tuple[Scope, str | None]:
         """The scope under options, and the option with its value that makes it so; None where the entry itself does.

@@ -106,10 +106,11 @@ def results_of(ray: Any, pending: Sequence[Any]) -> Iterator[Any]:
     for task in pending:
         try:
             yield ray.get(task)
-        except ray.exceptions.RayTaskError as error:
+        except BaseException as error:  # of the task, of its worker, or an interrupt
             _end(ray, [other for other in pending if other is not task])
-            if isinstance(error.cause, CreditError):
-                raise error.cause from None
+            cause = getattr(error, "cause", None) if isinstance(error, ray.exceptions.RayTaskError) else None
+            if isinstance(cause, CreditError):
+                raise cause from None
             raise
 
 

@@ -44,8 +44,8 @@ def read_mark(folder: Path) -> RunMark | None:
 def claim(folder: Path, mark: RunMark) -> bool:
     """Write the mark where there is none, which one of several processes can do; whether this one did.
 
-    The mark appears whole, by a hard link to a file that is complete. Where the file system has no hard links, a process
-    that is killed at this moment leaves an empty mark, which is of no run.
+    The mark appears whole, by a hard link to a file that is complete. Where the file system has no hard links, a
+    process that is killed at this moment leaves an empty mark, which is of no run.
     """
     place, content = mark_file(folder), msgspec.json.encode(mark)
     handle, complete = tempfile.mkstemp(suffix=".part", dir=place.parent)

@@ -14,8 +14,8 @@ import numpy as np
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_returns import UNRESOLVED, acting, group_differences, returns
 from graphs.errors import Problem
-from graphs.structure.host_ids import distinct
 from graphs.replay_clusters import replays_elsewhere
+from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
 
 __all__ = ["Spread", "Survey", "Tally", "divided_tasks", "groups_of_task", "survey"]
@@ -61,7 +61,8 @@ class Survey:
       equal: groups of several traces between whose returns methods, in single precision, see no difference, each with
         the greatest; group-relative credit is exactly 0 there, or refused.
       unresolved: those among `equal` whose returns differ in the log, each with why methods see no difference.
-      rounded: those among `teaching` between whose returns single precision changes the differences by more than 1 %.
+      rounded: those among `teaching` whose differences of returns, or baselines, single precision changes by more than
+        1 %.
       singletons: groups of one trace: there is nothing to compare it with.
       mixed: groups whose traces are of several models or systems, with those; none by default (`group_by`).
       divided: tasks with several groups, since their traces are of several models or systems.
@@ -241,10 +242,14 @@ class Tally:
     def in_order(self, files: Sequence[str]) -> Tally:
         """The same counts, with groups and traces in the order of the files and their lines."""
         rank = {file: number for number, file in enumerate(files)}
-        groups = sorted(self.groups, key=lambda group: (rank[group.place[0]], group.place[1]))
-        unscored = sorted(self.unscored, key=lambda trace: (rank[trace[1][0]], trace[1][1]))
-        idle = sorted(self.idle, key=lambda trace: (rank[trace[1][0]], trace[1][1]))
-        elsewhere = sorted(self.elsewhere, key=lambda trace: (rank[trace[1][0]], trace[1][1]))
+
+        def at(place: tuple[str, int]) -> tuple[int, int]:
+            return rank[place[0]], place[1]
+
+        groups = sorted(self.groups, key=lambda group: at(group.place))
+        unscored, idle, elsewhere = (
+            sorted(named, key=lambda trace: at(trace[1])) for named in (self.unscored, self.idle, self.elsewhere)
+        )
         return dataclasses.replace(self, groups=groups, unscored=unscored, idle=idle, elsewhere=elsewhere)
 
     def survey(self, problems: Iterable[Problem], ignored: Iterable[str]) -> Survey:

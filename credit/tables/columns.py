@@ -197,8 +197,8 @@ def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
     if reward is None:
         return np.zeros(by_trace.count)
     per_row = finite("reward", numbers("reward", reward, len(by_trace.ids)))[by_trace.order]
-    advice = "the outcome is one number for each trace; for numbers that differ between rows pass row_reward= "
-    return by_trace.constant("reward", per_row, advice + "(alone) or event_reward= (beside reward=)")
+    advice = "the outcome is one number for each trace; for numbers that differ between rows pass event_reward= "
+    return by_trace.constant("reward", per_row, advice + "beside it; from_columns takes row_reward= in its place, too")
 
 
 def _types(event_type: Any, order: np.ndarray) -> np.ndarray:

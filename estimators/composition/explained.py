@@ -6,10 +6,10 @@ that hold nothing of their own trace's outcome count, against the mean b of the 
 
     explained = 1 − Var(R − V − Σ known cells) / Var(R − b)
 
-with V what somebody expected of the trace at its start, and b where nobody did. So entries of 0 explain 0, and those
-that are worse than none less. Replays share choices: b leaves those of the trace out, and counts others as one sample.
-Where a group has no other sample, b is the mean of the other samples of the batch. The error is that of leaving out one
-group at a time; groups that hold replays of one trace are left out together.
+V is `expected`, and b where `expected` is NaN. Entries of 0 explain 0. Entries that are worse than none explain less.
+Replays share choices: b leaves those of the trace out, and counts others as one sample. Where a group has no other
+sample, b is the mean of the other samples of the batch. The error is that of leaving out one group at a time; groups
+that hold replays of one trace are left out together.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from estimators.clusters import independent_groups
 from graphs.event_graph import Array, EventGraph
 
 __all__ = ["Explained", "explained"]
+
+ROUNDING = 1e-12
+"""Of the largest reward, up to which a difference in double precision is rounding."""
 
 
 class Explained(NamedTuple):
@@ -71,7 +74,7 @@ def explained(
     stated = np.where(np.isnan(expected), baseline, expected)
     target, left = (total - baseline)[scored], (total - stated - by_trace)[scored]
     size = max(float(np.abs(target).max()), float(np.abs(left).max()))
-    if not size > 0:
+    if not size > ROUNDING * float(np.abs(total[scored]).max()):
         return Explained(math.nan, math.nan)
     target, left = (target - target.mean()) / size, (left - left.mean()) / size
     sample = np.unique(np.asarray(independent_groups(graph))[scored], return_inverse=True)[1]

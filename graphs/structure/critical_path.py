@@ -12,8 +12,8 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.structure.host_ids import distinct
 from graphs.structure.forest import longest_paths, real_edges, spawn_forest
+from graphs.structure.host_ids import distinct
 
 __all__ = [
     "CriticalPath",

@@ -39,9 +39,9 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventGraph, EventType
-from graphs.structure.host_ids import distinct
 from graphs.structure.critical_path import derived_stages, main_agents
 from graphs.structure.forest import Forest, spawn_forest
+from graphs.structure.host_ids import distinct
 
 __all__ = ["ROLE_WORDS", "TOPOLOGIES", "topology"]
 

@@ -90,9 +90,10 @@ class RowAdvantages:
         self.name, self._method, self._facts = _resolve(method)
         parameters = inspect.signature(self._method).parameters
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-        for option in options:
-            if option not in parameters and not open_ended:
-                raise CreditError(f"method {self.name!r} has no option {option!r}; it has {', '.join(parameters)}")
+        if not open_ended:
+            from credit.methods.running import Request
+
+            Request.of(method).check_names(options)
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
         if any(
@@ -365,12 +366,11 @@ def _resolve(method: str | Callable[..., Credit]) -> tuple[str, Callable[..., Cr
     if callable(method):
         name = getattr(method, "__name__", type(method).__name__)
         return name, method, Facts(None, tuple(getattr(method, "needs", ())))
+    from credit.methods.published import find_method
     from credit.methods.registry import METHODS
 
-    if method not in METHODS:
-        raise CreditError(f"method is {method!r}; expected one of {', '.join(sorted(METHODS))}, or a function")
-    entry = METHODS[method]
-    return method, entry.fn, Facts(entry.unbiased, entry.needs)
+    entry = find_method(method)  # `unbiased` is stated of a method without the options of a published one
+    return method, entry.fn, Facts(entry.unbiased if method in METHODS else None, entry.needs)
 
 
 def _same(option: Any, default: Any) -> bool:

@@ -56,7 +56,7 @@ def batch_metrics(
     condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken:
                            "unbiased" (of the method; absent where its options are not the defaults),
                            "compared" (no row refused), "scored" (every row scored), "resolved" (no group whose
-                           differences single precision changes by more than 1 %)
+                           differences, or baseline, single precision changes by more than 1 %)
     """
     from estimators.base import Reason
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import jax
@@ -16,6 +17,7 @@ import credit
 from credit.cli import cli
 from credit.ledger import Ledger
 from credit.plot import draw_ledger
+from estimators.composition.explained import explained
 from graphs.worlds import Bernoulli, World
 
 pytestmark = pytest.mark.optimised
@@ -47,6 +49,15 @@ def test_explained_counts_what_was_known_before_the_outcome(world: tuple[credit.
     assert (
         own.explained == pytest.approx(0, abs=1e-6) and own.coverage == true.coverage
     )  # nothing of it was known before
+
+
+def test_nothing_is_explained_where_all_rewards_are_equal() -> None:
+    """The mean of three rewards of 0.1 is not 0.1 in double precision: the share was 0."""
+    graph, _, _ = credit.from_columns(group=[0] * 3, trace=[0, 1, 2], reward=[0.1] * 3)
+    cells, total = np.zeros((graph.num_events, 1)), np.full(graph.num_traces, 0.1)
+    nobody = np.full(graph.num_traces, np.nan)
+    found = explained(graph, cells, np.ones_like(cells, bool), total, nobody, np.asarray(graph.trace_mask))
+    assert math.isnan(found.share) and math.isnan(found.stderr)
 
 
 @pytest.mark.slow

@@ -145,6 +145,16 @@ def ledgers(traces: credit.Traces) -> dict[str, Ledger]:
 WEIGHTS = {"team": 1.0, "format": 0.3, "finish_rate": -0.7}
 
 
+def test_a_weighted_sum_names_the_traces_that_a_channel_refused() -> None:
+    """The trace had a reward of 0 there, without a word."""
+    graph, reward, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[3e38, 1.0])
+    one, two = credit.compose(graph, np.ones_like(reward), []), credit.compose(graph, reward, [])
+    assert list(two.refused_traces) == [1]
+    ledger = credit.ledger.weighted_sum({"x": one, "y": two}, {"x": 1.0, "y": 1e-3})
+    assert ledger.refused_traces == {1: f"y: {two.refused_traces[1]}"} and not bool(ledger.scored[1])
+    assert any("1 trace left out" in text for text in ledger.warnings)
+
+
 def test_a_weighted_sum_adds_up_exactly(traces: credit.Traces, ledgers: dict[str, Ledger]) -> None:
     ledger = credit.ledger.weighted_sum(ledgers, WEIGHTS)
     graph, n = traces.graph, traces.sizes

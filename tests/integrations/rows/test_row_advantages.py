@@ -199,7 +199,7 @@ def test_what_cannot_be_used_is_named() -> None:
             rloo(group=["q", "q"], **columns)
     with pytest.raises(credit.CreditError, match="'gae' needs value"):
         RowAdvantages("gae")(group=["q"], reward=np.zeros(1))
-    with pytest.raises(credit.CreditError, match="method is 'nope'"):
+    with pytest.raises(credit.CreditError, match="no method is called 'nope'"):
         RowAdvantages("nope")
     with pytest.raises(credit.CreditError, match="no option 'epz'"):
         RowAdvantages("grpo", epz=1)

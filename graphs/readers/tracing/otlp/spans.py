@@ -139,7 +139,8 @@ def make_span(wire: WireSpan, resource: Attributes, place: Place, index: int, tr
         for event in wire.events or ():
             if event.name == RESULT:
                 evaluation = _marked(attributes(event.attributes), place, span_id, trace)
-                evaluations += [] if evaluation is None else [evaluation]
+                if evaluation is not None:
+                    evaluations.append(evaluation)
     except BadAttribute as error:
         raise _bad_attribute(error, place, trace) from None
     notes = _notes(wire.events, place, trace) if wire.events else ()

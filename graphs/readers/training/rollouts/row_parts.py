@@ -91,7 +91,8 @@ def _rows(source: Source) -> Iterator[tuple[int, int, Row | None, bool]]:
         for row, own in zip(rows, starts, strict=True):
             number += 1
             yield number, start + own, row, True
-        number += text.endswith(b"\n")  # behind which a blank line ends the window
+        if text.endswith(b"\n"):  # behind which a blank line ends the window
+            number += 1
 
 
 def _starts(text: bytes) -> list[int]:
