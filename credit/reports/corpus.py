@@ -246,11 +246,13 @@ class Tally:
         def at(place: tuple[str, int]) -> tuple[int, int]:
             return rank[place[0]], place[1]
 
-        groups = sorted(self.groups, key=lambda group: at(group.place))
-        unscored, idle, elsewhere = (
-            sorted(named, key=lambda trace: at(trace[1])) for named in (self.unscored, self.idle, self.elsewhere)
+        return dataclasses.replace(
+            self,
+            groups=sorted(self.groups, key=lambda group: at(group.place)),
+            unscored=sorted(self.unscored, key=lambda trace: at(trace[1])),
+            idle=sorted(self.idle, key=lambda trace: at(trace[1])),
+            elsewhere=sorted(self.elsewhere, key=lambda trace: at(trace[1])),
         )
-        return dataclasses.replace(self, groups=groups, unscored=unscored, idle=idle, elsewhere=elsewhere)
 
     def survey(self, problems: Iterable[Problem], ignored: Iterable[str]) -> Survey:
         """The corpus in numbers."""

@@ -185,9 +185,10 @@ def _as_oserror(*kept: type[Exception]) -> Iterator[None]:
     Args:
       kept: classes that stay as they are.
     """
+    as_they_are: tuple[type[Exception], ...] = (OSError, CreditError, MemoryError, *kept)
     try:
         yield
-    except (OSError, CreditError, MemoryError, *kept):
+    except as_they_are:
         raise
     except Exception as error:
         raise OSError(f"{type(error).__name__}: {error}") from error
