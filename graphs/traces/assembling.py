@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -160,8 +160,17 @@ class _Columns:
         return pa.chunked_array(self.pop(name)).combine_chunks()
 
 
-def _starts(counts: Iterable[int]) -> list[int]:
-    return list(itertools.accumulate(counts, initial=0))
+class _Starts(NamedTuple):
+    """Where each part begins among all events, agents and turns; the last entry is their number."""
+
+    events: list[int]
+    agents: list[int]
+    turns: list[int]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> _Starts:
+        sizes = ((len(part.types), len(part.parents), int(part.turns.max()) + 1) for part in parts)
+        return cls(*(list(itertools.accumulate(counts, initial=0)) for counts in zip(*sizes, strict=True)))
 
 
 def _join(
@@ -173,12 +182,9 @@ def _join(
     ignored: tuple[str, ...],
 ) -> Traces:
     """One batch of all parts; `parts` is emptied."""
-    lengths = [len(part.types) for part in parts]
-    event_starts, agent_starts = _starts(lengths), _starts(len(part.parents) for part in parts)
-    turn_starts = _starts(int(part.turns.max()) + 1 for part in parts)
+    starts, lengths = _Starts.of(parts), [len(part.types) for part in parts]
     headings = [heading for part in parts for heading in part.headings]
-    edges = sum(len(part.senders) for part in parts)
-    n = Sizes(event_starts[-1], edges, agent_starts[-1], len(headings))
+    n = Sizes(starts.events[-1], sum(len(part.senders) for part in parts), starts.agents[-1], len(headings))
     to = bucket(n) if to is None else to
     for axis, need, room in zip(Sizes._fields, n, to, strict=True):
         if need > room:
@@ -187,67 +193,88 @@ def _join(
     columns = _Columns(parts)
     columns.pop("edge_ends")
     tokens = join_tokens(columns.pop("tokens"), lengths)
-    rows = np.arange(n.traces, dtype=np.int32)
-    event_counts = columns.counts("event_ends")
-    trace_ids = pad_array(np.repeat(rows, event_counts), to.events)
-    agent_trace = np.repeat(rows, columns.counts("agent_ends"))
-    names, roles = columns.strings("agent_names"), columns.strings("agent_roles")
+    event_counts, times = columns.counts("event_ends"), columns.joined("times", n.events)
+    team = {name: columns.strings(f"agent_{name}s") for name in ("id", "name", "role")}
     tasks = [heading.group_id for heading in headings]
     policies = [heading.model for heading in headings], [heading.system for heading in headings]
     groups = pa.array(group_names(tasks, *policies, group_by), pa.string())
-    times = columns.joined("times", n.events)
-    parents = columns.joined("parents", to.agents, agent_starts)
-    graph = EventGraph(
-        event_type=columns.joined("types", to.events),
-        action_mask=columns.joined("actions", to.events),
-        event_mask=_mask(n.events, to.events),
-        time=pad_array(_seconds(times, trace_ids[: n.events], n.traces), to.events, np.nan),
-        trace_ids=trace_ids,
-        agent_ids=columns.joined("agents", to.events, agent_starts),
-        turn_ids=columns.joined("turns", to.events, turn_starts),
-        senders=columns.joined("senders", to.edges, event_starts),
-        receivers=columns.joined("receivers", to.edges, event_starts),
-        edge_type=columns.joined("edge_types", to.edges),
-        edge_mask=_mask(n.edges, to.edges),
-        agent_name_ids=pad_array(_codes(names), to.agents),
-        agent_role_ids=pad_array(_codes(roles), to.agents),
-        agent_parent=parents,
-        agent_trace=pad_array(agent_trace, to.agents),
-        agent_mask=_mask(n.agents, to.agents),
-        group_ids=pad_array(_codes(groups), to.traces),
-        trace_mask=_mask(n.traces, to.traces),
-    )
+    graph = _graph(columns, starts, n, to, event_counts, times, team, groups)
     evidence = evidence_of_events(columns.pop("evidence"), lengths, to.events)
     evidence |= evidence_of_traces(headings, to.traces)
-    graph = clustered(graph, evidence)
     outcome = evidence.get(f"rewards.{channel}")
     reward = np.full(n.traces, np.nan, np.float32)
     if outcome is not None:
         reward = outcome.array[: n.traces].astype(np.float32)
-    files, lines, offsets = _places(columns, event_counts, lengths)
-    text = columns.pop("text")
     return Traces(
-        graph=graph,
+        graph=clustered(graph, evidence),
         reward=pad_array(reward, to.traces),
         evidence=evidence,
-        events=pa.table(
-            {"event": _text(text, "event", lengths), "file": files, "line": lines, "offset": offsets}
-            | {"time": pa.array(times, from_pandas=True)}
-            | {name: _text(text, name, lengths) for name in ("trusted", *TEXT_COLUMNS)}
-        ),
+        events=_event_table(columns, times, event_counts, lengths),
         agents=pa.table(
-            {
-                "agent": columns.strings("agent_ids"),
-                "name": names,
-                "role": roles,
-                "parent": parents[: n.agents],
-                "trace": agent_trace,
-            }
+            {"agent": team["id"], "name": team["name"], "role": team["role"]}
+            | {"parent": np.asarray(graph.agent_parent)[: n.agents], "trace": np.asarray(graph.agent_trace)[: n.agents]}
         ),
         traces=_trace_table(headings, groups),
         problems=problems,
         ignored=ignored,
         tokens=tokens,
+    )
+
+
+def _graph(
+    columns: _Columns,
+    starts: _Starts,
+    n: Sizes,
+    to: Sizes,
+    event_counts: np.ndarray,
+    times: np.ndarray,
+    team: Mapping[str, pa.Array],
+    groups: pa.Array,
+) -> EventGraph:
+    """The padded arrays of all parts, without what evidence adds.
+
+    Args:
+      columns: of the parts.
+      starts: of the parts.
+      n: real sizes.
+      to: padded sizes.
+      event_counts: events of each trace.
+      times: seconds of each event, NaN where it has none.
+      team: "name" and "role" of each instance.
+      groups: the name of each trace's group.
+    """
+    rows = np.arange(n.traces, dtype=np.int32)
+    trace_ids = pad_array(np.repeat(rows, event_counts), to.events)
+    return EventGraph(
+        event_type=columns.joined("types", to.events),
+        action_mask=columns.joined("actions", to.events),
+        event_mask=_mask(n.events, to.events),
+        time=pad_array(_seconds(times, trace_ids[: n.events], n.traces), to.events, np.nan),
+        trace_ids=trace_ids,
+        agent_ids=columns.joined("agents", to.events, starts.agents),
+        turn_ids=columns.joined("turns", to.events, starts.turns),
+        senders=columns.joined("senders", to.edges, starts.events),
+        receivers=columns.joined("receivers", to.edges, starts.events),
+        edge_type=columns.joined("edge_types", to.edges),
+        edge_mask=_mask(n.edges, to.edges),
+        agent_name_ids=pad_array(_codes(team["name"]), to.agents),
+        agent_role_ids=pad_array(_codes(team["role"]), to.agents),
+        agent_parent=columns.joined("parents", to.agents, starts.agents),
+        agent_trace=pad_array(np.repeat(rows, columns.counts("agent_ends")), to.agents),
+        agent_mask=_mask(n.agents, to.agents),
+        group_ids=pad_array(_codes(groups), to.traces),
+        trace_mask=_mask(n.traces, to.traces),
+    )
+
+
+def _event_table(columns: _Columns, times: np.ndarray, counts: np.ndarray, lengths: list[int]) -> pa.Table:
+    """What the log says of each event in words, and where it stands there."""
+    files, lines, offsets = _places(columns, counts, lengths)
+    text = columns.pop("text")
+    return pa.table(
+        {"event": _text(text, "event", lengths), "file": files, "line": lines, "offset": offsets}
+        | {"time": pa.array(times, from_pandas=True)}
+        | {name: _text(text, name, lengths) for name in ("trusted", *TEXT_COLUMNS)}
     )
 
 

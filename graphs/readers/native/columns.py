@@ -197,10 +197,7 @@ class _Team:
         plain[self.trace_of[early]] = False
 
         # A spawn edge to an instance's first event names its parent, unless a spawn or `agents` does.
-        rows = np.flatnonzero(edges.types == EdgeType.SPAWN)
-        sender, receiver = edges.senders[rows], edges.receivers[rows]
-        to_first = (agents[sender] != agents[receiver]) & (first[agents[receiver]] == receiver)
-        sender, receiver = sender[to_first], receiver[to_first]
+        sender, receiver = self._first_spawn_edges(edges, first)
         parents = first_of_each(agents[receiver], agents[sender], count)
         by_spawn = first_of_each(target, agents[spawns], count)
         parents = np.where(by_spawn >= 0, by_spawn, parents)
@@ -213,20 +210,9 @@ class _Team:
         self.parents = np.where(parents >= 0, parents, np.arange(count)).astype(np.int32)
         plain[self.trace_of[~_rooted(self.parents)]] = False
 
-        # Roles: of an event of its own that is no spawn, else of the spawn, or of a spawn without `to` by its edge.
-        role = np.full(count, -1, np.int64)
-        if "role" in field:
-            has = _filled(field["role"])
-            named = has & (types != EventType.SPAWN)
-            named[moved.events] = False
-            rows = np.flatnonzero(named)
-            untargeted = types[sender] == EventType.SPAWN
-            untargeted &= ~np.isin(sender, spawns)
-            role = first_of_each(agents[receiver[untargeted]], sender[untargeted], count)
-            role = np.where(first_spawn >= 0, first_spawn, role)
-            role = np.where((role >= 0) & has[role], role, -1)
-            by_event = first_of_each(agents[rows], rows, count)
-            role = np.where(by_event >= 0, by_event, role)
+        without_target = (types[sender] == EventType.SPAWN) & ~np.isin(sender, spawns)
+        by_edge = first_of_each(agents[receiver[without_target]], sender[without_target], count)
+        role = self._role_events(field, types, moved.events, np.where(first_spawn >= 0, first_spawn, by_edge))
         name = np.full(count, -1, np.int64)
         if "agent_name" in field:
             rows = np.flatnonzero(_filled(field["agent_name"]))
@@ -253,6 +239,35 @@ class _Team:
             shift = np.cumsum(np.bincount(before, minlength=len(event_key) + 1))[: len(event_key)]
             self.agents = encoded.indices.to_numpy()[np.arange(len(event_key)) + shift].astype(np.int32)
         self._keys = encoded.dictionary
+
+    def _first_spawn_edges(self, edges: _Forward, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Senders and receivers of the spawn edges from another instance to the first event of one."""
+        rows = np.flatnonzero(edges.types == EdgeType.SPAWN)
+        sender, receiver = edges.senders[rows], edges.receivers[rows]
+        owner = self.agents[receiver]
+        to_first = (self.agents[sender] != owner) & (first[owner] == receiver)
+        return sender[to_first], receiver[to_first]
+
+    def _role_events(
+        self, field: dict[str, Any], types: np.ndarray, moved: np.ndarray, spawn: np.ndarray
+    ) -> np.ndarray:
+        """The event that states the role of each instance: one of its own that is no spawn, else its spawn; -1 if none.
+
+        Args:
+          field: the columns of the events.
+          types: of each event.
+          moved: events that were logged under another name.
+          spawn: the event that spawned each instance, or -1.
+        """
+        if "role" not in field:
+            return np.full(len(spawn), -1, np.int64)
+        has = _filled(field["role"])
+        named = has & (types != EventType.SPAWN)
+        named[moved] = False
+        rows = np.flatnonzero(named)
+        by_event = first_of_each(self.agents[rows], rows, len(spawn))
+        by_spawn = np.where((spawn >= 0) & has[spawn], spawn, -1)
+        return np.where(by_event >= 0, by_event, by_spawn)
 
     def _find(self, keys: np.ndarray) -> np.ndarray:
         return pc.index_in(pa.array(keys), self._keys).to_numpy() if len(keys) else np.zeros(0, np.int32)
