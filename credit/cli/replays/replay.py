@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,26 +121,13 @@ def replay(
             task = bar.add_task("runs", total=planned.runs, completed=outcomes.done)
             outcomes = make(results, limits=limits, advance=lambda n: bar.advance(task, n))
     failed = sum(map(len, outcomes.failed))
-    tokens = f", {outcomes.tokens} tokens" if outcomes.tokens else ""
-    console.print(words(f"{outcomes.done} of {counted(planned.runs, 'run')} done{tokens}"), soft_wrap=True)
-    if failed:
-        console.print(words(f"{counted(failed, 'run')} failed; {results} says why"), soft_wrap=True)
-    if max_tokens is not None and outcomes.tokens >= max_tokens and outcomes.done + failed < planned.runs:
-        console.print(words(f"stopped at {max_tokens} tokens"), soft_wrap=True)
-    if outcomes.strayed:
-        strayed = counted(len(outcomes.strayed), "decision")
-        console.print(words(f"the prefixes of {strayed} did not reproduce; their runs are no evidence"), soft_wrap=True)
-        for job, why in list(outcomes.strayed.items())[:_SHOWN]:
-            prefix = planned.jobs[job].prefix
-            where = f"trace {prefix.trace!r}, event {prefix.decision!r}"
-            console.print(words(f"  {where}: {why}"), soft_wrap=True)
+    for line in _about_runs(planned, outcomes, results, max_tokens):
+        console.print(words(line), soft_wrap=True)
     if log is not None and output is not None:
         from graphs.readers import read
 
-        sittings = []
-        for earlier_plan, earlier_results in after:
-            one = read_plan(earlier_plan)
-            sittings.append((one, read_results(one, earlier_results)))
+        earlier = [read_plan(earlier_plan) for earlier_plan, _ in after]
+        sittings = [(one, read_results(one, file)) for one, (_, file) in zip(earlier, after, strict=True)]
         together, all_outcomes = pooled([*sittings, (planned, outcomes)])
         if score_failed is not None:
             all_outcomes = all_outcomes.scored(score_failed)
@@ -151,6 +139,23 @@ def replay(
         print_json(counts | {"strayed": len(outcomes.strayed)} | files)
     if failed or outcomes.strayed:
         ctx.exit(3)
+
+
+def _about_runs(planned: ReplayPlan, outcomes: Results, results: Path, max_tokens: int | None) -> Iterator[str]:
+    """Lines about runs: how many are done, failed or left, and the first prefixes that did not reproduce."""
+    failed = sum(map(len, outcomes.failed))
+    tokens = f", {outcomes.tokens} tokens" if outcomes.tokens else ""
+    yield f"{outcomes.done} of {counted(planned.runs, 'run')} done{tokens}"
+    if failed:
+        yield f"{counted(failed, 'run')} failed; {results} says why"
+    if max_tokens is not None and outcomes.tokens >= max_tokens and outcomes.done + failed < planned.runs:
+        yield f"stopped at {max_tokens} tokens"
+    if outcomes.strayed:
+        strayed = counted(len(outcomes.strayed), "decision")
+        yield f"the prefixes of {strayed} did not reproduce; their runs are no evidence"
+    for job, why in itertools.islice(outcomes.strayed.items(), _SHOWN):
+        prefix = planned.jobs[job].prefix
+        yield f"  trace {prefix.trace!r}, event {prefix.decision!r}: {why}"
 
 
 def _on_ray(planned: ReplayPlan, driver: str) -> Callable[..., Results]:
