@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem, expect
+from graphs.readers.chosen_channel import DEFAULT_CHANNEL, judge_channel
 from graphs.readers.collector_pause import collector_paused
 from graphs.readers.common.addresses import is_remote, local_path
 from graphs.readers.common.source import Source
@@ -37,7 +38,7 @@ Item = TraceRecord | Part | Problem
 def read(
     *paths: str | Path,
     format: str | None = None,
-    reward: str = "team",
+    reward: str = DEFAULT_CHANNEL,
     rewards: str | Path | Mapping[str, float] | None = None,
     groups: str | Path | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
@@ -54,7 +55,8 @@ def read(
       *paths: files, folders (searched to their depths) or "-" for standard input; `.gz` and `.zst` are unpacked. Or one
         cache that `graphs.traces.cache.write_cache` wrote.
       format: one of `FORMATS`; by default the content determines each file's format.
-      reward: the reward channel that is the outcome.
+      reward: the reward channel that is the outcome. One other than "team" that no trace has is a problem, which names
+        those that the logs have.
       rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
         columns `trace` and `reward`. They replace the log's own. A row is a problem if it matches no trace, if its
         reward is missing or not finite, or if its trace occurs twice. In the last two cases the trace has no outcome;
@@ -123,7 +125,8 @@ def read_and_count(
         if format or columns or rewards or groups or check_group_by(group_by) != GROUP_KEYS:
             given = "format, columns, rewards, groups and group_by belong to `credit convert`, which made it"
             raise CreditError(f"{str(paths[0])!r} is a cache of read logs; {given}")
-        return read_cache(paths[0], reward=reward, to=to, limits=limits), RewardSources({}, "")
+        cached = read_cache(paths[0], reward=reward, to=to, limits=limits)
+        return judge_channel(cached, reward, paths), RewardSources({}, "")
     items, ignored = read_records(
         *paths,
         format=format,
@@ -139,7 +142,7 @@ def read_and_count(
         )
     sources = join.sources()
     sources.add(traces)
-    return traces, sources
+    return judge_channel(traces, reward, paths), sources
 
 
 def read_records(

@@ -50,7 +50,7 @@ class InspectReplayer:
       model: answers calls after the prefix: a name, or a function that makes an `inspect_ai.model.Model`. Default: the
         model of the log, by its name.
       roles: the same for each model role of the log.
-      score: the reward channel, as in `credit plan --reward`.
+      score: the reward channel, as in `credit plan --reward-channel`.
       effects: of tools that are not wrapped by `declared`, by name: "none" or "replayable", such as `submit` and
         hand-offs.
       mute: what a forbidden agent answers.

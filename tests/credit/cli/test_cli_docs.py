@@ -14,7 +14,9 @@ from click.testing import CliRunner
 import credit.cli as door
 from credit.cli import cli
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command-line.md").read_text()
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "command-line.md").read_text()
+OF_OTHERS = {"--repeats", "--warm", "--xla"}  # of the benchmarks' scripts and of XLA
 
 
 @pytest.mark.parametrize("name", sorted(cli.commands))
@@ -23,6 +25,30 @@ def test_every_command_and_option_is_described(name: str) -> None:
     for parameter in cli.commands[name].params:
         for option in (o for o in parameter.opts if o.startswith("--")):
             assert f"`{option}" in PAGE, f"{name} {option}"
+
+
+def options(command: click.Command) -> set[str]:
+    """The names of its options and of those of its subcommands."""
+    names = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            names |= set() if inner is None else options(inner)
+    return names | {"--help"}
+
+
+def test_every_option_that_a_page_or_a_message_names_exists() -> None:
+    """Two pages and two messages told users to pass `--reward`."""
+    known = options(cli) | OF_OTHERS
+    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    files += [path for package in ("credit", "estimators", "graphs") for path in (ROOT / package).rglob("*.py")]
+    named = {
+        (str(path.relative_to(ROOT)), option)
+        for path in files
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", path.read_text())
+    }
+    assert {(path, option) for path, option in named if option not in known} == set()
 
 
 def test_every_exit_code_is_described() -> None:

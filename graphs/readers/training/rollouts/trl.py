@@ -36,7 +36,10 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
             if field.name not in _OTHER and (pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
         ]
         if len(rewards) > 1:
-            expected = "one reward function, or --reward NAME: the file does not hold the functions' weights"
+            expected = (
+                "one reward function, or a choice by --reward-channel NAME (in Python reward=NAME): the file does not "
+                "hold the functions' weights"
+            )
             yield Problem("several-rewards", source.name, 0, "columns", excerpt(", ".join(rewards)), expected)
         left = source.limits.file_bytes
         shared: dict[Any, Any] = {}

@@ -93,7 +93,8 @@ def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> Problem | Non
     if len(set(totals.values())) == 1:
         record.rewards["team"] = next(iter(totals.values()))
     elif totals:
-        shown, expected = excerpt(totals), "one reward of all agents; choose a channel with --reward"
+        shown = excerpt(totals)
+        expected = "one reward of all agents, or a choice by --reward-channel NAME (in Python reward=NAME)"
         return Problem("several-rewards", record.file, record.line, "traces.rewards", shown, expected, record.trace_id)
     return None
 
