@@ -67,7 +67,7 @@ class Branch:
       method: the first method that the logs allow; "" where they have no such unit, or allow none.
       why: what the method computes; or why there is none.
       unbiased: whether that method's policy gradient has no bias (`credit.METHODS` states the conditions).
-      needs: the methods before it, each with what it would need.
+      needs: the methods before it, each with what it would need, or with why it is not used.
     """
 
     unit: str
@@ -202,7 +202,7 @@ def _too_little(traces: Traces, name: str) -> str:
     if name == "c3" and not _has_siblings(traces):
         return "no context has two alternatives: sample siblings of an action from the same frozen prompt"
     if name == "mt_grpo" and "event_reward" not in traces.evidence:
-        return "no rewards at events: without them all turns of a trace have the same reward"
+        return "no rewards at events: the last turn has the outcome, so turns differ only where another trace ends"
     return ""
 
 

@@ -62,7 +62,7 @@ def _print(console: Console, advice: Advice) -> None:
             better.setdefault((method, need), []).append(branch.unit)
     if better:
         console.print()
-        needs = plain_table("better for", "method", "would need")
+        needs = plain_table("better for", "method", "would need, or why not")
         for (method, need), units in better.items():
             needs.add_row(", ".join(units), method, words(need))
         console.print(needs)

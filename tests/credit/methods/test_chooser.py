@@ -118,6 +118,26 @@ def test_siblings_count_only_where_a_context_has_two(tmp_path: Path, alternative
     assert ("no context has two alternatives" in needs.get("c3", "")) == (alternatives == 1)
 
 
+@pytest.mark.parametrize("longer", [False, True])
+def test_why_turns_without_rewards_do_not_call_for_mt_grpo(tmp_path: Path, longer: bool) -> None:
+    """It was said that all turns of a trace have the same reward; the outcome is the last turn's alone."""
+    path = write(tmp_path / "x.jsonl", rewards=(1.0, 0.0, 0.5))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        for k, event in enumerate(line["events"]):
+            event |= {"turn": str(k), "type": "tool_call"}
+    lines[0]["events"] = lines[0]["events"][: 2 if longer else 3]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    traces = read(path)
+    advantages = np.asarray(credit.run(traces, "mt_grpo").advantage)[: traces.sizes.events].tolist()
+    assert (len(set(advantages[-3:])) > 1) == longer  # within one trace
+    needs = {branch.unit: branch.needs for branch in choose(traces).branches}["tool"]
+    assert needs["mt_grpo"] == (
+        "no rewards at events: the last turn has the outcome, so turns differ only where another trace ends"
+    )
+    assert "would need, or why not" in CliRunner().invoke(cli, ["choose", str(path)]).stdout
+
+
 def test_one_context_of_two_tasks_has_no_siblings(tmp_path: Path) -> None:
     """`c3` was recommended, and refused every action."""
 
