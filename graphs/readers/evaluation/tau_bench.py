@@ -16,6 +16,7 @@ messages. There are no times and no token counts.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 
@@ -25,6 +26,7 @@ from graphs.errors import Problem, TraceError
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers.common.chats.messages import OpenCalls
 from graphs.readers.common.files import Tasks, short_names
+from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Place, Places
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode, decode_record
@@ -65,6 +67,13 @@ class _Run(msgspec.Struct):
     info: _Info | None = None
 
 
+class _Name(msgspec.Struct):
+    """What names a run whose other fields are wrong."""
+
+    task_id: int | str
+    trial: int | str
+
+
 class _Function(msgspec.Struct):
     name: str
 
@@ -83,6 +92,7 @@ class _Message(msgspec.Struct):
 
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _RUN = msgspec.json.Decoder(_Run)
+_NAME = msgspec.json.Decoder(_Name)
 _MESSAGE = msgspec.json.Decoder(_Message)
 
 
@@ -109,18 +119,30 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         if not runs:
             yield Problem("empty-trace", source.name, 1, "content", "[]", "at least one run")
         place = Places(data)
-        for raw in runs:
+        for index, raw in enumerate(runs):
             line, offset = place.of(raw)
             try:
-                yield _read_run(raw, data, Place(source.name, line, offset), names[source.name], tasks)
+                yield _read_run(raw, index, data, Place(source.name, line, offset), names[source.name], tasks)
             except TraceError as error:
                 yield error.problem
         source.release()
 
 
-def _read_run(raw: msgspec.Raw, data: bytes, at: Place, name: str, tasks: Tasks) -> TraceRecord:
+def _named_run(raw: msgspec.Raw, index: int, at: Place, name: str) -> _Run:
+    """A run; its problem names the trace, or the position where that is unknown, for a file may be one line."""
+    try:
+        return decode_record(_RUN, raw, file=at.file, line=at.line)
+    except TraceError:
+        field, trace = f"[{index}]", ""
+        with contextlib.suppress(*JSON_ERRORS):
+            named = _NAME.decode(raw)
+            field, trace = "", f"{name}/task-{named.task_id}/trial-{named.trial}"
+    return decode_record(_RUN, raw, file=at.file, line=at.line, at=field, trace=trace)  # fails again
+
+
+def _read_run(raw: msgspec.Raw, index: int, data: bytes, at: Place, name: str, tasks: Tasks) -> TraceRecord:
     source, line, offset = at
-    run = decode_record(_RUN, raw, file=source, line=line)
+    run = _named_run(raw, index, at, name)
     task = f"task-{run.task_id}"
     instruction = run.info.task.instruction if run.info and run.info.task else None
     stated = b"" if instruction is None else b"=" + instruction.encode()

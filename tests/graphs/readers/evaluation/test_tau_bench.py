@@ -199,6 +199,7 @@ def test_files_of_one_name_in_two_folders_are_two_systems_and_tasks_that_differ_
         write(tmp_path / folder, runs, "airline.json")
     traces = read(tmp_path, group_by=("task",))
     assert traces.problems == ()
+    assert "small/airline/task-3/trial-1" in traces.traces["trace"].to_pylist()
     assert set(traces.traces["system"].to_pylist()) == {f"{folder}/airline" for folder in ("large", "small", "other")}
     groups: dict[str, set[str]] = {}
     for trace, group in zip(*(traces.traces[k].to_pylist() for k in ("trace", "group")), strict=True):
@@ -209,8 +210,8 @@ def test_files_of_one_name_in_two_folders_are_two_systems_and_tasks_that_differ_
 
 
 BAD = {
-    "task_id": (run(task_id=[1]), "bad-type", "task_id"),
-    "trial": (run(trial=None), "bad-type", "trial"),
+    "task_id": (run(task_id=[1]), "bad-type", "[1].task_id"),
+    "trial": (run(trial=None), "bad-type", "[1].trial"),
     "reward": (run(reward="1"), "bad-type", "reward"),
     "reward true": (run(reward=True), "bad-type", "reward"),
     "info": (run(info=[]), "bad-type", "info"),
@@ -224,9 +225,9 @@ BAD = {
     "traj": (run(traj={}), "bad-type", "traj"),
     "traj null": (run(traj=None), "bad-type", "traj"),
     "no traj": ({k: v for k, v in run().items() if k != "traj"}, "missing-field", "traj"),
-    "no task": ({k: v for k, v in run().items() if k != "task_id"}, "missing-field", "task_id"),
-    "no trial": ({k: v for k, v in run().items() if k != "trial"}, "missing-field", "trial"),
-    "run": (3, "bad-type", "content"),
+    "no task": ({k: v for k, v in run().items() if k != "task_id"}, "missing-field", "[1].task_id"),
+    "no trial": ({k: v for k, v in run().items() if k != "trial"}, "missing-field", "[1].trial"),
+    "run": (3, "bad-type", "[1]"),
     "message": (run(traj=[5]), "bad-type", "traj[0]"),
     "role": (run(traj=[{"role": 5}]), "bad-type", "traj[0].role"),
     "no role": (run(traj=[{}]), "missing-field", "traj[0].role"),
@@ -271,6 +272,15 @@ def test_a_bad_run_is_named_and_the_others_read(tmp_path: Path, name: str) -> No
     assert traces.traces["trace"].to_pylist() == ["runs/task-3/trial-0", "runs/task-3/trial-1"]
     (problem,) = traces.problems
     assert (problem.kind, problem.field, problem.file, problem.line) == (kind, field, str(path), 3)
+
+
+def test_a_bad_reward_in_a_file_of_one_line_names_its_run(tmp_path: Path) -> None:
+    """The line was all that the problem told, and the file had one."""
+    traces = read(write(tmp_path, [run(task_id=i // 4, trial=i % 4, reward=1.0 if i != 6 else "1") for i in range(8)]))
+    (problem,) = traces.problems
+    assert (problem.field, problem.line, problem.trace) == ("reward", 1, "runs/task-1/trial-2")
+    (problem,) = read(write(tmp_path, [run(), run(trial=1), run(trial=None)])).problems
+    assert (problem.field, problem.line, problem.trace) == ("[2].trial", 1, "")
 
 
 @pytest.mark.parametrize(
