@@ -1,4 +1,4 @@
-"""Types of events and edges in the survey's trace schema, and the event types that a policy chooses.
+"""Types of events and edges and topologies in the survey's trace schema, and the event types that a policy chooses.
 
 The module does not import JAX, so that processes that only read logs start without it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["ACTION_TYPES", "KINDS", "EdgeType", "EventType"]
+__all__ = ["ACTION_TYPES", "KINDS", "TOPOLOGIES", "EdgeType", "EventType"]
 
 
 class EventType(enum.IntEnum):
@@ -89,3 +89,15 @@ KINDS: dict[str, frozenset[EventType]] = {
     "tool": frozenset({EventType.TOOL_CALL}),
 }
 """Event types by kind. A unit of a kind is one event."""
+
+TOPOLOGIES = (
+    "centralized",
+    "planner_executor_critic",
+    "debate",
+    "swarm",
+    "hierarchical",
+    "harness",
+    "mixed",
+    "unknown",
+)
+"""Names that a log may state for the form of a team."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["counted", "excerpt", "near_names", "printable"]
+__all__ = ["counted", "excerpt", "near_names", "one_of", "printable"]
 
 
 REPLACEMENT = "\ufffd"
@@ -59,3 +59,17 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
         return f"Did you mean {' or '.join(near)}?"
     more = ", …" if len(names) > shown else ""
     return f"There are {len(names)}: {', '.join(names[:shown])}{more}."
+
+
+def one_of(name: str, known: Iterable[str]) -> str:
+    """What is expected in place of an unknown name: one of all that are known, and the nearest of them.
+
+    Examples:
+      >>> one_of("mesage", ["message", "spawn"])
+      'one of message, spawn. Did you mean message?'
+      >>> one_of("x", ["message", "spawn"])
+      'one of message, spawn'
+    """
+    names = list(dict.fromkeys(known))
+    near = near_names(name, names)
+    return f"one of {', '.join(names)}" + (f". {near}" if near.startswith("Did") else "")

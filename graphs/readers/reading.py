@@ -17,7 +17,7 @@ from graphs.readers.common.source_search import check_paths, find_sources
 from graphs.readers.common.tables.joins import Join
 from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.formats import FORMATS, reader_of, sort_sources
-from graphs.text import counted, excerpt, near_names
+from graphs.text import counted, excerpt, one_of
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
@@ -155,9 +155,7 @@ def read_records(
 ) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
     """The records of all logs under `paths`, lazily, and the names of the skipped files."""
     if format is not None and format not in FORMATS:
-        near = near_names(format, FORMATS)
-        hint = f". {near}" if near.startswith("Did") else ""
-        raise CreditError(f"format is {format!r}; expected one of {', '.join(FORMATS)}{hint}")
+        raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
     sources, ignored, problems = find_sources(paths, limits)
     if not sources and not problems:
         place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")

@@ -19,9 +19,10 @@ import zstandard
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
+from graphs.event_types import TOPOLOGIES
 from graphs.readers.collector_pause import collector_paused
 from graphs.readers.native.records import from_wire
-from graphs.readers.native.wire import DECODER, EXTENSION_KEYS, TOPOLOGIES
+from graphs.readers.native.wire import DECODER, EXTENSION_KEYS
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import numbers_of_traces

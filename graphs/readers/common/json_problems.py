@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem
+from graphs.readers.common.decoder_words import expected_json, expected_name, expected_type
 from graphs.text import excerpt
 
 __all__ = ["JSON_ERRORS", "brief_kind", "json_problem", "not_a_number", "repeated_key", "untyped"]
@@ -63,8 +64,8 @@ def _kind_of_message(message: str) -> str:
     if message.startswith(("JSON is malformed", "Input data was truncated")):
         return "bad-json"
     match = _PATH.match(message)
-    what = match["what"] if match else message
-    return "missing-field" if _REQUIRED.search(what) else _classify(what, (match["path"] or "") if match else "")[0]
+    what, path = (match["what"], match["path"] or "") if match else (message, "")
+    return "missing-field" if _REQUIRED.search(what) else _classify(what, path.removeprefix("$."))[0]
 
 
 def repeated_key(text: bytes, names: Iterable[str], file: str, line: int) -> Problem | None:
@@ -123,8 +124,8 @@ def _malformed(message: str, data: bytes, file: str, line: int) -> Problem:
     if literal:
         field = _field_of_non_finite(untyped(data), "") or "content"
         return Problem("non-finite", file, line, field, literal.group().decode(), "a finite number", _trace_id(data))
-    expected = "JSON" + message.removeprefix("JSON is malformed").replace(":", ", not", 1)
-    return Problem("bad-json", file, line, "content", excerpt(data[max(0, at - 20) : at + 20]), expected)
+    shown = excerpt(data[max(0, at - 20) : at + 20])
+    return Problem("bad-json", file, line, "content", shown, expected_json(message))
 
 
 def _invalid(message: str, data: bytes, file: str, line: int) -> Problem:
@@ -145,19 +146,14 @@ def _invalid(message: str, data: bytes, file: str, line: int) -> Problem:
 
 def _classify(what: str, field: str) -> tuple[str, str]:
     if what.startswith("Invalid enum value"):
-        if field.startswith("events"):
-            return "unknown-event-type", "one of the event types of the schema"
-        if field.startswith("edges"):
-            return "unknown-edge-type", "one of the edge types of the schema"
-        return "unknown-topology", "one of the topologies of the schema"
+        return expected_name(what, field)
     if what == "Number out of range":
         return "non-finite", "a finite number"
-    expected = what.removeprefix("Expected ").replace("`", "")
     if "length >= 1" in what:
         return "empty-id", "a non-empty string"
     if ">=" in what or "<=" in what:
-        return "out-of-range", expected
-    return "bad-type", expected
+        return "out-of-range", expected_type(what)
+    return "bad-type", expected_type(what)
 
 
 def _locate(document: Any, path: str) -> tuple[str, Any]:

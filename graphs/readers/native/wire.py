@@ -23,7 +23,6 @@ __all__ = [
     "EVENT_FIELDS",
     "EXTENSION_KEYS",
     "NEVER_NEGATIVE",
-    "TOPOLOGIES",
     "TOP_LEVEL_EXTENSION",
     "AgentEntry",
     "Edge",
@@ -37,16 +36,6 @@ __all__ = [
 
 EVENT_CODES: dict[str, int] = {kind.name.lower(): int(kind) for kind in EventType}
 EDGE_CODES: dict[str, int] = {kind.name.lower(): int(kind) for kind in EdgeType}
-TOPOLOGIES = (
-    "centralized",
-    "planner_executor_critic",
-    "debate",
-    "swarm",
-    "hierarchical",
-    "harness",
-    "mixed",
-    "unknown",
-)
 NEVER_NEGATIVE = ("tokens", "wall_clock_s", "tool_calls", "messages")
 """Costs that are 0 or more."""
 TOP_LEVEL_EXTENSION = ("schema_version", "group", "model", "agents", "evidence")

@@ -20,7 +20,7 @@ from graphs.readers.common.tables.rows import PARQUET, LostRow, Row, number, rea
 from graphs.readers.native.wire import EVENT_CODES
 from graphs.readers.training.table_cells import EVIDENCE, LISTS, as_text, moment, truth
 from graphs.readers.training.table_columns import KNOWN, find_columns
-from graphs.text import excerpt
+from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE
@@ -125,6 +125,11 @@ def _refuse_traces(source: Source) -> None:
         raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
 
 
+def _event_type(given: Any) -> str:
+    """What is expected in place of an unknown event type."""
+    return one_of(as_text(given)[:_LONGEST_ID], EVENT_CODES)
+
+
 @dataclasses.dataclass
 class _Table:
     """The traces of one table while its rows come in; None for a refused trace, whose later rows do not count."""
@@ -197,13 +202,14 @@ class _Table:
         return None
 
     def _append(self, record: TraceRecord, line: int, value: Row, column_of: Mapping[str, str]) -> None:
-        def convert(ours: str, to: Callable[[Any], Any], expected: str) -> Any:
+        def convert(ours: str, to: Callable[[Any], Any], expected: str | Callable[[Any], str]) -> Any:
             if value.get(ours) is None:
                 return None
             converted = to(value[ours])
             if converted is None:
+                wanted = expected if isinstance(expected, str) else expected(value[ours])
                 problem = Problem(
-                    "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), expected, record.trace_id
+                    "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), wanted, record.trace_id
                 )
                 raise TraceError(problem)
             return converted
@@ -242,7 +248,7 @@ class _Table:
         if role is not None:
             constant("role", agent, role)
             instance.role = role
-        kind = convert("type", lambda name: EVENT_CODES.get(as_text(name)), "an event type")
+        kind = convert("type", lambda name: EVENT_CODES.get(as_text(name)), _event_type)
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
         chosen = convert("action", truth, "true, false, 1 or 0: whether a policy of the team chose the row")
         time = convert("time", moment, "a finite number, 0 or more")

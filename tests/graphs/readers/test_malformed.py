@@ -230,7 +230,7 @@ def test_the_offending_value_is_quoted(tmp_path: Path) -> None:
     file = tmp_path / "log.json"
     file.write_text(changed("events", 2, "value", to="very high")())
     assert str(only_problem(file)) == (
-        f"{file}:1: trace 'a': events[2].value is 'very high'; expected float | null, got str [bad-type]"
+        f"{file}:1: trace 'a': events[2].value is 'very high'; expected a number or null, got a text [bad-type]"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.chats.messages import Chat, Message, add_messages
+from graphs.readers.common.json_problems import json_problem
 from graphs.readers.common.places import Place
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.rows import open_parquet, to_values
@@ -105,7 +107,8 @@ def _record(
         record.evidence["policy_version"] = step
     chat = Chat(record, "policy")
     if isinstance(row["completion"], list):
-        add_messages(chat, [(_message(part, place, trace), place) for part in row["completion"]], "completion")
+        parts = enumerate(row["completion"])
+        add_messages(chat, [(_message(part, i, place, trace), place) for i, part in parts], "completion")
     else:
         chat.reply("0", place)
     return chat.finish()
@@ -115,12 +118,11 @@ def _digest(prompt: Any, step: int) -> str:
     return prompt_group(repr(prompt).encode(), step)
 
 
-def _message(part: Any, place: Place, trace: str) -> Message:
+def _message(part: Any, index: int, place: Place, trace: str) -> Message:
     """A chat message out of a row."""
     try:
         return msgspec.convert(part, Message)
     except msgspec.ValidationError as error:
-        value_text, expected = excerpt(str(error)), "chat messages"
-        raise TraceError(
-            Problem("bad-type", place.file, place.line, "completion", value_text, expected, trace)
-        ) from error
+        problem = json_problem(error, msgspec.json.encode(part), place.file, place.line)
+        field = f"completion[{index}]" + ("" if problem.field == "content" else f".{problem.field}")
+        raise TraceError(dataclasses.replace(problem, field=field, trace=trace)) from error

@@ -10,8 +10,8 @@ import jsonschema
 import numpy as np
 
 from graphs.event_graph import EdgeType, EventType
+from graphs.event_types import TOPOLOGIES
 from graphs.readers import read
-from graphs.readers.native.wire import TOPOLOGIES
 from graphs.traces.batch import Traces
 from graphs.traces.schema import json_schema
 from graphs.writers.native import write

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
+from graphs.event_types import TOPOLOGIES
 from graphs.padding import unpad
 from graphs.readers import read
-from graphs.readers.native.wire import EVENT_FIELDS, TOPOLOGIES
+from graphs.readers.native.wire import EVENT_FIELDS
 from graphs.traces.schema import EVENT_EVIDENCE, json_schema
 
 from .logs import EXTENDED, agents_by_id, assert_round_trip, extended_trace, owner_of, read_one
