@@ -16,7 +16,7 @@ from credit.replay.team_planning import shares_by_name
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.readers import read
-from graphs.text import excerpt
+from graphs.text import counted, excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 from graphs.writers import native
@@ -55,7 +55,7 @@ def add_shares(log: Path, output: Path, shares: Mapping[str, tuple[float, float]
     """
     traces = read(log)
     if traces.problems:
-        first = f"{len(traces.problems)} problems, first: {traces.problems[0]}"
+        first = f"{counted(len(traces.problems), 'problem')}, first: {traces.problems[0]}"
         raise CreditError(f"{log}: {first}; expected a log that reads")
     native.write(with_shares(traces, shares), output)
     return len(shares.keys() & set(traces.agents["name"].to_pylist()))

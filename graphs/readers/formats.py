@@ -182,7 +182,13 @@ def _shortened(value: Any) -> Any:
 
 def _unknown(source: Source, head: bytes) -> Problem:
     """The problem of a file of unknown format, with the format that it resembles, if any."""
+    from graphs.readers.training.table_columns import KNOWN
+    from graphs.readers.training.table_hints import table_without
+
     close = resemblance(head)
+    table = table_without(head, KNOWN) if close is None else None
+    if table is not None:
+        return Problem("unknown-format", source.name, 0, "content", *table)
     if close is None:
         kinds = "a supported format: " + ", ".join(FORMATS)
         return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds + _by_name(head))

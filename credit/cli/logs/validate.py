@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,12 +11,14 @@ import click
 from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.reading import SHOWN, allow_bad, exit_code, list_problems, read_traces, reads_logs, stdout, words
+from graphs.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from credit.reports.corpus import Survey
+    from graphs.traces.batch import Traces
 
 __all__ = ["validate"]
 
@@ -65,12 +68,15 @@ def validate(
         from credit.cli.logs.validate_on_ray import survey_on_ray
 
         corpus, found = survey_on_ray(paths, chunk_events, reading)
+        group = ""  # parts are of native logs
     elif chunk_events is not None:
         raise click.UsageError("--chunk-events is the size of the parts of --engine; expected both")
     else:
         traces = read_traces(paths, **reading)
         corpus = survey(traces)
         found = "" if corpus.reward_channels or len(corpus.unscored) < corpus.traces else found_instead(traces)
+        alone = "table" in corpus.formats and len(corpus.singletons) == corpus.groups
+        group = _group_option(traces, reading["columns"] or {}) if alone else ""
     if as_json:
         import msgspec
 
@@ -80,7 +86,7 @@ def validate(
         console.print(_table(corpus, reading["reward_channel"]))
         if corpus.evidence:
             console.print(words(EVIDENCE), soft_wrap=True)
-        for line in _advice(corpus, reading["reward_channel"]):
+        for line in _advice(corpus, reading["reward_channel"], group):
             console.print(words(line), soft_wrap=True)
         if found:
             console.print(words(found), soft_wrap=True)
@@ -127,7 +133,8 @@ def _table(corpus: Survey, channel: str) -> Table:
         row("  rounded", f"{len(corpus.rounded)} of those with a signal")
     row("  of one trace", len(corpus.singletons))
     if corpus.divided:
-        row("  of divided tasks", f"{corpus.divided} tasks have a group for each model or system")
+        have = "has" if corpus.divided == 1 else "have"
+        row("  of divided tasks", f"{counted(corpus.divided, 'task')} {have} a group for each model or system")
     if corpus.mixed:
         row("  of several models", len(corpus.mixed))
     if corpus.unscored_groups:
@@ -151,8 +158,29 @@ def _table(corpus: Survey, channel: str) -> Table:
     return table
 
 
-def _advice(corpus: Survey, channel: str) -> list[str]:
-    """What to do about a corpus without a training signal."""
+def _group_option(traces: Traces, columns: dict[str, str]) -> str:
+    """The option that names the column of the group in a table that was read without one; "" where there is none."""
+    from graphs.errors import TraceError
+    from graphs.readers.common.source import Source
+    from graphs.readers.common.tables.rows import column_names
+    from graphs.readers.training.table_columns import find_columns
+    from graphs.readers.training.table_hints import columns_option, likely_column
+
+    kinds, files = (traces.traces[name].to_pylist() for name in ("format", "file"))
+    path = Path(files[kinds.index("table")]) if "table" in kinds else None
+    if path is None or not path.is_file():  # standard input cannot be read again
+        return ""
+    source = Source(str(path), path)
+    try:
+        column_of = find_columns(source, columns)
+        names = column_names(source)
+    except TraceError:
+        return ""
+    return "" if "group" in column_of else columns_option({"group": likely_column("group", names, column_of.values())})
+
+
+def _advice(corpus: Survey, channel: str, group: str) -> list[str]:
+    """What to do about a corpus without a training signal; `group` is the option that would name the groups."""
     lines = []
     if len(corpus.unscored) == corpus.traces:
         others = [name for name in corpus.reward_channels if name != channel]
@@ -162,9 +190,9 @@ def _advice(corpus: Survey, channel: str) -> list[str]:
             else "No trace has an outcome: pass --rewards FILE, a table with columns `trace` and `reward`"
         )
     if corpus.traces > 1 and len(corpus.singletons) == corpus.groups:
-        lines.append(
-            "Every group has one trace: if traces share tasks, pass --groups FILE, a table with `trace` and `group`"
-        )
+        named = f"{group} or " if group else ""
+        what = f"{named}--groups FILE, a table with `trace` and `group`"
+        lines.append(f"Every group has one trace: if traces share tasks, pass {what}")
     return lines
 
 

@@ -8,7 +8,8 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.rows import PARQUET, column_names, nested_names
 from graphs.readers.near_misses import resemblance_of_columns
-from graphs.text import excerpt
+from graphs.readers.training.table_hints import columns_option, likely_column, listed_names, other_separator
+from graphs.text import excerpt, near_names
 from graphs.traces.schema import EVENT_EVIDENCE
 
 __all__ = ["KNOWN", "find_columns"]
@@ -40,11 +41,17 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
       TraceError: "missing-column", for one that was asked for or for the trace; "ambiguous-column".
     """
     names = column_names(source)
+    separator = other_separator(names[0]) if len(names) == 1 and not source.data.startswith(PARQUET) else ""
+    if separator:
+        expected = f"commas between the cells, not {separator!r}"
+        raise TraceError(Problem("bad-header", source.name, 1, "columns", excerpt(names[0]), expected))
     column_of: dict[str, str] = {}
     for ours, theirs in columns.items():
         if theirs not in names:
-            problem = Problem("missing-column", source.name, 1, ours, excerpt(names), f"a column {theirs!r}")
-            raise TraceError(problem)
+            near = near_names(theirs, names)
+            hint = f". {near}" if near.startswith("Did") else ""
+            expected = f"a column that the table has: {listed_names(names)}{hint}"
+            raise TraceError(Problem("missing-column", source.name, 1, ours, f"column {theirs!r}", expected))
         column_of[ours] = theirs
     taken = set(column_of.values())
     for ours, known in KNOWN.items():
@@ -52,16 +59,18 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
         if ours in column_of or not candidates:
             continue
         if len(candidates) > 1 and candidates[0] != ours:
-            expected = f"one column for {ours!r}; name it in `columns`"
+            expected = f"one column for {ours!r}: {columns_option({ours: candidates[0]})} chooses"
             raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
         column_of[ours] = candidates[0]
     for ours in ("group", "reward"):
         alike = [name for name in names if name not in taken and name.strip().lower() in KNOWN[ours]]
         if ours not in column_of and alike:
-            expected = f"{alike[0].strip().lower()!r}, or `columns` with {ours!r}: names count as they are written"
+            named = columns_option({ours: alike[0]})
+            expected = f"{alike[0].strip().lower()!r}, or {named}: names count as they are written"
             raise TraceError(Problem("bad-header", source.name, 1, "columns", excerpt(alike[0]), expected))
     if "trace" not in column_of:
-        expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or `columns` with 'trace'"
+        named = columns_option({"trace": likely_column("trace", names, column_of.values())})
+        expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or {named} to name it"
         near = resemblance_of_columns(nested_names(source)) if source.data.startswith(PARQUET) else ""
         expected += f"; or {near}" if near else ""
         raise TraceError(Problem("missing-column", source.name, 1, "trace", excerpt(names), expected))

@@ -184,3 +184,20 @@ def test_a_refusal_for_want_of_outcomes_names_the_row_of_the_table(chunks: list[
     assert result.exit_code == 1
     words = f"{table}:2: trace 'a': reward is 'true'; expected a finite number, such as 1 for true and 0 for false"
     assert f"{words} [non-finite-reward] and 1 more; expected" in result.stderr
+
+
+def test_validate_names_the_column_of_a_table_that_may_be_the_task(tmp_path: Path) -> None:
+    """It sent the user to a table of groups, though the log has the column."""
+    log = tmp_path / "t.csv"
+    log.write_text("task,trace,agent,reward\nq,a,x,1\nq,b,x,0\n")
+    told = run("validate", log).stdout
+    assert "if traces share tasks, pass --columns group=task or --groups FILE, a table" in told
+    assert "Every group has one trace" not in run("validate", log, "--columns", "group=task").stdout
+    log.write_text("group,trace,agent,reward\nq,a,x,1\nr,b,x,0\n")
+    assert "if traces share tasks, pass --groups FILE, a table" in run("validate", log).stdout
+
+
+def test_validate_counts_one_divided_task_as_one(tmp_path: Path) -> None:
+    logs = [trace(name, "q", 1.0) | {"schema_version": "1.1", "model": name} for name in "ab"]
+    told = " ".join(run("validate", write(tmp_path / "x.jsonl", logs)).stdout.split())
+    assert "1 task has a group for each model or system" in told
