@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 __all__ = ["counted", "excerpt", "near_names", "one_of", "printable"]
@@ -10,6 +11,8 @@ __all__ = ["counted", "excerpt", "near_names", "one_of", "printable"]
 
 REPLACEMENT = "\ufffd"
 MOST_COMPARED = 10_000  # names that are compared letter by letter
+MOST_CLOSE = 20  # of them that may be shown
+_NUMBER = re.compile(r"0*([0-9]+)")
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -42,18 +45,44 @@ def excerpt(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def _without_zeros(name: str) -> str:
+    """A name whose numbers have no leading zeros."""
+    return _NUMBER.sub(r"\1", name)
+
+
+def _last_number(name: str) -> str:
+    """The digits at the end of a name."""
+    return name[len(name.rstrip("0123456789")) :]
+
+
 def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
     """A hint for a name that does not exist: the nearest known names, first those that contain it.
+
+    Numbers count without leading zeros, and whole ones come first.
 
     Examples:
       >>> near_names("task-10", ["run/task-10/trial-0", "run/task-11/trial-0"])
       'Did you mean run/task-10/trial-0?'
+      >>> near_names("trace-8", ["trace-000078", "trace-000008", "trace-000080"], shown=1)
+      'Did you mean trace-000008?'
       >>> near_names("x", ["a", "b"])
       'There are 2: a, b.'
     """
     names = list(dict.fromkeys(known))
-    inside = [other for other in names if name and name.lower() in other.lower()]
-    close = difflib.get_close_matches(name, names, n=shown) if len(names) <= MOST_COMPARED else []
+    plain = {other: _without_zeros(other.lower()) for other in names}
+    wanted = _without_zeros(name.lower())
+    before, behind = ("(?<![0-9])" if wanted[:1].isdigit() else "", "(?![0-9])" if wanted[-1:].isdigit() else "")
+    whole = re.compile(before + re.escape(wanted) + behind)
+    inside = [other for other in names if name and (name.lower() in other.lower() or wanted in plain[other])]
+    inside.sort(key=lambda other: not whole.search(plain[other]))
+    forms = (
+        difflib.get_close_matches(wanted, dict.fromkeys(plain.values()), n=MOST_CLOSE)
+        if len(names) <= MOST_COMPARED
+        else []
+    )
+    if _last_number(wanted):  # the same number at the end is nearer than more equal letters
+        forms.sort(key=lambda form: _last_number(form) != _last_number(wanted))
+    close = [other for form in forms for other in names if plain[other] == form]
     near = list(dict.fromkeys([*inside, *close]))[:shown]
     if near:
         return f"Did you mean {' or '.join(near)}?"

@@ -212,6 +212,14 @@ def test_near_names_of_traces(tmp_path: Path) -> None:
     assert wrong.exit_code == 1 and "No trace 'task-10'. Did you mean run/task-10/trial-0?" in wrong.output
 
 
+def test_near_names_of_traces_have_the_same_number(tmp_path: Path) -> None:
+    """`trace-8` was answered with 78, 68 and 58, which share more letters with it than 000008 does."""
+    log = write(tmp_path / "x.jsonl", [trace(f"trace-{i:06d}", "q", 1.0) for i in range(90)])
+    for name in ("trace-8", "trace8", "trial-8", "TRACE-08", "8"):
+        assert f"No trace {name!r}. Did you mean trace-000008 or " in run("show", log, "--trace", name).output, name
+    assert "Did you mean trace-000080 or " in run("show", log, "--trace", "trace-80").output
+
+
 def test_show_lists_tools_status_and_text(tmp_path: Path) -> None:
     tools = [("search", "error: no such page")] + [("book", None)] * 9
     log = write(tmp_path / "x.jsonl", [tool_log("a", "q", 1.0, tools)])

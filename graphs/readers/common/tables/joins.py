@@ -85,8 +85,9 @@ class Join:
             trace: Any = row.get("trace", row.get("trace_id"))
             value: Any = row.get(field)
             if trace is None:
-                expected = f"a row with `trace` and `{field}`"
-                self.problems.append(Problem("bad-row", name, line, field, excerpt(row), expected))
+                absent = "empty" if row.keys() & {"trace", "trace_id"} else "missing"
+                expected = f"the id of the trace whose {field} the row states"
+                self.problems.append(Problem("bad-row", name, line, "trace", absent, expected))
                 continue
             trace = str(trace)
             problem = _ambiguous(field, trace, into, spoilt) or _unusable(field, value)
@@ -96,8 +97,9 @@ class Join:
             else:
                 into.pop(trace, None)
                 spoilt.add(trace)
-                kind, at, value_text, expected = problem
-                self.problems.append(Problem(kind, name, line, at, excerpt(value_text), expected, trace))
+                kind, at, wrong, expected = problem
+                shown = excerpt(wrong) if wrong is not None else "empty" if at in row else "missing"
+                self.problems.append(Problem(kind, name, line, at, shown, expected, trace))
         if columns and not (field in columns and columns.keys() & {"trace", "trace_id"}):
             value_text = excerpt(", ".join(columns))
             raise TraceError(Problem("bad-header", name, 1, "columns", value_text, f"columns `trace` and `{field}`"))
@@ -197,8 +199,10 @@ def _ambiguous(
 
 def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
     """The fault of a cell: kind, field, value and expectation of a `Problem`; None if it has none."""
+    if value is None and field == "group":
+        return "bad-row", field, value, "the id of a group: without it the trace is left out"
     if value is None:
-        return "bad-row", field, value, f"a row with `trace` and `{field}`"
+        return "bad-row", field, value, "a finite number: without it the trace has no outcome"
     if field == "group":
         if isinstance(value, bool | list | dict) or value != value:
             return "bad-type", field, value, "a text or a number: the id of a group"

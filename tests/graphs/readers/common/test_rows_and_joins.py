@@ -185,6 +185,26 @@ def test_rows_that_do_not_fit_are_reported_and_never_guessed(
     np.testing.assert_array_equal(traces.reward[:3], np.array([5, reward_of_b, np.nan], np.float32))
 
 
+@pytest.mark.parametrize(
+    ("option", "rows", "words"),
+    [
+        ("rewards", "trace,reward\nb,\n",
+         "2: trace 'b': reward is empty; expected a finite number: without it the trace has no outcome [bad-row]"),
+        ("rewards", '{"trace": "b"}\n{"trace": "c", "reward": 1}\n',
+         "1: trace 'b': reward is missing; expected a finite number: without it the trace has no outcome [bad-row]"),
+        ("groups", "trace,group\nb,\n",
+         "2: trace 'b': group is empty; expected the id of a group: without it the trace is left out [bad-row]"),
+        ("rewards", "trace,reward\n,1\n",
+         "2: trace is empty; expected the id of the trace whose reward the row states [bad-row]"),
+    ],
+)  # fmt: skip
+def test_a_cell_that_is_empty_is_called_so(option: str, rows: str, words: str, log: Path, tmp_path: Path) -> None:
+    """`reward is None; expected a row with trace and reward` was said of a row with both."""
+    (tmp_path / "table").write_text(rows)
+    (problem,) = read(log, **{option: tmp_path / "table"}).problems  # type: ignore[arg-type]
+    assert str(problem) == f"{tmp_path / 'table'}:{words}"
+
+
 @pytest.mark.parametrize("text", ["1", "+1.", ".5", "-1.5e-3", " 2 ", "NaN", "-inf", "Infinity"])
 def test_numbers_are_what_tables_write(text: str) -> None:
     np.testing.assert_equal(number(text), float(text))
