@@ -1,6 +1,6 @@
 """A plain JAX and optax loop: a planner and a worker learn a task together, with credit from this library.
 
-python examples/jax_loop.py
+pip install ".[critic]" && python examples/jax_loop.py
 """
 
 import jax

@@ -1,6 +1,6 @@
 """A plain PyTorch loop: a planner and a worker learn a task together, with credit from this library.
 
-python examples/torch_loop.py
+pip install ".[torch]" && python examples/torch_loop.py
 """
 
 import torch

@@ -11,10 +11,12 @@ import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
+from credit.integrations import RowAdvantages
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "tutorials"
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([\w.]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -75,6 +77,37 @@ def test_every_block_runs_and_prints_what_it_says(page: Path, tmp_path: Path, mo
             missing = [line for line in body.splitlines() if squeezed(line) not in lines]
             assert not missing, printed
     sys.modules.pop("mine", None)
+
+
+EXAMPLES = sorted((FOLDER.parents[1] / "examples").glob("*.py"))
+EXTRA_OF = {"optax": "critic", "torch": "torch"}
+"""Libraries that the README's install leaves out, and the extras that have them."""
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_whatever_names_an_example_names_the_extra_that_it_needs(example: Path) -> None:
+    """After the README's install both ended in a ModuleNotFoundError."""
+    (extra,) = {
+        EXTRA_OF[name] for name in re.findall(r"^import (\w+)", example.read_text(), re.MULTILINE) if name in EXTRA_OF
+    }
+    wanted = f'pip install ".[{extra}]"'
+    assert wanted in example.read_text()
+    pages = [page for page in FOLDER.parent.rglob("*.md") if f"examples/{example.name}" in page.read_text()]
+    assert len(pages) >= 2
+    for page in pages:
+        parts = [part for part in page.read_text().split("\n\n") if f"examples/{example.name}" in part]
+        assert all(wanted in part for part in parts), page
+
+
+def test_the_part_that_is_refused_is_of_the_rows_with_a_reward() -> None:
+    rewards = np.array([1.0, 0.0, 1.0, np.nan], np.float32)  # of two traces to compare, one alone, one without
+    result = RowAdvantages("rloo")(
+        group=["q", "q", "r", "q"], trace=["a", "b", "c", "d"], agent=["x"] * 4, reward=rewards
+    )
+    assert result.valid.tolist() == [True, True, False, False]
+    assert result.metrics["credit/refused"] == pytest.approx(1 / 3)
+    page = " ".join((FOLDER / "in-your-trainer.md").read_text().split())
+    assert "`refused` is the part of the rows with a reward that get no advantage." in page
 
 
 @pytest.mark.slow
