@@ -23,13 +23,13 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document, Place, documents
 from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.scores import Score, place_scores
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
 from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, scores_of_row
 from graphs.readers.tracing.langsmith import drop_what_is_no_agent
-from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -76,6 +76,7 @@ class _Observation(msgspec.Struct):
 
 class _Score(msgspec.Struct):
     name: str
+    id: str | None = None
     value: _Float | str | bool | None = None
     trace: str | None = msgspec.field(default=None, name="traceId")
     observation: str | None = msgspec.field(default=None, name="observationId")
@@ -127,16 +128,17 @@ class _Gathered:
 
     place: Place
     spans: list[Span] = dataclasses.field(default_factory=list)
-    scores: list[_Score] = dataclasses.field(default_factory=list)
+    scores: list[Score] = dataclasses.field(default_factory=list)
     problem: Problem | None = None
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace, over all files.
 
-    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "duplicate-span", "parent-cycle",
-    "missing-parent". Alone: "unreadable", and faults of an item whose trace is not known. Named, though nothing is
-    wrong: "no-events", a trace without observations.
+    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems` and of
+    `graphs.readers.common.span_trees.scores`, "duplicate-span", "parent-cycle", "missing-parent". Alone: "unreadable",
+    and faults of an item whose trace is not known. Named, though nothing is wrong: "no-events", a trace without
+    observations.
     """
     traces: dict[str, _Gathered] = {}
     for source in sources:
@@ -178,18 +180,26 @@ def _take(document: Document, traces: dict[str, _Gathered]) -> list[bytes]:
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
         one = decode_record(_OBSERVATION, raw, trace=item.trace_id, **where)
         gathered.spans.append(_span(one, place))
-        gathered.scores += [_Score(name, value, observation=one.id) for name, value in scores_of_row(raw)]
+        columns = enumerate(scores_of_row(raw))
+        gathered.scores += [Score(name, value, place, one.id, number=number) for number, (name, value) in columns]
     elif item.trace_id is not None:
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
-        gathered.scores.append(decode_record(_SCORE, raw, trace=item.trace_id, **where))
+        gathered.scores += _numbers(decode_record(_SCORE, raw, trace=item.trace_id, **where), place)
     else:
         trace = decode_envelope(_TRACE, raw, **where)
         gathered = traces.setdefault(trace.id, _Gathered(place))
         for score in trace.scores or []:  # the API may give ids alone
             if bytes(score).startswith(b"{"):
-                gathered.scores.append(decode_record(_SCORE, score, trace=trace.id, at="scores", **where))
+                gathered.scores += _numbers(decode_record(_SCORE, score, trace=trace.id, at="scores", **where), place)
         return [bytes(one) for one in reversed(trace.observations or []) if bytes(one).startswith(b"{")]
     return []
+
+
+def _numbers(score: _Score, place: Place) -> list[Score]:
+    """A score that is a number; none for a category."""
+    if not isinstance(score.value, bool | int | float):
+        return []
+    return [Score(score.name, float(score.value), place, score.observation or "", score.id or "")]
 
 
 def _span(one: _Observation, place: Place) -> Span:
@@ -266,27 +276,15 @@ def _give_tools_to_callers(spans: list[Span]) -> None:
                 span.parent = latest.id
 
 
-def _set_rewards(record: TraceRecord, spans: list[Span], scores: list[_Score]) -> None:
+def _set_rewards(record: TraceRecord, spans: list[Span], scores: list[Score]) -> None:
     """Scores of the trace or its root are channels; those of a generation or a tool are rewards at that event.
 
     The only channel is the outcome too, and so is one named `reward`; which of several is meant, the user says.
     """
-    by_id = {span.id: span for span in spans}
-    for score in scores:
-        if not isinstance(score.value, bool | int | float):
-            continue  # a category
-        about = by_id.get(score.observation or "")
-        if score.observation and about is None:
-            place = (record.file, record.line)
-            expected = "the id of an observation of this trace"
-            value_text = excerpt(score.observation)
-            raise TraceError(
-                Problem("unknown-span", *place, "scores.observationId", value_text, expected, record.trace_id)
-            )
-        if about is None or about.parent not in by_id:
-            record.rewards[score.name] = float(score.value)
-        elif about.kind in (Kind.CALL, Kind.TOOL):
-            about.columns["event_reward"] = about.columns.get("event_reward", 0.0) + float(score.value)
+    place_scores(record, {span.id: span for span in spans}, scores, ("scores.value", "scores.observationId"))
     chosen = "reward" if "reward" in record.rewards else next(iter(record.rewards), "")
     if chosen and (len(record.rewards) == 1 or chosen == "reward"):
-        record.rewards["team"] = record.rewards[chosen]
+        outcome = record.rewards[chosen]
+        if record.rewards.setdefault("team", outcome) != outcome:
+            expected = f"{outcome!r}, as the score 'reward' has, which is the outcome too"
+            record.refuse("disagreeing-rewards", "scores.team", record.rewards["team"], expected)

@@ -28,6 +28,7 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.places import Document, Place, Places, documents
 from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.scores import Score, place_scores
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
@@ -89,6 +90,7 @@ class _Run(msgspec.Struct):
 
 class _Feedback(msgspec.Struct):
     key: str
+    id: str | None = None
     score: float | bool | None = None
     run_id: str | None = None
     trace_id: str | None = None
@@ -127,9 +129,10 @@ class _Trace:
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace id, over all files.
 
-    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "missing-field", "duplicate-span",
-    "parent-cycle", "missing-parent", "no-events". Alone: "unreadable", "unknown-item" (neither run nor feedback),
-    "orphan-feedback" (of no trace at hand).
+    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems` and of
+    `graphs.readers.common.span_trees.scores`, "missing-field", "duplicate-span", "parent-cycle", "missing-parent",
+    "no-events". Alone: "unreadable", "unknown-item" (neither run nor feedback), "orphan-feedback" (on a run that is not
+    at hand, or of no trace at hand).
     """
     traces: dict[str, _Trace] = {}
     loose: list[tuple[_Feedback, Place]] = []
@@ -139,7 +142,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         source.release()
     owners = {span.id: trace for trace in traces.values() for _, span in trace.runs}
     for feedback, place in loose:
-        owner = owners.get(feedback.run_id or "") or traces.get(feedback.trace_id or "")
+        owner = owners.get(feedback.run_id) if feedback.run_id else traces.get(feedback.trace_id or "")
         if owner is None:
             expected = "feedback on a run at hand"
             yield Problem("orphan-feedback", place.file, place.line, "run_id", excerpt(feedback.run_id), expected)
@@ -224,8 +227,8 @@ def _record(trace_id: str, trace: _Trace) -> TraceRecord | Problem:
     group = next((run.reference_example_id for run, _ in runs if run.reference_example_id), trace_id)
     start = trace.place
     record = TraceRecord(trace_id, group, start.file, start.line, start.offset, format="langsmith")
-    _reward(record, runs, trace.feedback)
     try:
+        _reward(record, runs, trace.feedback)
         write_spans(record, spans, "workflow", ("id", "parent_run_id"))
     except TraceError as error:
         return error.problem
@@ -267,17 +270,14 @@ def _reward(record: TraceRecord, runs: list[tuple[_Run, Span]], feedback: list[t
     The only channel is the outcome too; which of several is meant, the user says.
     """
     spans = {span.id: span for _, span in runs}
-    for run, span in runs:
-        if span.parent not in spans:
-            stats = {key: entry.avg for key, entry in (run.feedback_stats or {}).items() if entry.avg is not None}
-            record.rewards |= stats
-    for given, _ in feedback:
-        about = spans.get(given.run_id or "")
-        if given.score is None:
-            continue
-        if about is None or about.parent not in spans:
-            record.rewards[given.key] = float(given.score)
-        elif about.kind in (Kind.CALL, Kind.TOOL):
-            about.columns["event_reward"] = about.columns.get("event_reward", 0.0) + float(given.score)
+    scores = [
+        Score(key, entry.avg, span.place, span.id)
+        for run, span in runs if span.parent not in spans
+        for key, entry in (run.feedback_stats or {}).items() if entry.avg is not None
+    ]  # fmt: skip
+    for given, place in feedback:
+        if given.score is not None:
+            scores.append(Score(given.key, float(given.score), place, given.run_id or "", given.id or ""))
+    place_scores(record, spans, scores, ("score", "run_id"))
     if len(record.rewards) == 1:
         record.rewards["team"] = next(iter(record.rewards.values()))
