@@ -13,7 +13,17 @@ from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.source import COMPRESSIONS, Source
 from graphs.readers.common.typed import content, decode
 
-__all__ = ["Document", "Place", "Places", "documents", "line_document", "stem"]
+__all__ = [
+    "Document",
+    "Lost",
+    "Place",
+    "Places",
+    "documents",
+    "documents_or_lost",
+    "line_document",
+    "refused_lines",
+    "stem",
+]
 
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
@@ -32,6 +42,13 @@ class Document(NamedTuple):
 
     raw: bytes
     place: Place
+
+
+class Lost(NamedTuple):
+    """What a file has in place of values: the problem, and the text that is none: a line, or the file's content."""
+
+    problem: Problem
+    text: bytes = b""
 
 
 class Places:
@@ -62,26 +79,45 @@ def documents(source: Source) -> Iterator[Document | Problem]:
 
     A bad line is one problem, and the other lines are read. A list or single value that is not JSON is one problem.
     """
+    for item in documents_or_lost(source):
+        yield item.problem if isinstance(item, Lost) else item
+
+
+def documents_or_lost(source: Source) -> Iterator[Document | Lost]:
+    """As `documents`, with the text of what cannot be read: for readers whose traces are spread over lines.
+
+    Lines that pass the limits are not among them; `refused_lines` has them.
+    """
     try:
         data = content(source)
     except TraceError as error:
-        yield error.problem
+        yield Lost(error.problem)
         return
     lines = source.lines()
     first = next(lines, None)
     if first is None and data.strip():
         return  # all lines exceed a limit; the source has the problems
     if first is None:
-        yield Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")
+        yield Lost(Problem("empty-file", source.name, 0, "content", "empty", "at least one trace"))
     elif first[2].startswith(b"["):
         yield from _elements(source, data)
     elif _is_json(first[2]) or _second_line_stands_alone(lines):
-        for line in source.lines():
-            yield line_document(source, *line)
+        for number, offset, text in source.lines():
+            document = line_document(source, number, offset, text)
+            yield Lost(document, text) if isinstance(document, Problem) else document
     else:
         problem = _problem(source, data, 1)
         start = len(data) - len(data.lstrip())
-        yield Document(data.strip(), Place(source.name, first[0], start)) if problem is None else problem
+        whole = Document(data.strip(), Place(source.name, first[0], start))
+        yield whole if problem is None else Lost(problem, data)
+
+
+def refused_lines(source: Source) -> Iterator[Lost]:
+    """The lines that `documents` left out because they pass the limits; who reads the source yields their problems."""
+    if source.refused:
+        for number, _, text in source.unchecked_lines():
+            if number in source.refused:
+                yield Lost(source.refused[number], text)
 
 
 def line_document(source: Source, number: int, offset: int, text: bytes) -> Document | Problem:
@@ -90,14 +126,14 @@ def line_document(source: Source, number: int, offset: int, text: bytes) -> Docu
     return Document(text, Place(source.name, number, offset)) if problem is None else problem
 
 
-def _elements(source: Source, data: bytes) -> Iterator[Document | Problem]:
+def _elements(source: Source, data: bytes) -> Iterator[Document | Lost]:
     try:
         elements = decode(_LIST, data, file=source.name, line=1)
     except TraceError as error:
-        yield error.problem
+        yield Lost(error.problem, data)
         return
     if not elements:
-        yield Problem("empty-trace", source.name, 1, "content", "[]", "at least one trace")
+        yield Lost(Problem("empty-trace", source.name, 1, "content", "[]", "at least one trace"))
     places = Places(data)
     for element in elements:
         yield Document(bytes(element), Place(source.name, *places.of(element)))

@@ -27,10 +27,12 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.places import Document, Place, documents
+from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.places import Document, Lost, Place, documents_or_lost, refused_lines
 from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import decode, refuse_repeated
+from graphs.readers.training.agent_lightning.lost_lines import LostLines
 from graphs.readers.training.agent_lightning.requests import write_requests
 from graphs.readers.training.agent_lightning.traced import write_traced
 from graphs.text import counted, excerpt
@@ -67,6 +69,11 @@ class _Item(msgspec.Struct):
     sequence_id: int | None = None
 
 
+class _Owner(msgspec.Struct):
+    rollout_id: str
+
+
+_OWNER = msgspec.json.Decoder(_Owner)
 _ITEM = msgspec.json.Decoder(_Item)
 _STATUS = msgspec.json.Decoder(_Status | str | None)  # a word in v0.3
 
@@ -94,15 +101,18 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each rollout, over all files.
 
     Problem kinds, one rollout refused: those of `graphs.readers.common.json_problems`, "bad-value", "duplicate-span",
-    "parent-cycle", "missing-parent", "unknown-item" (neither event, span nor rollout), "mixed-forms" (one attempt with
-    model calls in events and spans, which would count twice), "no-events". Alone: "unreadable", and faults of an item
-    whose rollout is not known.
+    "parent-cycle", "missing-parent", "unknown-span", "disagreeing-rewards", "unknown-item" (neither event, span nor
+    rollout), "mixed-forms" (one attempt with model calls in events and spans, which would count twice), "lost-row" (a
+    line that cannot be read names it), "no-events". Alone: "unreadable", and faults of an item whose rollout is not
+    known.
     """
     rollouts: dict[str, _Rollout] = {}
+    lost = LostLines()
     for source in sources:
-        for document in documents(source):
-            if isinstance(document, Problem):
-                yield document
+        for document in documents_or_lost(source):
+            if isinstance(document, Lost):
+                yield document.problem
+                lost.add(document)
                 continue
             try:
                 _take(document, rollouts)
@@ -113,18 +123,20 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                     continue
                 rollout = rollouts.setdefault(problem.trace, _Rollout(document.place))
                 rollout.problem = rollout.problem or problem
+        for line in refused_lines(source):
+            lost.add(line)
         source.release()
     for name in list(rollouts):
         rollout = rollouts.pop(name)
         try:
-            yield rollout.problem or _record(name, rollout)
+            yield rollout.problem or lost.of(name) or _record(name, rollout)
         except TraceError as error:
             yield error.problem
 
 
 def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
     raw, place = document
-    item = decode(_ITEM, raw, file=place.file, line=place.line)
+    item = _item(document)
     refuse_repeated(repeated_anywhere(raw), file=place.file, line=place.line, trace=item.rollout_id)
     rollout = rollouts.setdefault(item.rollout_id, _Rollout(place))
     attempt = item.attempt_id or ""
@@ -149,6 +161,19 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
         raise TraceError(
             Problem("unknown-item", place.file, place.line, "content", value_text, expected, item.rollout_id)
         )
+
+
+def _item(document: Document) -> _Item:
+    """The item, or the fault of one, which is its rollout's: a field `trace_id` names the trace of a tracer."""
+    raw, place = document
+    try:
+        return decode(_ITEM, raw, file=place.file, line=place.line)
+    except TraceError as error:
+        try:
+            owner = _OWNER.decode(raw).rollout_id
+        except JSON_ERRORS:
+            owner = ""
+        raise TraceError(dataclasses.replace(error.problem, trace=owner)) from error
 
 
 def _group(item: _Item) -> str:

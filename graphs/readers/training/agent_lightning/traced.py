@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,7 @@ _OUTPUTS = ("agentops.task.output", "agentops.entity.output")
 _CALL = re.compile(r"openai\.chat\.completion|litellm_request|raw_gen_ai_request")
 _TOKENS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 _INPUT_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+_TAKEN = ("team", "early")  # channels that this reader writes
 _RESPONSE = ("gen_ai.response.id", "agentlightning.operation.output.id")
 
 
@@ -49,28 +50,40 @@ class _Wire(msgspec.Struct):
 _WIRE = msgspec.json.Decoder(_Wire)
 
 
+class _Given(NamedTuple):
+    """A reward: its dimensions with the primary one first, its span, the call before it, and its links."""
+
+    amounts: list[tuple[str, float]]
+    span: Span
+    latest: Span | None
+    links: list[tuple[str, str]]
+
+
 def write_traced(record: TraceRecord, documents: list[Document]) -> None:
     """Fill the record with the spans of an attempt.
 
     Raises:
       TraceError: kinds of `graphs.readers.common.typed.decode`, "bad-value" (a reward or a count that is no number),
-        "duplicate-span", "parent-cycle", "missing-parent".
+        "disagreeing-rewards" (two numbers of one name), "unknown-span" (a reward linked to none), "duplicate-span",
+        "parent-cycle", "missing-parent".
     """
     read = [(_decode(document, record.trace_id), document) for document in documents]
     read.sort(key=lambda pair: pair[0].sequence_id)
     spans: list[Span] = []
-    rewards: list[tuple[dict[str, float], Span | None, list[tuple[str, str]]]] = []
+    rewards: list[_Given] = []
     responses: dict[str, Span] = {}
+    again: dict[str, Span] = {}  # the span of a call that was recorded before -> the first span of the call
     latest: Span | None = None
     for wire, document in read:
         span, given = _span(wire, document), wire.attributes or {}
         amounts = _amounts(wire, given, span, record.trace_id)
         if amounts:
-            rewards.append((amounts, latest, _links(given)))
+            rewards.append(_Given(amounts, span, latest, _links(given)))
         elif span.kind is Kind.CALL:
             response = _first(given, _RESPONSE)
             if isinstance(response, str) and response in responses:
                 span.kind = Kind.OTHER  # the proxy and the client both recorded it
+                again[span.id] = responses[response]
             else:
                 for key, names in (("tokens", _TOKENS), ("input_tokens", _INPUT_TOKENS)):
                     span.columns[key] = _count(_first(given, names), names[0], span, record.trace_id)
@@ -83,7 +96,7 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
         for span in spans:  # tracers lose parents; with a single agent it is clear whose work an orphan is
             span.parent = span.parent if span.parent in known else ""
     write_spans(record, spans, "agent", ("span_id", "parent_id"))
-    _place(record, rewards, spans, responses)
+    _place(record, rewards, {span.id: span for span in reversed(spans)} | again, responses)
 
 
 def _decode(document: Document, trace: str) -> _Wire:
@@ -135,8 +148,8 @@ def _count(value: Any, name: str, span: Span, trace: str) -> int | None:
     return value
 
 
-def _amounts(wire: _Wire, given: dict[str, Any], span: Span, trace: str) -> dict[str, float]:
-    """The rewards that a span carries by name, the primary one first; empty where it is no reward.
+def _amounts(wire: _Wire, given: dict[str, Any], span: Span, trace: str) -> list[tuple[str, float]]:
+    """The rewards that a span carries and their names, the primary one first; none where it is no reward.
 
     v0.3: `agentlightning.reward.N.name` and `.value`; v0.2: `reward` of an annotation; v0.1: the JSON
     `{"type": "reward", "value": ...}` as the output of an operation.
@@ -147,15 +160,24 @@ def _amounts(wire: _Wire, given: dict[str, Any], span: Span, trace: str) -> dict
         if match and len(match[1]) < 10:
             parts.setdefault(int(match[1]), {})[match[2]] = value
     if parts:
-        named = [(_text(parts[i].get("name")) or "primary", parts[i].get("value")) for i in sorted(parts)]
+        named = [(_text(parts[i].get("name")) or f"reward.{i}", parts[i].get("value")) for i in sorted(parts)]
     elif wire.name == _ANNOTATION and given.get("reward") is not None:
         named = [("primary", given["reward"])]
     else:
         named = [("primary", value) for value in [_operation_reward(given)] if value is not None]
-    for _, value in named:
+    stated: dict[str, Any] = {}
+    for name, value in named:
         if not_a_number(value):
             raise span.refuse("bad-value", "attributes.agentlightning.reward", value, "a finite number", trace)
-    return {name: float(value) for name, value in named if value is not None}
+        if stated.setdefault(name, value) != value:
+            expected = f"{stated[name]!r}, which the reward has in the same span, or another name"
+            raise span.refuse(
+                "disagreeing-rewards", f"attributes.agentlightning.reward {name!r}", value, expected, trace
+            )
+        if name in _TAKEN and name != named[0][0]:
+            expected = "another name: the outcome and the rewards before the first call have these"
+            raise span.refuse("bad-value", "attributes.agentlightning.reward", name, expected, trace)
+    return [(name, float(value)) for name, value in stated.items()]
 
 
 def _operation_reward(given: dict[str, Any]) -> Any:
@@ -175,33 +197,38 @@ def _links(given: dict[str, Any]) -> list[tuple[str, str]]:
     return [(part.get("key_match", ""), part.get("value_match", "")) for part in parts.values()]
 
 
-def _place(
-    record: TraceRecord,
-    rewards: list[tuple[dict[str, float], Span | None, list[tuple[str, str]]]],
-    spans: list[Span],
-    responses: dict[str, Span],
-) -> None:
+def _place(record: TraceRecord, rewards: list[_Given], spans: dict[str, Span], responses: dict[str, Span]) -> None:
     """A reward linked to a call is a reward there; of the others the last is the outcome, with its further channels."""
     position = {event_id: i for i, event_id in enumerate(record.ids)}
-    by_id = {span.id: span for span in reversed(spans)}  # the first of an id
     free: list[tuple[float, int | None]] = []
-    outcome: dict[str, float] = {}
-    for amounts, latest, links in rewards:
-        about = _linked(links, by_id, responses)
-        primary = next(iter(amounts.values()))
+    outcome: list[tuple[str, float]] = []
+    for given in rewards:
+        about = _linked(given, spans, responses, record.trace_id)
+        primary = given.amounts[0][1]
         if about is not None and about.id in position:
             add_reward(record, position[about.id], primary)
             continue
-        free.append((primary, position.get(latest.id) if latest else None))
-        outcome = amounts
-    record.rewards |= dict(list(outcome.items())[1:])
+        free.append((primary, position.get(given.latest.id) if given.latest else None))
+        outcome = given.amounts
+    record.rewards |= dict(outcome[1:])
     place_rewards(record, free)
 
 
-def _linked(links: list[tuple[str, str]], spans: dict[str, Span], responses: dict[str, Span]) -> Span | None:
-    for key, value in links:
-        if key in _RESPONSE and value in responses:
-            return responses[value]
-        if key == "span_id":
-            return spans.get(value)
+def _linked(given: _Given, spans: dict[str, Span], responses: dict[str, Span], trace: str) -> Span | None:
+    """The span that a reward is about; None without a link.
+
+    Raises:
+      TraceError: "unknown-span", its links lead to no span or to several.
+    """
+    found: dict[str, Span | None] = {}
+    for key, value in given.links:
+        if key in _RESPONSE or key == "span_id":
+            about = spans.get(value) if key == "span_id" else responses.get(value)
+            found[about.id if about is not None else ""] = about
+    if len(found) == 1 and "" not in found:
+        return next(iter(found.values()))
+    if given.links:
+        shown = ", ".join(f"{key}={value}" for key, value in given.links)
+        expected = "the response id of a call of this attempt, or the id of one of its spans"
+        raise given.span.refuse("unknown-span", "attributes.agentlightning.link", shown, expected, trace)
     return None
