@@ -19,12 +19,13 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
 from graphs.readers.common.files import model_names, short_names
-from graphs.readers.common.keys import opening
+from graphs.readers.common.keys import has_key, opening
 from graphs.readers.common.model_calls import Team
-from graphs.readers.common.places import Document, Place, documents
+from graphs.readers.common.places import Document, Place, documents, lost_row
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
+from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -136,24 +137,30 @@ def sniff(head: bytes) -> bool:
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
-    """A record for each row, and for each file of events.
+    """A record for each row, and for each file of events, which a line that cannot be read refuses.
 
-    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "empty-trace".
+    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "unknown-tool-call", "lost-row",
+    "empty-trace".
     """
     names = short_names(sources)
     for source in sources:
         stream: list[tuple[bytes, Place]] = []
+        lost: Problem | None = None
         for document in documents(source):
             if isinstance(document, Problem):
+                lost = lost or document
                 yield document
-            elif b'"history"' in document.raw:
+            elif has_key(document.raw, "history"):
                 try:
                     yield _row(document, names[source.name])
                 except TraceError as error:
                     yield error.problem
             else:
                 stream.append(document)
-        if stream:
+        lost = lost or next(iter(source.refused.values()), None)
+        if stream and lost is not None:
+            yield lost_row(lost, names[source.name], "events")
+        elif stream:
             record = TraceRecord(names[source.name], names[source.name], source.name, 1, 0, format="openhands")
             try:
                 yield _History(record, {}).add_all(stream)
@@ -181,7 +188,7 @@ def _row(document: Document, file: str) -> TraceRecord:
         text = bytes(one)
         if text.startswith(b"["):  # older rows pair an action with its observation
             pair = decode(_PAIR, text, file=place.file, line=place.line, at="history", trace=record.trace_id)
-            events += [(bytes(part), place) for part in pair if bytes(part).startswith(b"{")]
+            events += [(bytes(part), place) for part in pair if bytes(part) != b"null"]
         else:
             events.append((text, place))
     return _History(record, {usage.response_id: usage for usage in usages if usage.response_id}).add_all(events)
@@ -195,22 +202,24 @@ class _History:
         self.team.agent(_AGENT, _AGENT)
         self.working = [_AGENT]  # who works, the delegates innermost
         self.calls: dict[str, int] = {}  # model response -> position of its call
-        self.waiting: dict[int | None, tuple[int, str, str]] = {}  # action -> position, instance, tool
+        self.waiting: dict[int, tuple[int, str, str] | None] = {}  # action -> position, instance, tool; None without
         self.latest: tuple[int, str, str] | None = None  # the tool call that an observation without cause answers
 
     def add_all(self, events: list[tuple[bytes, Place]]) -> TraceRecord:
         """The record with all events.
 
         Raises:
-          TraceError: kinds of `graphs.readers.common.typed.decode`.
+          TraceError: kinds of `graphs.readers.common.typed.decode`, "unknown-tool-call".
         """
         trace = self.record.trace_id
         for index, (raw, place) in enumerate(events):
             event = decode_record(_EVENT, raw, file=place.file, line=place.line, at=f"history[{index}]", trace=trace)
+            if event.action is not None and event.id is not None:
+                self.waiting[event.id] = None
             if event.action is not None and event.action not in _SILENT:
                 self._action(str(index), event, place, first=index == 0)
             elif event.observation is not None and event.observation not in _SILENT_RESULTS:
-                self._observation(str(index), event, place)
+                self._observation(index, event, place)
         return self.team.finish()
 
     def _action(self, event_id: str, event: _Event, place: Place, *, first: bool) -> None:
@@ -249,14 +258,22 @@ class _History:
             self.calls[name] = position
         return position
 
-    def _observation(self, event_id: str, event: _Event, place: Place) -> None:
-        time = seconds(event.timestamp)
+    def _observation(self, index: int, event: _Event, place: Place) -> None:
+        time, event_id = seconds(event.timestamp), str(index)
         if event.observation == "delegate":
             if len(self.working) > 1:
                 delegate = self.working.pop()
                 self.team.returned(delegate, event_id, self.working[-1], place, time=time)
             return
-        answered = self.waiting.pop(event.cause, None) if event.cause is not None else self.latest
+        answered = self.latest
+        if event.cause is not None:
+            if event.cause not in self.waiting:
+                field, expected = f"history[{index}].cause", "the id of an action before it without a result"
+                value_text, trace = excerpt(event.cause), self.record.trace_id
+                raise TraceError(Problem("unknown-tool-call", *place[:2], field, value_text, expected, trace))
+            answered = self.waiting[event.cause]
+            if answered is not None:
+                del self.waiting[event.cause]
         self.latest = None
         if answered is not None:
             position, agent, tool = answered

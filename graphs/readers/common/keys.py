@@ -1,4 +1,4 @@
-"""Keys of a JSON object by the beginning of its text, for the detection of formats."""
+"""Keys of a JSON object, by the beginning of its text for the detection of formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from graphs.readers.common.json_problems import JSON_ERRORS
 
-__all__ = ["Opening", "opening"]
+__all__ = ["Opening", "has_key", "opening"]
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
 # A string that does not end within the head is one token: trying again behind each of its quotes would be quadratic.
@@ -33,6 +33,14 @@ class Opening(NamedTuple):
     first: dict[str, frozenset[str]]
     scalars: frozenset[str]
     complete: bool
+
+
+def has_key(text: bytes, key: str) -> bool:
+    """Whether a text is an object that has this key itself, wherever else in it the word may stand."""
+    try:
+        return f'"{key}"'.encode() in text and key in _OBJECT.decode(text)
+    except JSON_ERRORS:
+        return False
 
 
 @functools.lru_cache(maxsize=2)  # every reader asks of the same head

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -118,6 +119,12 @@ def refused_lines(source: Source) -> Iterator[Lost]:
         for number, _, text in source.unchecked_lines():
             if number in source.refused:
                 yield Lost(source.refused[number], text)
+
+
+def lost_row(problem: Problem, trace: str, lacks: str) -> Problem:
+    """The problem of a trace that something which cannot be read is part of, or may be; `lacks` is what it may be."""
+    expected = f"a readable line: without it the trace may lack {lacks}"
+    return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
 
 
 def line_document(source: Source, number: int, offset: int, text: bytes) -> Document | Problem:

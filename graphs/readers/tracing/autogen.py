@@ -20,8 +20,8 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.readers.common.chats.messages import OpenCalls
 from graphs.readers.common.files import short_names
-from graphs.readers.common.keys import opening
-from graphs.readers.common.places import Document, Place, documents
+from graphs.readers.common.keys import has_key, opening
+from graphs.readers.common.places import Document, Place, documents, lost_row
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
@@ -78,21 +78,23 @@ def sniff(head: bytes) -> bool:
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
-    """A record for each result, and for each file of messages.
+    """A record for each result, and for each file of messages, which a line that cannot be read refuses.
 
-    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "unknown-tool-call",
+    Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "unknown-tool-call", "lost-row",
     "empty-trace".
     """
     names = short_names(sources)
     for source in sources:
         loose: list[Document] = []
+        lost: Problem | None = None
         name, count = names[source.name], 0
         for document in documents(source):
             if isinstance(document, Problem):
+                lost = lost or document
                 yield document
                 continue
             raw, place = document
-            if b'"messages"' not in raw:
+            if not has_key(raw, "messages"):
                 loose.append(document)
                 continue
             count += 1
@@ -102,7 +104,10 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 yield _record([Document(bytes(one), place) for one in result.messages], trace, place)
             except TraceError as error:
                 yield error.problem
-        if loose:
+        lost = lost or next(iter(source.refused.values()), None)
+        if loose and lost is not None:
+            yield lost_row(lost, name, "messages")
+        elif loose:
             try:
                 yield _record(loose, name, loose[0].place)
             except TraceError as error:

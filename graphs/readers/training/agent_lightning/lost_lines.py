@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import msgspec
 
 from graphs.errors import Problem
 from graphs.readers.common.json_problems import JSON_ERRORS
-from graphs.readers.common.places import Lost
+from graphs.readers.common.places import Lost, lost_row
 
 __all__ = ["LostLines"]
 
@@ -38,10 +37,7 @@ class LostLines:
         beginnings = (rollout[:end] for end in range(min(len(rollout), self._longest), 0, -1))
         cut = next((self._begins[text] for text in beginnings if text in self._begins), None)
         problem = self._named.get(rollout) or cut
-        if problem is None:
-            return None
-        expected = "a readable line: without it the rollout may lack calls or its last reward"
-        return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=rollout)
+        return None if problem is None else lost_row(problem, rollout, "calls, or its last reward")
 
 
 def _plain(text: bytes) -> str:
