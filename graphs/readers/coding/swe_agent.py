@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -25,12 +25,14 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Place, Places, documents, stem
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode, decode_record
+from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
 __all__ = ["read", "sniff"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _RESOLVED = ("resolved", "resolved_ids")
+_UNRESOLVED = ("unresolved", "unresolved_ids", "error_ids", "empty_patch_ids", "incomplete_ids")  # never resolved too
 _WORD = re.compile(r"[\w./-]+")
 
 
@@ -79,12 +81,21 @@ def sniff(head: bytes) -> bool:
     return b'"model_patch"' in head and b'"model_name_or_path"' in head and b'"instance_id"' in head
 
 
+class _Stated(NamedTuple):
+    """What a file says of an instance, and what is said against it, there or in another file of the folder, if any."""
+
+    value: Any
+    place: Place
+    field: str
+    against: str = ""
+
+
 class _Evaluation:
-    """Instances as the other files of the runs describe them."""
+    """Instances as the other files of the runs describe them, by folder and instance."""
 
     def __init__(self) -> None:
-        self.resolved: dict[tuple[str, str], bool] = {}  # (folder, instance)
-        self.models: dict[tuple[str, str], str] = {}
+        self.resolved: dict[tuple[str, str], _Stated] = {}
+        self.models: dict[tuple[str, str], _Stated] = {}
 
     def add(self, source: Source) -> Iterator[Problem]:
         """Take a file of results or predictions in."""
@@ -108,31 +119,55 @@ class _Evaluation:
         for key, value in members.items():
             if bytes(value).startswith(b"["):
                 listed[key] = decode(_NAMES, value, file=place.file, line=place.line, at=key)
-        solved = {name for key in _RESOLVED for name in listed.get(key, ())}
+        solved = {name: key for key in _RESOLVED for name in listed.get(key, ())}
+        unsolved = {name: key for key in _UNRESOLVED for name in listed.get(key, ())}
         for name in {name for names in listed.values() for name in names}:
-            self.resolved[folder, name] = name in solved
+            field, against = solved.get(name) or unsolved.get(name, "content"), ""
+            if name in solved and name in unsolved:
+                against = f"the instance in one of {field} and {unsolved[name]}"
+            _state(self.resolved, (folder, name), _Stated(name in solved, place, field, against))
 
     def _prediction(self, raw: bytes | msgspec.Raw, folder: str, place: Place, name: str) -> None:
         one = decode(_PREDICTION, raw, file=place.file, line=place.line, at=name)
         if one.model_name_or_path:
-            self.models[folder, one.instance_id or name] = one.model_name_or_path
+            stated = _Stated(one.model_name_or_path, place, "model_name_or_path")
+            _state(self.models, (folder, one.instance_id or name), stated)
 
-    def of(self, table: dict[tuple[str, str], Any], file: str, instance: str) -> Any:
-        """An instance as the nearest folder at or above a file describes it."""
-        folder = os.path.dirname(file)
+    def of(self, table: dict[tuple[str, str], _Stated], record: TraceRecord, instance: str, kind: str) -> Any:
+        """An instance as the nearest folder at or above a trajectory's describes it; None where none does.
+
+        Raises:
+          TraceError: of `kind`, the folder describes it in two ways.
+        """
+        folder = os.path.dirname(record.file)
         while True:
-            if (folder, instance) in table:
-                return table[folder, instance]
+            stated = table.get((folder, instance))
+            if stated is not None and stated.against:
+                value_text, (file, line, _) = excerpt(stated.value), stated.place
+                raise TraceError(Problem(kind, file, line, stated.field, value_text, stated.against, record.trace_id))
+            if stated is not None:
+                return stated.value
             above = os.path.dirname(folder)
             if above == folder:
                 return None
             folder = above
 
 
+def _state(table: dict[tuple[str, str], _Stated], key: tuple[str, str], stated: _Stated) -> None:
+    """Note what a file says, or that it says another thing than a file before it."""
+    first = table.setdefault(key, stated)
+    if not first.against and stated.value != first.value:
+        against = f"{excerpt(first.value)}, as in {first.place.file}:{first.place.line}"
+        table[key] = stated._replace(against=against)
+    elif stated.against and not first.against:
+        table[key] = stated
+
+
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trajectory, with its outcome where results of its folder, or of one above, name its instance.
 
-    Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "empty-trace".
+    Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "disagreeing-rewards" and
+    "disagreeing-models" (two files of a folder, or two lists of one, contradict each other), "empty-trace".
     """
     names = short_names(sources, ".traj")
     evaluation, trajectories = _Evaluation(), []
@@ -167,8 +202,8 @@ def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
     wire = decode_record(_TRAJECTORY, data, file=source.name, line=1)
     instance = stem(source.name, ".traj")
     record = TraceRecord(name, instance, source.name, 1, 0, format="swe-agent", system="swe-agent")
-    record.model = evaluation.of(evaluation.models, source.name, instance) or ""
-    resolved = evaluation.of(evaluation.resolved, source.name, instance)
+    record.model = evaluation.of(evaluation.models, record, instance, "disagreeing-models") or ""
+    resolved = evaluation.of(evaluation.resolved, record, instance, "disagreeing-rewards")
     if resolved is not None:
         record.rewards = {"resolved": float(resolved), "team": float(resolved)}
     stats = wire.info.model_stats if wire.info and wire.info.model_stats else _Stats()

@@ -22,6 +22,7 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode_record
 from graphs.readers.evaluation import atif
+from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 
 __all__ = ["claims", "read", "sniff"]
@@ -80,18 +81,23 @@ def _trial(source: Source) -> str:
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trial that has a trajectory.
 
-    Problem kinds: "unreadable", those of `graphs.readers.common.json_problems` and of the ATIF reader. Named, though
-    nothing is wrong: "no-events", a trial without a trajectory.
+    Problem kinds: "unreadable", those of `graphs.readers.common.json_problems` and of the ATIF reader,
+    "several-results" (of one trial), "disagreeing-rewards". Named, though nothing is wrong: "no-events", a trial
+    without a trajectory.
     """
     trajectories: dict[str, list[Source]] = {}
-    results: dict[str, Source] = {}
+    results: dict[str, list[Source]] = {}
     for source in sources:
         keys = frozenset(opening(source.head(1 << 16)).keys)
         if keys >= _RESULT:
-            results[os.path.dirname(source.name)] = source
+            results.setdefault(os.path.dirname(source.name), []).append(source)
         elif atif.sniff(source.head(1 << 16)):
             trajectories.setdefault(_trial(source), []).append(source)
-    for folder, source in results.items():
+    for folder, (source, *others) in results.items():
+        if others:
+            trial, expected = os.path.basename(folder), f"one result in the folder of a trial; {source.name} is another"
+            yield Problem("several-results", others[0].name, 0, "file", excerpt(others[0].name), expected, trial)
+            continue
         try:
             result = decode_record(_DECODER, content(source), file=source.name, line=1)
         except TraceError as error:
@@ -102,12 +108,19 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             yield Problem("no-events", source.name, 0, "trajectory", "absent", expected, trial)
             continue
         for item in atif.read(trajectories[folder]):
-            yield _joined(item, result) if isinstance(item, TraceRecord) else item
+            try:
+                yield _joined(item, result, source.name) if isinstance(item, TraceRecord) else item
+            except TraceError as error:
+                yield error.problem
         source.release()
 
 
-def _joined(record: TraceRecord, result: _Result) -> TraceRecord:
-    """The trajectory's record with what the result knows of the trial."""
+def _joined(record: TraceRecord, result: _Result, file: str) -> TraceRecord:
+    """The trajectory's record with what the result, in this file, knows of the trial.
+
+    Raises:
+      TraceError: "disagreeing-rewards", the result has two numbers of one channel.
+    """
     record.format = "harbor"
     record.trace_id = result.trial_name or record.trace_id
     task = result.task_name or record.group_id
@@ -118,8 +131,10 @@ def _joined(record: TraceRecord, result: _Result) -> TraceRecord:
     record.system = " ".join(part for part in (agent.name, agent.version) if part) or record.system
     verifier = result.verifier_result or _Verifier()
     rewards = {name: amount for name, amount in (verifier.rewards or {}).items() if amount is not None}
-    if verifier.reward is not None:
-        rewards.setdefault("reward", verifier.reward)
+    if verifier.reward is not None and rewards.setdefault("reward", verifier.reward) != verifier.reward:
+        field, expected = "verifier_result.reward", f"{rewards['reward']!r}, as verifier_result.rewards.reward"
+        value_text, trace = excerpt(verifier.reward), record.trace_id
+        raise TraceError(Problem("disagreeing-rewards", file, 1, field, value_text, expected, trace))
     record.rewards = dict(rewards)
     if "reward" in rewards or len(rewards) == 1:
         record.rewards["team"] = rewards.get("reward", next(iter(rewards.values())))

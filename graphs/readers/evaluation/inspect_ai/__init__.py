@@ -112,10 +112,10 @@ def sniff(head: bytes) -> bool:
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each sample; one that is not as expected is a problem, and the others read.
 
-    Problem kinds: those of `graphs.readers.common.json_problems`, "unreadable", "bad-zip", "zip-bomb";
-    "missing-header" (an archive without); "missing-field"; of the spans "duplicate-span", "parent-cycle",
-    "missing-parent"; "empty-trace" (a log without samples). Named while the sample reads without it: "bad-score", a
-    score that is no number.
+    Problem kinds: those of `graphs.readers.common.json_problems`, "unreadable", "bad-zip", "zip-bomb",
+    "repeated-member"; "missing-header" (an archive without); "missing-field"; of the spans "duplicate-span",
+    "parent-cycle", "missing-parent"; "empty-trace" (a log without samples). Named while the sample reads without it:
+    "bad-score", a score that is no number.
     """
     tasks, names = Tasks(), short_names(sources, ".eval")
     for source in sources:

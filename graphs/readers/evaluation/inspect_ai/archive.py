@@ -11,6 +11,7 @@ import io
 import lzma
 import zipfile
 import zlib
+from collections import Counter
 from typing import NoReturn
 
 import zstandard
@@ -40,7 +41,7 @@ _DAMAGE = (
 
 
 class Archive:
-    """The members of an `.eval` file by name; of two of one name the later counts."""
+    """The members of an `.eval` file by name; one whose name is there twice cannot be read."""
 
     def __init__(self, source: Source) -> None:
         """Open an archive.
@@ -63,13 +64,17 @@ class Archive:
             expected = f"at most {source.limits.ratio} times the {len(self.data)} bytes of the archive"
             self._bomb("content", f"{total} bytes unpacked", expected)
         self.members = {member.filename: member for member in members}
+        self.count = Counter(member.filename for member in members)
 
     def read(self, name: str) -> bytes:
         """A member's content.
 
         Raises:
-          TraceError: kinds "bad-zip", "zip-bomb".
+          TraceError: kinds "bad-zip", "zip-bomb", "repeated-member".
         """
+        if self.count[name] > 1:
+            shown, expected = f"{self.count[name]} members of this name", "each name once: which counts is not stated"
+            raise TraceError(Problem("repeated-member", self.file, 0, name, shown, expected))
         member = self.members[name]
         if member.file_size > self.limits.record_bytes:
             self._bomb(name, f"{member.file_size} bytes", f"at most {self.limits.record_bytes} bytes")

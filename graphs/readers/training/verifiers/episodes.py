@@ -37,7 +37,7 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
 
     Raises:
       TraceError: kinds of `graphs.readers.common.typed.decode`; "bad-parent", a node whose parent is not before it;
-        "bad-value", not as many log-probabilities as sampled tokens.
+        "bad-value", not as many log-probabilities as sampled tokens; "disagreeing-rewards" and "disagreeing-metrics".
     """
     raw, place = document
     if b'"traces"' in raw or b'"nodes"' not in raw:
@@ -72,31 +72,45 @@ def _group(episode: Episode) -> str:
 
 
 def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> Problem | None:
-    """Write reward channels and metrics; the problem that no reward is the whole team's, where agents differ."""
+    """Write reward channels and metrics; the problem that no reward is the whole team's, where agents differ.
+
+    Raises:
+      TraceError: "disagreeing-rewards", "disagreeing-metrics": two numbers have one name, such as `c` of `a.b` and
+        `b.c` of `a`.
+    """
     count: dict[str, int] = {}
     for trace in traces:
         count[trace.agent.name] = count.get(trace.agent.name, 0) + 1
     number: dict[str, int] = {}
     totals: dict[str, float] = {}
-    for trace in traces:
+    for index, trace in enumerate(traces):
         name = trace.agent.name
         number[name] = number.get(name, -1) + 1
         prefix = "" if len(traces) == 1 else f"{name}." if count[name] == 1 else f"{name}.{number[name]}."
-        for channel, reward in trace.rewards.items():
-            if reward is not None:
-                record.rewards[prefix + channel] = reward.score * reward.weight
-        record.metrics |= {prefix + key: value for key, value in trace.metrics.items() if value is not None}
+        rewards = {key: given.score * given.weight for key, given in trace.rewards.items() if given is not None}
+        metrics = {key: value for key, value in trace.metrics.items() if value is not None}
+        for family, into, amounts in (("rewards", record.rewards, rewards), ("metrics", record.metrics, metrics)):
+            for key, amount in amounts.items():
+                _state(record, family, into, prefix + key, amount, f"traces[{index}]")
         if trace.reward is not None:
             totals[prefix + "reward"] = trace.reward
-    if len(traces) > 1:
-        record.rewards |= totals
+            if len(traces) > 1:
+                _state(record, "rewards", record.rewards, prefix + "reward", trace.reward, f"traces[{index}]")
     if len(set(totals.values())) == 1:
-        record.rewards["team"] = next(iter(totals.values()))
+        _state(record, "rewards", record.rewards, "team", next(iter(totals.values())), "traces[0]")
     elif totals:
         shown = excerpt(totals)
         expected = "one reward of all agents, or a choice by --reward-channel NAME (in Python reward=NAME)"
         return Problem("several-rewards", record.file, record.line, "traces.rewards", shown, expected, record.trace_id)
     return None
+
+
+def _state(record: TraceRecord, family: str, into: dict[str, float], name: str, amount: float, at: str) -> None:
+    """Write a number of the agent's trace `at`, unless another number has its name."""
+    if name in into and into[name] != amount:
+        expected = f"{into[name]!r}, which {name!r} has already, or another name"
+        record.refuse(f"disagreeing-{family}", f"{at}.{family}", amount, expected)
+    into[name] = amount
 
 
 class _Graph:
