@@ -134,7 +134,8 @@ def _record(results: _Results, raw: msgspec.Raw, place: Place, at: str, file: st
     record.model, record.system = agent.llm or "", agent.implementation or ""
     reward = simulation.reward_info
     if reward is not None:
-        record.rewards = {name: part for name, part in (reward.reward_breakdown or {}).items() if part is not None}
+        parts = reward.reward_breakdown or {}
+        record.rewards = {name: part for name, part in parts.items() if part is not None and name != "team"}
         if reward.reward is not None:
             record.rewards["team"] = reward.reward
     text = bytes(raw)
