@@ -20,8 +20,9 @@ from graphs.errors import CreditError, TraceError
 from graphs.event_graph import EdgeType, EventType
 from graphs.readers.collector_pause import collector_paused
 from graphs.readers.tracing.otlp.assembly import build
-from graphs.readers.tracing.otlp.spans import make_span
-from graphs.readers.tracing.otlp.wire import Place, WireSpan
+from graphs.readers.tracing.otlp.rewards import STEP
+from graphs.readers.tracing.otlp.spans import log_evaluation, make_span
+from graphs.readers.tracing.otlp.wire import Place, WireLog, WireSpan
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import numbers_of_traces
 from graphs.traces.record import Agent, TraceRecord
@@ -39,6 +40,7 @@ from graphs.writers.otlp_trace import (
 __all__ = ["write"]
 
 _WIRE = msgspec.json.Decoder(WireSpan)
+_LOG = msgspec.json.Decoder(WireLog)
 
 
 def write(traces: Traces, folder: str | Path) -> None:
@@ -215,6 +217,8 @@ def _written(trace: TraceToWrite) -> Written:
         "actions": (record.actions, [event.action for event in trace.events]),
         "times": (list(map(repr, record.times)), [repr(float(event.time)) for event in trace.events]),
         "edges": (_edges(record), trace.edges),
+        "rewards": (sorted(record.rewards.items()), sorted(trace.rewards.items())),
+        "event rewards": (_event_rewards(record), [event.values.get(STEP) for event in trace.events]),
     }
     lost = [name for name, (read, given) in pairs.items() if read != given]
     if lost:
@@ -226,12 +230,19 @@ def _edges(record: TraceRecord) -> list[tuple[int, int, EdgeType]]:
     return [(s, r, EdgeType(k)) for s, r, k in zip(record.senders, record.receivers, record.edge_types, strict=True)]
 
 
+def _event_rewards(record: TraceRecord) -> list[float | None]:
+    stated = record.columns.get(STEP, [])
+    return [*stated, *[None] * (len(record.ids) - len(stated))]
+
+
 def _read_back(trace: TraceToWrite, written: Written) -> TraceRecord:
     place, trace_id = Place("<written>", 0, 0), hex_trace_id(trace.id)
     wires = (_WIRE.decode(msgspec.json.encode(span)) for span in written.spans)  # one at a time: a trace may be large
     try:
         spans = [make_span(wire, {}, place, i, trace_id) for i, wire in enumerate(wires)]
-        record = build(trace_id, spans, [])
+        logs = (_LOG.decode(msgspec.json.encode(log)) for log in written.logs)
+        evaluations = [log_evaluation(log, place, trace_id) for log in logs]
+        record = build(trace_id, spans, [evaluation for evaluation in evaluations if evaluation is not None])
     except TraceError as error:
         raise CreditError(f"trace {trace.id!r} cannot be written as OTLP: {error}") from error
     for agent in record.instances.values():

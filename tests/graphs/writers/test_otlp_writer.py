@@ -270,6 +270,15 @@ def test_what_cannot_be_written_is_named_and_nothing_is_written(tmp_path: Path, 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_channel_without_a_name_is_refused(tmp_path: Path) -> None:
+    """It was written, and reading refused its trace."""
+    record = team("second")
+    record.rewards = {"team": 0.1, "": 2.0}
+    with pytest.raises(CreditError, match="'second' cannot be written as OTLP: .*gen_ai.evaluation.name is ''"):
+        otlp.write(assemble([team("first"), record]), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_every_evidence_key_has_a_place(tmp_path: Path) -> None:
     record = TraceRecord(trace_id="t", group_id="g", file="hand")
     values = {"float": 0.1, "count": 3, "id": "x"}
