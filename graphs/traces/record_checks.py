@@ -1,6 +1,7 @@
 """The rules that a trace of every format must obey, and the sorting of a trace whose edges run against log order.
 
-Ids are unique, edges join events without a cycle, agents are spawned before they act, and rewards are finite.
+Ids are unique, edges join events without a cycle, agents are spawned before they act, rewards are finite, and no time
+is negative.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ def check(record: TraceRecord) -> TraceRecord:
 
     Raises:
       TraceError: kinds "empty-trace", "empty-id", "duplicate-id", "self-edge", "cycle", "use-before-spawn",
-        "agent-cycle", "unknown-parent", "non-finite-reward", "out-of-range", "bad-tokens".
+        "agent-cycle", "unknown-parent", "non-finite-reward", "out-of-range", "bad-tokens". A negative time is out of
+        range.
     """
     if not record.ids:
         record.refuse("empty-trace", "events", [], "at least one event")
     _check_ids(record)
+    _check_times(record)
     _check_numbers(record)
     _check_tokens(record)
     if any(map(operator.ge, record.senders, record.receivers)):
@@ -65,6 +68,16 @@ def _check_ids(record: TraceRecord) -> None:
             expected = f"an id that no other event of the trace has (also event {seen[event_id]})"
             record.refuse("duplicate-id", f"events[{position}].id", event_id, expected, position)
         seen[event_id] = position
+
+
+def _check_times(record: TraceRecord) -> None:
+    """Check that no time is negative, as dates before 1970 are: the native format could not state it."""
+    times = record.times
+    if not (any(time < 0 for time in times) if len(times) < _FEW else np.any(np.array(times) < 0)):  # NaN is not
+        return
+    position = next(i for i, time in enumerate(times) if time < 0)
+    expected = "0 or more; dates count from 1970"
+    record.refuse("out-of-range", f"events[{position}].time", times[position], expected, position)
 
 
 def _check_numbers(record: TraceRecord) -> None:

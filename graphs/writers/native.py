@@ -139,7 +139,10 @@ def _columns(traces: Traces, arrays: BatchArrays, start: int, stop: int) -> dict
     times = table["time"].to_pylist()
     negative = next((t for t in times if t is not None and t < 0), None)
     if negative is not None:
-        raise CreditError(f"event {table['event'][times.index(negative)]} has time {negative}; expected 0 or more")
+        event = times.index(negative)
+        trace = int(np.searchsorted(arrays.events, start + event, side="right")) - 1
+        named = f"trace {traces.traces['trace'][trace].as_py()!r}: event {table['event'][event].as_py()!r}"
+        raise CreditError(f"{named} has time {negative}; expected 0 or more")
     types, actions = (x[start:stop].tolist() for x in (arrays.types, arrays.actions))
     columns: dict[str, list[Any]] = {
         "id": table["event"].to_pylist(),

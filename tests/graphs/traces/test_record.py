@@ -72,6 +72,17 @@ def test_every_small_graph_is_put_into_the_closest_order_or_refused_as_a_cycle()
     assert cycles > 20
 
 
+@pytest.mark.parametrize("n", [3, 200])
+def test_a_negative_time_is_refused_and_a_missing_one_is_not(n: int) -> None:
+    draft = record(n)
+    draft.times[0] = math.nan
+    draft.times[1] = -0.0
+    assert check(draft) is draft
+    draft.times[n - 1] = -1e-9
+    problem = problem_of(draft)
+    assert (problem.field, problem.value, problem.line) == (f"events[{n - 1}].time", "-1e-09", 10 + n - 1)
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "field", "line"),
     [
@@ -83,6 +94,7 @@ def test_every_small_graph_is_put_into_the_closest_order_or_refused_as_a_cycle()
         (lambda r: r.instances.__setitem__("", Agent()), "empty-id", "agents", 7),
         (lambda r: r.ids.__setitem__(2, "a"), "duplicate-id", "events[2].id", 12),
         (lambda r: r.edge(1, 1, EdgeType.CAUSAL), "self-edge", "edges", 11),
+        (lambda r: r.times.__setitem__(1, -1.0), "out-of-range", "events[1].time", 11),
         (lambda r: r.rewards.update(x=math.nan), "non-finite-reward", "rewards.x", 7),
         (lambda r: r.rewards.update(x=-math.inf), "non-finite-reward", "rewards.x", 7),
         (lambda r: r.rewards.update(x=1e39), "out-of-range", "rewards.x", 7),

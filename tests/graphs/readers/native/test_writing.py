@@ -110,10 +110,24 @@ def test_what_the_format_cannot_say_is_not_written(tmp_path: Path) -> None:
     ring = traces.traces.set_column(traces.traces.column_names.index("topology"), "topology", pa.array(["ring"]))
     nameless = traces.events.set_column(0, "event", pa.array(["", *traces.events["event"].to_pylist()[1:]]))
     for changed, words in (
-        (dataclasses.replace(traces, events=early), "time -1"),
+        (dataclasses.replace(traces, events=early), "^trace '.+': event '.+' has time -1"),
         (dataclasses.replace(traces, traces=ring), "'ring'"),
         (dataclasses.replace(traces, events=nameless), "length >= 1"),
     ):
         with pytest.raises(CreditError, match=words):
             write(changed, tmp_path / "no.jsonl")
         assert not (tmp_path / "no.jsonl").exists()
+
+
+def test_one_date_before_1970_leaves_the_other_traces_to_be_written(tmp_path: Path) -> None:
+    """It was read, and then no trace could be written."""
+    for name, date in (("old", "1969-12-31T23:59:59Z"), ("new", "2026-01-01T00:00:00Z")):
+        observation = {"id": "o", "traceId": name, "type": "GENERATION", "name": "g", "startTime": date}
+        trace = {"trace": {"id": name, "projectId": "p"}, "observations": [observation]}
+        (tmp_path / f"{name}.json").write_text(json.dumps(trace))
+    traces = read(tmp_path)
+    assert [(p.kind, p.trace, p.field, p.value) for p in traces.problems] == [
+        ("out-of-range", "old", "events[0].time", "-1.0")
+    ]
+    write(traces, tmp_path / "out.jsonl")
+    assert [line["trace_id"] for line in lines_of(tmp_path / "out.jsonl")] == ["new"]
