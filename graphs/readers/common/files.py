@@ -11,7 +11,10 @@ from graphs.readers.common.places import Document, documents, stem
 from graphs.readers.common.source import Source
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Tasks", "model_names", "read_each", "short_names", "systems"]
+__all__ = ["WRITTEN_ALIKE", "Tasks", "WrittenIds", "model_names", "read_each", "short_names", "systems"]
+
+WRITTEN_ALIKE = "an id that is written alike everywhere: here it is a number, there a text, or the other way round"
+"""What is expected of an id that `WrittenIds` finds to differ."""
 
 Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
 
@@ -89,6 +92,7 @@ class Tasks:
 
     def __init__(self) -> None:
         self._first: dict[str, bytes] = {}
+        self.ids = WrittenIds()
 
     def group(self, task: str, content: bytes, otherwise: str) -> str:
         """The group of a task, so that tasks of different content are never in one.
@@ -103,3 +107,24 @@ class Tasks:
             if self._first.setdefault(name, digest) == digest:
                 return name
         return f"{otherwise}/{digest.hex()}"
+
+
+class WrittenIds:
+    """How the ids of groups are written: 1 and "1" have one text, but a log that has both may mean two tasks."""
+
+    def __init__(self) -> None:
+        self._is_text: dict[str, bool] = {}
+
+    def differs(self, group: str, given: object) -> bool:
+        """Whether the id of a group is a text where an earlier one was a number, or the other way round."""
+        is_text = isinstance(given, str)
+        return self._is_text.setdefault(group, is_text) is not is_text
+
+    def check(self, record: TraceRecord, field: str, given: object) -> None:
+        """Refuse a trace whose group has an id that is written otherwise.
+
+        Raises:
+          TraceError: "ambiguous-id".
+        """
+        if self.differs(record.group_id, given):
+            record.refuse("ambiguous-id", field, given, WRITTEN_ALIKE)

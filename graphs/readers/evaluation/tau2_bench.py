@@ -19,7 +19,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.chats.messages import Chat, ToolCall
-from graphs.readers.common.files import short_names
+from graphs.readers.common.files import WrittenIds, short_names
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Place, Places
 from graphs.readers.common.source import Source
@@ -99,9 +99,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each simulation.
 
     Problem kinds: "unreadable" and those of `graphs.readers.common.json_problems` (the whole file, or one simulation);
-    "bad-value", "unknown-tool-call" (one simulation); "empty-trace" (a file without simulations).
+    "bad-value", "unknown-tool-call", "ambiguous-id" (one simulation); "empty-trace" (a file without simulations).
     """
-    names = short_names(sources)
+    names, ids = short_names(sources), WrittenIds()
     for source in sources:
         try:
             data = content(source)
@@ -115,13 +115,13 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         for index, raw in enumerate(results.simulations):
             place = Place(source.name, *places.of(raw))
             try:
-                yield _record(results, raw, place, f"simulations[{index}]", names[source.name])
+                yield _record(results, raw, place, f"simulations[{index}]", names[source.name], ids)
             except TraceError as error:
                 yield error.problem
         source.release()
 
 
-def _record(results: _Results, raw: msgspec.Raw, place: Place, at: str, file: str) -> TraceRecord:
+def _record(results: _Results, raw: msgspec.Raw, place: Place, at: str, file: str, ids: WrittenIds) -> TraceRecord:
     simulation = decode_record(_SIMULATION, raw, file=place.file, line=place.line, at=at)
     info = results.info or _Info()
     domain = info.environment_info.domain_name if info.environment_info else None
@@ -130,6 +130,7 @@ def _record(results: _Results, raw: msgspec.Raw, place: Place, at: str, file: st
     group = f"{domain}/{task}" if domain else task
     trace = f"{file}/{task}/{trial}"
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="tau2-bench")
+    ids.check(record, f"{at}.task_id", simulation.task_id)
     agent = info.agent_info or _Agent()
     record.model, record.system = agent.llm or "", agent.implementation or ""
     reward = simulation.reward_info

@@ -106,7 +106,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each run; a run that is not as expected is a problem, and the others read.
 
     Problem kinds: "unreadable", "bad-json", "too-deep" (the whole file); "bad-type", "missing-field", "bad-value",
-    "unknown-tool-call" (one run).
+    "unknown-tool-call", "ambiguous-id" (one run).
     """
     tasks, names = Tasks(), short_names(sources)
     for source in sources:
@@ -155,6 +155,7 @@ def _read_run(raw: msgspec.Raw, index: int, data: bytes, at: Place, name: str, t
         format="tau-bench",
         system=name,
     )
+    tasks.ids.check(record, "task_id", run.task_id)
     components = run.info.reward_info.info if run.info and run.info.reward_info else None
     for channel, amount in (
         ("team", run.reward),

@@ -94,8 +94,12 @@ class Chat:
     def __init__(
         self, record: TraceRecord, agent: str = "assistant", *, user: str = "user", role: str = "user"
     ) -> None:
-        """Start a chat of `agent` with `user`, an instance of the environment with this role."""
-        self.record, self.agent, self.user, self.role = record, agent, user, role
+        """Start a chat of `agent` with `user`, an instance of the environment with this role.
+
+        The user of an agent that is named so is `AGENT/user`, an instance of its own.
+        """
+        self.record, self.agent, self.role = record, agent, role
+        self.user = user if user != agent else f"{agent}/user"
         self.team = Team(record)
         self.team.agent(agent, agent)
         self.open = OpenCalls()

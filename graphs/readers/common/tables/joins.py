@@ -11,9 +11,11 @@ from typing import Any
 
 from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
+from graphs.readers.common.files import WRITTEN_ALIKE, WrittenIds
 from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.common.tables.rows import LostRow, number, read_rows
 from graphs.text import excerpt
+from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
 
@@ -75,6 +77,7 @@ class Join:
             self.table = name
         spoilt = self.spoilt[field]
         columns: dict[str, None] = {}  # an ordered set
+        written = WrittenIds()  # of groups
         for line, row in rows:
             if isinstance(row, LostRow):
                 self.problems.append(row.problem)
@@ -91,6 +94,8 @@ class Join:
                 continue
             trace = str(trace)
             problem = _ambiguous(field, trace, into, spoilt) or _unusable(field, value)
+            if problem is None and field == "group" and written.differs(str(value), value):
+                problem = "ambiguous-id", field, value, WRITTEN_ALIKE
             if problem is None:
                 into[trace] = str(value) if field == "group" else float(value)
                 self.places[f"{field}\0{trace}"] = (name, line)
@@ -206,6 +211,8 @@ def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
     if field == "group":
         if isinstance(value, bool | list | dict) or value != value:
             return "bad-type", field, value, "a text or a number: the id of a group"
+        if is_missing_name(str(value)):  # it would be the group of every row without one
+            return "missing-field", field, value, "the name of a group"
         return ("empty-id", field, value, "the id of a group") if not str(value).strip() else None
     amount = number(value)
     if amount is None or not math.isfinite(amount):

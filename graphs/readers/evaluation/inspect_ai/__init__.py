@@ -114,8 +114,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds: those of `graphs.readers.common.json_problems`, "unreadable", "bad-zip", "zip-bomb",
     "repeated-member"; "missing-header" (an archive without); "missing-field"; of the spans "duplicate-span",
-    "parent-cycle", "missing-parent"; "empty-trace" (a log without samples). Named while the sample reads without it:
-    "bad-score", a score that is no number.
+    "parent-cycle", "missing-parent"; "ambiguous-id"; "empty-trace" (a log without samples). Named while the sample
+    reads without it: "bad-score", a score that is no number.
     """
     tasks, names = Tasks(), short_names(sources, ".eval")
     for source in sources:
@@ -203,6 +203,7 @@ def _read_sample(
         if text.startswith(b'"'):  # a list of messages bears ids that differ from run to run
             group = tasks.group(group, text, f"{name}/{sample.id}")
         record = TraceRecord(trace, group, file, place.line, max(place.offset, 0), format="inspect-ai")
+        tasks.ids.check(record, f"{at}.id", sample.id)
         record.model, record.system = log.eval.model, log.eval.solver or ""
         events = _events_of(sample, place, at, trace)
         write_spans(record, spans_of(events, _place_of(raw, events, place), trace), "main", ("id", "parent_id"))

@@ -31,7 +31,7 @@ def read_result(document: Document, file: str, tasks: Tasks) -> Iterator[TraceRe
     """The record of a row: the messages of its completion, which follow the prompt.
 
     Raises:
-      TraceError: kinds of `graphs.readers.common.typed.decode`, "unknown-tool-call", "bad-value".
+      TraceError: kinds of `graphs.readers.common.typed.decode`, "unknown-tool-call", "bad-value", "ambiguous-id".
     """
     raw, place = document
     row = decode_record(_RESULT, raw, file=place.file, line=place.line)
@@ -39,6 +39,7 @@ def read_result(document: Document, file: str, tasks: Tasks) -> Iterator[TraceRe
     task = f"example-{row.example_id}"
     group = tasks.group(task, bytes(row.prompt), f"{file}/{task}")
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="verifiers")
+    tasks.ids.check(record, "example_id", row.example_id)
     record.system = file  # no model is stated, and a file is one run of one model
     if row.reward is not None:
         record.rewards["team"] = row.reward

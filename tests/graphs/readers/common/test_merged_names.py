@@ -1,0 +1,106 @@
+"""Names that would make one of two things: a missing name, 1 beside "1", an agent that is named as the user is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from graphs.errors import NothingReadError
+from graphs.readers import read
+
+from ..samples import RESULT, TAU2
+
+NAMES = ("a", "b", "c")
+
+
+def log(folder: Path) -> Path:
+    event = {"id": "1", "type": "message", "agent": "x"}
+    values = [{"trace_id": name, "task_id": "k", "events": [event], "rewards": {"team": 5.0}} for name in NAMES]
+    (folder / "log.jsonl").write_text("\n".join(map(json.dumps, values)))
+    return folder / "log.jsonl"
+
+
+def refused(path: Path, **options: Any) -> list[tuple[str, str]]:
+    with pytest.raises(NothingReadError) as caught:
+        read(path, **options)
+    return [(problem.kind, problem.trace) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("name", ["nan", "NaN", " None ", "null", "<NA>", "NaT"])
+def test_a_missing_name_of_a_group_joins_no_traces(tmp_path: Path, name: str) -> None:
+    """All traces were one group."""
+    path, table = log(tmp_path), tmp_path / "groups.csv"
+    table.write_text("trace,group\n" + "".join(f"{trace},{name}\n" for trace in NAMES))
+    expected = [("missing-field", trace) for trace in NAMES]
+    assert refused(path, groups=table) == expected
+    assert refused(path, groups=dict.fromkeys(NAMES, name)) == expected
+
+
+def test_a_group_is_written_alike_in_all_rows_of_a_table(tmp_path: Path) -> None:
+    """1 and "1" were one group."""
+    path = log(tmp_path)
+    (tmp_path / "groups.jsonl").write_text(
+        "\n".join(json.dumps({"trace": trace, "group": group}) for trace, group in zip(NAMES, (1, "1", 1), strict=True))
+    )
+    for groups in (tmp_path / "groups.jsonl", {"a": 1, "b": "1", "c": 1}):
+        traces = read(path, groups=groups)  # type: ignore[arg-type]
+        assert traces.traces["trace"].to_pylist() == ["a", "c"]
+        assert [(problem.kind, problem.trace) for problem in traces.problems] == [("ambiguous-id", "b")]
+    pq.write_table(pa.table({"trace": list(NAMES), "group": [1, 1, 2]}), tmp_path / "groups.parquet")
+    assert read(path, groups=tmp_path / "groups.parquet").problems == ()
+
+
+def tau_bench(task: int | str, trial: int) -> dict[str, Any]:
+    return {"task_id": task, "trial": trial, "reward": 1.0, "traj": [{"role": "assistant", "content": "x"}]}
+
+
+def tau2(task: int | str, trial: int) -> dict[str, Any]:
+    return TAU2["simulations"][0] | {"id": str(trial), "task_id": task, "trial": trial}
+
+
+def inspect(sample: int | str, epoch: int) -> dict[str, Any]:
+    event = {"event": "model", "output": {"choices": [{}]}}
+    return {"id": sample, "epoch": epoch, "input": "q", "events": [event], "scores": {}}
+
+
+LOGS = {
+    "tau-bench": lambda ids: [tau_bench(task, number) for number, task in enumerate(ids)],
+    "tau2-bench": lambda ids: TAU2 | {"simulations": [tau2(task, number) for number, task in enumerate(ids)]},
+    "inspect-ai": lambda ids: {"version": 2, "status": "success", "eval": {"task": "t"},
+                               "samples": [inspect(task, number) for number, task in enumerate(ids)]},
+    "verifiers": lambda ids: [RESULT | {"example_id": task} for task in ids],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", LOGS)
+def test_a_task_is_written_alike_in_all_traces(tmp_path: Path, format: str) -> None:
+    """1 and "1" were one task."""
+
+    def write(ids: tuple[int | str, ...]) -> Path:
+        value = LOGS[format](ids)
+        is_lines = format == "verifiers"
+        path = tmp_path / ("results.jsonl" if is_lines else "log.json")
+        path.write_text("\n".join(map(json.dumps, value)) if is_lines else json.dumps(value))
+        return path
+
+    traces = read(write((1, "1", 1, "x")))
+    assert traces.sizes.traces == 3 and len(set(traces.traces["task"].to_pylist())) == 2
+    assert [(problem.kind, problem.value) for problem in traces.problems] == [("ambiguous-id", "'1'")]
+    assert read(write((1, 2, "x"))).problems == ()
+
+
+def test_a_policy_that_is_named_user_is_not_the_user(tmp_path: Path) -> None:
+    """Policy and user were one agent instance."""
+    output = [{"type": "message", "role": role, "content": []} for role in ("assistant", "user", "assistant")]
+    row = {"responses_create_params": {"input": "q"}, "response": {"output": output}, "reward": 1.0}
+    (tmp_path / "x_rollouts.jsonl").write_text(json.dumps(row | {"agent_ref": {"name": "user"}}))
+    traces = read(tmp_path)
+    agents = traces.agents["agent"].to_pylist()
+    own = [agents[int(i)] for i in traces.graph.agent_ids[: traces.sizes.events]]
+    assert own == ["user", "user/user", "user"]
+    assert traces.graph.action_mask[:3].tolist() == [True, False, True]
