@@ -22,6 +22,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["check", "topological_order"]
 
+_OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers; below it, a loop is quicker than an array
 
 
@@ -71,9 +72,11 @@ def _check_ids(record: TraceRecord) -> None:
 
 
 def _check_times(record: TraceRecord) -> None:
-    """Check that no time is negative, as dates before 1970 are: the native format could not state it."""
+    """Check that no time of a log is negative, as dates before 1970 are: the native format could not state it."""
     times = record.times
-    if not (any(time < 0 for time in times) if len(times) < _FEW else np.any(np.array(times) < 0)):  # NaN is not
+    if record.format == _OF_ARRAYS or not (
+        any(time < 0 for time in times) if len(times) < _FEW else np.any(np.array(times) < 0)
+    ):  # NaN is not
         return
     position = next(i for i, time in enumerate(times) if time < 0)
     expected = "0 or more; dates count from 1970"
