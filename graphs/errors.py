@@ -20,9 +20,9 @@ __all__ = [
 ]
 
 
-_INFORMATION = frozenset({"no-events", "several-rewards"})
-"""Kinds of problems that are no fault of the input: a trace without any action, and a trace with rewards of agents but
-no reward of the team."""
+_INFORMATION = frozenset({"no-events", "same-file", "several-rewards"})
+"""Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
+under another, and a trace with rewards of agents but no reward of the team."""
 
 
 class CreditError(ValueError):
@@ -65,7 +65,7 @@ class Problem:
 
     @property
     def is_failure(self) -> bool:
-        """Whether the input is wrong; False for kinds that only report missing parts of a log."""
+        """Whether the input is wrong; False for kinds that only report what a log lacks or says twice."""
         return self.kind not in _INFORMATION
 
     def __str__(self) -> str:

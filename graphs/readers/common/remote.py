@@ -22,7 +22,7 @@ from typing import Any
 from graphs.errors import CreditError, MissingExtraError
 from graphs.readers.common.addresses import links_of
 
-__all__ = ["FetchedPath", "RewrittenError", "file_size", "list_remote"]
+__all__ = ["FetchedPath", "RewrittenError", "file_size", "list_remote", "normal_address"]
 
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 """The extra that installs what a scheme needs; `remote` for all others."""
@@ -79,6 +79,21 @@ def _address_of(files: Any, name: str, listed: str) -> str:
     at = next(number for number, scheme in enumerate(schemes) if scheme not in CACHES)
     links[at] = name if "://" in name else f"{schemes[at]}://{name}"
     return "::".join(links)
+
+
+def normal_address(address: str) -> str:
+    """What all addresses of a file share: the address without caches, a web server's name in small letters.
+
+    Examples:
+      >>> normal_address("simplecache::https://Logs.Example/A.jsonl")
+      'https://logs.example/A.jsonl'
+    """
+    *before, last = [link for link in links_of(address) if link.partition("://")[0] not in CACHES] or [address]
+    scheme, mark, rest = last.partition("://")
+    if scheme in ("http", "https"):
+        host, slash, path = rest.partition("/")
+        last = f"{scheme}{mark}{host.lower()}{slash}{path}"
+    return "::".join([*before, last])
 
 
 def file_size(path: Path) -> int:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import stat
+from collections.abc import Collection, Hashable, Iterable
 from pathlib import Path
 
 from graphs.errors import Problem, expect
 from graphs.readers.common.addresses import is_remote, local_path
-from graphs.readers.common.remote import list_remote
+from graphs.readers.common.remote import FetchedPath, list_remote, normal_address
 from graphs.readers.common.source import COMPRESSIONS, Source
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["SUFFIXES", "check_paths", "find_sources", "is_log"]
+__all__ = ["SUFFIXES", "check_paths", "find_sources", "identity", "is_log"]
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".eval", ".traj")
 """Names of logs in a folder, also with .gz or .zst behind; other files are passed over and listed."""
@@ -26,8 +27,9 @@ def find_sources(
 
     A folder is searched to its depths, without following links to folders; a file that is named outright is always a
     source, whatever its suffix; "-" is standard input. An address such as "s3://bucket/runs" is listed through fsspec.
+    A file with several names, such as a link and its target, is one source.
     Problems: "no-such-file", "not-a-file", "broken-link", "outside-link", "empty-folder", "unreadable", and "too-many"
-    for more files than the limit, of which none is a source then.
+    for more files than the limit, of which none is a source then. No fault: "same-file", a further name of a file.
 
     Raises:
       CreditError: a path is not a text or a `Path`.
@@ -35,6 +37,7 @@ def find_sources(
     sources: list[Source] = []
     ignored: list[str] = []
     problems: list[Problem] = []
+    named: set[str] = set()
     paths = list(paths)
     check_paths(paths)
     for given in paths:
@@ -56,6 +59,9 @@ def find_sources(
         else:
             problem = _why_not_a_file(path)
             (sources.append(Source(printable(path), path, limits)) if problem is None else problems.append(problem))
+            named.add(printable(path))
+    sources, again = _each_once(sources, named)
+    problems += again
     if len(sources) > limits.files:  # part of the files would be another batch than was asked for
         expected = f"at most {counted(limits.files, 'file')}"
         problems.append(Problem("too-many", printable(paths[0]), 0, "paths", counted(len(sources), "file"), expected))
@@ -117,6 +123,48 @@ def _list(address: str, limits: Limits, sources: list[Source], ignored: list[str
             sources.append(Source(printable(name), path, limits))
 
 
+def _each_once(sources: list[Source], named: Collection[str]) -> tuple[list[Source], list[Problem]]:
+    """The sources without further names of one file, which would count its traces twice, and a note for each.
+
+    The name that stands is no link if one is none, and one that a folder led to rather than a `named` one, because
+    readers join files by the spelling of their folders; among equals it is the first.
+    """
+    names: dict[Hashable, list[Source]] = {}
+    for source in sources:
+        names.setdefault(identity(source.path), []).append(source)
+    kept: set[int] = set()
+    problems = []
+    for same in names.values():
+        first = same[0]
+        if len(same) > 1:
+            first = min(
+                same, key=lambda source: (source.path is not None and _is_link(source.path), source.name in named)
+            )
+        kept.add(id(first))
+        value = f"the file {excerpt(first.name, 200)} again"
+        expected = "each file once, so it is read under that name alone"
+        further = (source.name for source in same if source is not first)
+        problems += [Problem("same-file", name, 0, "path", value, expected) for name in further]
+    return [source for source in sources if id(source) in kept], problems
+
+
+def identity(path: Path | None) -> Hashable:
+    """What all names of a file share; None is standard input. A name that cannot be looked up stands for itself."""
+    if path is None:
+        return None
+    if isinstance(path, FetchedPath) and path.address:
+        return normal_address(path.address)
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return str(path)
+    return (found.st_dev, found.st_ino) if found.st_ino else os.path.realpath(path)  # some file systems number none
+
+
+def _is_link(path: Path) -> bool:
+    return not isinstance(path, FetchedPath) and os.path.islink(path)
+
+
 def _leads_outside(file: Path, folder: Path) -> Problem | None:
     """A problem for a link to a file outside the searched folder, because the author of the logs chose its target."""
     if not os.path.islink(file) or Path(os.path.realpath(folder)) in Path(os.path.realpath(file)).parents:
@@ -135,7 +183,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def _why_not_a_file(path: Path) -> Problem | None:
     """None for a file that can be opened, otherwise the reason why it cannot."""
     try:
-        path.stat()
+        mode = path.stat().st_mode
     except (OSError, ValueError) as error:  # a ValueError for a name with a zero byte
         kind, expected = "no-such-file", "an existing file or folder"
         if os.path.islink(path):
@@ -144,7 +192,7 @@ def _why_not_a_file(path: Path) -> Problem | None:
             kind, expected = "unreadable", "a path that may be searched"
         reason = getattr(error, "strerror", None) or str(error)
         return Problem(kind, printable(path), 0, "path", excerpt(reason), expected)
-    if not path.is_file():
+    if not stat.S_ISREG(mode):
         return Problem("not-a-file", printable(path), 0, "path", excerpt(str(path)), "a regular file or a folder")
     return None
 

@@ -80,11 +80,12 @@ def test_links_that_loop_or_lead_nowhere(tmp_path: Path) -> None:
     (tmp_path / "folder").symlink_to(tmp_path, target_is_directory=True)
     (tmp_path / "link.json").symlink_to(tmp_path / "good.json")
     sources, ignored, problems = find_sources([tmp_path])
-    assert [Path(s.name).name for s in sources] == ["good.json", "link.json"]  # the linked folder is not entered
+    assert [Path(s.name).name for s in sources] == ["good.json"]  # the linked folder is not entered
     assert ignored == []
     assert [(p.kind, Path(p.file).name) for p in problems] == [
         ("broken-link", "gone.json"),
         ("broken-link", "loop.json"),
+        ("same-file", "link.json"),
     ]
     assert kinds(tmp_path / "loop.json") == [("broken-link", str(tmp_path / "loop.json"))]
 
