@@ -167,6 +167,7 @@ def read_records(
 
     def items() -> Iterator[TraceRecord | Part | Problem]:
         yield from problems
+        reported = frozenset(problems)  # a reader that looks beside its files may meet them again
         members_of, refused, results = sort_sources(progress(sources), format or ("table" if columns else None), named)
         ignored.extend(results)
         yield from refused
@@ -176,7 +177,8 @@ def read_records(
                 silent = True
                 for item in items_of_format:
                     silent = False
-                    yield item
+                    if not (isinstance(item, Problem) and item in reported):
+                        yield item
                 for source in members if silent else ():
                     expected = f"at least one trace in the format {name!r}"
                     yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)

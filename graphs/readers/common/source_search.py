@@ -14,7 +14,7 @@ from graphs.readers.common.source import COMPRESSIONS, Source
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["SUFFIXES", "check_paths", "find_sources", "identity", "is_log"]
+__all__ = ["SUFFIXES", "check_paths", "files_beside", "find_sources", "identity", "is_log"]
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".eval", ".traj")
 """Names of logs in a folder, also with .gz or .zst behind; other files are passed over and listed."""
@@ -101,7 +101,7 @@ def _search(folder: Path, limits: Limits, sources: list[Source], ignored: list[s
         if not is_log(file):
             ignored.append(printable(file))
             continue
-        problem = _why_not_a_file(file) or _leads_outside(file, folder)
+        problem = _why_not_a_file(file) or (_leads_outside(file, folder) if os.path.islink(file) else None)
         (sources.append(Source(printable(file), file, limits)) if problem is None else problems.append(problem))
 
 
@@ -121,6 +121,33 @@ def _list(address: str, limits: Limits, sources: list[Source], ignored: list[str
             problems.append(limits.refuse_file(printable(name)))
         else:
             sources.append(Source(printable(name), path, limits))
+
+
+def files_beside(source: Source, folder: Path, pattern: str) -> tuple[list[Source], list[Problem]]:
+    """The logs of a folder that belong to a source by their place, checked as those of a search are.
+
+    A file behind an address has none: whoever names its folder has them listed.
+
+    Args:
+      source: the file that was named or found; its limits hold for the others.
+      folder: a folder below that of the source.
+      pattern: of the names, as `pathlib` takes it.
+
+    Returns:
+      Sources in sorted order, and the problems of files that cannot be opened, lead out of the source's folder, or are
+      further names of others.
+    """
+    sources: list[Source] = []
+    problems: list[Problem] = []
+    if source.path is None or isinstance(source.path, FetchedPath):
+        return sources, problems
+    for file in sorted(folder.glob(pattern)):
+        if is_log(file):
+            problem = _why_not_a_file(file) or _leads_outside(file, source.path.parent)
+            found = Source(printable(file), file, source.limits)
+            (sources.append(found) if problem is None else problems.append(problem))
+    sources, again = _each_once(sources, ())
+    return sources, problems + again
 
 
 def _each_once(sources: list[Source], named: Collection[str]) -> tuple[list[Source], list[Problem]]:
@@ -166,8 +193,8 @@ def _is_link(path: Path) -> bool:
 
 
 def _leads_outside(file: Path, folder: Path) -> Problem | None:
-    """A problem for a link to a file outside the searched folder, because the author of the logs chose its target."""
-    if not os.path.islink(file) or Path(os.path.realpath(folder)) in Path(os.path.realpath(file)).parents:
+    """A problem for a file that a link leads to outside a folder, because the author of the logs chose its target."""
+    if Path(os.path.realpath(folder)) in Path(os.path.realpath(file)).parents:
         return None
     expected = "a file of the folder itself; name the linked file to read it"
     return Problem("outside-link", printable(file), 0, "path", "a link out of the folder", expected)

@@ -11,8 +11,9 @@ Here: which files make a session. `lines` decodes them, `links` finds who starte
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 
 from graphs.errors import Problem, TraceError
@@ -20,6 +21,7 @@ from graphs.readers.coding.claude_code.events import write_events
 from graphs.readers.coding.claude_code.lines import Transcript, identify, read_lines
 from graphs.readers.coding.claude_code.links import Chain, chains_of, find_spawns
 from graphs.readers.common.source import COMPRESSIONS, Source
+from graphs.readers.common.source_search import files_beside, identity
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
@@ -43,11 +45,12 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, the trace refused: "unreadable", those of `graphs.readers.common.json_problems`, "duplicate-id",
     "unknown-tool-use"; "no-events" (no fault: a file of summaries alone). Named while the session reads without them:
-    "orphan-subagent" (a sub-agent's file without its session) and "unlinked-subagent" (lines of an agent that no tool
-    use of the session started).
+    "orphan-subagent" (a sub-agent's file without its session), "unlinked-subagent" (lines of an agent that no tool
+    use of the session started), and those of `graphs.readers.common.source_search.files_beside`.
     """
     sessions: list[tuple[Source, set[str]]] = []
-    members: list[tuple[Source, set[str]]] = []
+    members: list[Source] = []
+    of_key: dict[str, list[int]] = {}  # session id or folder -> indices of members
     for source in sources:
         try:
             session, agent = identify(source)
@@ -56,20 +59,29 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         keys = {f"id {session}"} if session else set()
         folder = _folder_of_member(source)
         if agent is not None or folder is not None:
-            members.append((source, keys | ({folder} if folder else set())))
+            for key in keys | ({folder} if folder else set()):
+                of_key.setdefault(key, []).append(len(members))
+            members.append(source)
         else:
-            sessions.append((source, keys | ({str(_folder(source.path))} if source.path else set())))
+            sessions.append((source, keys | ({_real(_folder(source.path))} if source.path else set())))
         if source.path is not None:
             source.release()
     claimed: set[int] = set()
     for source, keys in sessions:
-        own = [member for member, member_keys in members if keys & member_keys]
-        claimed.update(id(member) for member in own)
-        yield from _read_session(source, own + _beside(source, {member.path for member in own}))
-    for member, _ in members:
-        if id(member) not in claimed:
+        own = sorted({index for key in keys for index in of_key.get(key, ())})
+        claimed.update(own)
+        beside, problems = _beside(source, {identity(members[index].path) for index in own})
+        yield from problems
+        yield from _read_session(source, [members[index] for index in own] + beside)
+    for index, member in enumerate(members):
+        if index not in claimed:
             expected = "its session among the files, or this file in the folder of its session"
             yield Problem("orphan-subagent", member.name, 0, "file", excerpt(Path(member.name).name), expected)
+
+
+def _real(folder: Path) -> str:
+    """A folder by the name that all its spellings share."""
+    return os.path.realpath(str(folder))
 
 
 def _folder(path: Path) -> Path:
@@ -84,15 +96,15 @@ def _folder_of_member(source: Source) -> str | None:
     path = source.path
     if path is None or path.parent.name != "subagents" or not path.name.startswith("agent-"):
         return None
-    return str(path.parent.parent)
+    return _real(path.parent.parent)
 
 
-def _beside(source: Source, present: set[Path | None]) -> list[Source]:
-    """Sub-agents' files in the session's folder that are not among the sources."""
+def _beside(source: Source, present: set[Hashable]) -> tuple[list[Source], list[Problem]]:
+    """Sub-agents' files in the session's folder that are not among the sources, and those that are refused."""
     if source.path is None:
-        return []
-    paths = sorted((_folder(source.path) / "subagents").glob("agent-*.jsonl*"))
-    return [Source(str(path), path) for path in paths if path not in present]
+        return [], []
+    found, problems = files_beside(source, _folder(source.path) / "subagents", "agent-*.jsonl*")
+    return [one for one in found if identity(one.path) not in present], problems
 
 
 def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord | Problem]:
