@@ -116,15 +116,18 @@ class _Chat:
         self.news: list[tuple[int, EdgeType]] = []  # what the next speaker answers to
         self.asked: dict[str, tuple[int, EdgeType]] = {}  # by agent, who asked it and has no answer yet
         self.leader = ""
+        self.first_leader = _HUMAN  # of the whole run
 
     def add_all(self, messages: list[tuple[_Message, int, int]]) -> None:
         speakers = [message.name or message.role for message, _, _ in messages]
+        leaders = (agent for agent, note in map(_in_brackets, speakers) if note)
+        self.first_leader = next(leaders, _HUMAN)
         for index, (message, line, offset) in enumerate(messages):
             following = speakers[index + 1] if index + 1 < len(speakers) else ""
             if message.name is not None:
                 self._speak_in_turn(index, message.name, following, line, offset)
             else:
-                self._speak_by_role(index, message.role, speakers, line, offset)
+                self._speak_by_role(index, message.role, line, offset)
 
     def _add(self, index: int, event_type: EventType, agent: str, line: int, offset: int, **columns: Any) -> int:
         outside = event_type in (EventType.TOOL_RESULT, EventType.HUMAN_INTERVENTION)
@@ -155,11 +158,10 @@ class _Chat:
         self._act(position, name, self.news)
         self.news, self.leader = [(position, EdgeType.MESSAGE)], name
 
-    def _speak_by_role(self, index: int, role: str, speakers: list[str], line: int, offset: int) -> None:
+    def _speak_by_role(self, index: int, role: str, line: int, offset: int) -> None:
         """An orchestrator that asks one agent after another; an agent's message answers who asked it."""
         if role == _HUMAN:
-            leader = self.leader or next((_in_brackets(s)[0] for s in speakers if _in_brackets(s)[1]), _HUMAN)
-            position = self._add(index, EventType.HUMAN_INTERVENTION, leader, line, offset)
+            position = self._add(index, EventType.HUMAN_INTERVENTION, self.leader or self.first_leader, line, offset)
             self.news.append((position, EdgeType.CAUSAL))
             return
         agent, note = _in_brackets(role)

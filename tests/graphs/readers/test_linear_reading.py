@@ -16,6 +16,8 @@ from graphs.errors import NothingReadError
 from graphs.readers import read
 from graphs.traces.batch import Traces
 
+from .long_teams import TEAMS
+
 LARGE = 6000
 
 
@@ -157,7 +159,7 @@ LOGS: dict[str, Callable[[int], str]] = {
         langgraph_of_many_sends,
         langgraph_checkpoint_of_many_tasks,
     )
-}
+} | TEAMS
 
 
 TIMES = {"otlp_calls_of_one_id": 2, "langfuse_of_many_roots": 4, "agent_lightning_of_many_linked_rewards": 4}

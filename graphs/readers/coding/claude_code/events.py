@@ -31,15 +31,16 @@ class _Call:
     """
 
     entry: Entry
-    uses: list[tuple[Block, Entry]]
+    uses: list[tuple[Block, Entry]] = dataclasses.field(default_factory=list)
+    present: set[str | None] = dataclasses.field(default_factory=set)  # ids of these
     output: int | None = None
     read: int | None = None
     counted: bool = False
 
     def add(self, entry: Entry) -> None:
-        present = {block.id for block, _ in self.uses}
-        uses = (block for block in entry.message.blocks if block.type == "tool_use")
-        self.uses += [(block, entry) for block in uses if block.id not in present]
+        uses = [block for block in entry.message.blocks if block.type == "tool_use"]
+        self.uses += [(block, entry) for block in uses if block.id not in self.present]
+        self.present |= {block.id for block in uses}
         usage = entry.message.usage
         if usage is not None:
             grew = None not in (self.output, usage.output_tokens) and self.output != usage.output_tokens
@@ -104,7 +105,7 @@ def _steps(entries: list[Entry], *, spawned: bool) -> Iterator[_Step]:
                 continue
             name = entry.message.id or ""
             if name not in calls:
-                calls[name], begun[name] = _Call(entry, []), index
+                calls[name], begun[name] = _Call(entry), index
                 steps.append((index, 0, _Step(entry, call=calls[name])))
             calls[name].add(entry)
             called_at |= {block.id or "": begun[name] for block in entry.message.blocks if block.type == "tool_use"}

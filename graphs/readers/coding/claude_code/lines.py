@@ -150,6 +150,7 @@ def read_lines(source: Source) -> Transcript:
     data = content(source)
     transcript = Transcript(source.name, [], {}, {}, [])
     seen: dict[str, tuple[int, int]] = {}
+    sessions: dict[str, None] = {}
     for number, offset, text in source.lines():
         line = decode_record(_LINE, text, file=source.name, line=number)
         if line.uuid is not None:
@@ -160,14 +161,15 @@ def read_lines(source: Source) -> Transcript:
                 expected = f"an id that no other line has (also line {first})"
                 raise TraceError(Problem("duplicate-id", source.name, number, "uuid", excerpt(line.uuid), expected))
             transcript.parents[line.uuid] = line.parent
-        if line.session is not None and line.session not in transcript.sessions:
-            transcript.sessions.append(line.session)
+        if line.session is not None:
+            sessions[line.session] = None
         if line.type in ("user", "assistant"):
             transcript.entries.append(_entry(source.name, number, offset, line))
         elif line.type == "progress" and line.tool_use is not None and b"agent_progress" in text:
             progress = decode(_PROGRESS, line.data, file=source.name, line=number, at="data")
             if progress.type == "agent_progress" and progress.agent is not None:
                 transcript.agents.setdefault(line.tool_use, progress.agent)
+    transcript.sessions = list(sessions)
     return transcript
 
 

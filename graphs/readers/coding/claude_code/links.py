@@ -7,6 +7,7 @@ it started an agent: a progress line or its result that names an agent id, or a 
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import re
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ class Chain:
 
     entries: list[Entry]
     agent: str | None = None
-    prompts: list[str] = dataclasses.field(default_factory=list)
+    prompts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     taken: int = 0
 
     @property
@@ -55,14 +56,19 @@ class Spawn:
         chain = self.chain
         if chain is None:
             return []
-        others = list(chain.prompts)
-        others.remove(self.prompt)
         start = chain.taken
         end = start + 1
-        while end < len(chain.entries) and not _begins(chain.entries[end], set(others) - {""}):
+        while end < len(chain.entries) and not self._is_of_another(chain.entries[end], chain):
             end += 1
         chain.taken = min(end, len(chain.entries))
         return chain.entries[start : chain.taken]
+
+    def _is_of_another(self, entry: Entry, chain: Chain) -> bool:
+        """Whether a line is the prompt of another spawn of the same agent."""
+        if not is_prompt(entry):
+            return False
+        text = plain_text(entry)
+        return bool(text) and chain.prompts[text] > (text == self.prompt)
 
 
 def plain_text(entry: Entry) -> str:
@@ -75,16 +81,12 @@ def is_prompt(entry: Entry) -> bool:
     return entry.type == "user" and not entry.harness and all(b.type != "tool_result" for b in entry.message.blocks)
 
 
-def _begins(entry: Entry, prompts: set[str]) -> bool:
-    return bool(prompts) and is_prompt(entry) and plain_text(entry) in prompts
-
-
 def chains_of(main: Transcript, others: list[Transcript]) -> list[Chain]:
     """The main agent's chain, then those of sub-agents: inline ones, then one for each file; compactions left out."""
     root = Chain([entry for entry in main.entries if not entry.sidechain])
     inside = {entry.uuid for entry in main.entries if entry.sidechain and entry.uuid is not None}
     by_root: dict[str, Chain] = {}
-    known: dict[str, str] = {}
+    known: dict[str, str | None] = {}
     for entry in main.entries:
         if entry.sidechain:
             top = _top(entry, main.parents, inside, known)
@@ -101,23 +103,38 @@ def _agent_of_file(transcript: Transcript) -> str:
     return named or re.split(r"[\\/]", transcript.file)[-1].split(".")[0].removeprefix("agent-")
 
 
-def _top(entry: Entry, parents: dict[str, str | None], inside: set[str], known: dict[str, str]) -> str:
+def _top(entry: Entry, parents: dict[str, str | None], inside: set[str], known: dict[str, str | None]) -> str:
     """The first sidechain line that a sidechain line hangs on, through lines of any type.
 
     A line whose parents are not in the file is its own top, and so is one in a ring of lines.
+
+    Args:
+      entry: the line.
+      parents: of every line of the file.
+      inside: the sidechain lines.
+      known: of lines met before, the first sidechain line at or above them, or None; grows.
     """
     path = {entry.uuid or f"line {entry.line}": None}
     top = next(iter(path))
+    above: str | None = None  # the first sidechain line above the path
     current = entry.parent
     while current is not None and current in parents and current not in path:
         if current in known:
-            top = known[current]
+            above = known[current]
             break
         path[current] = None
         top = current if current in inside else top
         current = parents[current]
-    known.update(dict.fromkeys((step for step in path if step in inside), top))
-    return top
+    else:
+        order = list(path)
+        if current is not None and current in path and order.index(current) <= order.index(top):
+            above = top  # which stands in a ring with all that is above it
+    at_or_above: str | None = above or top
+    for step in path:
+        known[step] = at_or_above
+        if step == top:  # what is further up are plain lines
+            at_or_above = above
+    return above or top
 
 
 def find_spawns(chains: list[Chain], agents: dict[str, str], trace: str) -> dict[str, Spawn]:
@@ -161,7 +178,7 @@ def find_spawns(chains: list[Chain], agents: dict[str, str], trace: str) -> dict
         instance = agent or (started.agent if started else None) or use
         spawns[use] = Spawn(instance, given.get("subagent_type", ""), prompt, caller, started, use in launched)
         if started is not None:
-            started.prompts.append(prompt)
+            started.prompts[prompt] += 1
     return spawns
 
 

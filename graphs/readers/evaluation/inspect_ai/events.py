@@ -120,6 +120,7 @@ class _Reading:
         # (parent, name): spans of tools without their event
         self.tools: dict[tuple[str, str], collections.deque[Span]] = {}
         self.handoffs: dict[str, str] = {}  # spans around the tool that hands over, and what these are inside of
+        self.repeatable: dict[str, list[Span]] = {}  # parent -> its calls and tools since its last branch
         self.rewarded: Span | None = None  # the latest model call or tool, which an intermediate score is about
 
     def listed(self, raw: msgspec.Raw, place: Place, prefix: str, at: str, parent: str, *, nested: bool = False) -> Any:
@@ -193,6 +194,7 @@ class _Reading:
         if not output.choices:
             return
         span.kind = Kind.CALL
+        self.repeatable.setdefault(span.parent, []).append(span)
         if output.usage is not None:
             span.columns["tokens"] = output.usage.output_tokens
             span.columns["input_tokens"] = output.usage.input_tokens
@@ -212,6 +214,7 @@ class _Reading:
             begun = span
             begun.kind = Kind.TOOL
             self.spans.append(begun)
+        self.repeatable.setdefault(begun.parent, []).append(begun)
         begun.name, begun.label = name, event_id
         begun.start, begun.end = seconds(event.timestamp), seconds(event.completed)
         begun.failed = bool(event.failed) or bytes(event.error) != b"null"
@@ -220,9 +223,8 @@ class _Reading:
 
     def _forget_replay(self, parent: str) -> None:
         """What a branch did before this point was to repeat the prefix of the trajectory that it branches from."""
-        for span in self.spans:
-            if span.parent == parent and span.kind in (Kind.CALL, Kind.TOOL):
-                span.kind = Kind.OTHER
+        for span in self.repeatable.pop(parent, ()):
+            span.kind = Kind.OTHER
 
     def _reward(self, event: _Event, place: Place, at: str) -> None:
         score = decode(_SCORE, event.score, file=self.file, line=place.line, at=f"{at}.score", trace=self.trace)

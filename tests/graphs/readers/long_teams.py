@@ -1,0 +1,77 @@
+"""Logs of one trace with many agents, messages or lines of one kind: what grew with a product when they were read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["TEAMS"]
+
+
+def claude_line(kind: str, uuid: str, parent: str | None, *, side: bool = False, **given: Any) -> str:
+    more = {"sessionId": "s", "parentUuid": parent, "isSidechain": side}
+    return json.dumps({"type": kind, "uuid": uuid, **more, **given})
+
+
+def claude_said(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def claude_called(name: str, *blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"id": name, "model": "m", "role": "assistant", "content": list(blocks)}
+
+
+def claude_code_below_plain_lines(size: int) -> str:
+    """Lines of agents that hang on the last of a chain of lines of other types."""
+    lines = [claude_line("assistant", "c", None, message=claude_called("m"))]
+    lines += [claude_line("system", f"p{i}", f"p{i - 1}") for i in range(size)]
+    lines += [claude_line("user", f"q{i}", f"p{size - 1}", side=True, message=claude_said("x")) for i in range(size)]
+    return "\n".join(lines)
+
+
+def claude_code_of_many_session_ids(size: int) -> str:
+    lines = [claude_line("assistant", "c", None, message=claude_called("m"))]
+    lines += [claude_line("system", f"p{i}", None, sessionId=f"s{i}") for i in range(4 * size)]
+    return "\n".join(lines)
+
+
+def claude_code_of_one_agent_woken(size: int) -> str:
+    tasks = [{"type": "tool_use", "id": f"t{i}", "name": "Task", "input": {"prompt": f"p{i}"}} for i in range(size)]
+    lines = [claude_line("assistant", f"c{i}", None, message=claude_called("m", tasks[i])) for i in range(size)]
+    for i in range(size):
+        progress = {"type": "agent_progress", "agentId": "x"}
+        lines.append(claude_line("progress", f"g{i}", None, parentToolUseID=f"t{i}", data=progress))
+        parent = f"q{i - 1}" if i else None
+        lines.append(claude_line("user", f"q{i}", parent, side=True, agentId="x", message=claude_said(f"p{i}")))
+    return "\n".join(lines)
+
+
+def inspect_of_calls_and_branches(size: int) -> str:
+    events: list[dict[str, Any]] = [{"event": "model", "output": {"choices": [{}]}}] * size
+    sample = {
+        "id": 1,
+        "epoch": 1,
+        "input": "q",
+        "scores": {},
+        "events": [*events, *[{"event": "branch"}] * size, events[0]],
+    }
+    return json.dumps({"version": 2, "status": "success", "eval": {"task": "t"}, "samples": [sample]})
+
+
+def who_and_when_of_people_alone(size: int) -> str:
+    blame = {"question_ID": "q", "mistake_agent": "human", "mistake_step": "0", "is_correct": False}
+    return json.dumps({"history": [{"content": "x", "role": "human"}] * size, **blame})
+
+
+TEAMS: dict[str, Callable[[int], str]] = {
+    function.__name__: function
+    for function in (
+        claude_code_below_plain_lines,
+        claude_code_of_many_session_ids,
+        claude_code_of_one_agent_woken,
+        inspect_of_calls_and_branches,
+        who_and_when_of_people_alone,
+    )
+}
+"""By name, a log of a number of each."""
