@@ -35,6 +35,7 @@ _Id = Annotated[str, msgspec.Meta(min_length=1)]
 _SILENT = frozenset({"ModelClientStreamingChunkEvent", "MemoryQueryEvent", "SelectSpeakerEvent", "SelectorEvent"})
 _THOUGHT = "ThoughtEvent"
 _SUMMARY = "ToolCallSummaryMessage"
+_SHARED = 64  # latest messages that have an edge to a call although another call has heard them, too
 
 
 class _Usage(msgspec.Struct):
@@ -133,6 +134,8 @@ class _Run:
         self.record, self.open = record, OpenCalls()
         self.heard: list[int] = []  # positions of messages that all agents hear
         self.heard_by: dict[str, int] = {}  # agent -> how many of these it had heard at its last call
+        self.told = 0  # how many of these a call has heard
+        self.chained = 0  # index of the last one to which those before it lead
         self.results: dict[str, list[int]] = {}  # agent -> results of its tools since its last call
         self.last: dict[str, int] = {}
 
@@ -178,17 +181,40 @@ class _Run:
             tokens=usage.completion_tokens, input_tokens=usage.prompt_tokens,
         )  # fmt: skip
         self.record.actions[position] = True
-        for cause in self.heard[self.heard_by.get(source, 0) :]:
-            if self.record.agents[cause] != source:
-                kind = EdgeType.CAUSAL if self.record.types[cause] == EventType.HUMAN_INTERVENTION else EdgeType.MESSAGE
-                self.record.edge(cause, position, kind)
-        self.heard_by[source] = len(self.heard)
+        self._hear(source, position)
         for result in self.results.pop(source, ()):
             self.record.edge(result, position, EdgeType.CAUSAL)
         if source in self.last:
             self.record.edge(self.last[source], position, EdgeType.TEMPORAL)
         self.last[source] = position
         return position
+
+    def _hear(self, source: str, position: int) -> None:
+        """Draw the edges to a call from what its agent heard since its last call.
+
+        Of what another call has heard, too, all but the latest leads here by way of the messages behind it: else edges
+        would grow with messages times agents.
+        """
+        record, start = self.record, self.heard_by.get(source, 0)
+        if self.told - start > _SHARED:
+            start = self.told - _SHARED - 1
+            for index in range(self.chained, start):
+                self._lead(self.heard[index], self.heard[index + 1])
+            self.chained = max(self.chained, start)
+            if record.agents[self.heard[start]] == source and not record.actions[self.heard[start]]:
+                record.edge(self.heard[start], position, EdgeType.TEMPORAL)
+        for cause in self.heard[start:]:
+            if record.agents[cause] != source:
+                kind = EdgeType.CAUSAL if record.types[cause] == EventType.HUMAN_INTERVENTION else EdgeType.MESSAGE
+                record.edge(cause, position, kind)
+        self.heard_by[source] = self.told = len(self.heard)
+
+    def _lead(self, earlier: int, later: int) -> None:
+        """Draw an edge between two messages, one behind the other, unless the later is a call that has heard it."""
+        record = self.record
+        is_own = record.agents[earlier] == record.agents[later]
+        if not record.actions[later] or (is_own and not record.actions[earlier]):
+            record.edge(earlier, later, EdgeType.TEMPORAL)
 
     def _result(self, event_id: str, source: str, result: _Call, message: _Message, place: Place, field: str) -> None:
         answered = self.open.take(result.call_id)

@@ -6,7 +6,56 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["TEAMS"]
+__all__ = ["TEAMS", "sends_after_a_step"]
+
+TIME = "2025-01-01T00:00:00Z"
+
+
+def autogen_of_many_members(size: int) -> str:
+    usage = {"prompt_tokens": 1, "completion_tokens": 2}
+    messages = [{"source": f"a{i}", "models_usage": usage, "type": "TextMessage"} for i in range(size)]
+    return json.dumps({"messages": messages})
+
+
+def langgraph_checkpoint_of_people_and_nodes(size: int) -> str:
+    """Each node is given all messages; in the second checkpoint, more of them."""
+
+    def checkpoint(step: int) -> str:
+        asked = [{"type": "human", "content": "x", "id": f"m{i}"} for i in range(size * (step + 1))]
+        tasks = [
+            {"id": f"t{step}-{i}", "name": f"n{i}", "path": [],
+             "result": {"messages": [{"type": "ai", "content": "y", "id": f"r{step}-{i}"}]}}
+            for i in range(size)
+        ]  # fmt: skip
+        own = {"thread_id": "1", "checkpoint_id": str(step)}
+        more = {"next": [], "metadata": {"step": step}, "created_at": TIME, "parent_config": None}
+        return json.dumps({"values": {"messages": asked}, "config": {"configurable": own}, "tasks": tasks, **more})
+
+    return f"{checkpoint(0)}\n{checkpoint(1)}"
+
+
+def sends_after_a_step(nodes: int, calls: int, sends: int, thread: str = "t") -> str:
+    """A step of nodes with some calls each, and one of tasks that `Send` started, of which no input tells who did."""
+    lines = []
+
+    def event(step: int, kind: str, **payload: Any) -> None:
+        lines.append(json.dumps({"step": step, "timestamp": TIME, "type": kind, "payload": payload}))
+
+    def task(step: int, own: str, node: str, triggers: list[str], count: int) -> None:
+        event(step, "checkpoint", config={"configurable": {"thread_id": thread}}, tasks=[{"id": own}])
+        event(step, "task", id=own, name=node, input={}, triggers=triggers)
+        answers = [{"type": "ai", "content": "y", "id": f"{own}-{i}"} for i in range(count)]
+        event(step, "task_result", id=own, name=node, result={"messages": answers})
+
+    for i in range(nodes):
+        task(0, f"{thread}-n{i}", f"n{i}", ["x"], calls)
+    for i in range(sends):
+        task(1, f"{thread}-s{i}", "worker", ["__pregel_push"], 1)
+    return "\n".join(lines)
+
+
+def langgraph_of_sends_after_many_calls(size: int) -> str:
+    return sends_after_a_step(1, size, size)
 
 
 def claude_line(kind: str, uuid: str, parent: str | None, *, side: bool = False, **given: Any) -> str:
@@ -67,6 +116,9 @@ def who_and_when_of_people_alone(size: int) -> str:
 TEAMS: dict[str, Callable[[int], str]] = {
     function.__name__: function
     for function in (
+        autogen_of_many_members,
+        langgraph_checkpoint_of_people_and_nodes,
+        langgraph_of_sends_after_many_calls,
         claude_code_below_plain_lines,
         claude_code_of_many_session_ids,
         claude_code_of_one_agent_woken,

@@ -15,8 +15,9 @@ from linear_time import assert_linear
 from graphs.errors import NothingReadError
 from graphs.readers import read
 from graphs.traces.batch import Traces
+from graphs.traces.limits import Limits
 
-from .long_teams import TEAMS
+from .long_teams import TEAMS, sends_after_a_step
 
 LARGE = 6000
 
@@ -177,6 +178,21 @@ def test_reading_is_linear(name: str, tmp_path: Path) -> None:
         assert len(traces.traces) == 1
 
     assert_linear(prepare, LARGE * TIMES.get(name, 1), runs=1)
+
+
+def test_refusing_more_edges_than_the_limit_is_linear(tmp_path: Path) -> None:
+    """Calls of n agents before n tasks, each of which any of them may have sent: no edge is drawn."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        path = tmp_path / f"{size}.jsonl"
+        path.write_text(sends_after_a_step(size, 1, size))
+        return lambda: refuse(path)
+
+    def refuse(path: Path) -> None:
+        with pytest.raises(NothingReadError, match="too-many"):
+            read(path, limits=Limits(edges=10_000))
+
+    assert_linear(prepare, LARGE // 2, runs=1)
 
 
 def test_assessments_of_a_trace_count_once(tmp_path: Path) -> None:

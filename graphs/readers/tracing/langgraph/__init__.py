@@ -85,7 +85,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each thread of each file; an event that is not as expected refuses its file.
 
     Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "bad-value", "unknown-task",
-    "unknown-tool-call", "forked-thread", "ambiguous-id", "empty-trace".
+    "unknown-tool-call", "forked-thread", "ambiguous-id", "empty-trace". One thread refused: "too-many" edges.
     """
     names = short_names(sources)
     for source in sources:
@@ -96,10 +96,10 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         source.release()
 
 
-def _read(source: Source, name: str) -> list[TraceRecord]:
+def _read(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
     content(source)
     history = begins_history(source.head(_HEAD))
-    runs = runs_of(documents(source), name) if history else _streamed(source, name)
+    runs = runs_of(documents(source), name, source.limits) if history else _streamed(source, name)
     if len({str(own) for own in runs}) < len(runs):
         value, expected = excerpt(list(runs)), "ids of threads that differ in more than their types"
         raise TraceError(Problem("ambiguous-id", source.name, 1, "thread_id", value, expected, name))
@@ -109,7 +109,11 @@ def _read(source: Source, name: str) -> list[TraceRecord]:
     if not runs:
         expected = "at least one task"
         raise TraceError(Problem("empty-trace", source.name, 1, "content", "no task", expected, name))
-    return [run.finish() for run in runs.values()]
+    for run in runs.values():
+        try:
+            yield run.finish()
+        except TraceError as error:
+            yield error.problem
 
 
 def _streamed(source: Source, name: str) -> dict[str | int, Run]:
@@ -138,7 +142,7 @@ def _streamed(source: Source, name: str) -> dict[str | int, Run]:
             run = runs.get(own)
             if run is None:
                 record = TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph")
-                run = runs[own] = Run(record)
+                run = runs[own] = Run(record, source.limits)
             time = seconds(event.timestamp)
             step = run.begin if event.type == "task" else run.end
             step(Step(event.step, tuple(part.partition(":")[::2] for part in namespace), time, place), task)

@@ -13,8 +13,10 @@ from graphs.event_types import EdgeType, EventType
 from graphs.readers.common.chats.messages import OpenCalls
 from graphs.readers.common.files import model_names
 from graphs.readers.common.places import Place
+from graphs.readers.tracing.langgraph.hearing import USER, Calls, Causes, Hearing
 from graphs.readers.tracing.langgraph.messages import CALL, HUMAN, RESULT, Message, Usage, messages_of
 from graphs.text import excerpt
+from graphs.traces.limits import Limits
 from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["SENT", "Run", "Step", "Task"]
@@ -46,31 +48,36 @@ class Step(NamedTuple):
 class _Begun(NamedTuple):
     """A task that has begun: its agent, how often its input has messages by key, and the events that caused it.
 
-    Tasks of one checkpoint have one input, and share the last two.
+    Tasks of one checkpoint have one input, and share the last two. A super-step has ended before the next begins, so
+    the calls of the one before are known when the task ends.
     """
 
     agent: str
     keys: collections.Counter[str]
-    causes: list[int]
+    given: Causes | Calls
+
+    @property
+    def causes(self) -> Causes:
+        """The events."""
+        return self.given.causes if isinstance(self.given, Calls) else self.given
 
 
 class Run:
     """Turns tasks into events and edges."""
 
-    def __init__(self, record: TraceRecord) -> None:
+    def __init__(self, record: TraceRecord, limits: Limits) -> None:
         self.record, self.calls = record, OpenCalls()
+        self.hearing = Hearing(record, limits)
         record.system = "langgraph"
         self.tasks: dict[str, _Begun] = {}
         self.inner: set[str] = set()  # tasks that are sub-graphs
         self.position: dict[str, int | None] = {}  # message id -> event; None for one that is no event
-        self.heard: dict[str, set[int]] = {}
         self.last: dict[str, int] = {}
         self.results: dict[str, list[int]] = {}  # agent -> results of its tools since its last call
-        self.latest: dict[tuple[tuple[str, ...], ...], dict[int, list[int]]] = {}  # graph -> step -> its calls
+        self.latest: dict[tuple[tuple[str, ...], ...], dict[int, Calls]] = {}  # graph -> step -> its calls
         self.steps: dict[tuple[tuple[str, ...], ...], list[int]] = {}  # graph -> steps with calls, ascending
         self.models: set[str | None] = set()
-        self._input: tuple[msgspec.Raw, collections.Counter[str], list[int]] | None = None  # of the last task
-        self._heard_all: dict[str, list[int]] = {}  # agent -> the causes of its last call
+        self._input: tuple[msgspec.Raw, collections.Counter[str], Causes] | None = None  # of the last task
 
     def begin(self, step: Step, task: Task) -> None:
         """Note a task, and what it was given."""
@@ -82,25 +89,26 @@ class Run:
         if self._input is None or self._input[0] is not task.input:
             self._input = (task.input, *self._given(step, task, sent))
         _, keys, causes = self._input
-        if sent and not causes:
+        given: Causes | Calls = causes
+        if sent and not causes.events:
             steps = self.steps.get(step.outer, [])
             earlier = bisect.bisect_left(steps, step.number)
-            causes = self.latest[step.outer][steps[earlier - 1]] if earlier else []
-        self.tasks[task.id] = _Begun(agent, keys, causes)
+            given = self.latest[step.outer][steps[earlier - 1]] if earlier else causes
+        self.tasks[task.id] = _Begun(agent, keys, given)
 
-    def _given(self, step: Step, task: Task, sent: bool) -> tuple[collections.Counter[str], list[int]]:
+    def _given(self, step: Step, task: Task, sent: bool) -> tuple[collections.Counter[str], Causes]:
         """How often the input of a task has messages by key, and the events that are among them."""
         keys, causes = collections.Counter[str](), list[int]()
         messages = messages_of(task.input, **self._where(step, "payload.input"))
         for number, (message, key) in enumerate(messages):
             keys[key] += 1
             if message.type in HUMAN and key not in self.position and not sent:
-                self.record.instances.setdefault("user", Agent(name="user", role="user"))
-                self.position[key] = self._event(f"{task.id}/input-{number}", EventType.MESSAGE, "user", step)
+                self.record.instances.setdefault(USER, Agent(name=USER, role=USER))
+                self.position[key] = self._event(f"{task.id}/input-{number}", EventType.MESSAGE, USER, step)
             given = self.position.get(key)
             if given is not None:
                 causes.append(given)
-        return keys, causes
+        return keys, Causes(causes)
 
     def end(self, step: Step, task: Task) -> None:
         """Append the events of a task.
@@ -149,21 +157,14 @@ class Run:
             event_id, EventType.MESSAGE, agent, step, tokens=usage.output_tokens, input_tokens=usage.input_tokens
         )
         record.actions[position] = True
-        heard = self.heard.setdefault(agent, set())
-        known = self._heard_all.get(agent) is begun.causes
-        self._heard_all[agent] = begun.causes
-        for cause in [*(() if known else begun.causes), *self.results.pop(agent, ())]:
-            if cause not in heard and (record.agents[cause] != agent or record.types[cause] == EventType.TOOL_RESULT):
-                is_result = record.types[cause] == EventType.TOOL_RESULT
-                record.edge(cause, position, EdgeType.CAUSAL if is_result else EdgeType.MESSAGE)
-            heard.add(cause)
+        self.hearing.call(agent, position, begun.causes, self.results.pop(agent, ()))
         if agent in self.last:
             record.edge(self.last[agent], position, EdgeType.TEMPORAL)
         self.last[agent] = position
         calls = self.latest.setdefault(step.outer, {})
         if step.number not in calls:
             bisect.insort(self.steps.setdefault(step.outer, []), step.number)
-        calls.setdefault(step.number, []).append(position)
+        calls.setdefault(step.number, Calls()).add(agent, position)
         for number, asked in enumerate(message.tool_calls):
             effect = self._event(f"{event_id}/call-{number}", EventType.TOOL_CALL, agent, step, tool=asked.name)
             record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)
@@ -171,7 +172,12 @@ class Run:
         return position
 
     def finish(self) -> TraceRecord:
-        """The record, with its models."""
+        """The record, with its models and all edges.
+
+        Raises:
+          TraceError: kind "too-many", the messages that its calls were given are more edges than the limits allow.
+        """
+        self.hearing.draw()
         self.record.model = model_names(self.models)
         return self.record
 

@@ -1,0 +1,161 @@
+"""What agents had been given when they made a call: edges to calls from the messages of their input, each heard once.
+
+Tasks of one checkpoint have one input. Its messages times its tasks may be far more than the log is long, so nothing
+here is kept for each pair: edges are planned by shared lists and drawn when the log has ended, if the limits allow.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from collections.abc import Iterable
+
+from graphs.event_types import EdgeType, EventType
+from graphs.traces.limits import Limits
+from graphs.traces.record import TraceRecord
+
+__all__ = ["SHARED", "USER", "Calls", "Causes", "Hearing"]
+
+USER = "user"
+"""The agent of messages that people put into the state."""
+
+SHARED = 64
+"""Latest messages of people that have an edge to a call although another call had been given them, too."""
+
+
+class _News:
+    """Events that are new to an agent; those who heard the same before share it."""
+
+    def __init__(self, events: list[int], *, follows: bool) -> None:
+        self.events = self.few = events
+        self.follows = follows  # whether all that the agent had heard before is in the input, too
+        self.is_told = False  # whether calls have heard them all, so that `few` will not change any more
+
+
+class Causes:
+    """Events that a call may answer to: those among the messages of an input, which tasks may share."""
+
+    def __init__(self, events: Iterable[int]) -> None:
+        self.events = list(dict.fromkeys(events))
+        self._all = _News(self.events, follows=True)
+
+    @functools.cached_property
+    def members(self) -> frozenset[int]:
+        """The events as a set."""
+        return frozenset(self.events)
+
+    @functools.cached_property
+    def _since(self) -> weakref.WeakKeyDictionary[Causes, _News]:
+        return weakref.WeakKeyDictionary()
+
+    def since(self, before: Causes | None) -> _News:
+        """The events that are not among those heard before, as one object for all that heard the same."""
+        if before is None:
+            return self._all
+        news = self._since.get(before)
+        if news is None:
+            events = [event for event in self.events if event not in before.members]
+            news = _News(events, follows=len(self.events) - len(events) == len(before.events))
+            self._since[before] = news
+        return news
+
+
+class Calls:
+    """The calls of a super-step. Of each agent the last one stands for those before it, which lead there."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+        self._causes: Causes | None = None
+
+    def add(self, agent: str, position: int) -> None:
+        """Note a call."""
+        self._last[agent] = position
+        self._causes = None
+
+    @property
+    def causes(self) -> Causes:
+        """The calls so far; the same object until another is noted."""
+        if self._causes is None:
+            self._causes = Causes(self._last.values())
+        return self._causes
+
+
+class Hearing:
+    """Who has heard what in one trace, and the edges that follow."""
+
+    def __init__(self, record: TraceRecord, limits: Limits) -> None:
+        self.record, self.limits = record, limits
+        self.input: dict[str, Causes] = {}  # by agent, an input that it has heard
+        self.more: dict[str, set[int]] = {}  # by agent, what else it has heard
+        self.told: set[int] = set()  # messages of people that a call has heard
+        self.joined: set[tuple[int, int]] = set()
+        self.planned: list[tuple[list[int], int]] = []  # causes and the call that answers to them
+        self.count = 0
+        self.is_too_much = False
+
+    def call(self, agent: str, position: int, causes: Causes, results: Iterable[int]) -> None:
+        """Plan the edges to a call from what its agent has not heard before, and from the results of its tools."""
+        more = self.more.setdefault(agent, set())
+        before = self.input.get(agent)
+        if causes is not before:
+            news = causes.since(before)
+            events = self._few(news)
+            if more:
+                events = [event for event in events if event not in more]
+            self._plan(events, position)
+            if news.follows:
+                self.input[agent] = causes
+            else:
+                more.update(news.events)
+        for result in results:
+            if result not in more and (before is causes or result not in causes.members):
+                self._plan([result], position)
+            more.add(result)
+
+    def _few(self, news: _News) -> list[int]:
+        """The events, but of the messages of people that were told before only the latest; the others lead there."""
+        if news.is_told:
+            return news.few
+        people = sorted(event for event in news.events if self._is_of_people(event))
+        told = [event for event in people if event in self.told]
+        news.is_told = len(told) == len(people)
+        self.told.update(people)
+        if len(told) <= SHARED:
+            return news.events
+        earlier = told[:-SHARED]
+        for pair in itertools.pairwise(earlier):
+            if pair not in self.joined:
+                self.joined.add(pair)
+                self.record.edge(*pair, EdgeType.TEMPORAL)
+        left_out = set(earlier[:-1])
+        news.few = [event for event in news.events if event not in left_out]
+        return news.few
+
+    def _is_of_people(self, event: int) -> bool:
+        return self.record.agents[event] == USER and not self.record.actions[event]
+
+    def _plan(self, events: list[int], position: int) -> None:
+        self.count += len(events)  # among them an agent's own messages, each once, which have no edge
+        self.is_too_much |= self.count - len(self.record.ids) > self.limits.edges
+        if self.is_too_much:
+            self.planned.clear()
+        elif events:
+            self.planned.append((events, position))
+
+    def draw(self) -> None:
+        """Draw the planned edges.
+
+        Raises:
+          TraceError: kind "too-many", before more edges are drawn than the limits allow.
+        """
+        record = self.record
+        if self.is_too_much:
+            most = self.limits.edges
+            record.refuse("too-many", "edges", f"more than {most}", f"at most {most} edges in a trace")
+        for events, position in self.planned:
+            agent = record.agents[position]
+            for cause in events:
+                is_result = record.types[cause] == EventType.TOOL_RESULT
+                if is_result or record.agents[cause] != agent:
+                    record.edge(cause, position, EdgeType.CAUSAL if is_result else EdgeType.MESSAGE)

@@ -1,0 +1,69 @@
+"""Edges to calls of LangGraph where many messages or tasks meet: few of their own, or a refusal by the limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from graphs.event_types import EdgeType
+from graphs.readers import read
+from graphs.traces.limits import Limits
+
+from ..long_teams import sends_after_a_step
+from .test_langgraph import ai, edges, human, write
+
+
+def checkpoint(step: int, people: int, nodes: str) -> dict[str, Any]:
+    """A checkpoint with messages of people, in which each node answers."""
+    own = {"thread_id": "1", "checkpoint_id": f"{step}"}
+    return {
+        "values": {"messages": [human("?", id=f"h{i}") for i in range(people)]},
+        "next": [], "config": {"configurable": own}, "metadata": {"step": step}, "parent_config": None,
+        "created_at": f"2026-01-01T00:00:0{step}+00:00",
+        "tasks": [
+            {"id": f"{node}{step}", "name": node, "path": [], "result": {"messages": [ai("x", id=f"{node}{step}")]}}
+            for node in nodes
+        ],
+    }  # fmt: skip
+
+
+def test_of_many_messages_that_others_were_given_the_latest_have_edges(tmp_path: Path) -> None:
+    """Of 70 and 10 more; all of them lead to the call of each node. A node has no edge from what it heard before."""
+    traces = read(write(tmp_path, [checkpoint(0, 70, "ab"), checkpoint(1, 80, "abc")]))
+    ids = traces.events["event"].to_pylist()
+    people = [i for i, agent in enumerate(traces.graph.agent_ids[: len(ids)]) if agent == traces.graph.agent_ids[0]]
+    assert len(people) == 80
+    drawn = edges(traces)
+    given = {
+        call: [people.index(s) for s, r, kind in sorted(drawn) if ids[r] == f"{call}/0" and kind == EdgeType.MESSAGE]
+        for call in ("a0", "b0", "a1", "b1", "c1")
+    }
+    assert given == {
+        "a0": list(range(70)),  # the first that was given them
+        "b0": list(range(5, 70)),
+        "a1": list(range(70, 80)),
+        "b1": list(range(70, 80)),
+        "c1": list(range(15, 80)),
+    }
+    chain = {(people.index(s), people.index(r)) for s, r, kind in drawn if kind == EdgeType.TEMPORAL and r in people}
+    assert chain == {(i, i + 1) for i in range(15)}
+
+
+def test_a_task_that_was_sent_answers_to_the_last_call_of_each_node_before(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text(sends_after_a_step(nodes=2, calls=3, sends=2))
+    traces = read(tmp_path / "run.jsonl")
+    ids = traces.events["event"].to_pylist()
+    assert {(ids[s], ids[r]) for s, r, kind in edges(traces) if kind == EdgeType.MESSAGE} == {
+        (f"t-n{node}/2", f"t-s{sent}/0") for node in range(2) for sent in range(2)
+    }
+
+
+def test_more_edges_than_the_limit_refuse_their_thread(tmp_path: Path) -> None:
+    small, large = sends_after_a_step(2, 1, 2, thread="small"), sends_after_a_step(20, 1, 20, thread="large")
+    (tmp_path / "run.jsonl").write_text(f"{large}\n{small}")
+    traces = read(tmp_path / "run.jsonl", limits=Limits(edges=300))
+    assert traces.traces["trace"].to_pylist() == ["run/small"]
+    (problem,) = traces.problems
+    assert (problem.kind, problem.field, problem.trace) == ("too-many", "edges", "run/large")
+    assert problem.expected == "at most 300 edges in a trace"
+    assert read(tmp_path / "run.jsonl", limits=Limits(edges=400)).problems == ()
