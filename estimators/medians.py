@@ -1,4 +1,4 @@
-"""Medians over the samples of a key: one extreme outcome moves them little, where it moves a mean at will.
+"""Samples of a key in order, and their medians: one extreme outcome moves them little, where it moves a mean at will.
 
 With replays, the samples of a cluster count as one, with their mean (`estimators.clusters`).
 """
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from estimators.members import Members
 from graphs.segment import segment_count, segment_first, segment_mean
 
-__all__ = ["median", "median_of_others"]
+__all__ = ["Ordered", "in_order", "median", "median_of_others"]
 
 
 def median(m: Members, value: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
@@ -34,7 +34,7 @@ def median(m: Members, value: jax.Array | None = None) -> tuple[jax.Array, jax.A
       >>> float(middle[0]), int(n[0])
       (1.0, 3)
     """
-    ordered = _in_order(m, m.score if value is None else value)
+    ordered = in_order(m, m.score if value is None else value)
     return _middle(ordered, ordered.n, skip=None), ordered.n
 
 
@@ -55,13 +55,13 @@ def median_of_others(m: Members) -> tuple[jax.Array, jax.Array]:
       >>> rows.gather(middle).tolist(), rows.gather(others).tolist()
       ([0.5, 4.5, 5.0], [2, 2, 2])
     """
-    ordered = _in_order(m, m.score)
+    ordered = in_order(m, m.score)
     others = ordered.n - 1
     middle = _middle(ordered, others, skip=ordered.rank)
     return middle[ordered.sample_of][m.of_event], others[m.of_event]
 
 
-class _Ordered(NamedTuple):
+class Ordered(NamedTuple):
     """The samples of each key side by side, the least first; [M] each.
 
     Attributes:
@@ -79,7 +79,22 @@ class _Ordered(NamedTuple):
     sample_of: jax.Array
 
 
-def _in_order(m: Members, value: jax.Array) -> _Ordered:
+def in_order(m: Members, value: jax.Array) -> Ordered:
+    """The samples of each key in the order of their values.
+
+    Args:
+      m: the members.
+      value: float [M], of each member. With replays, a cluster has the mean of its members' values.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, _ = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[9.0, 1.0, 0.0])
+      >>> from estimators.members import members
+      >>> from estimators.medians import in_order
+      >>> m = members(graph, reward, None, by=None, population="trace", aggregate="sum")
+      >>> in_order(m, m.score).rank[:3].tolist()
+      [2, 1, 0]
+    """
     num = len(m.score)
     place = jnp.arange(num, dtype=jnp.int32)
     sample_mask, sample_of = m.member_mask, place
@@ -91,10 +106,10 @@ def _in_order(m: Members, value: jax.Array) -> _Ordered:
     order = jnp.lexsort((value, m.key, ~sample_mask))
     start = segment_first(m.key[order], num, sample_mask[order])[m.key]
     rank = jnp.zeros_like(place).at[order].set(place) - start
-    return _Ordered(value[order], start, rank, segment_count(m.key, num, sample_mask, place.dtype)[m.key], sample_of)
+    return Ordered(value[order], start, rank, segment_count(m.key, num, sample_mask, place.dtype)[m.key], sample_of)
 
 
-def _middle(ordered: _Ordered, n: jax.Array, skip: jax.Array | None) -> jax.Array:
+def _middle(ordered: Ordered, n: jax.Array, skip: jax.Array | None) -> jax.Array:
     """The middle one of `n` samples, or the mean of the middle two, without the sample of rank `skip`: [M]."""
     most = len(ordered.value) - 1
 

@@ -130,31 +130,37 @@ def rloo(
 
         A_i = R_i − (Σ_j R_j − R_i) / (n − 1)
 
-    R_i = reward + Σ event_reward. Unbiased for the policy gradient, since the baseline does not depend on trace i. No
-    partition of the reward. With replays the baseline is the mean over the other clusters of the group, each weighing
-    as much as one trace, and a trace without an independent one is refused (`estimators.clusters`). Replays that stand
-    under another task than their trace bias it (docs/bias.md). The 0 that `singleton="zero"` gives to a group of one is
-    biased.
+    R_i = reward + Σ event_reward is the return of trace i, and j runs over the n traces of its group that have a reward
+    and an action. Every action of the trace gets A_i. Unbiased for the policy gradient, since the baseline does not
+    depend on trace i. No partition of the reward. With replays the baseline is the mean over the other clusters of the
+    group, each weighing as much as one trace, and a trace without an independent one is refused (`estimators.clusters`).
+    Replays that stand under another task than their trace bias it (docs/bias.md). The 0 that `singleton="zero"` gives
+    to a group of one is biased.
 
     Args:
-      graph: the batch.
+      graph: the batch, of `credit.read` or `credit.from_columns`, padded to E events and T traces.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
 
     Returns:
-      `Credit` at level "trace", estimand "total", scale 1; `stderr` is that of the baseline, infinite for two traces.
+      `Credit` [E] at level "trace", estimand "total": `credit` is R_i, `baseline` the mean, `scale` 1, and `stderr` the
+      spread of the other returns over √(n − 1), infinite for two traces. `valid` is False where `reason` says why.
 
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
-    Reference: Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740.
+    Reference: Kool, van Hoof and Welling 2019, "Buy 4 REINFORCE samples, get a baseline for free!"; Ahmadian et al.
+    2024, arXiv:2402.14740.
 
     Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0, 0], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
       >>> rows.gather(credit.rloo(graph, reward).advantage).tolist()
       [1.0, -0.5, -0.5]
+      >>> graph, reward, rows = credit.from_columns(group=[0, 0, 1], trace=["a", "b", "c"], reward=[1.0, 0.0, 1.0])
+      >>> rows.gather(credit.rloo(graph, reward).valid).tolist()  # nothing to compare the third with
+      [True, True, False]
     """
     return group_relative(
         graph, reward, event_reward=event_reward, baseline="leave_one_out", singleton=singleton, source="rloo"

@@ -24,7 +24,7 @@ from .eight_rows import AGENT, GROUP, REWARD, TRACE, example
         (
             {"reward": [1, 0, 2, 0, 2, 5, 5, 2]},
             [0, 2],
-            "'reward'.*trace 'a' has different values.*row_reward=.*event_rew",
+            "'reward'.*trace 'a' has different values.*pass event_reward= beside it.*row_reward=",
         ),
         ({"group": ["q1", "q1", "q1", "q1", "q2", "q2", "q9", "q2"]}, [5, 6], "'group'.*trace 'd'.*one group"),
         ({"role": ["x", "x", "y", "y", "x", "x", "y", "z"]}, [4, 7], "'role'.*agent 'S'.*one role"),
