@@ -133,9 +133,9 @@ def rloo(
     R_i = reward + Σ event_reward is the return of trace i, and j runs over the n traces of its group that have a reward
     and an action. Every action of the trace gets A_i. Unbiased for the policy gradient, since the baseline does not
     depend on trace i. No partition of the reward. With replays the baseline is the mean over the other clusters of the
-    group, each weighing as much as one trace, and a trace without an independent one is refused (`estimators.clusters`).
-    Replays that stand under another task than their trace bias it (docs/bias.md). The 0 that `singleton="zero"` gives
-    to a group of one is biased.
+    group, each weighing as much as one trace, and a trace without an independent one is refused
+    (`estimators.clusters`). Replays that stand under another task than their trace bias it (docs/bias.md). The 0 that
+    `singleton="zero"` gives to a group of one is biased.
 
     Args:
       graph: the batch, of `credit.read` or `credit.from_columns`, padded to E events and T traces.
