@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["ACTION_TYPES", "KINDS", "TOPOLOGIES", "EdgeType", "EventType"]
+__all__ = ["ACTION_TYPES", "KINDS", "STATED_TOPOLOGIES", "EdgeType", "EventType"]
 
 
 class EventType(enum.IntEnum):
@@ -90,7 +90,7 @@ KINDS: dict[str, frozenset[EventType]] = {
 }
 """Event types by kind. A unit of a kind is one event."""
 
-TOPOLOGIES = (
+STATED_TOPOLOGIES = (
     "centralized",
     "planner_executor_critic",
     "debate",

@@ -39,23 +39,14 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventGraph, EventType
+from graphs.event_types import STATED_TOPOLOGIES
 from graphs.structure.critical_path import derived_stages, main_agents
 from graphs.structure.forest import Forest, spawn_forest
 from graphs.structure.host_ids import distinct
 
 __all__ = ["ROLE_WORDS", "TOPOLOGIES", "topology"]
 
-TOPOLOGIES = (
-    "unknown",
-    "single",
-    "centralized",
-    "planner_executor_critic",
-    "debate",
-    "swarm",
-    "hierarchical",
-    "harness",
-    "mixed",
-)
+TOPOLOGIES = ("unknown", "single", *(name for name in STATED_TOPOLOGIES if name != "unknown"))
 """Names of the topologies; the index is the code."""
 
 ROLE_WORDS: dict[str, tuple[str, ...]] = {

@@ -19,7 +19,7 @@ import zstandard
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
-from graphs.event_types import TOPOLOGIES
+from graphs.event_types import STATED_TOPOLOGIES
 from graphs.readers.collector_pause import collector_paused
 from graphs.readers.native.records import from_wire
 from graphs.readers.native.wire import DECODER, EXTENSION_KEYS
@@ -106,8 +106,8 @@ def _line(
     events = _events(columns, owners, {agent["id"]: agent["role"] for agent in agents})
     document: dict[str, Any] = {"trace_id": row["trace"], "task_id": row["task"]}
     document |= {key: row[key] for key in ("system", "model", "topology") if row[key]}
-    if document.get("topology", TOPOLOGIES[0]) not in TOPOLOGIES:
-        expected = ", ".join(TOPOLOGIES)
+    if document.get("topology", STATED_TOPOLOGIES[0]) not in STATED_TOPOLOGIES:
+        expected = ", ".join(STATED_TOPOLOGIES)
         raise CreditError(f"trace {row['trace']!r}: topology is {excerpt(row['topology'])}; expected one of {expected}")
     document["events"] = events
     ids = columns["id"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graphs.event_types import TOPOLOGIES, EdgeType, EventType
+from graphs.event_types import STATED_TOPOLOGIES, EdgeType, EventType
 from graphs.text import one_of
 
 __all__ = ["expected_json", "expected_name", "expected_type"]
@@ -78,4 +78,4 @@ def expected_name(message: str, field: str) -> tuple[str, str]:
         return "unknown-event-type", one_of(name, [kind.name.lower() for kind in EventType])
     if field.startswith("edges"):
         return "unknown-edge-type", one_of(name, [kind.name.lower() for kind in EdgeType])
-    return "unknown-topology", one_of(name, TOPOLOGIES)
+    return "unknown-topology", one_of(name, STATED_TOPOLOGIES)
