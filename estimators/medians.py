@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from estimators.members import Members
-from graphs.segment import segment_count, segment_first, segment_mean
+from estimators.relative_mean import mean_from_first
+from graphs.segment import segment_count, segment_first
 
 __all__ = ["Ordered", "in_order", "median", "median_of_others"]
 
@@ -100,8 +101,7 @@ def in_order(m: Members, value: jax.Array) -> Ordered:
     sample_mask, sample_of = m.member_mask, place
     if m.clusters is not None:
         pair, sample_mask = m.clusters.pair, m.clusters.lead_mask
-        first = value[segment_first(pair, num, m.member_mask)[pair]]  # relative to it, equal values have their value
-        value = first + segment_mean(value - first, pair, num, m.member_mask)[pair]
+        value = mean_from_first(value, pair, num, m.member_mask)[pair]
         sample_of = segment_first(pair, num, sample_mask)[pair]
     order = jnp.lexsort((value, m.key, ~sample_mask))
     start = segment_first(m.key[order], num, sample_mask[order])[m.key]

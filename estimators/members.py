@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from estimators.base import check_event_array, check_reward
 from estimators.clusters import Clusters, clusters_of
+from estimators.relative_mean import mean_from_first, relative_to_first
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By, key_ids, unit_ids
@@ -196,11 +197,9 @@ def _unit_scores(
     if aggregate == "sum":
         step, real = check_event_array(graph, "event_reward", event_reward)
         return unit_reward + segment_sum(step, unit, num, real)
-    first_score = score[segment_first(unit, num, rows)]
     if aggregate == "first":
-        return first_score
-    # Relative to the first, so that equal rows average to themselves.
-    return first_score + segment_mean(score - first_score[unit], unit, num, rows)
+        return score[segment_first(unit, num, rows)]
+    return mean_from_first(score, unit, num, rows)
 
 
 def statistics(m: Members) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -238,8 +237,7 @@ def statistics(m: Members) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 def relative_scores(m: Members) -> tuple[jax.Array, jax.Array]:
     """The score of the first member of each key, and each member's score less that of its key's: float [M] each."""
-    reference = m.score[segment_first(m.key, m.score.shape[0], m.member_mask)]
-    return reference, jnp.where(m.member_mask, m.score - reference[m.key], jnp.zeros_like(m.score))
+    return relative_to_first(m.score, m.key, m.score.shape[0], m.member_mask)
 
 
 def _fit(ids: jax.Array, room: int, num: int) -> jax.Array:

@@ -19,6 +19,7 @@ from estimators.counterfactual.replays import event_ids, ids_by_group, replay_tr
 from estimators.group import Singleton, group_relative
 from estimators.members import Over, members, row_scores, statistics
 from estimators.options import checked_options
+from estimators.relative_mean import mean_from_first, relative_to_first
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
@@ -102,7 +103,9 @@ def magrpo(
     leads = acts & (lead_of == jnp.arange(n, dtype=jnp.int32))
     to_go = _returns(graph, outcome, leads, event_reward, discount)
     tree = replay_tree(graph, leads, context, node, to_go.dtype)
-    value = tree.values(to_go)
+    # Relative to one return of the context, so that equal returns differ by exactly 0.
+    reference, relative = tree.relative(to_go)
+    value, at = tree.values(relative), reference[tree.context_of]
 
     if joint_mode == "aligned":
         one_mask, rivals, of_event = tree.node_mask, tree.context_of, jnp.where(acts, tree.node[lead_of], 0)
@@ -113,12 +116,14 @@ def magrpo(
         chosen = event_ids(graph, "completion", completion)
         acts = acts & (chosen >= 0)
         name = jnp.asarray(graph.agent_name_ids)[graph.agent_ids]
-        value, one_mask, rivals, of_event, even = _completions(
-            value, tree.node[lead_of], tree.context[lead_of], name, jnp.maximum(chosen, 0), acts
+        value, at, one_mask, rivals, of_event, even = _completions(
+            value, at, tree.node[lead_of], tree.context[lead_of], name, jnp.maximum(chosen, 0), acts
         )
 
     k = segment_count(rivals, n, one_mask, value.dtype)[rivals]
-    against = _against(value, rivals, one_mask, baseline)
+    against = jnp.zeros_like(at)
+    if baseline not in ("none", "raw"):
+        against = at + _against(value, rivals, one_mask, baseline)
     enough = 1 if baseline == "raw" else 2
     reason = jnp.where(
         k[of_event] < enough, Reason.NO_SIBLING, jnp.where(even[of_event], Reason.VALID, Reason.NO_EVIDENCE)
@@ -126,7 +131,7 @@ def magrpo(
     missing = jnp.where(scored[trace], Reason.NO_EVIDENCE, Reason.NO_REWARD)
     return finish(
         graph,
-        credit=value[of_event],
+        credit=(at + value)[of_event],
         baseline=against[of_event],
         scale=jnp.ones_like(value),
         stderr=jnp.full_like(value, jnp.inf),
@@ -155,10 +160,8 @@ def _against(value: jax.Array, rivals: jax.Array, one_mask: jax.Array, baseline:
     """What each of E alternatives is compared with, float [E]: those with one `rivals` id are rivals."""
     n = value.shape[0]
     # Relative to one rival, so that equal ones differ by exactly 0.
-    reference = value[segment_first(rivals, n, one_mask)][rivals]
-    relative = jnp.where(one_mask, value - reference, jnp.zeros_like(value))
-    if baseline in ("none", "raw"):
-        return jnp.zeros_like(value)
+    first, relative = relative_to_first(value, rivals, n, one_mask)
+    reference = first[rivals]
     if baseline == "max":
         filled = jnp.where(one_mask, relative, -jnp.inf)
         greatest = jax.ops.segment_max(filled, rivals, num_segments=n)[rivals]
@@ -202,13 +205,19 @@ def _leads(trace: jax.Array, turn: jax.Array, acts: jax.Array) -> jax.Array:
 
 
 def _completions(
-    value: jax.Array, node: jax.Array, context: jax.Array, name: jax.Array, chosen: jax.Array, acts: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
+    value: jax.Array,
+    at: jax.Array,
+    node: jax.Array,
+    context: jax.Array,
+    name: jax.Array,
+    chosen: jax.Array,
+    acts: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
     """Completions as alternatives of their agents: sums of returns, which exist, their rivals' id, and whether evenly.
 
-    `value` is of joint turns [E]; `node`, `context`, `name` and `chosen` are of events [E]. Returns float, bool and
-    int32 [E] of completions; int32 [E], the completion of each event; bool [E], of completions, whether those of the
-    agent in the context stand in equally many joint turns.
+    `value` is of joint turns [E], relative to `at` [E]; `node`, `context`, `name` and `chosen` are of events [E].
+    Returns float [E] of completions, the sums of both; bool and int32 [E] of completions; int32 [E], the completion of
+    each event; bool [E], of completions, whether those of the agent in the context stand in equally many joint turns.
     """
     n = acts.shape[0]
     place = jnp.arange(n, dtype=jnp.int32)
@@ -221,7 +230,9 @@ def _completions(
     size = segment_count(of_event, n, once, jnp.int32)
     least = jax.ops.segment_min(jnp.where(one_mask, size, n), rivals, num_segments=n)
     most = jax.ops.segment_max(jnp.where(one_mask, size, 0), rivals, num_segments=n)
-    return segment_sum(value[node], of_event, n, once), one_mask, rivals, of_event, (least == most)[rivals]
+    total = segment_sum(value[node], of_event, n, once)
+    at = at[node][segment_first(of_event, n, once)] * size.astype(at.dtype)
+    return total, at, one_mask, rivals, of_event, (least == most)[rivals]
 
 
 @checked_options
@@ -322,5 +333,5 @@ def _leaf_means(graph: EventGraph, reward: Array, event_reward: Array | None, le
     trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
     has_leaf = segment_count(trace, num, row_mask & leaf) > 0
     used_mask = row_mask & (leaf | ~has_leaf[trace])
-    mean = segment_mean(score, trace, num, used_mask)
+    mean = mean_from_first(score, trace, num, used_mask)
     return jnp.where(segment_count(trace, num, used_mask) > 0, mean, jnp.nan)

@@ -23,7 +23,7 @@ from estimators.counterfactual.replays import ReplayTree, replay_tree
 from estimators.options import BOUNDS, refuse_option
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_mean, segment_sum
 
 __all__ = ["Alternatives", "Drawn", "Draws", "Refusals", "drawn"]
 
@@ -177,8 +177,7 @@ def drawn(graph: EventGraph, reward: Array, logged: Alternatives, draws: Draws, 
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
     tree = replay_tree(graph, scored[trace], logged.context, logged.node, outcome.dtype)
     row, of, at = tree.row, tree.context, tree.node
-    reference = outcome[trace][segment_first(of, n, row)]
-    relative = jnp.where(row, outcome[trace] - reference[of], jnp.zeros_like(reference))
+    reference, relative = tree.relative(outcome[trace])
     place = jnp.arange(n, dtype=jnp.int32)
     if draws == "trace":
         draw_mask, draw, value = row, place, relative

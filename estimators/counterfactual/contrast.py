@@ -14,11 +14,12 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Reason
+from estimators.relative_mean import mean_from_first
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array
 from graphs.floats import at_least_float32
 from graphs.levels import pair_ids
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
 __all__ = ["Contrast", "doubly_robust_contrast"]
 
@@ -131,7 +132,7 @@ def doubly_robust_contrast(
     score = jnp.where(usable, m1 - m0 + residual * inverse, jnp.zeros_like(y))
 
     count = segment_count(segment, num_segments, decision_mask, y.dtype)
-    effect = _mean(score, segment, num_segments, decision_mask)
+    effect = mean_from_first(score, segment, num_segments, decision_mask)
     clusters, squares = _between_clusters(score - effect[segment], segment, num_segments, cluster_ids, decision_mask)
     stderr = safe_sqrt(safe_divide(squares * safe_divide(clusters, clusters - 1), count**2))
 
@@ -153,12 +154,6 @@ def doubly_robust_contrast(
         reason=reason,
         score=jnp.where(decision_mask & valid[segment], score, jnp.zeros_like(score)),
     )
-
-
-def _mean(score: jax.Array, segment: jax.Array, num_segments: int, decision_mask: jax.Array) -> jax.Array:
-    """The mean score of each segment, float [S], taken relative to its first, so that equal scores do not deviate."""
-    first = score[segment_first(segment, num_segments, decision_mask)]
-    return first + segment_mean(score - first[segment], segment, num_segments, decision_mask)
 
 
 def _between_clusters(

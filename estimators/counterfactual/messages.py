@@ -14,13 +14,13 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.counterfactual.replays import ReplayTree, ids_by_group, later_kin, leaf_returns, replay_tree
 from estimators.options import checked_options
+from estimators.relative_mean import mean_from_first, relative_to_first
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import (
     safe_divide,
     safe_sqrt,
     segment_count,
-    segment_first,
     segment_mean,
     segment_sum,
     segment_sum_squares,
@@ -108,8 +108,9 @@ def c3(
     trace = jnp.asarray(graph.trace_ids)
     context, node = ids_by_group(graph, "context", context), ids_by_group(graph, "node", node)
     tree = replay_tree(graph, scored[trace], context, node, outcome.dtype)
-    outcome = outcome[trace]
-    value = tree.values(outcome)
+    # Relative to one outcome of the context, so that equal outcomes differ by exactly 0.
+    reference, outcome = tree.relative(outcome[trace])
+    at, value = reference[tree.context_of], tree.values(outcome)
     n = graph.num_events
     j = segment_count(tree.context_of, n, tree.node_mask, value.dtype)
     if variant not in ("reward_only", "value_only", "value_assisted"):
@@ -122,12 +123,14 @@ def c3(
         q, has_q = check_event_array(graph, "q_value", q_value)
         q, missing = q[tree.first].astype(value.dtype), tree.node_mask & ~has_q[tree.first]
         known = tree.row & (segment_count(tree.context_of, n, missing) == 0)[tree.context]
-        own = q if variant == "value_only" else value
         critic = _baseline(tree, q, baseline)
-        against = critic if variant == "value_only" else (1 - mix) * _baseline(tree, value, baseline) + mix * critic
+        if variant == "value_only":
+            own, against, at = q, critic, jnp.zeros_like(q)
+        else:
+            own, against = value, (1 - mix) * _baseline(tree, value, baseline) + mix * (critic - at)
     scale = jnp.ones_like(own)
     if normalise:
-        own = own - against
+        own, at = own - against, jnp.zeros_like(own)
         against, scale = _centre_and_scale(tree, own, j)
 
     replays = segment_count(tree.node, n, tree.row, own.dtype)
@@ -146,8 +149,8 @@ def c3(
         reason = jnp.where((reason == Reason.VALID) & lacking, Reason.ONE_REPLAY, reason)
     return finish(
         graph,
-        credit=credit,
-        baseline=against[tree.node],
+        credit=at[tree.node] + credit,
+        baseline=(at + against)[tree.node],
         scale=scale[tree.node],
         stderr=_stderr(tree, value, outcome, replays, j)[tree.node],
         reason=reason,
@@ -163,8 +166,8 @@ def _baseline(tree: ReplayTree, values: jax.Array, kind: str) -> jax.Array:
     """What each node is compared with: float [E] of nodes."""
     n = values.shape[0]
     # Relative to one sibling, so that equal siblings differ by exactly 0.
-    reference = values[tree.node[segment_first(tree.context, n, tree.row)]][tree.context_of]
-    relative = jnp.where(tree.node_mask, values - reference, jnp.zeros_like(values))
+    first, relative = relative_to_first(values, tree.context_of, n, tree.node_mask)
+    reference = first[tree.context_of]
     mean = segment_mean(relative, tree.context_of, n, tree.node_mask)[tree.context_of]
     if kind == "mean":
         return reference + mean
@@ -190,7 +193,7 @@ def _without_own(
 def _centre_and_scale(tree: ReplayTree, values: jax.Array, j: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The mean over the nodes of a context, and max(sqrt(variance + 1e-8), 1e-8), at each node: float [E] both."""
     n = values.shape[0]
-    centre = segment_mean(values, tree.context_of, n, tree.node_mask)
+    centre = mean_from_first(values, tree.context_of, n, tree.node_mask)
     squares = segment_sum_squares(values, centre, tree.context_of, n, tree.node_mask)
     scale = jnp.maximum(jnp.sqrt(safe_divide(squares, j) + 1e-8), 1e-8)
     return centre[tree.context_of], scale[tree.context_of]

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import check_event_array, check_reward
+from estimators.relative_mean import relative_to_first
 from estimators.sequence.chains import chains
 from graphs.errors import ArrayTypeError
 from graphs.event_graph import Array, EventGraph
@@ -61,6 +62,14 @@ class ReplayTree(NamedTuple):
         The mean over the node's children of their values; a trace that ends in the node is a child.
         """
         return segment_sum(self.weight * outcome, self.node, self.node.shape[0], self.row)
+
+    def relative(self, outcome: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The number of one event of each context, and what each event of a path has more than its context's: [E], [E].
+
+        The shares of a node's traces sum to 1 but for rounding. The `values` of these differences are exactly 0 where
+        the outcomes of the context are equal, however often each alternative was replayed.
+        """
+        return relative_to_first(outcome, self.context, self.node.shape[0], self.row)
 
 
 def replay_tree(
@@ -263,4 +272,5 @@ def subtree_values(
     trace = jnp.asarray(graph.trace_ids)
     context, node = ids_by_group(graph, "context", context), ids_by_group(graph, "node", node)
     tree = replay_tree(graph, scored[trace], context, node, outcome.dtype)
-    return jnp.where(tree.row, tree.values(outcome[trace])[tree.node], jnp.nan)
+    reference, relative = tree.relative(outcome[trace])
+    return jnp.where(tree.row, reference[tree.context] + tree.values(relative)[tree.node], jnp.nan)
