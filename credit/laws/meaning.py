@@ -13,6 +13,9 @@ from estimators.composition.scaling import LARGEST
 from graphs.event_graph import KINDS
 from graphs.levels import LEVELS, Level, level_ids
 
+_VALUES = ("value", "q_value", "target_value")
+"""Evidence that estimates rewards: a method may compare it within the scope, as it does rewards."""
+
 
 def order(s: Subject) -> str:
     """Names, roles, groups and agents may be renumbered, and traces reordered unless the scope is "sequence"."""
@@ -104,20 +107,26 @@ def regular_is_valid(s: Subject) -> str:
 
 
 def equal_rewards(s: Subject) -> str:
-    """Where all rewards of the scope are equal, whatever the value, advantages are exactly 0."""
+    """Where all rewards of the scope are equal, and all values in the evidence, advantages are exactly 0.
+
+    Whatever the rewards are, and however often each alternative of a replay tree was replayed.
+    """
     if s.scope not in ("group", "batch"):
         raise NotApplicable("nothing is compared within a group")
-    batch = s.regular()
-    groups = batch.graph.group_ids
-    for values in ([0.1, 1 / 3, 10000.1, -7.3], [0.3, 0.7, 1e-3, 3e6]):
-        reward = np.array(values, np.float32)[groups if s.scope == "group" else np.zeros_like(groups)]
-        flat = dataclasses.replace(batch, reward=reward, event_reward=np.zeros_like(batch.event_reward))
-        advantage = s.run(padded(flat, SIZES))["advantage"]
-        if advantage.any():
-            at = int(np.argmax(advantage != 0))
-            return (
-                f"advantage of event {at} is {advantage[at]} where every reward is {reward[batch.graph.trace_ids[at]]}"
-            )
+    batches = [s.regular(), s.regular(even=False)] if "node" in s.needs else [s.regular()]
+    for batch in batches:
+        groups = batch.graph.group_ids
+        evidence = {
+            name: np.full_like(values, 0.3) if name in _VALUES else values for name, values in batch.evidence.items()
+        }
+        for values in ([0.1, 1 / 3, 10000.1, -7.3], [0.3, 0.7, 1e-3, 3e6]):
+            reward = np.array(values, np.float32)[groups if s.scope == "group" else np.zeros_like(groups)]
+            flat = Batch(batch.graph, reward, np.zeros_like(batch.event_reward), evidence)
+            advantage = s.run(padded(flat, SIZES))["advantage"]
+            if advantage.any():
+                at = int(np.argmax(advantage != 0))
+                stated = reward[batch.graph.trace_ids[at]]
+                return f"advantage of event {at} is {advantage[at]} where every reward is {stated}"
     return ""
 
 

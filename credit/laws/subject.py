@@ -56,8 +56,8 @@ class Subject:
     def ragged(self, seed: int = 0) -> Batch:
         return ragged(self.seed + seed, self.needs)
 
-    def regular(self, seed: int = 0) -> Batch:
-        return regular(self.seed + seed, self.needs)
+    def regular(self, seed: int = 0, *, even: bool = True) -> Batch:
+        return regular(self.seed + seed, self.needs, even=even)
 
     def direct(self, batch: Batch) -> Credit:
         """The method as it is called by hand."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import jax
@@ -64,17 +64,19 @@ def ragged(seed: int, needs: Needs) -> Batch:
     return Batch(graph, reward, step, _evidence(graph, needs, rng, missing=0.1))
 
 
-def regular(seed: int, needs: Needs) -> Batch:
+def regular(seed: int, needs: Needs, *, even: bool = True) -> Batch:
     """Four groups of four traces, in each of which two agents act twice; distinct rewards, all evidence; unpadded.
 
     Where the evidence is a replay tree they act once, so that each context has two alternatives: four leaves a group.
+    If not `even`, three of the four are replays of one alternative and the fourth is the only one of the other.
     """
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(4), 4)
     acting = (0, 1) if "node" in needs else (0, 1, 0, 1)
     graph = _graph([[(agent, EventType.MESSAGE, True) for agent in acting] for _ in groups], groups, rng)
     step = rng.choice([0, -0.25, 0.25], graph.num_events).astype(np.float32)
-    return Batch(graph, draw_rewards(graph, rng), step, _evidence(graph, needs, rng, missing=0.0))
+    reward = draw_rewards(graph, rng)
+    return Batch(graph, reward, step, _evidence(graph, needs, rng, missing=0.0, leaves=None if even else (0, 0, 0, 1)))
 
 
 def draw_rewards(graph: EventGraph, rng: np.random.Generator) -> np.ndarray:
@@ -206,7 +208,9 @@ def _graph(
     )
 
 
-def _evidence(graph: EventGraph, needs: Needs, rng: np.random.Generator, missing: float) -> dict[str, np.ndarray]:
+def _evidence(
+    graph: EventGraph, needs: Needs, rng: np.random.Generator, missing: float, leaves: Sequence[int] | None = None
+) -> dict[str, np.ndarray]:
     """Plausible evidence, a part of it absent: floats in (0, 1), counts from 1 to 20, ids shared within a group.
 
     `block` is shared by groups; `share` is constant within an agent; `context` and `node` are a replay tree where both
@@ -230,24 +234,27 @@ def _evidence(graph: EventGraph, needs: Needs, rng: np.random.Generator, missing
         values[rng.random(length) < missing] = _absent(values)
         drawn[name] = values
     if "node" in needs:
-        drawn |= _replay_tree(graph, rng, missing)
+        drawn |= _replay_tree(graph, rng, missing, leaves)
         for name in drawn.keys() & {"propensity", "target_propensity"}:
             chance = _policy(drawn["context"], drawn["node"], np.random.default_rng(len(name)))
             drawn[name] = np.where(np.isnan(drawn[name]), np.nan, chance).astype(np.float32)
     return drawn
 
 
-def _replay_tree(graph: EventGraph, rng: np.random.Generator, missing: float) -> dict[str, np.ndarray]:
+def _replay_tree(
+    graph: EventGraph, rng: np.random.Generator, missing: float, leaves: Sequence[int] | None
+) -> dict[str, np.ndarray]:
     """Ids `context` and `node` as if the traces of a group were replays of its first: two alternatives a context.
 
-    The i-th trace of a group takes the alternatives that the binary digits of i name, the lowest first. Absence goes by
-    trace: one that was no replay has neither.
+    The i-th trace of a group takes the alternatives that the binary digits of i, or of `leaves[i]`, name, the lowest
+    first. Absence goes by trace: one that was no replay has neither.
     """
     context, node = (np.full(graph.num_events, -1, np.int32) for _ in range(2))
     ids: dict[tuple[int, ...], int] = {}
     met: dict[int, int] = {}
     for trace, group in enumerate(graph.group_ids.tolist()):
-        leaf = met[group] = met.get(group, -1) + 1
+        met[group] = met.get(group, -1) + 1
+        leaf = met[group] if leaves is None else leaves[met[group]]
         if rng.random() < missing:
             continue
         path: tuple[int, ...] = (group,)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_reward, finish
 from estimators.options import checked_options
+from estimators.relative_mean import relative_to_first
 from estimators.sequence.chains import chains
 from estimators.sequence.multistep import gae
 from estimators.short_rows import at_column, every_column, sum_of_columns
@@ -46,7 +47,7 @@ def maac(
 
     With `normalise`, which the released trainer uses, A is brought to mean 0 and spread 1 among the actions of one
     agent name and turn number in the batch, (A − mean) / max(sd, eps) with ddof 0, where there are two or more; a
-    single one stays as it is.
+    single one stays as it is. Equal A of one slice become exactly 0.
 
     Args:
       graph: the batch.
@@ -97,10 +98,12 @@ def maac(
         slice_ = pair_ids(jnp.asarray(graph.agent_name_ids)[agent], turn, rows, graph.num_agents)
         num, advantage = rows.shape[0], step.credit - step.baseline
         size = segment_count(slice_, num, rows, advantage.dtype)
-        mean = segment_mean(advantage, slice_, num, rows)
-        spread = safe_sqrt(segment_sum_squares(advantage, mean, slice_, num, rows) / jnp.maximum(size, 1))
+        _, apart = relative_to_first(advantage, slice_, num, rows)
+        mean = segment_mean(apart, slice_, num, rows)
+        spread = safe_sqrt(segment_sum_squares(apart, mean, slice_, num, rows) / jnp.maximum(size, 1))
         several = (size > 1)[slice_]
-        baseline = baseline + jnp.where(several, mean[slice_], 0)
+        # Taken from the amount: a sum of V and the mean would be rounded, and `eps` would enlarge that.
+        baseline = jnp.where(several, step.credit - (apart - mean[slice_]), baseline)
         scale = jnp.where(several, jnp.maximum(spread, eps)[slice_], scale)
     return finish(
         graph,

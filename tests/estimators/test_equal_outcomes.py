@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import credit
+from credit.laws import LAWS
 from estimators.counterfactual.replays import subtree_values
 
 COUNTS = (3, 7, 1, 11)
@@ -98,3 +100,27 @@ def test_c3_magrpo_compares_equal_leaves_whatever_their_number(outcome: float) -
 def test_the_value_of_equal_leaves_is_theirs() -> None:
     graph, reward, tree, rows = replayed(10000.1)
     assert (rows.gather(subtree_values(graph, reward, **tree)) == np.float32(10000.1)).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3])
+@pytest.mark.parametrize("outcome", AWKWARD)
+def test_maac_brings_equal_advantages_to_0(outcome: float, value: float) -> None:
+    graph, reward, rows = credit.from_columns(
+        group=[0] * 7, trace=range(7), reward=[outcome] * 7, evidence={"value": [value] * 7}
+    )
+    result = credit.maac(graph, reward, value=rows.evidence["value"], normalise=True)
+    assert not rows.gather(result.advantage).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "needs", "scope"),
+    [
+        (functools.partial(credit.maac, normalise=True), ("value",), "batch"),
+        (functools.partial(credit.c3, normalise=True), ("context", "node"), "group"),
+    ],
+    ids=["maac", "c3"],
+)
+def test_normalising_options_obey_the_laws_of_spreads(method: Any, needs: tuple[str, ...], scope: Any) -> None:
+    kept = ("finite", "equal_rewards", "bounded", "tight_scope")
+    credit.check(method, needs=needs, scope=scope, skip=[law for law in LAWS if law not in kept])
