@@ -17,6 +17,7 @@ from estimators.baselines.roles import instances_normalised, sub_agents
 from estimators.counterfactual.replays import event_ids
 from estimators.group import group_relative
 from estimators.options import checked_options
+from estimators.relative_mean import mean_from_first
 from estimators.tokens.rows import masked_whiten
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array, EventGraph
@@ -336,7 +337,7 @@ def marshal_tokens(
         raise CreditError(f"normalise is {normalise!r}; expected 'none', 'mean' or 'mean_std'")
     if centre:
         of_row = jnp.zeros_like(player) if pooled else player
-        mean = segment_mean(rewards.ravel(), jnp.repeat(of_row, width), n, turn_end.ravel())[of_row][:, None]
+        mean = mean_from_first(rewards.ravel(), jnp.repeat(of_row, width), n, turn_end.ravel())[of_row][:, None]
         rewards = jnp.where(turn_end, rewards - mean, jnp.zeros_like(rewards))
     if reward_clip is not None:
         rewards = jnp.clip(rewards, -jnp.asarray(reward_clip), jnp.asarray(reward_clip)).astype(rewards.dtype)
@@ -385,9 +386,11 @@ def marft_normalised(advantage: Array, eps: float | Array = 1e-8) -> jax.Array:
     x = jnp.asarray(advantage)
     entry_mask = jnp.abs(x) > 0
     n = jnp.maximum(jnp.sum(entry_mask), 1).astype(x.dtype)
-    mean = jnp.sum(x) / n
-    deviation = jnp.where(entry_mask, x - mean, jnp.zeros_like(x))
-    return (x - mean) / (safe_sqrt(jnp.sum(deviation**2) / n) + eps)
+    # Relative to one of them: a float mean of equal values is not that value, and 1 / eps would enlarge the rest.
+    x = x - x.ravel()[jnp.argmax(entry_mask.ravel())]
+    x = x - jnp.sum(jnp.where(entry_mask, x, jnp.zeros_like(x))) / n
+    deviation = jnp.where(entry_mask, x, jnp.zeros_like(x))
+    return x / (safe_sqrt(jnp.sum(deviation**2) / n) + eps)
 
 
 @jax.jit
@@ -424,6 +427,8 @@ def verl_gae_tokens(
 
     advantage = jax.lax.associative_scan(compose, (factor, delta), reverse=True, axis=1)[1]
     n = jnp.maximum(jnp.sum(mask), 2).astype(delta.dtype)
-    mean = jnp.sum(jnp.where(mask, advantage, 0)) / n
-    variance = jnp.sum(jnp.where(mask, advantage - mean, 0) ** 2) / (n - 1)
-    return (advantage - mean) / jnp.sqrt(variance + 1e-8), advantage + value
+    # Relative to one of them: a float mean of equal values is not that value, and 1e4 would enlarge the rest.
+    apart = advantage - advantage.ravel()[jnp.argmax(mask.ravel())]
+    apart = apart - jnp.sum(jnp.where(mask, apart, 0)) / n
+    variance = jnp.sum(jnp.where(mask, apart, 0) ** 2) / (n - 1)
+    return apart / jnp.sqrt(variance + 1e-8), advantage + value

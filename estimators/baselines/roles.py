@@ -17,9 +17,10 @@ from estimators.clusters import clusters_of
 from estimators.group import Singleton, group_relative, settle_alone
 from estimators.members import Members, statistics
 from estimators.options import checked_options
+from estimators.relative_mean import mean_from_first
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
 __all__ = ["instances_normalised", "matpo", "matpo_reward", "mgrpo", "sub_agents", "wideseek_r1", "wideseek_r1_weights"]
 
@@ -222,8 +223,8 @@ def matpo_reward(
     own = score.astype(accuracy.dtype)[segment_first(agent, graph.num_agents, known)]
     has = segment_count(agent, graph.num_agents, known) > 0
     sub = sub_agents(graph)
-    planner = segment_mean(own, trace, num, acted & has & ~sub)
-    workers = segment_mean(own, trace, num, acted & has & sub)
+    planner = mean_from_first(own, trace, num, acted & has & ~sub)
+    workers = mean_from_first(own, trace, num, acted & has & sub)
     form = format_weight * (planner + workers) / 2
     if gate:
         form = jnp.where(accuracy >= 1, form, jnp.zeros_like(form))

@@ -107,11 +107,15 @@ def _over_samples(key: np.ndarray, cluster: np.ndarray, reward: np.ndarray, coun
     """The mean over the samples of a trace's key but its own; NaN where there is none: [T]."""
     _, first, sample = np.unique(key * len(key) + cluster, return_index=True, return_inverse=True)
     size = np.bincount(sample[counts], minlength=len(first))
-    mean = np.bincount(sample[counts], reward[counts], len(first)) / np.maximum(size, 1)
+    # Relative to one reward of the key, so that equal rewards differ from their mean by exactly 0.
+    reference = np.zeros(len(key))
+    reference[key[counts][::-1]] = reward[counts][::-1]
+    relative = (reward - reference[key])[counts]
+    mean = np.bincount(sample[counts], relative, len(first)) / np.maximum(size, 1)
     samples = np.bincount(key[first], size > 0)[key] - (size > 0)[sample]
     total = np.bincount(key[first], mean)[key] - mean[sample]
     found: np.ndarray = np.divide(total, samples, out=np.full(len(key), np.nan), where=samples > 0)
-    return found
+    return reference[key] + found
 
 
 def _share(sums: np.ndarray) -> np.ndarray:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from estimators.relative_mean import mean_from_first, relative_to_first
 from graphs.event_graph import Array
 from graphs.floats import at_least_float32
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_mean, segment_sum
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_sum
 
 __all__ = ["influence", "rank_correlation", "weighted_leave_one_out"]
 
@@ -39,6 +40,7 @@ def weighted_leave_one_out(
     v, w, of, mask = _alternatives(values, weights, context, where)
     num = v.shape[0]
     rest = segment_sum(w, of, num, mask)[of] - w
+    v = relative_to_first(v, of, num, mask)[1]  # equal values differ by exactly 0
     others = safe_divide(segment_sum(w * v, of, num, mask)[of] - w * v, rest)
     return jnp.where(mask & (rest > 0), v - others, jnp.zeros_like(v))
 
@@ -65,7 +67,7 @@ def rank_correlation(x: Array, y: Array, where: Array | None = None) -> jax.Arra
     mask = jnp.ones(x.shape, bool) if where is None else jnp.asarray(where)
     a, b = _ranks(x, mask), _ranks(y, mask)
     zeros = jnp.zeros(x.shape, jnp.int32)
-    a, b = (jnp.where(mask, r - segment_mean(r, zeros, 1, mask)[0], 0) for r in (a, b))
+    a, b = (jnp.where(mask, r - mean_from_first(r, zeros, 1, mask)[0], 0) for r in (a, b))
     return safe_divide(jnp.sum(a * b), safe_sqrt(jnp.sum(a * a) * jnp.sum(b * b)))
 
 

@@ -9,12 +9,13 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.options import checked_options
+from estimators.relative_mean import mean_from_first
 from estimators.shapley.plan import Plan
 from estimators.shapley.solving import solve
 from estimators.shapley.unit_shares import spread, units_of
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import Level
-from graphs.segment import segment_count, segment_mean
+from graphs.segment import segment_count
 
 __all__ = ["batch_shapley", "shapley"]
 
@@ -70,13 +71,13 @@ def shapley(
     amount, has_share = check_event_array(graph, "share", share)
     n, agent = graph.num_agents, jnp.asarray(graph.agent_ids)
     where = has_share & jnp.asarray(graph.action_mask)
-    mean = segment_mean(amount, agent, n, where)[agent]
+    mean = mean_from_first(amount, agent, n, where)[agent]
     differs = segment_count(agent, n, where & (jnp.abs(amount - mean) > 1e-5 + 1e-4 * jnp.abs(mean)))[agent] > 0
     error = jnp.full_like(mean, jnp.inf)
     if share_stderr is not None:
         spread_of, has_error = check_event_array(graph, "share_stderr", share_stderr)
         has_error = has_error & where
-        error = segment_mean(spread_of.astype(mean.dtype), agent, n, has_error)[agent]
+        error = mean_from_first(spread_of.astype(mean.dtype), agent, n, has_error)[agent]
         error = jnp.where(segment_count(agent, n, has_error)[agent] > 0, error, jnp.inf)
     reason = jnp.where(segment_count(agent, n, where)[agent] > 0, Reason.VALID, Reason.NO_EVIDENCE)
     reason = jnp.where(differs, Reason.CONTRADICTION, reason)

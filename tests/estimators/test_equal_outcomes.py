@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -10,7 +11,11 @@ import pytest
 
 import credit
 from credit.laws import LAWS
+from estimators.baselines.released import marft_normalised, marshal_tokens, verl_gae_tokens
+from estimators.composition.explained import explained
+from estimators.counterfactual.fidelity import rank_correlation, weighted_leave_one_out
 from estimators.counterfactual.replays import subtree_values
+from estimators.shapley.event_credit import shapley
 
 COUNTS = (3, 7, 1, 11)
 """How often each of four alternatives was replayed: sums of 1/3 and 1/7 are no whole numbers in floats."""
@@ -124,3 +129,62 @@ def test_maac_brings_equal_advantages_to_0(outcome: float, value: float) -> None
 def test_normalising_options_obey_the_laws_of_spreads(method: Any, needs: tuple[str, ...], scope: Any) -> None:
     kept = ("finite", "equal_rewards", "bounded", "tight_scope")
     credit.check(method, needs=needs, scope=scope, skip=[law for law in LAWS if law not in kept])
+
+
+@pytest.mark.parametrize("outcome", AWKWARD)
+def test_turns_of_replays_that_all_go_on_are_equal(outcome: float) -> None:
+    graph, reward, rows = credit.from_columns(group=[0] * 13, trace=range(13), reward=[outcome] * 13)
+    cluster = np.arange(graph.num_traces, dtype=np.int32)
+    cluster[:11] = 0  # eleven replays of one trace
+    result = credit.turn_baseline(dataclasses.replace(graph, cluster_ids=cluster), reward)
+    assert rows.gather(result.valid).all() and not rows.gather(result.advantage).any()
+
+
+def test_matpo_compares_equal_formats_whatever_the_workers() -> None:
+    workers = (7, 1, 2)
+    agent = [name for k in workers for name in ("main", *(f"worker {i}" for i in range(k)))]
+    trace = np.repeat(range(3), [1 + k for k in workers])
+    parent = [None if name == "main" else "main" for name in agent]
+    graph, reward, rows = credit.from_columns(
+        group=[0] * len(trace), trace=trace, agent=agent, parent=parent, reward=[1.0] * len(trace)
+    )
+    form = np.full(graph.num_events, 0.7, np.float32)
+    assert not rows.gather(credit.matpo(graph, reward, format_score=form, format_weight=1.0).advantage).any()
+
+
+@pytest.mark.parametrize("outcome", AWKWARD)
+def test_released_normalisations_of_equal_numbers_are_0(outcome: float) -> None:
+    equal = np.full(7, outcome, np.float32)
+    assert not np.asarray(marft_normalised(equal)).any()
+    rewards, mask = equal[:, None], np.ones((7, 1), bool)
+    assert not np.asarray(verl_gae_tokens(rewards, np.zeros_like(rewards), mask)[0]).any()
+    last = np.arange(3) == 2
+    rewards = np.where(last, equal[:, None], 0).astype(np.float32)
+    of_tokens = marshal_tokens(rewards, np.tile(last, (7, 1)), np.ones((7, 3), bool), np.zeros(7, np.int32))
+    assert not np.asarray(of_tokens).any()
+
+
+@pytest.mark.parametrize("outcome", AWKWARD)
+def test_fidelity_of_equal_values_is_0(outcome: float) -> None:
+    weights = np.arange(1.0, 12.0, dtype=np.float32)
+    assert not np.asarray(weighted_leave_one_out(np.full(11, outcome, np.float32), weights)).any()
+    many = np.full(20_001, outcome, np.float32)
+    assert rank_correlation(many, np.arange(20_001.0, dtype=np.float32)) == 0
+
+
+@pytest.mark.parametrize("outcome", AWKWARD)
+def test_nothing_is_explained_where_outcomes_are_equal(outcome: float) -> None:
+    group = np.repeat(range(3), (5, 11, 4))
+    graph, _, _ = credit.from_columns(group=group, trace=range(20), reward=[outcome] * 20)
+    scored = np.asarray(graph.trace_mask)
+    cells = np.zeros((graph.num_events, 1))
+    total = np.where(scored, outcome, 0.0)
+    found = explained(graph, cells, np.ones_like(cells, bool), total, np.full_like(total, np.nan), scored)
+    assert np.isnan(found.share)
+
+
+@pytest.mark.parametrize("outcome", AWKWARD)
+def test_the_share_of_an_instance_is_that_of_its_actions(outcome: float) -> None:
+    graph, reward, rows = credit.from_columns(group=[0] * 7, trace=[0] * 7, reward=[1.0] * 7)
+    share = np.full(graph.num_events, outcome, np.float32)
+    assert (rows.gather(shapley(graph, reward, share=share).credit) == np.float32(outcome)).all()
