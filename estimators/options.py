@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import numpy as np
 
+from estimators.compared_ids import numbered, refuse_wide
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import EventGraph
 from graphs.text import excerpt
@@ -83,8 +84,9 @@ def checked_options(method: Callable[P, R]) -> Callable[P, R]:
     """Decorate a method so that it refuses arguments that it cannot take, by name, value and what was expected.
 
     Refused are options outside their bounds or outside the choices of their annotation, arguments of another type than
-    their annotation, and evidence that has not one entry for each event or trace. Lists of numbers and arrays of other
-    libraries become NumPy arrays. Arguments with another annotation pass unchecked, but for `BOUNDS`.
+    their annotation, evidence that has not one entry for each event or trace, and integers beyond 32 bits. Ids beyond
+    32 bits are numbered instead. Lists of numbers and arrays of other libraries become NumPy arrays. Arguments with
+    another annotation pass unchecked, but for `BOUNDS`.
 
     The decorator goes above `jax.jit`, which would hide the values. Signature, docstring and name stay the method's.
 
@@ -114,6 +116,8 @@ def checked_options(method: Callable[P, R]) -> Callable[P, R]:
                 given[name] = kinds[name].check(_name(method), name, value)
                 if isinstance(graph, EventGraph) and kinds[name].array and value is not None:
                     _check_shape(_name(method), graph, name, given[name])
+                if kinds[name].array:
+                    given[name] = _in_32_bits(_name(method), name, given[name])
         positional = [given[name] for name, _ in zip(names, args, strict=False)]
         checked_method: Callable[..., R] = method
         return checked_method(*positional, *args[len(names) :], **{name: given[name] for name in kwargs})
@@ -273,6 +277,20 @@ def _check_shape(method: str, graph: EventGraph, name: str, value: Any) -> None:
             raise CreditError(
                 f"{method}: {name} has shape {np.shape(value)}; expected ({size},), one entry for each {each}"
             )
+
+
+_COMPARED = frozenset(
+    name for name, key in (EVENT_EVIDENCE | TRACE_EVIDENCE).items() if key.kind == "id" or name in ("env_step", "stage")
+)
+"""Evidence of which methods ask only whether, and in which order, it is equal."""
+
+
+def _in_32_bits(method: str, name: str, value: Any) -> Any:
+    """An array as JAX may take it: wide ids are numbered, other integers that JAX would cut are refused."""
+    if name in _COMPARED:
+        return numbered(value)
+    refuse_wide(f"{method}: {name}", value)
+    return value
 
 
 @functools.cache

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.clusters import clusters_of
-from estimators.counterfactual.replays import event_ids
+from estimators.compared_ids import before_compiling, numbered
+from estimators.counterfactual.replays import event_ids, ids_below
 from estimators.group import Singleton, beyond_members, settle_alone
 from estimators.members import Members, Population, members, row_scores, statistics
 from estimators.options import checked_options
@@ -27,6 +28,7 @@ from graphs.segment import safe_divide, safe_sqrt
 __all__ = ["gigpo", "step_returns"]
 
 
+@before_compiling(env_step=numbered)
 @jax.jit
 def step_returns(
     graph: EventGraph,
@@ -133,7 +135,7 @@ def gigpo(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
-      anchor: int [E], ids of observations; -1 where the log has none, and the action is invalid.
+      anchor: int [E], ids of observations, any numbers; -1 where the log has none, and the action is invalid.
       env_step: int [E], the environment step; -1 where missing. None: every action is a step of its own.
       env_reward: float [E], the reward r_k of the environment step, at each of its actions; NaN where missing, which
         leaves this and the earlier steps of the trace invalid. None: what arrives at events from this step's first
@@ -185,8 +187,9 @@ def gigpo(
     to_go = to_go.astype(score.dtype)
     observed = event_ids(graph, "anchor", anchor)
     known = known & (observed >= 0)
+    observed = ids_below(graph.num_events, observed, known)
     reason = jnp.where((reason == Reason.VALID) & ~known, Reason.NO_EVIDENCE, reason)
-    meeting = pair_ids(jnp.maximum(observed, 0), key, known, graph.num_events)
+    meeting = pair_ids(observed, key, known, graph.num_events)
     expected, spread = _at_anchor(graph, to_go, meeting, known, ddof)
     if scale == "std":
         # A mean over a spread is no baseline in units of reward: the amount is the advantage itself.

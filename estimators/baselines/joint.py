@@ -62,13 +62,13 @@ def magrpo(
       graph: the batch.
       reward: float [T]; the traces are the leaves of the tree, and the outcome arrives with the last joint turn of its
         trace.
-      context, node: int [E], ids: `context` is the place in the tree, `node` the joint turn, the
-        same at the actions of all its agents; -1 where the log has none.
+      context, node: int [E], any ids: `context` is the place in the tree, `node` the joint turn, the same at the
+        actions of all its agents; -1 where the log has none.
       event_reward: float [E], rewards at events; r(ν) is their sum over the joint turn, up to the next one. NaN counts
         as 0.
       discount: γ.
       baseline, joint_mode: as above.
-      completion: int [E], ids of what each agent contributed, -1 where the log has none; for "cross" alone.
+      completion: int [E], any ids of what each agent contributed, -1 where the log has none; for "cross" alone.
 
     Returns:
       `Credit` at level "event", estimand "score"; `stderr` infinite. A context with one joint turn, or an agent with

@@ -114,8 +114,9 @@ def _over_samples(key: np.ndarray, cluster: np.ndarray, reward: np.ndarray, coun
     mean = np.bincount(sample[counts], relative, len(first)) / np.maximum(size, 1)
     samples = np.bincount(key[first], size > 0)[key] - (size > 0)[sample]
     total = np.bincount(key[first], mean)[key] - mean[sample]
-    found: np.ndarray = np.divide(total, samples, out=np.full(len(key), np.nan), where=samples > 0)
-    return reference[key] + found
+    apart = np.divide(total, samples, out=np.full(len(key), np.nan), where=samples > 0)
+    found: np.ndarray = reference[key] + apart
+    return found
 
 
 def _share(sums: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Reason, check_event_array, check_reward
+from estimators.compared_ids import numbered
 from estimators.counterfactual.replays import ReplayTree, replay_tree
 from estimators.options import BOUNDS, refuse_option
 from graphs.errors import CreditError
@@ -43,7 +44,7 @@ class Alternatives:
 
     Attributes:
       context: int, the frozen context of the decision, an id in [0, E); -1 where the log has none.
-      node: int, the alternative that was chosen, an id in [0, E); -1 where the log has none.
+      node: int, the alternative that was chosen, any id; -1 where the log has none.
       propensity: float, π_b of the chosen alternative; one behaviour policy for each context. NaN where unknown.
       target_propensity: float, π_e of the chosen alternative; 0 is allowed. NaN where unknown.
       target_support: float, the mass of π_e on all alternatives that π_b could draw: 1 where π_b was sampled without
@@ -71,6 +72,9 @@ class Alternatives:
     target_support: Array | None = None
     q_value: Array | None = None
     target_value: Array | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "node", numbered(self.node))
 
 
 @jax.tree_util.register_dataclass

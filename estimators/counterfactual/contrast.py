@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Reason
+from estimators.compared_ids import before_compiling, beyond, numbered
 from estimators.relative_mean import mean_from_first
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array
@@ -49,6 +50,7 @@ class Contrast(NamedTuple):
         return self.reason == Reason.VALID
 
 
+@before_compiling(cluster_ids=functools.partial(numbered, absent=False), segment_ids=beyond)
 @functools.partial(jax.jit, static_argnames=("num_segments",))
 def doubly_robust_contrast(
     outcome: Array,

@@ -67,7 +67,7 @@ def c3(
     Args:
       graph: the traces are the leaves; each action of a trace that was decided in a context gets credit.
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
-      context, node: int [E], ids in [0, E), -1 where the log has none.
+      context, node: int [E], any ids, -1 where the log has none.
       q_value: float [E], a critic's value of the chosen alternative; needed by the value variants.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       variant, baseline, mix: as above.

@@ -7,17 +7,20 @@ the answer, and every failure has its own reason: `policy_value` lists them.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import Credit, Reason, finish
 from estimators.counterfactual.alternatives import Alternatives, Drawn, Draws, Refusals, drawn
 from estimators.counterfactual.empirical_likelihood import influence_interval, limits, stratified_interval
 from estimators.counterfactual.policy_estimates import Estimate, Evaluation, estimate
-from estimators.counterfactual.replays import ids_by_group, leaf_returns
+from estimators.counterfactual.replays import event_ids, ids_below, ids_by_group, leaf_returns
 from estimators.options import checked_options
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_sum
 
@@ -118,7 +121,6 @@ def _interval(result: PolicyValue, level: jax.Array) -> tuple[jax.Array, jax.Arr
 
 
 @checked_options
-@jax.jit
 def policy_value(
     graph: EventGraph,
     reward: Array,
@@ -167,7 +169,8 @@ def policy_value(
       `PolicyValue`, arrays [E] by context id.
 
     Raises:
-      CreditError: wrong dtypes or shapes, at trace time; `q_value` without `target_value`.
+      CreditError: wrong dtypes or shapes, at trace time; `q_value` without `target_value`; a context of E or more in an
+        array of NumPy. Elsewhere such a context has no place in the result.
 
     Reference: Swaminathan and Joachims 2015 (SNIPS); Dudík, Langford and Li 2011, arXiv:1103.4601; Wang, Agarwal and
     Dudík 2017, arXiv:1612.01205 (SWITCH).
@@ -182,7 +185,22 @@ def policy_value(
       >>> bool(result.valid[0]), bool(low[0] < result.value[0] < high[0])
       (True, True)
     """
+    if isinstance(logged.context, np.ndarray) and logged.context.size and logged.context.max() >= graph.num_events:
+        place, room = int(np.argmax(logged.context)), graph.num_events
+        given = f"context is {logged.context[place]} at event {place}"
+        raise CreditError(f"policy_value: {given}; expected an id below {room}, the place of its value, or -1")
+    result: PolicyValue = _policy_value(graph, reward, logged, event_reward, evaluation)
+    return result
+
+
+@jax.jit
+def _policy_value(
+    graph: EventGraph, reward: Array, logged: Alternatives, event_reward: Array | None, evaluation: Evaluation
+) -> PolicyValue:
     refusals = evaluation.refusals or Refusals(min_ess=INTERVAL_ESS)
+    node = event_ids(graph, "node", logged.node)
+    node = jnp.where(node >= 0, ids_below(graph.num_events, node, node >= 0), -1)
+    logged = dataclasses.replace(logged, node=node)
     d = drawn(graph, leaf_returns(graph, reward, event_reward), logged, evaluation.draws, refusals.unseen)
     e = estimate(graph, d, logged, evaluation)
     strata = (d.seen >= MOSTLY) & (evaluation.estimator == "doubly_robust") & (evaluation.draws == "trace")
@@ -260,7 +278,7 @@ def off_policy(
     Args:
       graph: uses the ids of traces and groups, and the masks.
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
-      context, node: int [E], the frozen context and the chosen alternative, ids in [0, E); -1 where the log has none.
+      context, node: int [E], the frozen context and the chosen alternative, any ids; -1 where the log has none.
       propensity, target_propensity: float [E], π_b and π_e of the chosen alternative.
       target_support: float [E], the mass of π_e on all alternatives that π_b could draw.
       q_value, target_value: float [E], a model's value of the alternative, and its mean under π_e; both or neither.

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import check_event_array, check_reward
+from estimators.compared_ids import before_compiling, numbered
 from estimators.relative_mean import relative_to_first
 from estimators.sequence.chains import chains
 from graphs.errors import ArrayTypeError
@@ -30,7 +31,16 @@ from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
 
-__all__ = ["ReplayTree", "event_ids", "ids_by_group", "later_kin", "leaf_returns", "replay_tree", "subtree_values"]
+__all__ = [
+    "ReplayTree",
+    "event_ids",
+    "ids_below",
+    "ids_by_group",
+    "later_kin",
+    "leaf_returns",
+    "replay_tree",
+    "subtree_values",
+]
 
 
 class ReplayTree(NamedTuple):
@@ -75,7 +85,7 @@ class ReplayTree(NamedTuple):
 def replay_tree(
     graph: EventGraph, where: Array, context: Array, node: Array, dtype: jax.typing.DTypeLike = jnp.float32
 ) -> ReplayTree:
-    """The tree of the actions among `where`, bool [E].
+    """The tree of the actions among `where`, bool [E], by ids in [0, E); an action with another one is not on it.
 
     The children of a node are the contexts that follow it and the traces that end in it; the children of a context are
     its alternatives. The share of a trace in a node's value is thus a product of 1/(number of children) along the rest
@@ -87,7 +97,7 @@ def replay_tree(
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
     context, node = event_ids(graph, "context", context), event_ids(graph, "node", node)
     row = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & where
-    row = row & (context >= 0) & (node >= 0)
+    row = row & (context >= 0) & (context < n) & (node >= 0) & (node < n)
     context, node = jnp.where(row, context, 0), jnp.where(row, node, 0)
     first, node_mask = segment_first(node, n, row), segment_count(node, n, row) > 0
     context_of = context[first]
@@ -187,9 +197,10 @@ def _mixed(graph: EventGraph, row: jax.Array, node: jax.Array, context: jax.Arra
 
 
 def ids_by_group(graph: EventGraph, name: str, ids: Array) -> jax.Array:
-    """Ids of contexts or nodes, renumbered where one occurs in several groups, so that each is of one: int32 [E].
+    """Ids of contexts or nodes in [0, E), each of one group: int32 [E], -1 where absent.
 
-    -1 where absent. Ids of a group keep their order, and all ids stay as they are where none occurs twice.
+    They are renumbered where one occurs in several groups or is E or more. Ids of a group keep their order. All stay as
+    they are elsewhere.
 
     Raises:
       ArrayTypeError: not integers, or not one for each event.
@@ -201,14 +212,35 @@ def ids_by_group(graph: EventGraph, name: str, ids: Array) -> jax.Array:
       [0, 1, 2, -1]
       >>> ids_by_group(graph, "context", np.array([3, 3, 0, 0])).tolist()
       [3, 3, 0, 0]
+      >>> ids_by_group(graph, "context", np.array([70, 0, 80, -1])).tolist()
+      [1, 0, 2, -1]
     """
     own, n = event_ids(graph, name, ids), graph.num_events
     group = jnp.asarray(graph.group_ids)[graph.trace_ids]
     row = jnp.asarray(graph.event_mask) & (own >= 0)
     at = jnp.where(row, own, 0)
-    shared = jnp.any(row & (group != group[segment_first(at, n, row)][at]))
+    shared = jnp.any(row & ((at >= n) | (group != group[segment_first(at, n, row)][at])))
     keyed: jax.Array = jax.lax.cond(shared, lambda: pair_ids(group, at, row), lambda: at.astype(jnp.int32))
     return jnp.where(row, keyed, -1)
+
+
+def ids_below(num: int, ids: jax.Array, where: jax.Array) -> jax.Array:
+    """Ids in [0, num), int32 [E], 0 outside `where`: as they are, or numbered in their order where one is not below.
+
+    Args:
+      num: at least E.
+      ids: int32 [E], 0 or more where `where`.
+      where: bool [E].
+
+    Examples:
+      >>> ids_below(3, jnp.array([70, -1, 7]), jnp.array([True, False, True])).tolist()
+      [1, 0, 0]
+    """
+    at = jnp.where(where, ids, 0)
+    below: jax.Array = jax.lax.cond(
+        jnp.any(at >= num), lambda: pair_ids(jnp.zeros_like(at), at, where), lambda: at.astype(jnp.int32)
+    )
+    return below
 
 
 def event_ids(graph: EventGraph, name: str, ids: Array) -> jax.Array:
@@ -234,6 +266,7 @@ def _previous_row(node: jax.Array, row: jax.Array, trace: jax.Array) -> jax.Arra
     return jnp.where(same, node[before], -1)
 
 
+@before_compiling(context=numbered, node=numbered)
 @jax.jit
 def subtree_values(
     graph: EventGraph, reward: Array, *, context: Array, node: Array, event_reward: Array | None = None
@@ -247,8 +280,8 @@ def subtree_values(
     Args:
       graph: the traces are the leaves of the tree.
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
-      context, node: int [E], the frozen context of a decision and the alternative chosen in it, ids in [0, E); -1 where
-        the log has none.
+      context, node: int [E], the frozen context of a decision and the alternative chosen in it, any ids; -1 where the
+        log has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
 
     Raises:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from estimators.compared_ids import before_compiling, beyond
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array
 from graphs.text import counted
@@ -94,6 +95,7 @@ def pad_tokens(tokens: Tokens, row_of_event: Array | None = None, *, width: int 
     )
 
 
+@before_compiling(events=beyond)
 @jax.jit
 def token_advantages(
     advantage: Array, events: Array, mask: Array, valid: Array | None = None

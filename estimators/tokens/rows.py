@@ -12,9 +12,12 @@ token form.
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
+from estimators.compared_ids import before_compiling, numbered
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array
 from graphs.floats import at_least_float32
@@ -249,6 +252,7 @@ def remax(token_rewards: Array, greedy_reward: Array, mask: Array) -> jax.Array:
     return jnp.where(mask, to_go - greedy[:, None], jnp.zeros_like(rewards))
 
 
+@before_compiling(trace_of_row=functools.partial(numbered, absent=False))
 @jax.jit
 def per_rollout_mean(advantages: Array, trace_of_row: Array, mask: Array) -> jax.Array:
     """Agent Lightning's loss weights: each trace counts once, its tokens share equally: float [N, L].

@@ -33,6 +33,7 @@ def replayed(outcome: float) -> tuple[Any, Any, dict[str, Any], Any]:
     return graph, reward, {name: rows.evidence[name] for name in ("context", "node")}, rows
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("outcome", AWKWARD)
 @pytest.mark.parametrize(
     "options",
@@ -56,6 +57,7 @@ def test_c3_compares_equal_values_whatever_the_replays(options: dict[str, Any], 
     assert not stderr[np.isfinite(stderr)].any()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("outcome", AWKWARD)
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out", "max"])
 def test_magrpo_compares_equal_returns_whatever_the_replays(baseline: Any, outcome: float) -> None:
@@ -65,12 +67,14 @@ def test_magrpo_compares_equal_returns_whatever_the_replays(baseline: Any, outco
     np.testing.assert_allclose(rows.gather(result.credit), outcome, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_magrpo_without_a_baseline_keeps_the_return_itself() -> None:
     graph, reward, tree, rows = replayed(0.1)
     for baseline in ("none", "raw"):
         assert (rows.gather(credit.magrpo(graph, reward, **tree, baseline=baseline).advantage) == np.float32(0.1)).all()
 
 
+@pytest.mark.slow
 def test_magrpo_compares_completions_of_equal_returns() -> None:
     one, two = (np.repeat(list(names), 3) for names in ("abc", "pqr"))
     two = two.reshape(3, 3).T.ravel()
