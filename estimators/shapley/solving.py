@@ -41,6 +41,7 @@ def solve(
       empty, full: v(∅) and v(N) where known, for example the realised reward: shares are then conditional on it, and
         the noise of the endpoints does not enter.
       noise: standard error of the values, one number or float [C]. Used by "exact" only, whose values do not repeat.
+        The total has the noise of the endpoints that are not given.
       above: bool [N, N], "pairs" only: row i marks unit i and its ancestors in the spawn forest. See `solve_pairs`.
       degrees: "pairs" only: see `solve_pairs`.
 
@@ -70,8 +71,12 @@ def solve(
     low, low_var = _endpoint(plan, v, empty, at=0)
     high, high_var = _endpoint(plan, v, full, at=units)
     missing |= ~jnp.isfinite(low) | ~jnp.isfinite(high)  # an endpoint neither given nor evaluated
+    total_variance = jnp.zeros_like(low)
     if plan.method == "exact":
-        share, variance = _enumeration(plan, v, low, high, jnp.asarray(noise, v.dtype))
+        of_row = _noise_of_rows(plan, units, empty is not None, full is not None, jnp.asarray(noise, v.dtype))
+        share, variance = _enumeration(plan, v, low, high, of_row)
+        ends = (_size(plan) == 0) | (_size(plan) == units)
+        total_variance = jnp.where(ends, of_row**2, 0).sum()
     elif plan.method == "walks":
         v = jnp.where(_size(plan) == 0, low, jnp.where(_size(plan) == units, high, v))
         share, variance = _walks(plan, v)
@@ -82,7 +87,7 @@ def solve(
         high_var = jnp.where(jnp.isnan(high_var), pair_noise, high_var)
         variance = variance + (low_var + high_var) / jnp.maximum(units, 1).astype(v.dtype) ** 2
         missing |= ~jnp.all(jnp.isfinite(share) & ~jnp.isnan(variance))  # a regression that the pairs do not determine
-    total_variance = low_var + high_var if plan.method == "pairs" else jnp.zeros_like(low)
+        total_variance = low_var + high_var
     nan = jnp.asarray(jnp.nan, v.dtype)
     return Shares(
         share=jnp.where(unit, jnp.where(missing, nan, share), 0),
@@ -128,13 +133,25 @@ def _endpoint(plan: Plan, v: jax.Array, known: Array | None, *, at: Array | int)
     return jnp.where(count > 0, mean, jnp.nan), jnp.where(count > 0, variance, jnp.inf)
 
 
+def _noise_of_rows(plan: Plan, units: jax.Array, low_given: bool, high_given: bool, noise: jax.Array) -> jax.Array:
+    """The standard error of each row as it is used, float [C]: 0 in padding, and at an endpoint that is given."""
+    used = jnp.asarray(plan.row_mask)
+    if low_given:
+        used = used & (_size(plan) > 0)
+    if high_given:
+        used = used & (_size(plan) < units)
+    return jnp.where(used & (noise > 0), noise, jnp.zeros_like(noise))
+
+
 def _enumeration(
     plan: Plan, v: jax.Array, low: jax.Array, high: jax.Array, noise: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Σ_S c_i(S) v(S), c_i = 1/(s C(n, s)) for i in S, −1/((n − s) C(n, s)) else; variance Σ σ_S² c_i(S)²."""
+    """Σ_S c_i(S) v(S), c_i = 1/(s C(n, s)) for i in S, −1/((n − s) C(n, s)) else; variance Σ σ_S² c_i(S)².
+
+    Values are taken relative to v(∅), which changes no share, so that those of a game of equal values are exactly 0.
+    """
     units, size = jnp.asarray(plan.unit_mask).sum(dtype=jnp.int32), _size(plan)
-    v = jnp.where(size == 0, low, jnp.where(size == units, high, v))
-    noise = jnp.where(jnp.asarray(plan.row_mask), jnp.broadcast_to(noise, v.shape), 0)
+    v = jnp.where(size == 0, low, jnp.where(size == units, high, v)) - low
     n, s = units.astype(v.dtype), jnp.arange(plan.coalitions.shape[1] + 1, dtype=v.dtype)
     ratio = jnp.concatenate([jnp.ones(1, v.dtype), (n - s[1:] + 1) / s[1:]])
     choose = jnp.where(s <= n, jnp.cumprod(jnp.where(s <= n, ratio, 1)), 1)
@@ -142,7 +159,7 @@ def _enumeration(
     lacks = jnp.where(s < n, 1 / (jnp.maximum(n - s, 1) * choose), 0)[size]
     c = jnp.where(plan.coalitions, joins[:, None], -lacks[:, None])
     c = jnp.where(jnp.asarray(plan.row_mask)[:, None], c, 0)
-    return v @ c, (jnp.where(noise > 0, noise, 0) ** 2) @ (c**2)
+    return v @ c, noise**2 @ (c**2)
 
 
 def _walks(plan: Plan, v: jax.Array) -> tuple[jax.Array, jax.Array]:
