@@ -21,6 +21,7 @@ from estimators.relative_mean import mean_from_first
 from estimators.tokens.rows import masked_whiten
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array, EventGraph
+from graphs.floats import at_least_float32
 from graphs.levels import pair_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum_squares
 
@@ -264,7 +265,7 @@ def distinct_normalised(
       >>> distinct_normalised(np.array([1.0, 1.0, 0.0]), np.array([0, 0, 0])).tolist()
       [0.5, 0.5, -0.5]
     """
-    x, key = jnp.asarray(x), jnp.asarray(key)
+    x, key = at_least_float32(x), jnp.asarray(key)
     order = jnp.lexsort((x, key))
     ranked, of = x[order], key[order]
     new = jnp.concatenate([jnp.ones(1, bool), (of[1:] != of[:-1]) | (ranked[1:] > ranked[:-1])])
@@ -331,7 +332,7 @@ def marshal_tokens(
       >>> marshal_tokens(rewards, ends, np.ones((2, 3), bool), np.array([0, 0]), **plain).tolist()
       [[0.5, 0.5], [-0.5, -0.5]]
     """
-    rewards, turn_end, mask = jnp.asarray(token_rewards), jnp.asarray(turn_end), jnp.asarray(mask)
+    rewards, turn_end, mask = at_least_float32(token_rewards), jnp.asarray(turn_end), jnp.asarray(mask)
     player, (n, width) = jnp.asarray(player), rewards.shape
     if normalise not in ("none", "mean", "mean_std"):
         raise CreditError(f"normalise is {normalise!r}; expected 'none', 'mean' or 'mean_std'")
@@ -383,7 +384,7 @@ def marft_normalised(advantage: Array, eps: float | Array = 1e-8) -> jax.Array:
       >>> marft_normalised(np.array([1.0, 3.0, 0.0])).tolist()
       [-1.0, 1.0, -2.0]
     """
-    x = jnp.asarray(advantage)
+    x = at_least_float32(advantage)
     entry_mask = jnp.abs(x) > 0
     n = jnp.maximum(jnp.sum(entry_mask), 1).astype(x.dtype)
     # Relative to one of them: a float mean of equal values is not that value, and 1 / eps would enlarge the rest.
@@ -417,7 +418,8 @@ def verl_gae_tokens(
       >>> returns.tolist()
       [[1.0, 1.0]]
     """
-    rewards, value, mask = jnp.asarray(token_rewards), jnp.asarray(values), jnp.asarray(mask)
+    rewards, mask = at_least_float32(token_rewards), jnp.asarray(mask)
+    value = jnp.asarray(values).astype(rewards.dtype)
     ahead = jnp.concatenate([value[:, 1:], jnp.zeros_like(value[:, :1])], axis=1)
     delta = rewards + discount * ahead - value
     factor = jnp.full_like(delta, 1) * discount * lambda_

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array
+from graphs.floats import at_least_float32
 from graphs.segment import safe_divide
 
 __all__ = ["Aggregation", "aggregate_loss"]
@@ -25,7 +26,7 @@ def aggregate_loss(
     mode: Aggregation = "token-mean",
     sequences: int | Array | None = None,
 ) -> jax.Array:
-    """One loss from those of tokens, by verl's names: float [N, L] and bool [N, L] to a number.
+    """One loss from those of tokens, by verl's names: float [N, L] and bool [N, L] to a number, in float32 or wider.
 
         token-mean               Σ loss / tokens: long rows weigh more
         seq-mean-token-sum       Σ loss / N
@@ -52,7 +53,7 @@ def aggregate_loss(
       >>> float(aggregate_loss(loss, mask)), float(aggregate_loss(loss, mask, mode="seq-mean-token-mean"))
       (2.0, 2.5)
     """
-    loss, mask = jnp.asarray(token_loss), jnp.asarray(mask)
+    loss, mask = at_least_float32(token_loss), jnp.asarray(mask)
     if mask.dtype != jnp.bool_ or mask.shape != loss.shape or mask.ndim != 2:
         raise CreditError(f"mask is {mask.dtype} {mask.shape}; expected bool {loss.shape}, rows and token positions")
     loss = jnp.where(mask, loss, jnp.zeros_like(loss))
