@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphs.event_types import TOPOLOGIES, EdgeType, EventType
+from graphs.event_types import STATED_TOPOLOGIES, EdgeType, EventType
 from graphs.readers import read
 from graphs.readers.common.json_problems import JSON_ERRORS, brief_kind, json_problem
 from graphs.readers.native import wire
@@ -68,7 +68,7 @@ def test_a_fault_in_plain_words(text: str, expected: str) -> None:
         ('"stop"}], "edges": [{"src": "e", "dst": "e", "type": "temporl"', "unknown-edge-type",
          [kind.name.lower() for kind in EdgeType], ". Did you mean temporal?"),
         ('"stop"}], "topology": "debates", "edges": [{"src": "e", "dst": "e", "type": "spawn"', "unknown-topology",
-         TOPOLOGIES, ". Did you mean debate?"),
+         STATED_TOPOLOGIES, ". Did you mean debate?"),
     ],
 )  # fmt: skip
 def test_an_unknown_name_is_answered_with_the_known_ones(change: str, kind: str, names: list[str], near: str) -> None:
@@ -80,7 +80,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(change: str, kind: str,
 
 
 def test_the_known_topologies_are_those_that_decode() -> None:
-    assert set(TOPOLOGIES) == set(get_args(wire.Topology))
+    assert set(STATED_TOPOLOGIES) == set(get_args(wire.Topology))
     assert {kind.name.lower() for kind in EventType} == set(get_args(wire.EventName))
     assert {kind.name.lower() for kind in EdgeType} == set(get_args(wire.EdgeName))
 

@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 
 from graphs.event_graph import EdgeType, EventType
-from graphs.event_types import TOPOLOGIES
+from graphs.event_types import STATED_TOPOLOGIES
 from graphs.readers import read
 from graphs.traces.batch import Traces
 from graphs.traces.schema import json_schema
@@ -42,7 +42,7 @@ SURVEY_SCHEMA: Document = {  # the survey's rules, in our own words
         "trace_id": {"type": "string", "minLength": 1},
         "task_id": {"type": "string", "minLength": 1},
         "system": {"type": "string"},
-        "topology": {"enum": list(TOPOLOGIES)},
+        "topology": {"enum": list(STATED_TOPOLOGIES)},
         "events": {
             "type": "array",
             "minItems": 1,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
-from graphs.event_types import TOPOLOGIES
+from graphs.event_types import STATED_TOPOLOGIES
 from graphs.padding import unpad
 from graphs.readers import read
 from graphs.readers.native.wire import EVENT_FIELDS
@@ -62,7 +62,7 @@ def test_the_schema_is_well_formed_and_knows_every_key() -> None:
     assert set(event) >= set(EVENT_EVIDENCE)
     assert event["type"]["enum"] == [t.name.lower() for t in EventType]
     assert schema["$defs"]["edge"]["properties"]["type"]["enum"] == [t.name.lower() for t in EdgeType]
-    assert schema["properties"]["topology"]["enum"] == [*TOPOLOGIES, None]
+    assert schema["properties"]["topology"]["enum"] == [*STATED_TOPOLOGIES, None]
     for name, key in EVENT_EVIDENCE.items():
         rule = {"float": "#/$defs/number", "count": "#/$defs/count", "id": "#/$defs/name"}[key.kind]
         assert rule in json.dumps(event[name]), name

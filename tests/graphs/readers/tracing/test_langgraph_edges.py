@@ -9,7 +9,7 @@ from graphs.event_types import EdgeType
 from graphs.readers import read
 from graphs.traces.limits import Limits
 
-from ..long_teams import sends_after_a_step
+from ..linear.long_teams import sends_after_a_step
 from .test_langgraph import ai, edges, human, write
 
 

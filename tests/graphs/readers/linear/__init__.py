@@ -1,0 +1,1 @@
+"""What a log can cost: reading is linear in it, whatever it holds."""
