@@ -137,12 +137,14 @@ def running_averages(
     if jnp.shape(initial) not in ((), (num,)):
         raise CreditError(f"initial has shape {jnp.shape(initial)}; expected a number, or ({num},), one for each key")
     start = jnp.broadcast_to(jnp.asarray(initial, score.dtype), (num,))
-    order = jnp.lexsort((key, ~member_mask))  # stable: by key, then as they stand
+    # What is no member keeps its place and passes the average on. So which of the later ones are members changes no
+    # place, and with it no order of additions.
+    order = jnp.argsort(key, stable=True)
     of, x, real = key[order], score[order], member_mask[order]
     opens = jnp.concatenate([jnp.ones(1, bool), of[1:] != of[:-1]])
-    keep = jnp.asarray(decay, score.dtype)
-    slope = jnp.where(opens, jnp.zeros_like(x), jnp.full_like(x, 1) * keep)
-    offset = (1 - keep) * x + jnp.where(opens, keep * start[of], 0)
+    keep = jnp.where(real, jnp.asarray(decay, score.dtype), jnp.ones_like(x))
+    slope = jnp.where(opens, jnp.zeros_like(x), keep)
+    offset = (1 - keep) * jnp.where(real, x, 0) + jnp.where(opens, keep * start[of], 0)
 
     def compose(first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         return first[0] * second[0], second[0] * first[1] + second[1]
@@ -150,6 +152,6 @@ def running_averages(
     _, after = jax.lax.associative_scan(compose, (slope, offset))
     ahead = jnp.where(opens, start[of], jnp.concatenate([start[:1], after[:-1]]))
     before = jnp.zeros_like(score).at[order].set(jnp.where(real, ahead, 0))
-    closes = real & jnp.concatenate([opens[1:] | ~real[1:], jnp.ones(1, bool)])
+    closes = jnp.concatenate([opens[1:], jnp.ones(1, bool)])
     last = segment_sum(after, of, num, closes)
     return before, jnp.where(segment_count(of, num, closes) > 0, last, start)
