@@ -47,7 +47,10 @@ def _moved_differ(s: Subject, batch: Batch, moved: Batch, was: np.ndarray) -> st
 
 
 def independence(s: Subject) -> str:
-    """Rewards outside the scope change nothing, bit for bit: of other traces, other groups, or later traces."""
+    """What lies outside the scope changes nothing, bit for bit: in other traces, other groups, or later traces.
+
+    That is the outcomes, which of the traces have one, the rewards at events, and numbers in the evidence.
+    """
     if s.scope == "batch":
         raise NotApplicable("the scope is the batch")
     batch = s.ragged()
@@ -58,13 +61,14 @@ def independence(s: Subject) -> str:
     else:
         kept, other = np.arange(batch.graph.num_traces) < 11, "a later trace"  # which cuts that group in two
     for seed in range(2):
-        if detail := changes(s, batch, kept, np.random.default_rng(s.seed + seed)):
-            return f"{detail} (before the rewards of {other} changed; the scope is {s.scope!r})"
+        detail, what = changes(s, batch, kept, np.random.default_rng(s.seed + seed))
+        if detail:
+            return f"{detail} (before the {what} of {other} changed; the scope is {s.scope!r})"
     return ""
 
 
 def tight_scope(s: Subject) -> str:
-    """The declared scope is no wider than it must be: rewards beyond the next narrower one do matter."""
+    """The declared scope is no wider than it must be: something beyond the next narrower one does matter."""
     batch = s.regular()
     if s.scope == "trace":
         raise NotApplicable("no scope is narrower than the trace")
@@ -75,7 +79,7 @@ def tight_scope(s: Subject) -> str:
     else:
         kept, other = np.arange(batch.graph.num_traces) >= 8, "of earlier traces"
     for seed in range(8):
-        if changes(s, batch, kept, np.random.default_rng(s.seed + seed)):
+        if changes(s, batch, kept, np.random.default_rng(s.seed + seed))[0]:
             return ""
     return f"no reward {other} changed anything; the scope {s.scope!r} is too wide"
 

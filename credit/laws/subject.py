@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from credit.laws.report import LawResult
-from credit.laws.trial_batches import SIZES, Batch, Needs, draw_rewards, padded, ragged, regular
+from credit.laws.trial_batches import SIZES, Batch, Needs, elsewhere, padded, ragged, regular
 from credit.methods.method_row import Scope
 from credit.methods.own_results import check_form
 from estimators.base import Credit
@@ -118,13 +118,19 @@ def differ(
     return ""
 
 
-def changes(s: Subject, batch: Batch, kept: np.ndarray, rng: np.random.Generator) -> str:
-    """How the numbers of the traces `kept` change, if at all, when all other traces get other rewards."""
-    fresh = np.where(np.isnan(batch.reward), np.nan, draw_rewards(batch.graph, rng))
-    other = dataclasses.replace(batch, reward=np.where(kept, batch.reward, fresh).astype(np.float32))
+def changes(s: Subject, batch: Batch, kept: np.ndarray, rng: np.random.Generator) -> tuple[str, str]:
+    """How the numbers of the traces `kept` change, if at all, and what of the other traces had changed: two sentences.
+
+    All other traces get other outcomes, then other rewards at events, then a third of them no outcome, then other
+    numbers as evidence.
+    """
     events = np.zeros(SIZES.events, bool)
     events[: batch.graph.num_events] = kept[batch.graph.trace_ids]
-    return differ(s.run(padded(other, SIZES)), s.run(padded(batch, SIZES)), events, exactly=True)
+    before = s.run(padded(batch, SIZES))
+    for what, other in elsewhere(batch, s.needs, ~kept, rng):
+        if detail := differ(s.run(padded(other, SIZES)), before, events, exactly=True):
+            return detail, what
+    return "", ""
 
 
 def extreme(s: Subject) -> Batch:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import jax
@@ -18,7 +18,18 @@ from graphs.event_graph import EdgeType, EventGraph, EventType
 from graphs.padding import Sizes, pad, pad_array, sizes
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["LARGER", "SIZES", "Batch", "Needs", "draw_rewards", "padded", "ragged", "rearranged", "regular"]
+__all__ = [
+    "LARGER",
+    "SIZES",
+    "Batch",
+    "Needs",
+    "draw_rewards",
+    "elsewhere",
+    "padded",
+    "ragged",
+    "rearranged",
+    "regular",
+]
 
 Needs = Mapping[str, Literal["event", "trace"]]
 
@@ -82,6 +93,35 @@ def regular(seed: int, needs: Needs, *, even: bool = True) -> Batch:
 def draw_rewards(graph: EventGraph, rng: np.random.Generator) -> np.ndarray:
     """One multiple of 1/16 in [-1, 3) for each trace, no two of them equal: float32 [T]."""
     return (rng.permutation(64)[: graph.num_traces] / 16 - 1).astype(np.float32)
+
+
+def elsewhere(batch: Batch, needs: Needs, outside: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[str, Batch]]:
+    """The batch after one change more each time to the traces `outside`, bool [T], and what was changed last.
+
+    Other numbers lie in wider intervals than those of a batch, so that the largest and the least change, too. Evidence
+    stays absent where it is, ids stay as they are, and so do probabilities, which would contradict each other.
+    """
+    events = outside[batch.graph.trace_ids]
+    fresh = np.where(np.isnan(batch.reward), np.nan, draw_rewards(batch.graph, rng))
+    batch = dataclasses.replace(batch, reward=np.where(outside, fresh, batch.reward).astype(np.float32))
+    yield "rewards", batch
+    step = (rng.integers(-16, 17, len(events)) / 16).astype(np.float32)
+    batch = dataclasses.replace(batch, event_reward=np.where(events, step, batch.event_reward))
+    yield "event rewards", batch
+    lost = outside & (rng.random(len(outside)) < 1 / 3)
+    batch = dataclasses.replace(batch, reward=np.where(lost, np.nan, batch.reward).astype(np.float32))
+    yield "outcomes, some of which are now missing,", batch
+    evidence = dict(batch.evidence)
+    for name, level in needs.items():
+        values, key = evidence[name], EVENT_EVIDENCE.get(name) or TRACE_EVIDENCE.get(name)
+        if (key is None or key.kind != "id") and name not in ("propensity", "target_propensity"):
+            floats = values.dtype.kind == "f"
+            drawn = rng.integers(1, 16, len(values)) / 16 if floats else rng.integers(1, 31, len(values))
+            if name == "share":  # one number for each agent instance
+                drawn = drawn[batch.graph.agent_ids % len(values)]
+            there = (events if level == "event" else outside) & (np.isfinite(values) if floats else values >= 0)
+            evidence[name] = np.where(there, drawn, values).astype(values.dtype)
+    yield "evidence", dataclasses.replace(batch, evidence=evidence)
 
 
 def padded(batch: Batch, to: Sizes, poison: bool = False) -> Batch:

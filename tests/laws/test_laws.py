@@ -409,6 +409,41 @@ def test_a_wrong_scope_is_caught(scope: Any, method: str, law: str) -> None:
     assert wrong.try_law(law, LAWS[law]).passed is False
 
 
+def scales_event_rewards_by_the_largest(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    step, _ = check_event_array(graph, "event_reward", event_reward)
+    largest = jnp.max(jnp.abs(step))
+    return good(graph, reward, event_reward=step / jnp.where(largest > 0, largest, 1))
+
+
+def divides_by_the_number_of_outcomes(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    scored = jnp.sum(jnp.where(jnp.isfinite(reward) & graph.trace_mask, 1, 0)).astype(out.credit.dtype)
+    return replaced(out, scale=jnp.where(out.valid, scored, 1))
+
+
+def subtracts_the_largest_value(graph: Any, reward: Any, *, event_reward: Any = None, value: Any) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    largest = jnp.max(check_event_array(graph, "value", value)[0])
+    return replaced(out, baseline=jnp.where(out.valid, out.baseline + largest, 0))
+
+
+@pytest.mark.parametrize(
+    ("method", "needs", "what"),
+    [
+        (scales_event_rewards_by_the_largest, (), "event rewards"),
+        (divides_by_the_number_of_outcomes, (), "outcomes, some of which are now missing,"),
+        (subtracts_the_largest_value, ("value",), "evidence"),
+    ],
+)
+def test_all_that_other_groups_log_is_beyond_the_group(
+    method: Callable[..., Credit], needs: tuple[str, ...], what: str
+) -> None:
+    levels = {need: "event" for need in needs}
+    broken = Subject(method, levels, "group", 0).try_law("independence", LAWS["independence"])
+    assert broken.passed is False and f"before the {what} of another group changed" in broken.detail
+    assert Subject(method, levels, "batch", 0).try_law("tight_scope", LAWS["tight_scope"]).passed
+
+
 def test_who_declares_that_no_outcome_enters_is_held_to_it() -> None:
     assert subject("coma").try_law("response", LAWS["response"]).passed is None
 
