@@ -430,7 +430,7 @@ def verl_gae_tokens(
     advantage = jax.lax.associative_scan(compose, (factor, delta), reverse=True, axis=1)[1]
     n = jnp.maximum(jnp.sum(mask), 2).astype(delta.dtype)
     # Relative to one of them: a float mean of equal values is not that value, and 1e4 would enlarge the rest.
-    apart = advantage - advantage.ravel()[jnp.argmax(mask.ravel())]
+    apart = advantage - jnp.where(jnp.any(mask), advantage.ravel()[jnp.argmax(mask.ravel())], 0)
     apart = apart - jnp.sum(jnp.where(mask, apart, 0)) / n
     variance = jnp.sum(jnp.where(mask, apart, 0) ** 2) / (n - 1)
     return apart / jnp.sqrt(variance + 1e-8), advantage + value
