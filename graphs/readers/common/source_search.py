@@ -126,7 +126,7 @@ def _list(address: str, limits: Limits, sources: list[Source], ignored: list[str
 def files_beside(source: Source, folder: Path, pattern: str) -> tuple[list[Source], list[Problem]]:
     """The logs of a folder that belong to a source by their place, checked as those of a search are.
 
-    A file behind an address has none: whoever names its folder has them listed.
+    A file behind an address has none: a search of its folder lists them.
 
     Args:
       source: the file that was named or found; its limits hold for the others.
