@@ -64,9 +64,9 @@ class Summary:
         moved = np.abs(np.asarray(credit.advantage)[: n.events]) > 0
         moved_by_group = np.bincount(group[valid & moved], minlength=len(groups)) > 0
         self.has_signal.update(zip(groups, moved_by_group.tolist(), strict=False))
-        found = list(zip(groups, moved_by_group.tolist(), group_differences(traces).unresolved, strict=False))
-        self.unresolved.update({name: why for name, moved, why in found if why not in ("", "coarse") and not moved})
-        self.rounded += [name for name, moved, why in found if why == "coarse" and moved]
+        by_group = list(zip(groups, moved_by_group.tolist(), group_differences(traces).unresolved, strict=False))
+        self.unresolved.update({name: why for name, moved, why in by_group if why not in ("", "coarse") and not moved})
+        self.rounded += [name for name, moved, why in by_group if why == "coarse" and moved]
 
     def merge(self, other: Summary) -> None:
         """Add the counts of other batches, whose groups are not among those counted here."""

@@ -91,8 +91,8 @@ class LedgerSummary:
         elif self.with_entry:
             lines.append("  noise: unknown, since no claim states an error")
         lines += [f"  chi squared of {pair}: {chi:.2f}" for pair, chi in self.chi_squared.items()]
-        said = ("out of sample the entries explain", f"{self.noise} of {self.with_entry} entries are within")
-        return [*lines, *(f"  look: {warning}" for warning in self.warnings if not warning.startswith(said))]
+        words = ("out of sample the entries explain", f"{self.noise} of {self.with_entry} entries are within")
+        return [*lines, *(f"  look: {warning}" for warning in self.warnings if not warning.startswith(words))]
 
 
 def ledger_summary(traces: Traces, ledger: Ledger, claims: Mapping[str, Credit] | None = None) -> LedgerSummary:

@@ -50,8 +50,8 @@ def at_column(table: jax.Array, column: jax.Array) -> jax.Array:
       [2.0, 3.0]
     """
     if not 0 < table.shape[1] <= FEW:
-        found: jax.Array = jnp.take_along_axis(table, column[:, None], axis=1)[:, 0]
-        return found
+        values: jax.Array = jnp.take_along_axis(table, column[:, None], axis=1)[:, 0]
+        return values
     own = table[:, 0]
     for j in range(1, table.shape[1]):
         own = jnp.where(column == j, table[:, j], own)

@@ -83,12 +83,12 @@ def with_clusters(
         row_mask = action_mask & (ids >= 0)
         _, dense = np.unique(np.where(row_mask, ids, -1), return_inverse=True)
         within = dense * graph.num_traces + group[trace]
-        for found, of_link in ((links, within), (wide_links, dense)):
+        for pairs, of_link in ((links, within), (wide_links, dense)):
             linked = row_mask
             if name != "node":
                 linked = linked & np.isin(of_link, of_link[row_mask & later_mask])
                 linked &= np.isin(of_link, of_link[row_mask & ~drawn_mask])
-            found.append((trace[linked], np.unique(of_link[linked], return_inverse=True)[1]))
+            pairs.append((trace[linked], np.unique(of_link[linked], return_inverse=True)[1]))
     cluster = _across(_components(graph.num_traces, links), _components(graph.num_traces, wide_links), group)
     trace_mask = np.asarray(graph.trace_mask)
     alone = bool((cluster[trace_mask] == np.flatnonzero(trace_mask)).all())
@@ -142,8 +142,8 @@ def replays_elsewhere(graph: EventGraph, scored: Array) -> np.ndarray:
     alone = np.bincount(pairs[0], minlength=graph.num_traces)[group] < 2
     compared = np.full(graph.num_traces, -1)
     compared[cluster[~alone][::-1]] = trace[~alone][::-1]  # the first one of each cluster is written last
-    found = np.stack([trace[alone], compared[cluster[alone]]], axis=1)
-    return found[found[:, 1] >= 0]
+    pairs_elsewhere = np.stack([trace[alone], compared[cluster[alone]]], axis=1)
+    return pairs_elsewhere[pairs_elsewhere[:, 1] >= 0]
 
 
 def _across(own: np.ndarray, wide: np.ndarray, group: np.ndarray) -> np.ndarray:

@@ -72,14 +72,14 @@ def replay_task_bias(name: str, world: str, layout: Layout, *, fans: int = 2, at
     answered[row, trace] = 1
     size, known = (_by_fan(draws, counted) for counted in (draws.members >= 0, answered))
     true = draws.world.gradient()
-    found = []
+    rows = []
     for of_fan in (size, known):
         weight = batch.weight[row, event] * size[row, fan] / of_fan[row, fan]
         pushed = np.zeros((len(draws.chance), *draws.world.policy.shape))
         np.add.at(pushed, (row, batch.state[row, event], batch.choice[row, event]), weight * advantage[row, event])
         mean = np.tensordot(draws.chance, draws.world.through_scores(pushed), axes=1)
-        found.append(float(np.linalg.norm(mean - true) / np.linalg.norm(true)))
-    return ReplayTaskBias(name, world, layout, *found)
+        rows.append(float(np.linalg.norm(mean - true) / np.linalg.norm(true)))
+    return ReplayTaskBias(name, world, layout, *rows)
 
 
 def _by_fan(draws: Draws, values: np.ndarray) -> np.ndarray:

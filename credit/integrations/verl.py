@@ -158,11 +158,11 @@ def compute_advantage(
         raise _no_uid(name)
     if "response_mask" not in set(batch.keys()):  # verl's own fills it in, too
         batch["response_mask"] = of_verl.compute_response_mask(data)
-    found = {column: next((key for key in names if key in ids), None) for column, names in LEGACY.items()}
-    columns = {column: ids[key] for column, key in found.items() if key is not None}
+    key_of = {column: next((key for key in names if key in ids), None) for column, names in LEGACY.items()}
+    columns = {column: ids[key] for column, key in key_of.items() if key is not None}
     reward = batch["token_level_rewards"].sum(dim=-1)
     if "trace" in columns:
-        if "turn" in columns and (order := _places(found["turn"], columns["turn"], columns["trace"])) is not None:
+        if "turn" in columns and (order := _places(key_of["turn"], columns["turn"], columns["trace"])) is not None:
             columns["order"] = order
             if order.dtype.kind in "iu":
                 columns["turn"] = order  # the same numbers, no longer objects

@@ -119,8 +119,8 @@ def elsewhere(batch: Batch, needs: Needs, outside: np.ndarray, rng: np.random.Ge
             drawn = rng.integers(1, 16, len(values)) / 16 if floats else rng.integers(1, 31, len(values))
             if name == "share":  # one number for each agent instance
                 drawn = drawn[batch.graph.agent_ids % len(values)]
-            there = (events if level == "event" else outside) & (np.isfinite(values) if floats else values >= 0)
-            evidence[name] = np.where(there, drawn, values).astype(values.dtype)
+            changed_mask = (events if level == "event" else outside) & (np.isfinite(values) if floats else values >= 0)
+            evidence[name] = np.where(changed_mask, drawn, values).astype(values.dtype)
     yield "evidence", dataclasses.replace(batch, evidence=evidence)
 
 

@@ -140,7 +140,7 @@ def _check_size(ledger: Entries, chosen: _Kind, largest: Largest, limit: float) 
     """
     if largest.multiple <= limit:
         return
-    made = chosen.credit
+    amounts = chosen.credit
     trace = int(np.asarray(ledger.graph.trace_ids)[largest.event])
     here = np.asarray(ledger.graph.trace_ids) == trace
     sizes = {
@@ -149,12 +149,12 @@ def _check_size(ledger: Entries, chosen: _Kind, largest: Largest, limit: float) 
         if claim.source in chosen.used
     }
     parts = [f"its reward is {float(ledger.reward[trace]):.6g}"]
-    if np.asarray(made.baseline)[largest.event]:
-        parts.append(f"its baseline is {float(np.asarray(made.baseline)[largest.event]):.6g}")
+    if np.asarray(amounts.baseline)[largest.event]:
+        parts.append(f"its baseline is {float(np.asarray(amounts.baseline)[largest.event]):.6g}")
     parts += [f"the largest claim of {source!r} is {size:.6g}" for source, size in sizes.items()]
     raise CreditError(
         f"the advantage of event {largest.event}, in trace {trace} of the batch, is "
-        f"{float(np.asarray(made.advantage)[largest.event]):.6g}, {largest.multiple:.4g} times the spread of the "
+        f"{float(np.asarray(amounts.advantage)[largest.event]):.6g}, {largest.multiple:.4g} times the spread of the "
         f"rewards of its group ({largest.spread:.6g}); expected {limit:g} times or less; in that trace "
         f"{', '.join(parts)}; claims must be in units of the reward; a scale bounds advantages, and a larger limit "
         "admits these"
@@ -234,15 +234,15 @@ def _apart(apart: np.ndarray) -> str:
 def _centred(ledger: Entries, claims: list[Credit]) -> str:
     """What centredness rests on, and how far the sums of claims over traces are from 0 on average."""
     trace, scored = np.asarray(ledger.graph.trace_ids), np.asarray(ledger.scored)
-    found = []
+    lines = []
     for claim in claims:
         amount = np.where(claim.valid, claim.credit - claim.baseline, 0).astype(np.float64)
         sums = np.bincount(trace, amount, ledger.graph.num_traces)[scored]
         error = sums.std(ddof=1) / np.sqrt(len(sums)) if len(sums) > 1 else np.inf
-        found.append(f"{claim.source!r} {sums.mean():.3g} ± {error:.2g}")
+        lines.append(f"{claim.source!r} {sums.mean():.3g} ± {error:.2g}")
     return (
         "as the claims state, others are left out; right if their alternatives are those of the policy that acted. "
-        f"Mean sum over a trace, 0 if so: {', '.join(found)}"
+        f"Mean sum over a trace, 0 if so: {', '.join(lines)}"
     )
 
 

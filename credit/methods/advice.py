@@ -285,8 +285,8 @@ def _warnings(traces: Traces, claims: list[str]) -> list[str]:
     corpus = survey(traces)
     lines = []
     if len(corpus.unscored) == corpus.traces:
-        found = "".join(f"; {text}" for text in (spoilt_rows(traces.problems), found_instead(traces)) if text)
-        lines.append(f"no trace has an outcome: pass --rewards FILE or --reward-channel NAME{found}")
+        instead = "".join(f"; {text}" for text in (spoilt_rows(traces.problems), found_instead(traces)) if text)
+        lines.append(f"no trace has an outcome: pass --rewards FILE or --reward-channel NAME{instead}")
     elif not corpus.teaching:
         lost = "; ".join(dict.fromkeys(corpus.unresolved.values()))
         what = f"a difference of outcomes that methods see ({lost})" if lost else "traces of different outcomes"

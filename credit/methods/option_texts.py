@@ -65,10 +65,10 @@ def _leaves(name: str, hint: Any, default: Any, path: tuple[str, ...]) -> dict[s
     if not settings:
         return {name: Option(hint, default, path)} if choices or kinds & {bool, int, float, str} else {}
     hints = typing.get_type_hints(settings[0])
-    found: dict[str, Option] = {}
+    leaves: dict[str, Option] = {}
     for field in dataclasses.fields(settings[0]):
-        found |= _leaves(field.name, hints[field.name], field.default, (*path, field.name))
-    return found
+        leaves |= _leaves(field.name, hints[field.name], field.default, (*path, field.name))
+    return leaves
 
 
 def _nested(fn: Callable[..., Any], values: dict[tuple[str, ...], Any]) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def group_rows(traces: Traces) -> list[dict[str, Any]]:
     compared = np.bincount(group, scored & acting(traces))
     size = np.bincount(group)
     counts = np.bincount(group, scored, len(size)).astype(int)
-    found = group_differences(traces)
+    differences = group_differences(traces)
     names = traces.traces["group"].to_pylist()
     rows = []
     for g, members in enumerate(rows_of_each(group)):
@@ -145,7 +145,7 @@ def group_rows(traces: Traces) -> list[dict[str, Any]]:
         elif compared[g] < 2:
             signal = "unscored"
         else:
-            signal = "signal" if found.apart[g] else "unresolved" if found.unresolved[g] else "equal"
+            signal = "signal" if differences.apart[g] else "unresolved" if differences.unresolved[g] else "equal"
         rows.append(
             {
                 "group": names[int(members[0])],

@@ -152,8 +152,8 @@ def _bars(traces: Traces, ledger: Ledger, index: int, most: int) -> list[_Bar]:
 def _grouped(rows: np.ndarray, agents: np.ndarray) -> dict[int, np.ndarray]:
     """The rows of each agent, in their order. A comparison of all rows with each agent would take their square."""
     by_agent = np.argsort(agents, kind="stable")
-    found, first = np.unique(agents[by_agent], return_index=True)
-    return dict(zip(found.tolist(), np.split(rows[by_agent], first)[1:], strict=True))
+    distinct, first = np.unique(agents[by_agent], return_index=True)
+    return dict(zip(distinct.tolist(), np.split(rows[by_agent], first)[1:], strict=True))
 
 
 def _together(errors: np.ndarray) -> float:

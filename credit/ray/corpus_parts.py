@@ -65,13 +65,13 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
     remote = ray.remote(tally_part).options(max_retries=RETRIES)
     pending = [remote.remote(shared, number) for number in range(len(chunks))]
     total: Tally | None = None
-    found: list[Problem] = []
+    part_problems: list[Problem] = []
     unread: list[np.ndarray] = []
     instead: list[tuple[str, int, str]] = []
     for _, (tally, problems, missed, sources, found_there) in zip(
         progress(range(len(chunks))), results_of(ray, pending), strict=True
     ):
-        found += problems
+        part_problems += problems
         unread.append(missed)
         chunks.sources.add_counts(sources)
         if found_there:
@@ -80,7 +80,7 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
             total = tally
         elif tally is not None:
             total.add(tally)
-    every = ProblemLog([*chunks.problems_without(np.concatenate(unread)), *found])
+    every = ProblemLog([*chunks.problems_without(np.concatenate(unread)), *part_problems])
     if total is None:
         raise NothingReadError("no trace could be read", tuple(every))
     corpus = total.in_order(chunks.files).survey(every, chunks.ignored)

@@ -140,6 +140,6 @@ def _refuse_missing(
     methods: Sequence[ChunkedMethod], notes: Sequence[dict[str, Any]], problems: Iterable[Problem]
 ) -> None:
     outcome = any(note["outcome"] for note in notes)
-    found = [spoilt_rows(problems), next((note["found"] for note in notes if note["found"]), "")]
+    instead = [spoilt_rows(problems), next((note["found"] for note in notes if note["found"]), "")]
     for method in methods:
-        method.refuse_missing({name for note in notes for name in note["evidence"][method.method]}, outcome, found)
+        method.refuse_missing({name for note in notes for name in note["evidence"][method.method]}, outcome, instead)

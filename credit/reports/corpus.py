@@ -223,13 +223,13 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Add the counts of another batch, whose groups are not among these."""
-        for mine, others in (
+        for own, others in (
             (self.counts, other.counts),
             (self.formats, other.formats),
             (self.channels, other.channels),
             (self.evidence, other.evidence),
         ):
-            mine.update(others)
+            own.update(others)
         for name, counts in other.spreads.items():
             self.spreads[name].update(counts)
         self.groups.extend(other.groups)
@@ -296,13 +296,13 @@ def _groups(traces: Traces, scored: np.ndarray, places: list[tuple[str, int]]) -
     group = np.asarray(traces.graph.group_ids[: traces.sizes.traces])
     size = np.bincount(group)
     with_outcome = np.bincount(group, scored, len(size))
-    found = group_differences(traces)
+    differences = group_differences(traces)
     first = np.unique(group, return_index=True)[1].tolist()
     policies = _policies(traces)
     names = traces.traces["group"].to_pylist()
     return [
         Group(str(names[row]), places[row], int(a), int(b), float(c), bool(d), e, policies[names[row]])
-        for row, a, b, c, d, e in zip(first, size, with_outcome, *found, strict=True)
+        for row, a, b, c, d, e in zip(first, size, with_outcome, *differences, strict=True)
     ]
 
 

@@ -208,7 +208,7 @@ def _correlations(
         total, count, group = total[:, both], count[:, both], cells.group[both]
         columns = len(both)
     rows = max(1, _ROOM // max(columns, weight.shape[1]))
-    found, units = [], 0.0
+    correlations, units = [], 0.0
     for first in range(0, len(weight), rows):
         drawn = weight[first : first + rows].astype(np.float64)
         if halves == "groups":
@@ -218,8 +218,8 @@ def _correlations(
             one, other, n, m = (x[None] for x in (*total, *count))
             r, compared = _weighted_correlations(one, other, n, m, drawn[:, group])
         units = units if first else compared
-        found.append(r)
-    return np.concatenate(found), units
+        correlations.append(r)
+    return np.concatenate(correlations), units
 
 
 def _weighted_correlations(

@@ -138,13 +138,13 @@ class ToolCalls:
                 runs.append(run)
         long = [run for run in runs if len(run) >= LOOP and self._tool[run[0]] is not None]
         texts = self._arguments(itertools.chain.from_iterable(long))
-        found = []
+        repeated = []
         for run in long:
             for text, same in itertools.groupby(run, lambda row: texts[row]):
                 rows = tuple(same)
                 if len(rows) >= LOOP:
-                    found.append(Loop(str(self._tool[rows[0]]), rows, bool(text)))
-        return sorted(found, key=lambda loop: loop.rows[0])
+                    repeated.append(Loop(str(self._tool[rows[0]]), rows, bool(text)))
+        return sorted(repeated, key=lambda loop: loop.rows[0])
 
     def _arguments(self, rows: Iterable[int]) -> dict[int, str]:
         """The text of each call, or of the call that a result answers; "" where the log has none."""

@@ -121,7 +121,7 @@ def _causes(traces: Traces, first: int, wanted: set[int]) -> dict[int, tuple[tup
     causes = collections.defaultdict[int, list[tuple[int, str]]](list)
     for receiver, sender, kind in zip(*columns, strict=True):
         causes[receiver].append((sender - first, EdgeType(kind).name.lower()))
-    return {receiver: tuple(found) for receiver, found in causes.items()}
+    return {receiver: tuple(senders) for receiver, senders in causes.items()}
 
 
 def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
@@ -185,12 +185,12 @@ class _Record:
 
 def _by_id(record: Any) -> dict[str, dict[str, Any]]:
     """The objects within a record by id, the first of each: one call of a message with several."""
-    found: dict[str, dict[str, Any]] = {}
+    parts: dict[str, dict[str, Any]] = {}
     for part in _objects(record, 0):
         for name in (part.get("id"), part.get("tool_use_id"), part.get("call_id")):
             if isinstance(name, str):
-                found.setdefault(name, part)
-    return found
+                parts.setdefault(name, part)
+    return parts
 
 
 def _value(content: bytes, offset: int) -> Any:
@@ -210,11 +210,11 @@ def _value(content: bytes, offset: int) -> Any:
 def _events(record: Any) -> dict[str, Any]:
     """The events of a record that holds a whole trace, by id; the first of each id."""
     events = record.get("events") if isinstance(record, dict) else None
-    found: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     for event in events if isinstance(events, list) else ():
         if isinstance(event, dict):
-            found.setdefault(str(event.get("id")), event)
-    return found
+            parts.setdefault(str(event.get("id")), event)
+    return parts
 
 
 def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:

@@ -104,8 +104,8 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.nda
     np.minimum.at(least, key, exact)
     np.maximum.at(off, key, moved)
     size = np.maximum(np.abs(most), np.abs(least))
-    found: np.ndarray = (off > KEPT * (most - least)) & (most - least > RELATIVE * size)
-    return found
+    rounded: np.ndarray = (off > KEPT * (most - least)) & (most - least > RELATIVE * size)
+    return rounded
 
 
 class GroupDifferences(NamedTuple):

@@ -161,8 +161,8 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
 
     def count(rows: np.ndarray) -> list[int]:
         """Events of each name among these rows."""
-        found: list[int] = np.bincount(name_of[rows], minlength=width).tolist()
-        return found
+        workloads: list[int] = np.bincount(name_of[rows], minlength=width).tolist()
+        return workloads
 
     tokens = traces.evidence.get("tokens")
     stated = counted_tokens(traces) & action

@@ -98,9 +98,9 @@ def _mean_of_others(graph: EventGraph, reward: np.ndarray, scored: np.ndarray) -
     counts = scored & (np.bincount(np.asarray(graph.trace_ids)[actions], minlength=num) > 0)
     of_group = _over_samples(np.asarray(graph.group_ids).astype(np.int64), cluster, reward, counts)
     of_batch = _over_samples(np.zeros(num, np.int64), cluster, reward, counts)
-    found: np.ndarray = np.where(np.isnan(of_group), of_batch, of_group)
-    found = np.where(np.isnan(found), reward, found)
-    return found
+    mean: np.ndarray = np.where(np.isnan(of_group), of_batch, of_group)
+    mean = np.where(np.isnan(mean), reward, mean)
+    return mean
 
 
 def _over_samples(key: np.ndarray, cluster: np.ndarray, reward: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -115,8 +115,8 @@ def _over_samples(key: np.ndarray, cluster: np.ndarray, reward: np.ndarray, coun
     samples = np.bincount(key[first], size > 0)[key] - (size > 0)[sample]
     total = np.bincount(key[first], mean)[key] - mean[sample]
     apart = np.divide(total, samples, out=np.full(len(key), np.nan), where=samples > 0)
-    found: np.ndarray = reference[key] + apart
-    return found
+    mean_of_others: np.ndarray = reference[key] + apart
+    return mean_of_others
 
 
 def _share(sums: np.ndarray) -> np.ndarray:

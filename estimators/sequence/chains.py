@@ -100,8 +100,8 @@ def _nearest(chain: jax.Array, flagged: jax.Array) -> jax.Array:
     goes_on = jnp.concatenate([chain[1:] == chain[:-1], jnp.zeros(1, bool)]) & ~flagged & (place < last)
 
     def look_on() -> jax.Array:
-        found = recursion_by_blocks(goes_on.astype(jnp.int32), jnp.where(flagged, place + 1, 0))
-        return jnp.where(found > 0, found - 1, n)
+        place_after = recursion_by_blocks(goes_on.astype(jnp.int32), jnp.where(flagged, place + 1, 0))
+        return jnp.where(place_after > 0, place_after - 1, n)
 
     # Most batches have no event between two members, and no flagged one at all.
     nearest: jax.Array = jax.lax.cond(jnp.any(goes_on), look_on, lambda: jnp.where(flagged, place, n))

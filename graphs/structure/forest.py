@@ -187,13 +187,13 @@ def _reach(graph: EventGraph, event: int, *, forward: bool) -> np.ndarray:
     reached, stack = {event}, [event]
     while stack:
         here = stack.pop()
-        for there in to[first[here] : first[here + 1]]:
-            if there not in reached:
-                reached.add(there)
-                stack.append(there)
-    found = np.zeros(len(real), bool)
-    found[list(reached - {event})] = True
-    return found
+        for target in to[first[here] : first[here + 1]]:
+            if target not in reached:
+                reached.add(target)
+                stack.append(target)
+    visited = np.zeros(len(real), bool)
+    visited[list(reached - {event})] = True
+    return visited
 
 
 def _by_sender(senders: np.ndarray, receivers: np.ndarray, num: int) -> tuple[np.ndarray, np.ndarray]:

@@ -80,8 +80,8 @@ def lines(traces: Traces) -> Iterator[bytes]:
         columns = _columns(traces, arrays, start, int(arrays.events[last]))
         listed = traces.agents.slice(first_agent, int(arrays.agents[last]) - first_agent).to_pylist()
         for trace, row in enumerate(traces.traces.slice(first, last - first).to_pylist(), first):
-            here, there = (int(i) - start for i in arrays.events[trace : trace + 2])
-            own = {name: column[here:there] for name, column in columns.items()}
+            here, behind = (int(i) - start for i in arrays.events[trace : trace + 2])
+            own = {name: column[here:behind] for name, column in columns.items()}
             low, high = (int(i) for i in arrays.agents[trace : trace + 2])
             agents = _agents(listed[low - first_agent : high - first_agent], low)
             about = {key: numbers[key][trace] for key in numbers}

@@ -181,12 +181,12 @@ def weigh(signal: str, rollout: LanguageRollout, state: Any, runs: Callable[[], 
     if signal not in ("c3", "control_c3"):
         result = METHODS[signal](rollout.graph, rollout.reward)
         return Weighed(rollout.of_decisions(_advantage(result)), None, nothing, jnp.zeros(()), state)
-    made = runs()
-    own, other = _contrasts(rollout, made)
-    cost = made.cost.astype(jnp.float32)
-    table, where = (_at_decisions(rollout, made, values) for values in (own, made.where))
+    rerun = runs()
+    own, other = _contrasts(rollout, rerun)
+    cost = rerun.cost.astype(jnp.float32)
+    table, where = (_at_decisions(rollout, rerun, values) for values in (own, rerun.where))
     if signal == "c3":
-        return Weighed(table, made, other, cost, state)
+        return Weighed(table, rerun, other, cost, state)
     claim = centred_claim(rollout.graph, rollout.of_events(table), "c3", rollout.of_events(where), own=True)
     sums = fresh_coefficients(1) if state is None else state
     composed = control_advantage(rollout.graph, rollout.reward, [claim], beta=solved_coefficients(sums))

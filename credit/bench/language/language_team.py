@@ -158,8 +158,8 @@ def play(team: Team, question: jax.Array, key: jax.Array, forced: Said | None = 
         inputs = places, forced_answer.T, jax.random.split(write, ANSWER)
         (read, _), _ = jax.lax.scan(one_token, (read, jnp.zeros(n, bool)), inputs)
         answer = read[:, -ANSWER:]
-        said = jnp.concatenate([call[:, None], answer], axis=1)
-        heard = jax.lax.dynamic_update_slice_in_dim(heard, said, place + 1, axis=1)
+        reply = jnp.concatenate([call[:, None], answer], axis=1)
+        heard = jax.lax.dynamic_update_slice_in_dim(heard, reply, place + 1, axis=1)
         return (heard, called), (call, answer, jnp.stack([going, called], axis=1))
 
     none = jnp.full((PARTS, n), PAD, jnp.int32), jnp.full((PARTS, n, ANSWER), PAD, jnp.int32)

@@ -191,8 +191,8 @@ def _compiled(signal: str, groups: int, group_size: int) -> tuple[Any, Any]:
 
     def answer(team: Team, state: Any, key: jax.Array) -> Any:
         ask, run, again = jax.random.split(key, 3)
-        said = play(team, draw_questions(groups, group_size, ask), run)
-        return said, weigh(signal, as_graph(said, group_size), state, lambda: rerun(team, said, again))
+        episodes = play(team, draw_questions(groups, group_size, ask), run)
+        return episodes, weigh(signal, as_graph(episodes, group_size), state, lambda: rerun(team, episodes, again))
 
     def begin(team: Team) -> Any:
         state = jax.eval_shape(answer, team, None, jax.random.key(0))[1].state
@@ -202,10 +202,10 @@ def _compiled(signal: str, groups: int, group_size: int) -> tuple[Any, Any]:
     def chunk(carry: Any, key: jax.Array, learning_rate: jax.Array) -> Any:
         def step(carry: Any, key: jax.Array) -> Any:
             team, memory, state = carry
-            said, weighed = answer(team, state, key)
+            episodes, weighed = answer(team, state, key)
 
             def loss(team: Team) -> jax.Array:
-                total = jnp.sum(weighed.own * _of_decisions(team, said))
+                total = jnp.sum(weighed.own * _of_decisions(team, episodes))
                 if weighed.reruns is not None:
                     table = _of_decisions(team, weighed.reruns.said)
                     at = jnp.take_along_axis(table, weighed.reruns.decision[:, None], axis=1)[:, 0]
@@ -215,9 +215,9 @@ def _compiled(signal: str, groups: int, group_size: int) -> tuple[Any, Any]:
             slope = jax.grad(loss)(team)
             with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
                 change, memory = adam.update(slope, memory, team)
-            by_group = said.reward.reshape(groups, group_size)
+            by_group = episodes.reward.reshape(groups, group_size)
             unequal = jnp.mean(by_group.max(axis=1) > by_group.min(axis=1))
-            row = (said.reward.mean(), unequal, said.taken.sum().astype(jnp.float32) + weighed.cost)
+            row = (episodes.reward.mean(), unequal, episodes.taken.sum().astype(jnp.float32) + weighed.cost)
             team = jax.tree.map(lambda p, c: p - learning_rate * c, team, change)
             return (team, memory, weighed.state), (row, team)
 

@@ -60,18 +60,18 @@ def assign_in_chunks(
     summary = Summary()
     met: set[str] = set()
     any_outcome = False
-    found = ""
+    instead = ""
 
     def tables() -> Iterator[pa.Table]:
-        nonlocal any_outcome, found
+        nonlocal any_outcome, instead
         for traces in chunks:
             any_outcome |= has_outcomes(traces)
-            if not any_outcome and not found:
-                found = found_instead(traces)
+            if not any_outcome and not instead:
+                instead = found_instead(traces)
             met.update(computed.present(traces))
             credit = computed.run(traces)
             summary.add(traces, credit)
             yield table(traces, credit, actions_only=actions_only)
-        computed.refuse_missing(met, any_outcome, [spoilt_rows(chunks.problems), found])
+        computed.refuse_missing(met, any_outcome, [spoilt_rows(chunks.problems), instead])
 
     return summary, write_tables(tables(), output), chunks

@@ -194,11 +194,11 @@ def _summary(fitted: Critic, output: str) -> list[str]:
 
 def _signs_held_for(fitted: Critic) -> list[str]:
     """Types of events, circumstances where these matter, and at how many places: whose signs held on held-out tasks."""
-    found = []
+    lines = []
     for test in fitted.tests:
         held = sum(place.validated for place in test.places)
         if test.validated and held:
             name, words = EventType(test.region.kind).name.lower(), test.region.words()
             where = f"at {held} of {counted(len(test.places), 'place')}"
-            found.append(f"{name} ({words}; {where})" if words else f"{name} ({where})")
-    return found
+            lines.append(f"{name} ({words}; {where})" if words else f"{name} ({where})")
+    return lines

@@ -67,14 +67,14 @@ def validate(
     if engine is not None:
         from credit.cli.logs.validate_on_ray import survey_on_ray
 
-        corpus, found = survey_on_ray(paths, chunk_events, reading)
+        corpus, instead = survey_on_ray(paths, chunk_events, reading)
         group = ""  # parts are of native logs
     elif chunk_events is not None:
         raise click.UsageError("--chunk-events is the size of the parts of --engine; expected both")
     else:
         traces = read_traces(paths, **reading)
         corpus = survey(traces)
-        found = "" if corpus.reward_channels or len(corpus.unscored) < corpus.traces else found_instead(traces)
+        instead = "" if corpus.reward_channels or len(corpus.unscored) < corpus.traces else found_instead(traces)
         alone = "table" in corpus.formats and len(corpus.singletons) == corpus.groups
         group = _group_option(traces, reading["columns"] or {}) if alone else ""
     if as_json:
@@ -88,8 +88,8 @@ def validate(
             console.print(words(EVIDENCE), soft_wrap=True)
         for line in _advice(corpus, reading["reward_channel"], group):
             console.print(words(line), soft_wrap=True)
-        if found:
-            console.print(words(found), soft_wrap=True)
+        if instead:
+            console.print(words(instead), soft_wrap=True)
         equal = {g: r for g, r in corpus.equal.items() if g not in corpus.unresolved}
         _list_names(console, "Groups with equal outcomes", (f"{g} (all {r:g})" for g, r in equal.items()))
         for why in dict.fromkeys(corpus.unresolved.values()):

@@ -22,9 +22,9 @@ def survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str,
     """
     console = stderr()
     chunks = chunks_on_cluster(paths, EVENTS if events is None else events, **options_of_parts(reading))
-    corpus, found = survey_of_parts(
+    corpus, instead = survey_of_parts(
         chunks, lambda numbers: map(int, steps(console, map(str, numbers), "counting part"))
     )
     tell_sources(chunks.sources)
     check_channel(reading["reward_channel"], corpus.reward_channels)
-    return corpus, found
+    return corpus, instead

@@ -270,11 +270,11 @@ def read_traces(
 
     bounds = Limits.parse(limits)
     with progress_bar(stderr()) as bar:
-        found: list[Source] = []
+        read_sources: list[Source] = []
 
         def opened(sources: Iterable[Source]) -> Iterator[Source]:
-            found.extend(sources)
-            yield from bar.track(found, description="opening files")
+            read_sources.extend(sources)
+            yield from bar.track(read_sources, description="opening files")
 
         traces, sources = read_and_count(
             *paths,
@@ -286,7 +286,7 @@ def read_traces(
             reward=reward_channel,
             limits=bounds,
             progress=opened,
-            watch=reading_bar(bar, found),
+            watch=reading_bar(bar, read_sources),
         )
     tell_sources(sources)
     prefix = "rewards."

@@ -98,8 +98,8 @@ def declared(tool: Any, effects: Effects) -> Any:
 def taped(model: str | Callable[[], Any]) -> Any:
     """A model of one's own whose calls in a run go through the run's session."""
     models = inspect_part("model")
-    made = models.get_model(model, memoize=False) if isinstance(model, str) else model()
-    api, answer = made.api, made.api.generate
+    model_api = models.get_model(model, memoize=False) if isinstance(model, str) else model()
+    api, answer = model_api.api, model_api.api.generate
 
     async def generate(input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
         run = CURRENT_RUN.get()
@@ -118,7 +118,7 @@ def taped(model: str | Callable[[], Any]) -> Any:
         if how.kind == "logged":
             result: Any = models.ModelOutput.model_validate(how.value)
         elif how.kind == "text":
-            result = _message(how, str(made))
+            result = _message(how, str(model_api))
         else:
             seeded = config.model_copy(update={"seed": _seed(run.seed, name)})
             try:
@@ -134,7 +134,7 @@ def taped(model: str | Callable[[], Any]) -> Any:
         return result
 
     api.generate = generate
-    return made
+    return model_api
 
 
 async def _live(answer: Any, run: SampleRun | None, input: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
@@ -160,12 +160,13 @@ def _message(answer: Answer, model: str) -> Any:
     ):
         expected = "a list of objects with function and arguments"
         raise CreditError(f"tool_calls of a replacement is {excerpt(calls)}; expected {expected}")
-    made = [
+    tool_calls = [
         tools.ToolCall(id=f"replaced-{number}", function=call["function"], arguments=call.get("arguments") or {})
         for number, call in enumerate(calls)
     ]
-    said = models.ChatMessageAssistant(content=given.get("content") or "", tool_calls=made or None, model=model)
-    choice = models.ChatCompletionChoice(message=said, stop_reason="tool_calls" if made else "stop")
+    content = given.get("content") or ""
+    message = models.ChatMessageAssistant(content=content, tool_calls=tool_calls or None, model=model)
+    choice = models.ChatCompletionChoice(message=message, stop_reason="tool_calls" if tool_calls else "stop")
     return models.ModelOutput(model=model, choices=[choice])
 
 

@@ -126,8 +126,8 @@ class InspectReplayer:
 
             return solve
 
-        made = self.task()
-        setup = made.setup if isinstance(made.setup, list | tuple) else [made.setup] if made.setup else []
+        task = self.task()
+        setup = task.setup if isinstance(task.setup, list | tuple) else [task.setup] if task.setup else []
         header = sample.header
         limits = {name: getattr(header.eval.config, name) for name in _LIMITS}
         limits |= {"time_limit": self.seconds} if self.seconds is not None else {}
@@ -135,7 +135,7 @@ class InspectReplayer:
         given = {name: value for name, value in limits.items() if value is not None} | settings | dict(self.options)
         with _ONE_AT_A_TIME:
             [log] = package.eval(
-                package.task_with(made, setup=[solvers.solver(begin)(), *setup]),
+                package.task_with(task, setup=[solvers.solver(begin)(), *setup]),
                 model=taped(self.model or header.eval.model),
                 model_roles=self._roles(header),
                 sample_id=sample.sample,

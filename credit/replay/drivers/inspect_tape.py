@@ -156,11 +156,11 @@ def read_sample_tape(trace: str, logs: Iterable[str | Path]) -> SampleTape:
         raise CreditError(f"trace is {trace!r}; expected STEM/ID/EPOCH of one of the logs {excerpt(sorted(files))}")
     path = files[name]
     number, _, epoch = trace[len(name) + 1 :].rpartition("/")
-    found = [s for s in read_eval_log_sample_summaries(path) if str(s.id) == number and str(s.epoch) == epoch]
-    if not found:
+    summaries = [s for s in read_eval_log_sample_summaries(path) if str(s.id) == number and str(s.epoch) == epoch]
+    if not summaries:
         raise CreditError(f"{path} has no sample {number!r} of epoch {epoch!r}, which trace {trace!r} names")
     header = read_eval_log(path, header_only=True)
-    sample = read_eval_log_sample(path, found[0].id, found[0].epoch, resolve_attachments=True)
+    sample = read_eval_log_sample(path, summaries[0].id, summaries[0].epoch, resolve_attachments=True)
     spans, calls, count = AgentSpans(), list[Call](), dict[str, int]()
     requests, places, tools = dict[str, list[dict[str, Any]]](), dict[str, str](), dict[str, ToolAnswer]()
     spans.follow(sample.events)

@@ -124,7 +124,7 @@ def _messages(traces: Traces, rows: list[int]) -> dict[int, Hashable]:
     for e in rows:
         if offsets[e] is not None and offsets[e] >= 0:
             by_file.setdefault(files[e], []).append(e)
-    found: dict[int, Hashable] = {}
+    content_of: dict[int, Hashable] = {}
     for file, events in by_file.items():
         path = Path(file)
         if not path.is_file():
@@ -133,8 +133,8 @@ def _messages(traces: Traces, rows: list[int]) -> dict[int, Hashable]:
         starts = sorted({offsets[e] for e in events})
         stops: list[int | None] = [*starts[1:], None]
         digests = {at: _digest(data[at:stop]) for at, stop in zip(starts, stops, strict=True)}
-        found |= {e: digest for e in events if (digest := digests[offsets[e]]) is not None}
-    return found
+        content_of |= {e: digest for e in events if (digest := digests[offsets[e]]) is not None}
+    return content_of
 
 
 def _digest(text: bytes) -> str | None:
@@ -166,10 +166,10 @@ def _revealed(traces: Traces, messages: dict[int, Hashable]) -> np.ndarray:
     n = traces.sizes.events
     trace = np.asarray(traces.graph.trace_ids)[:n].tolist()
     offsets = traces.events["offset"].to_pylist()
-    found = np.zeros(n, bool)
+    revealed = np.zeros(n, bool)
     seen: set[tuple[int, int]] = set()
     for e in sorted(messages):
         place = trace[e], offsets[e]
-        found[e] = place in seen
+        revealed[e] = place in seen
         seen.add(place)
-    return found
+    return revealed

@@ -123,10 +123,10 @@ def place_tests(
     # One stable sort: a log has up to 78,400 places a role, and a pass over all events for each is too much.
     order = np.argsort(place, kind="stable")
     keys, starts, counts = np.unique(place[order], return_index=True, return_counts=True)
-    found = []
+    tests = []
     for key, start, count in zip(keys.tolist(), starts, counts, strict=True):
         here = order[start : start + count]
         if held_out[here].any():
             result = mean_of_signs(sign[here], alone[here], task[here], held_out[here])
-            found.append(PlaceTest(key, result, result.p_value < LEVEL))
-    return tuple(found)
+            tests.append(PlaceTest(key, result, result.p_value < LEVEL))
+    return tuple(tests)

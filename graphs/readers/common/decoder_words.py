@@ -43,11 +43,11 @@ def expected_type(message: str) -> str:
 
 
 def _in_words(quoted: re.Match[str]) -> str:
-    found, types = quoted.groups()
-    if found and types == "float":  # a whole number was expected: any number is a float otherwise
+    actual, types = quoted.groups()
+    if actual and types == "float":  # a whole number was expected: any number is a float otherwise
         return "got a decimal number"
     *before, last = [_WORDS.get(name, name) for name in types.split(" | ")]
-    return (found or "") + (f"{', '.join(before)} or {last}" if before else last)
+    return (actual or "") + (f"{', '.join(before)} or {last}" if before else last)
 
 
 def expected_json(message: str) -> str:

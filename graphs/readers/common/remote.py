@@ -54,8 +54,8 @@ def list_remote(address: str) -> list[tuple[str, FetchedPath, bool]]:
     files, root = _file_system(address)
     with _as_oserror():
         files.invalidate_cache()  # a listing may be kept from an earlier call
-        found = files.find(root, detail=True)
-    infos = {name: info for name, info in sorted(found.items()) if not name.endswith("/")}
+        listing = files.find(root, detail=True)
+    infos = {name: info for name, info in sorted(listing.items()) if not name.endswith("/")}
     if not infos:
         raise FileNotFoundError(2, "No such file or directory", address)
     versions = {name: {key: info[key] for key in VERSION if key in info} for name, info in infos.items()}

@@ -244,8 +244,8 @@ class _Read:
 def _twice(read: _Read, text: bytes, path: str) -> str | None:
     start = _start(text)
     if read.anything:
-        found = repeated_anywhere(text)
-        return None if found is None else _joined(path, found)
+        key = repeated_anywhere(text)
+        return None if key is None else _joined(path, key)
     if start == b"[" and read.element is not None:
         elements = enumerate(_ELEMENTS.decode(text))
         return next(filter(None, (_twice(read.element, bytes(e), f"{path}[{i}]") for i, e in elements)), None)
@@ -262,9 +262,9 @@ def _twice(read: _Read, text: bytes, path: str) -> str | None:
             return _joined(path, twice)
     for name, value in members.items():
         part = read.inner.get(name, read.other)
-        found = None if part is None else _twice(part, bytes(value), _joined(path, name))
-        if found is not None:
-            return found
+        key = None if part is None else _twice(part, bytes(value), _joined(path, name))
+        if key is not None:
+            return key
     return None
 
 

@@ -144,8 +144,8 @@ def files_beside(source: Source, folder: Path, pattern: str) -> tuple[list[Sourc
     for file in sorted(folder.glob(pattern)):
         if is_log(file):
             problem = _why_not_a_file(file) or _leads_outside(file, source.path.parent)
-            found = Source(printable(file), file, source.limits)
-            (sources.append(found) if problem is None else problems.append(problem))
+            beside = Source(printable(file), file, source.limits)
+            (sources.append(beside) if problem is None else problems.append(problem))
     sources, again = _each_once(sources, ())
     return sources, problems + again
 
@@ -182,10 +182,10 @@ def identity(path: Path | None) -> Hashable:
     if isinstance(path, FetchedPath) and path.address:
         return normal_address(path.address)
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return str(path)
-    return (found.st_dev, found.st_ino) if found.st_ino else os.path.realpath(path)  # some file systems number none
+    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(path)  # some file systems number none
 
 
 def _is_link(path: Path) -> bool:

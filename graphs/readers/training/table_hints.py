@@ -74,12 +74,12 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
         return None
     if not any(name.lower() in in_any_case for name in names):
         return None
-    found = {ours: name for ours in known for name in known[ours] if name in names}
+    column_of = {ours: name for ours in known for name in known[ours] if name in names}
     lacks = [f"commas between the cells, not {separator!r}"] if separator != "," else []
-    kinds = ("trace",) if "event_reward" in found else ("trace", "reward")
-    missing = [ours for ours in kinds if ours not in found]
+    kinds = ("trace",) if "event_reward" in column_of else ("trace", "reward")
+    missing = [ours for ours in kinds if ours not in column_of]
     if missing:
-        lacks.append(_naming(missing, names, found, known))
+        lacks.append(_naming(missing, names, column_of, known))
     return (f"a table with the columns {excerpt(listed_names(names))}", "; ".join(lacks)) if lacks else None
 
 

@@ -103,8 +103,8 @@ def _beside(source: Source, present: set[Hashable]) -> tuple[list[Source], list[
     """Sub-agents' files in the session's folder that are not among the sources, and those that are refused."""
     if source.path is None:
         return [], []
-    found, problems = files_beside(source, _folder(source.path) / "subagents", "agent-*.jsonl*")
-    return [one for one in found if identity(one.path) not in present], problems
+    sources, problems = files_beside(source, _folder(source.path) / "subagents", "agent-*.jsonl*")
+    return [one for one in sources if identity(one.path) not in present], problems
 
 
 def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord | Problem]:

@@ -198,8 +198,8 @@ def _ambiguous(
     field: str, trace: str, known: Collection[str], spoilt: Collection[str]
 ) -> tuple[str, str, object, str] | None:
     """The fault of a second row of a trace; None for the first row."""
-    found = trace in known or trace in spoilt
-    return ("ambiguous-row", "trace", trace, f"one row with a {field} for each trace") if found else None
+    is_known = trace in known or trace in spoilt
+    return ("ambiguous-row", "trace", trace, f"one row with a {field} for each trace") if is_known else None
 
 
 def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:

@@ -138,15 +138,15 @@ def _lost_json(problem: Problem, text: bytes) -> LostRow:
     for match in _TOKEN.finditer(text):
         token = match.group(1) if match.group(1) is not None else match.group(2)
         short = token[:_LONGEST_ID]
-        found = {short.decode("utf-8", "replace")}
+        texts = {short.decode("utf-8", "replace")}
         if match.group(1) is None:
-            amount = None if short.isdigit() and len(short) < _SURE_DIGITS else number(next(iter(found)))
-            found |= set() if amount is None else {str(amount)}
+            amount = None if short.isdigit() and len(short) < _SURE_DIGITS else number(next(iter(texts)))
+            texts |= set() if amount is None else {str(amount)}
         elif b"\\" in short:
-            found.add(_unescaped(short))
-        mentions |= found if len(short) == len(token) else set()
+            texts.add(_unescaped(short))
+        mentions |= texts if len(short) == len(token) else set()
         cut = match.group(1) is not None and match.end() == match.end(1)  # no quote behind it
-        begins |= found if cut or len(short) < len(token) else set()
+        begins |= texts if cut or len(short) < len(token) else set()
     return LostRow(problem, frozenset(mentions), frozenset(begins - {""}))
 
 

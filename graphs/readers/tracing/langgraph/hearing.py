@@ -118,12 +118,12 @@ class Hearing:
         if news.is_told:
             return news.few
         people = sorted(event for event in news.events if self._is_of_people(event))
-        told = [event for event in people if event in self.told]
-        news.is_told = len(told) == len(people)
+        heard = [event for event in people if event in self.told]
+        news.is_told = len(heard) == len(people)
         self.told.update(people)
-        if len(told) <= SHARED:
+        if len(heard) <= SHARED:
             return news.events
-        earlier = told[:-SHARED]
+        earlier = heard[:-SHARED]
         for pair in itertools.pairwise(earlier):
             if pair not in self.joined:
                 self.joined.add(pair)

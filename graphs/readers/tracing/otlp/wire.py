@@ -167,8 +167,8 @@ def conflicting(pairs: list[_KeyValue] | None) -> str | None:
     values: dict[str, _Value | None] = {}
     if not pairs or len({pair.key for pair in pairs}) == len(pairs):
         return None
-    found = (pair.key for pair in pairs if values.setdefault(pair.key, pair.value) != pair.value)
-    key = next(found, None)
+    keys = (pair.key for pair in pairs if values.setdefault(pair.key, pair.value) != pair.value)
+    key = next(keys, None)
     return None if key is None else f"attributes.{printable(key, 200)}"
 
 

@@ -51,9 +51,9 @@ class Bulk(Gathering):
         rank = {trace: number for number, trace in enumerate(names)}
         allowed = np.array([not self.spans[trace] and trace not in self.spoiled for trace in names], bool)
         ranks = np.array([rank[trace] for trace in self.plain.traces], np.int64)
-        part, made = teams_of(self.plain, ranks, allowed, self.format, limits)
+        part, parts_made = teams_of(self.plain, ranks, allowed, self.format, limits)
         in_part = np.zeros(len(names), bool)
-        in_part[made] = True
+        in_part[parts_made] = True
         rows = _rows(self.plain, ranks, ~in_part)
         without = Without()
         at = 0
@@ -79,5 +79,5 @@ def _rows(plain: PlainSpans, ranks: np.ndarray, wanted: np.ndarray) -> dict[int,
     if not len(rows):
         return {}
     rows = rows[np.argsort(rank[rows], kind="stable")]
-    found, starts = np.unique(rank[rows], return_index=True)
-    return dict(zip(found.tolist(), np.split(rows, starts[1:]), strict=True))
+    present, starts = np.unique(rank[rows], return_index=True)
+    return dict(zip(present.tolist(), np.split(rows, starts[1:]), strict=True))

@@ -70,15 +70,15 @@ def ordered(
       forest: the trees.
       asked: [pairs, 2], the spans of a model call and of a tool call that it alone asked for.
     """
-    mine = forest.plain[trace]
-    begins, ends = np.flatnonzero(forest.opens & mine), np.flatnonzero(forest.closes & mine)
+    plain_mask = forest.plain[trace]
+    begins, ends = np.flatnonzero(forest.opens & plain_mask), np.flatnonzero(forest.closes & plain_mask)
     row = np.r_[begins, ends]
     closing = np.arange(len(row)) >= len(begins)
     order = np.lexsort((closing, row, np.r_[start[begins], end[ends]], trace[row]))
     row, closing = row[order], closing[order]
     opened, closed = positions(row, closing, len(trace))
     lone = begins[~forest.closes[begins]]
-    calls, tools = asked[mine[asked[:, 0]]].T
+    calls, tools = asked[plain_mask[asked[:, 0]]].T
     opener, closer = forest.opener, forest.closer
     before = (
         (opener[begins], opened[opener[begins]], opened[begins]),
@@ -87,7 +87,7 @@ def ordered(
         (closer[ends], closed[ends], closed[closer[ends]]),
         (calls, opened[calls], opened[tools]),
     )  # a span that must be there, and positions of which the first comes before the second
-    pairs = np.concatenate([np.stack([first, second], 1)[there >= 0] for there, first, second in before])
+    pairs = np.concatenate([np.stack([first, second], 1)[sender_place >= 0] for sender_place, first, second in before])
     wrong = np.unique(trace[row[pairs[pairs[:, 0] >= pairs[:, 1], 0]]])
     if len(wrong):
         turns = _by_tree(trace[row], pairs, wrong, forest)
@@ -124,9 +124,9 @@ def _by_tree(trace: np.ndarray, pairs: np.ndarray, wrong: np.ndarray, forest: Fo
 
 def instances_of(trace: np.ndarray, kind: np.ndarray, service: np.ndarray, forest: Forest) -> Instances:
     """The agent instances of plain traces."""
-    mine = forest.plain[trace]
-    agents = np.flatnonzero(mine & (kind == AGENT))
-    alone = np.flatnonzero(mine & (forest.owner < 0) & ((kind == CALL) | (kind == TOOL)))
+    plain_mask = forest.plain[trace]
+    agents = np.flatnonzero(plain_mask & (kind == AGENT))
+    alone = np.flatnonzero(plain_mask & (forest.owner < 0) & ((kind == CALL) | (kind == TOOL)))
     alone = alone[np.argsort(forest.place[alone], kind="stable")]
     service_of = trace[alone].astype(np.int64) * (int(service.max(initial=0)) + 1) + service[alone]
     _, first, which = np.unique(service_of, return_index=True, return_inverse=True)

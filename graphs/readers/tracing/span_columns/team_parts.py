@@ -144,8 +144,8 @@ def _askers(log: _Log, forest: Forest) -> dict[int, list[int]]:
     for row, call_ids in log.own(log.spans.emitted):
         for call_id in call_ids if log.kind[row] == CALL else ():
             asked.setdefault(key(row, call_id), []).append(row)
-    found = ((row, asked.get(key(row, call_id), [])) for row, call_id in ids.items())
-    return {row: calls for row, calls in found if calls}
+    candidates = ((row, asked.get(key(row, call_id), [])) for row, call_id in ids.items())
+    return {row: calls for row, calls in candidates if calls}
 
 
 def _part(

@@ -72,9 +72,9 @@ def _taken(sizes: np.ndarray, of: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     for turn in range(longest):
         ready = waiting == 0
         number = ready.argmax(1)
-        found = ready[np.arange(len(rows)), number]
-        if not found.all():
-            rows, number, waiting = rows[found], number[found], waiting[found]
+        chosen = ready[np.arange(len(rows)), number]
+        if not chosen.all():
+            rows, number, waiting = rows[chosen], number[chosen], waiting[chosen]
             if not len(rows):
                 break
         taken[rows, turn] = number

@@ -77,11 +77,11 @@ class AttributeColumns:
         """The codes of the meanings of spans of one shape."""
         pick, known = shape.pick, shape.known
         try:
-            found = [known.get((spans[i].name, pick(given[i]))) for i in group]
+            columns = [known.get((spans[i].name, pick(given[i]))) for i in group]
         except TypeError:  # a list, which has no hash
-            found = [None] * len(group)
-        if None not in found:
-            return found  # type: ignore[return-value]
+            columns = [None] * len(group)
+        if None not in columns:
+            return columns  # type: ignore[return-value]
         codes = []
         for i in group:
             code = shape.code(spans[i].name, given[i], self._meanings)

@@ -171,7 +171,7 @@ def _joined(texts: list[bytes], limits: Limits) -> Bare | None:
 
 def _unwrapped(text: bytes, place: Place, within: bytes, limits: Limits) -> Iterator[Dumped | Batch | Problem]:
     """The spans in a value, which may be a span, a list, or an object that holds lists of spans."""
-    found = _Found(within, place)
+    inner = _Found(within, place)
     waiting: list[tuple[bytes | list[bytes], int, Attributes]] = [(text, 0, {})]  # value or values, depth, extra
     while waiting:
         value, depth, given = waiting.pop()
@@ -180,7 +180,7 @@ def _unwrapped(text: bytes, place: Place, within: bytes, limits: Limits) -> Iter
             if bare is None:
                 waiting += [(element, depth, given) for element in reversed(value)]
             else:
-                lines, offsets = zip(*map(found.next, value), strict=True)
+                lines, offsets = zip(*map(inner.next, value), strict=True)
                 yield Batch(place.file, bare.spans, lines, offsets, bare.flat)
             continue
         try:
@@ -207,7 +207,7 @@ def _unwrapped(text: bytes, place: Place, within: bytes, limits: Limits) -> Iter
             given = given | of_mlflow_assessments(info)
             waiting += [(bytes(members[key]), depth + 1, given) for key in reversed(holders)]
             continue
-        line, offset = found.next(value)
+        line, offset = inner.next(value)
         yield Dumped(value, place.file, line, offset, dict(given) or None)
         given.clear()  # the trace's assessments are stated once, at its first span
 

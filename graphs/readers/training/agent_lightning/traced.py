@@ -220,13 +220,13 @@ def _linked(given: _Given, spans: dict[str, Span], responses: dict[str, Span], t
     Raises:
       TraceError: "unknown-span", its links lead to no span or to several.
     """
-    found: dict[str, Span | None] = {}
+    linked: dict[str, Span | None] = {}
     for key, value in given.links:
         if key in _RESPONSE or key == "span_id":
             about = spans.get(value) if key == "span_id" else responses.get(value)
-            found[about.id if about is not None else ""] = about
-    if len(found) == 1 and "" not in found:
-        return next(iter(found.values()))
+            linked[about.id if about is not None else ""] = about
+    if len(linked) == 1 and "" not in linked:
+        return next(iter(linked.values()))
     if given.links:
         shown = ", ".join(f"{key}={value}" for key, value in given.links)
         expected = "the response id of a call of this attempt, or the id of one of its spans"
