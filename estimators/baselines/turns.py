@@ -184,9 +184,8 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     if t.cluster is not None:
         place = jnp.arange(num, dtype=jnp.int32)
         sample_mask = t.leads & (segment_first(t.cluster, num, t.leads)[t.cluster] == place)
-        traces = jnp.round(
-            safe_divide(jnp.ones_like(t.weight), t.weight)
-        )  # of the cluster: thirds do not sum to 1 in floats
+        # Traces of the cluster that have stopped are counted: three thirds that go on do not sum to 1 in floats.
+        traces = jnp.round(safe_divide(jnp.ones_like(t.weight), t.weight))
         ended = traces - segment_count(t.cluster, num, t.leads, reference.dtype)[t.cluster]
         own = segment_sum(t.weight * relative, t.cluster, num, t.leads)[t.cluster] - t.weight * ended * reference
     stopped = t.rivals - segment_count(t.key, num, sample_mask, reference.dtype)[t.key]
