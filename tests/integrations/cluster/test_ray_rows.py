@@ -78,7 +78,7 @@ def test_an_actor_that_died_is_started_again() -> None:
 
 
 def test_errors_are_those_of_one_process() -> None:
-    with pytest.raises(CreditError, match="method is 'nope'"):
+    with pytest.raises(CreditError, match="no method is called 'nope'"):
         RemoteRowAdvantages("nope")
     with pytest.raises(CreditError, match="'gae' needs value"):
         RemoteRowAdvantages("gae")(**TEAM)
