@@ -34,7 +34,7 @@ from credit.cli.advantages.assign_chunks import assign_in_chunks
 _, before = fresh_peak(small)
 wall, process = time.perf_counter(), time.process_time()
 _, rows, chunks = assign_in_chunks(
-    (logs,), str(output), METHOD, (), (), events=size, actions_only=False, format_=None, columns=None, rewards=None,
+    (logs,), str(output), METHOD, {}, (), events=size, actions_only=False, format_=None, columns=None, rewards=None,
     groups=None, group_by=None, reward_channel="team", limits=())
 wall, process = time.perf_counter() - wall, time.process_time() - process
 print(json.dumps({"seconds": wall, "process": process, "rows": rows, "parts": len(chunks), "grown": [peak() - before]}))
