@@ -90,7 +90,7 @@ def step_returns(
         if event_reward is not None:
             step_reward = check_event_array(graph, "event_reward", event_reward)[0]
             earned = earned + path.gathered(step_reward.astype(earned.dtype), real)
-    to_go = path.backward(jnp.ones_like(earned) * discount, earned)
+    to_go = path.backward_alike(jnp.ones_like(earned) * discount, earned)
     lost = path.reaches(missing)
     known = row & ~lost[lead_of]
     return jnp.where(known, to_go[lead_of], jnp.zeros_like(to_go)), known
@@ -141,7 +141,7 @@ def gigpo(
         leaves this and the earlier steps of the trace invalid. None: what arrives at events from this step's first
         action up to the next step's, and the outcome in the last step.
       discount: γ. The released configuration's default is 1 (`algorithm.gamma` in `ppo_trainer.yaml`), its scripts set
-        0.95, for WebShop 0.985. At 1 equal outcomes give exactly 0.
+        0.95, for WebShop 0.985. Equal rewards as many steps before the end give exactly 0.
       weight: w, 1 in all of them.
       scale: "none" or "std", as above.
       eps: added to each standard deviation.

@@ -153,7 +153,7 @@ def _returns(
     if event_reward is not None:
         step = check_event_array(graph, "event_reward", event_reward)[0].astype(earned.dtype)
         earned = earned + path.gathered(step, jnp.asarray(graph.event_mask))
-    return path.backward(jnp.ones_like(earned) * discount, earned)
+    return path.backward_alike(jnp.ones_like(earned) * discount, earned)
 
 
 def _against(value: jax.Array, rivals: jax.Array, one_mask: jax.Array, baseline: str) -> jax.Array:

@@ -60,6 +60,14 @@ class Chains(NamedTuple):
         )
         return jnp.where(self.row, y, jnp.zeros_like(y))
 
+    def backward_alike(self, factor: jax.Array, addend: jax.Array) -> jax.Array:
+        """`backward`, to the same bits for the same members, wherever they stand; 0 behind the last.
+
+        `backward` rounds by the blocks in which the members lie. Two traces of equal rewards then differ in the last
+        bits, and a spread of such returns is no 0 that a method can divide by. Takes log2(longest chain) passes.
+        """
+        return jnp.where(self.row, _backward_alike(self, factor, addend), jnp.zeros_like(addend))
+
     def following(self, values: jax.Array, end: float | int = 0) -> jax.Array:
         """The value at the next member of the chain, `end` at the last one; 0 where the event is no member."""
         behind = values.at[self.after].get(mode="fill", fill_value=end)
@@ -75,6 +83,32 @@ class Chains(NamedTuple):
         owner = jax.lax.cummax(jnp.where(self.row, jnp.arange(n, dtype=jnp.int32), -1))
         owned = (owner >= 0) & (self.chain[owner] == self.chain) & where
         return segment_sum(values, jnp.where(owned, owner, 0), n, owned)
+
+
+@jax.custom_jvp
+def _backward_alike(path: Chains, factor: jax.Array, addend: jax.Array) -> jax.Array:
+    """Each member looks at the next one, then two ahead, four ahead: its y is a function of its distance to the end."""
+    n = path.row.shape[0]
+
+    def double(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        a, y, ahead = state
+        followed = ahead < n
+        y = y + jnp.where(followed, a * y.at[ahead].get(mode="fill", fill_value=0), jnp.zeros_like(y))
+        a = a * a.at[ahead].get(mode="fill", fill_value=0)
+        return a, y, ahead.at[ahead].get(mode="fill", fill_value=n)
+
+    alone = factor, jnp.where(path.row, addend, jnp.zeros_like(addend)), jnp.where(path.row, path.after, n)
+    return jax.lax.while_loop(lambda state: jnp.any(state[2] < n), double, alone)[1]
+
+
+@_backward_alike.defjvp
+def _backward_alike_jvp(
+    primals: tuple[Chains, jax.Array, jax.Array], tangents: tuple[Chains, jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    path, factor, addend = primals
+    _, factor_dot, addend_dot = tangents
+    y = _backward_alike(path, factor, addend)
+    return y, path.backward(factor, addend_dot + factor_dot * path.following(y))
 
 
 def linked(chain: jax.Array, row: jax.Array, order: jax.Array | None = None) -> Chains:

@@ -192,3 +192,38 @@ def test_the_share_of_an_instance_is_that_of_its_actions(outcome: float) -> None
     graph, reward, rows = credit.from_columns(group=[0] * 7, trace=[0] * 7, reward=[1.0] * 7)
     share = np.full(graph.num_events, outcome, np.float32)
     assert (rows.gather(shapley(graph, reward, share=share).credit) == np.float32(outcome)).all()
+
+
+@functools.cache
+def unevenly_placed(depth: int) -> tuple[Any, Any, dict[str, Any], Any, np.ndarray]:
+    """Thirteen traces of `depth` actions, at places of the batch that other traces of 1 to 8 actions shift."""
+    rng = np.random.default_rng(depth)
+    trace, group, names = [], [], []
+    for t in range(13):
+        between = int(rng.integers(1, 9))
+        trace += [f"x{t}"] * between + [f"t{t}"] * depth
+        group += [1] * between + [0] * depth
+        names += [f"other {t} {j}" for j in range(between)] + ["first"] + [f"{t} {j}" for j in range(1, depth)]
+    step = [name if name == "first" else name.split()[-1] for name in names]
+    node = [f"{name} of {t}" for name, t in zip(names, trace, strict=True)]
+    graph, reward, rows = credit.from_columns(
+        group=group, trace=trace, reward=[1.0] * len(trace), evidence={"anchor": step, "context": names, "node": node}
+    )
+    return graph, reward, dict(rows.evidence), rows, np.asarray(group) == 0
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("depth", [2, 33])
+@pytest.mark.parametrize("discount", [0.5, 0.9, 0.985])
+@pytest.mark.parametrize("outcome", AWKWARD)
+def test_equal_returns_as_many_steps_before_the_end_are_equal_wherever_they_stand(
+    outcome: float, discount: float, depth: int
+) -> None:
+    graph, reward, evidence, rows, alike = unevenly_placed(depth)
+    reward = np.full_like(reward, outcome)
+    for scale in ("none", "std"):
+        result = credit.gigpo(graph, reward, anchor=evidence["anchor"], discount=discount, scale=scale)
+        assert not rows.gather(result.advantage)[alike].any()
+    tree = {name: evidence[name] for name in ("context", "node")}
+    result = credit.magrpo(graph, reward, **tree, discount=discount)
+    assert rows.gather(result.valid)[alike].any() and not rows.gather(result.advantage)[alike].any()

@@ -114,3 +114,27 @@ def test_members_behind_and_flags_ahead_against_loops(density: float) -> None:
     for t in range(n):
         ahead = [u for u in range(t, n) if row[u] and flagged[u] and (chain[t : u + 1] == chain[t]).all()]
         assert reaches[t] == (bool(row[t]) and bool(ahead))
+
+
+@pytest.mark.parametrize("density", [0.3, 1.0])
+def test_members_alike_have_bits_alike_and_the_derivatives_of_the_other_solver(density: float) -> None:
+    rng = np.random.default_rng(5)
+    chain = np.repeat(np.arange(40), rng.integers(1, 60, 40)).astype(np.int32)
+    n = len(chain)
+    row = rng.random(n) < density
+    links = linked(jnp.asarray(chain), jnp.asarray(row))
+    a = jnp.asarray(rng.uniform(0.5, 1, n), jnp.float32)
+    b, weight = (jnp.asarray(x, jnp.float32) for x in rng.normal(size=(2, n)))
+    np.testing.assert_allclose(links.backward_alike(a, b), links.backward(a, b), rtol=1e-5, atol=1e-5)
+
+    def total(solve, a, b):  # type: ignore[no-untyped-def]
+        return jnp.vdot(weight, solve(a, b))
+
+    for argument in (1, 2):
+        mine, other = (jax.grad(total, argument)(solve, a, b) for solve in (links.backward_alike, links.backward))
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+    ahead = np.asarray([row[t:][chain[t:] == chain[t]].sum() for t in range(n)])
+    even = np.asarray(jax.jit(links.backward_alike)(jnp.full(n, 0.9, jnp.float32), jnp.full(n, 0.1, jnp.float32)))
+    for steps in np.unique(ahead[row]):
+        assert len(np.unique(even[row & (ahead == steps)])) == 1
