@@ -288,7 +288,8 @@ def finish(
       credit: float [E], the amount, in units of reward.
       baseline: float [E], what the amount is compared with, in units of reward.
       scale: float [E], what the difference is divided by.
-      stderr: float [E], standard error of `credit - baseline`, in units of reward; infinite where unknown.
+      stderr: float [E], standard error of `credit - baseline`, in units of reward; infinite where unknown. NaN becomes
+        infinite.
       reason: int [E], `Reason` codes of the estimator's own.
       unit: the level whose units share one number ("trace", "role", "agent", "turn", "event").
       estimand: what the amount estimates, one of `Estimand`.
@@ -334,7 +335,9 @@ def _cleaned(
     graph: EventGraph, credit: Array, baseline: Array, scale: Array, stderr: Array, reason: Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
     """What `finish` makes of the numbers of an estimator, and the reasons."""
-    answer = jnp.isfinite((credit - baseline) / scale) & jnp.isfinite(scale) & (scale > 0) & ~jnp.isnan(stderr)
+    # No error decides what is valid: a jitted step that reads advantages alone computes none.
+    stderr = jnp.where(jnp.isnan(stderr), jnp.inf, stderr)
+    answer = jnp.isfinite((credit - baseline) / scale) & jnp.isfinite(scale) & (scale > 0)
     reason = jnp.asarray(reason, jnp.int8)
     reason = jnp.where((reason == np.int8(Reason.VALID)) & ~answer, np.int8(Reason.OUT_OF_RANGE), reason)
     reason = jnp.where(graph.trained_mask, reason, np.int8(Reason.FROZEN))

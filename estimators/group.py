@@ -15,7 +15,6 @@ from typing import Literal, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from estimators.base import Credit, Reason, finish
 from estimators.clusters import Clusters
@@ -31,6 +30,7 @@ from estimators.members import (
     statistics,
 )
 from estimators.options import checked_options
+from estimators.spread_of_others import squares_of_others
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By
@@ -67,9 +67,7 @@ def _mean_of_independent(m: Members, shared: Clusters, x: jax.Array) -> tuple[ja
     centre = segment_mean(own_mean[shared.pair], m.key, num, shared.lead_mask)
     squares = segment_sum_squares(own_mean[shared.pair], centre, m.key, num, shared.lead_mask)[m.key][m.of_event]
     apart = (own_mean[shared.pair] - centre[m.key])[m.of_event]
-    others = squares - safe_divide(apart**2 * clusters, clusters - 1)
-    rounding = 8 * np.finfo(m.score.dtype).eps * squares
-    others = jnp.where(others > rounding, others, 0)
+    others = squares_of_others(squares, apart, clusters)
     error = jnp.where(clusters > 2, safe_divide(others, (clusters - 1) * (clusters - 2)), jnp.inf)
     return reference[m.key][m.of_event] + mean, error
 
@@ -250,10 +248,7 @@ def _compared_with(
     if m.clusters is not None:
         others, error = _mean_of_independent(m, m.clusters, x)
         return others, jnp.where(jnp.isfinite(error), safe_sqrt(error), jnp.inf)
-    spread = squares - safe_divide((m.score[m.of_event] - mean) ** 2 * n, n - 1)
-    rounding = 8 * np.finfo(x.dtype).eps * squares  # of that difference: what is below it is 0, or less
-    spread = jnp.where(spread > rounding, spread, 0)
-    error = safe_divide(spread, (n - 1) * (n - 2))
+    error = safe_divide(squares_of_others(squares, m.score[m.of_event] - mean, n), (n - 1) * (n - 2))
     return mean - safe_divide(x - mean, n - 1), jnp.where(n >= 3, safe_sqrt(error), jnp.inf)
 
 

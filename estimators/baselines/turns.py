@@ -12,15 +12,16 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from estimators.base import Credit, Reason, Recursion, StateValues, check_event_array, check_reward, finish
 from estimators.baselines.turn_values import turn_values
 from estimators.clusters import clusters_of
 from estimators.members import Members, statistics
 from estimators.options import checked_options
+from estimators.relative_mean import relative_to_first
 from estimators.sequence.chains import Chains, chains
 from estimators.sequence.running_count import running_count
+from estimators.spread_of_others import squares_of_others
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
@@ -46,6 +47,8 @@ class Turns(NamedTuple):
       key: int32 in [0, E), of each row, one id for each pair of a group and a number of turns that came before its own.
       earned: float, at first actions, what arrived from there to before the next turn began; the outcome in the last.
       ahead: float, at each row, what was earned from its turn on.
+      reference: float, at each event, an `ahead` of its key or, without event rewards, of its group.
+      relative: float, at each row, `ahead` minus `reference`; equal ones differ by exactly 0.
       rivals: float, at every event, how many traces its group has; replays of one trace are one.
       weight: float, at every event, one over the number of replays in its trace's cluster; 1 without replays.
       cluster: int32 in [0, E), of the turn of each row, one id for each pair of a key and a cluster; None without
@@ -60,6 +63,8 @@ class Turns(NamedTuple):
     key: jax.Array
     earned: jax.Array
     ahead: jax.Array
+    reference: jax.Array
+    relative: jax.Array
     rivals: jax.Array
     weight: jax.Array
     cluster: jax.Array | None
@@ -118,22 +123,29 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
 
     chain = chains(graph, leads)
     earned = jnp.where(chain.last, outcome[trace], jnp.zeros_like(outcome[trace]))
+    acted = played > 0
     if event_reward is None:
         ahead = jnp.where(row, outcome[trace], jnp.zeros_like(outcome[trace]))
+        first, apart = relative_to_first(outcome, group, graph.num_traces, acted)
+        reference = jnp.zeros_like(first).at[places].set(first[group])[trace]
+        relative = jnp.where(row, jnp.zeros_like(apart).at[places].set(apart)[trace], jnp.zeros_like(earned))
     else:
         step, real = check_event_array(graph, "event_reward", event_reward)
         earned = earned + chain.gathered(step.astype(earned.dtype), real)
         ahead = jnp.where(row, _to_go(chain, earned)[lead_of], jnp.zeros_like(earned))
-    acted = played > 0
+        reference = ahead[segment_first(key, n, leads)][key]
+        relative = jnp.where(row, ahead - reference, jnp.zeros_like(ahead))
     shared = clusters_of(graph, places, group, acted, several=False, dtype=outcome.dtype)
     if shared is None:
         rivals = segment_count(group, graph.num_traces, acted, outcome.dtype)[group][trace]
         none_mask = jnp.zeros_like(row)
         weight = jnp.ones_like(rivals)
-        return Turns(chain, row, leads, lead_of, key, earned, ahead, rivals, weight, None, none_mask)
+        sizes = (rivals, weight, None, none_mask)
+        return Turns(chain, row, leads, lead_of, key, earned, ahead, reference, relative, *sizes)
     cluster = pair_ids(key, jnp.asarray(graph.cluster_ids)[trace], leads)[lead_of]
     rivals, weight, shared_mask = (x[trace] for x in (shared.independent, shared.weight, shared.shared_mask))
-    return Turns(chain, row, leads, lead_of, key, earned, ahead, rivals, weight, cluster, shared_mask)
+    sizes = (rivals, weight, cluster, shared_mask)
+    return Turns(chain, row, leads, lead_of, key, earned, ahead, reference, relative, *sizes)
 
 
 @checked_options
@@ -177,9 +189,7 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     """
     t = turns(graph, reward, event_reward)
     num = graph.num_events
-    # Relative to one of them, so that equal returns differ by exactly 0.
-    reference = t.ahead[segment_first(t.key, num, t.leads)][t.key]
-    relative = jnp.where(t.row, t.ahead - reference, jnp.zeros_like(reference))
+    reference, relative = t.reference, t.relative
     own, sample_mask = relative, t.leads  # of each sample; with replays, of each cluster, at one of its turns
     if t.cluster is not None:
         place = jnp.arange(num, dtype=jnp.int32)
@@ -193,11 +203,9 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     baseline = reference + safe_divide(total - own, t.rivals - 1)
 
     mean = reference + safe_divide(total, t.rivals)
-    apart = (reference + own - mean) ** 2
-    squares = segment_sum(apart, t.key, num, sample_mask)[t.key] + stopped * mean**2
-    others = squares - safe_divide(apart * t.rivals, t.rivals - 1)
-    rounding = 8 * np.finfo(reference.dtype).eps * squares  # of that difference: what is below it is 0, or less
-    others = jnp.where(others > rounding, others, 0)
+    apart = reference + own - mean
+    squares = segment_sum(apart**2, t.key, num, sample_mask)[t.key] + stopped * mean**2
+    others = squares_of_others(squares, apart, t.rivals)
     error = safe_sqrt(safe_divide(others, (t.rivals - 1) * (t.rivals - 2)))
     stderr = jnp.where(t.rivals > 2, error, jnp.inf)
     return _finish(graph, t, t.ahead, baseline, stderr, source="turn_baseline", values=_values(graph, t))

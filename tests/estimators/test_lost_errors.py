@@ -1,0 +1,42 @@
+"""An error that single precision cannot hold is unknown; it is never 0, which would be certain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credit
+from estimators.base import finish
+
+REWARDS = np.array([1.0, 0.0, 0.5, 0.2, 0.9])
+
+
+@pytest.mark.parametrize("size", [1e-22, 1e20, 1e30])
+@pytest.mark.parametrize("method", ["rloo", "turn_baseline", "reinforce_batch"])
+def test_squares_beyond_single_precision_leave_no_error(method: str, size: float) -> None:
+    graph, reward, rows = credit.from_columns(group=[0] * 5, trace=range(5), reward=REWARDS * size)
+    result = getattr(credit, method)(graph, reward)
+    assert rows.gather(result.valid).all()
+    others = (REWARDS.sum() - REWARDS) / 4
+    np.testing.assert_allclose(rows.gather(result.advantage), (REWARDS - others) * size, rtol=1e-5)
+    assert np.isinf(rows.gather(result.stderr)).all()
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_other_rewards_have_the_error_of_their_size(size: float) -> None:
+    graph, reward, rows = credit.from_columns(group=[0] * 5, trace=range(5), reward=REWARDS * size)
+    others = [np.delete(REWARDS, i) for i in range(5)]
+    expected = [size * np.std(x, ddof=1) / 2 for x in others]
+    np.testing.assert_allclose(rows.gather(credit.rloo(graph, reward).stderr), expected, rtol=1e-5)
+
+
+def test_an_error_that_is_no_number_is_unknown_and_refuses_nothing() -> None:
+    graph, _, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0])
+    given: dict[str, Any] = {name: jnp.ones(graph.num_events) for name in ("credit", "baseline", "scale")}
+    given |= {"unit": "event", "estimand": "score", "source": "test", "centred": False, "own_outcome": False}
+    reason = jnp.zeros(graph.num_events, jnp.int8)
+    result = finish(graph, stderr=jnp.full(graph.num_events, jnp.nan), reason=reason, **given)
+    assert rows.gather(result.valid).all() and np.isinf(rows.gather(result.stderr)).all()
