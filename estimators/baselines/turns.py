@@ -140,12 +140,14 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
         rivals = segment_count(group, graph.num_traces, acted, outcome.dtype)[group][trace]
         none_mask = jnp.zeros_like(row)
         weight = jnp.ones_like(rivals)
-        sizes = (rivals, weight, None, none_mask)
-        return Turns(chain, row, leads, lead_of, key, earned, ahead, reference, relative, *sizes)
+        return Turns(
+            chain, row, leads, lead_of, key, earned, ahead, reference, relative, rivals, weight, None, none_mask
+        )
     cluster = pair_ids(key, jnp.asarray(graph.cluster_ids)[trace], leads)[lead_of]
     rivals, weight, shared_mask = (x[trace] for x in (shared.independent, shared.weight, shared.shared_mask))
-    sizes = (rivals, weight, cluster, shared_mask)
-    return Turns(chain, row, leads, lead_of, key, earned, ahead, reference, relative, *sizes)
+    return Turns(
+        chain, row, leads, lead_of, key, earned, ahead, reference, relative, rivals, weight, cluster, shared_mask
+    )
 
 
 @checked_options
