@@ -91,20 +91,21 @@ def learn(critic: CriticSums, rollout: Rollout) -> CriticSums:
     )
 
 
-def critic_evidence(critic: CriticSums, rollout: Rollout) -> CriticEvidence:
-    """Values of a rollout's events by a critic that has not seen it.
+def critic_evidence(critic: CriticSums, rollout: Rollout, ridge: float = RIDGE) -> CriticEvidence:
+    """Values of a rollout's events by a critic. Claims of one that has not seen the rollout depend on no own outcome.
 
     Args:
       critic: sums over earlier steps.
       rollout: the traces of the step.
+      ridge: traces that the prior, weights of 0, counts for.
     """
     task = rollout.task
     columns = _columns(task)
     first = 1e-3
     if columns.shape[1] < task.choices:  # w₀ has taken up D means with a prior of their own
-        first = 1 / (1 / first + task.decisions / (task.choices * RIDGE))
-    ridge = jnp.full(critic.moment.shape[1], RIDGE).at[0].set(first)
-    factor = jnp.linalg.cholesky(critic.gram + jnp.diag(ridge)[None])
+        first = 1 / (1 / first + task.decisions / (task.choices * ridge))
+    prior = jnp.full(critic.moment.shape[1], ridge).at[0].set(first)
+    factor = jnp.linalg.cholesky(critic.gram + jnp.diag(prior)[None])
     weights = jax.scipy.linalg.cho_solve((factor, True), critic.moment[..., None])[..., 0]
     table = weights[:, 1:].reshape(task.kinds, task.decisions, -1) @ columns.T
     policy = jax.nn.softmax(rollout.logits)

@@ -69,6 +69,8 @@ class TrainingSettings:
       group_size: traces of a group.
       policy: "tabular", "mlp" or "transformer", as `team_policies` has them.
       hidden: width of the MLP or of the transformer.
+      optimizer: "adam", or "sgd" for steps along the gradient itself. Adam divides a gradient by its own size, so that
+        a signal of little noise takes no larger steps than one of much.
 
     Raises:
       CreditError: a number is out of range.
@@ -79,6 +81,7 @@ class TrainingSettings:
     group_size: int = 4
     policy: Literal["tabular", "mlp", "transformer"] = "tabular"
     hidden: int = 32
+    optimizer: Literal["adam", "sgd"] = "adam"
 
     def __post_init__(self) -> None:
         for field, least in (("steps", 1), ("groups", 1), ("group_size", 1), ("hidden", 1)):
@@ -86,6 +89,8 @@ class TrainingSettings:
                 raise CreditError(f"TrainingSettings.{field} is {getattr(self, field)!r}; expected {least} or more")
         if self.policy not in ("tabular", "mlp", "transformer"):
             raise CreditError(f"TrainingSettings.policy is {self.policy!r}; expected 'tabular', 'mlp' or 'transformer'")
+        if self.optimizer not in ("adam", "sgd"):
+            raise CreditError(f"TrainingSettings.optimizer is {self.optimizer!r}; expected 'adam' or 'sgd'")
         if self.policy == "transformer" and self.hidden % HEADS:
             raise CreditError(f"TrainingSettings.hidden is {self.hidden}; expected a multiple of {HEADS}, the heads")
 
@@ -133,7 +138,7 @@ def train(
       signal: of `training_signal`, or one's own.
       settings: of the loop.
       seed: of everything random; the same seed gives the same curves bit for bit on one machine.
-      learning_rate: of Adam.
+      learning_rate: of the optimizer.
       devices: of this process, over which the groups of a step are spread; by default one. The draws are those of one
         device, and XLA adds the sums over devices.
 
@@ -177,12 +182,12 @@ def _compiled(
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     import optax
 
-    adam = optax.scale_by_adam()
+    optimizer = optax.scale_by_adam() if settings.optimizer == "adam" else optax.identity()
 
     @jax.jit
     def begin(task: LearningTask, key: jax.Array) -> Any:
         parameters = first_parameters(task, settings, key)
-        return parameters, adam.init(parameters), signal.start(task)
+        return parameters, optimizer.init(parameters), signal.start(task)
 
     @jax.jit
     def chunk(task: LearningTask, carry: Any, key: jax.Array, learning_rate: jax.Array) -> Any:
@@ -205,7 +210,7 @@ def _compiled(
 
             expected, exact = jax.value_and_grad(exactly)(parameters)
             with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
-                change, memory = adam.update(slope, memory, parameters)
+                change, memory = optimizer.update(slope, memory, parameters)
             by_group = rollout.reward.reshape(settings.groups, settings.group_size)
             unequal = jnp.mean(by_group.max(axis=1) > by_group.min(axis=1))
             events = rollout.taken.sum().astype(jnp.float32) + cost

@@ -19,8 +19,8 @@ from graphs.errors import CreditError
 
 __all__ = ["LEARNING_RATES", "TUNING_SEEDS", "run_training"]
 
-LEARNING_RATES = (0.1, 0.2, 0.4, 0.8)
-"""Learning rates that are tried for each signal and task."""
+LEARNING_RATES = {"adam": (0.1, 0.2, 0.4, 0.8), "sgd": (2.5, 5.0, 10.0, 20.0, 40.0, 80.0)}
+"""Learning rates of each optimizer that are tried for each signal and task."""
 
 TUNING_SEEDS = 3
 """Seeds of each learning rate; they start at `FIRST_TUNING_SEED` and are in no result."""
@@ -37,7 +37,7 @@ def run_training(
     seeds: int,
     settings: TrainingSettings,
     *,
-    learning_rates: Sequence[float] = LEARNING_RATES,
+    learning_rates: Sequence[float] | None = None,
     output: Path | None = None,
     after_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ def run_training(
       tasks: keys of `TASKS`.
       seeds: trains with seeds 0 to `seeds` − 1.
       settings: the same for all.
-      learning_rates: of Adam, the ones to try.
+      learning_rates: of the optimizer, the ones to try; default those of `LEARNING_RATES`.
       output: a .json or .parquet file, written after each task and signal; rows that it holds are not computed again.
       after_row: called with each row of the result, those of the file included.
 
@@ -67,6 +67,8 @@ def run_training(
     """
     if seeds < 1:
         raise CreditError(f"seeds is {seeds}; expected 1 or more")
+    if learning_rates is None:
+        learning_rates = LEARNING_RATES[settings.optimizer]
     if not learning_rates or min(learning_rates) <= 0:
         raise CreditError(f"learning_rates is {tuple(learning_rates)}; expected positive numbers")
     about = {**dataclasses.asdict(settings), "learning_rates": list(learning_rates)}

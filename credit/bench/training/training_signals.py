@@ -22,7 +22,7 @@ from credit.bench.training.online_coefficients import (
     learn_coefficients,
     solved_coefficients,
 )
-from credit.bench.training.online_critic import CriticSums, critic_evidence, fresh_critic, learn
+from credit.bench.training.online_critic import RIDGE, CriticSums, critic_evidence, fresh_critic, learn
 from credit.bench.training.reruns import coalition_shares, greedy_rewards, replaced_rewards, siblings
 from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_loop import Answer, Signal
@@ -193,15 +193,19 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
     return Signal(start, weigh)
 
 
-def _between(share: float) -> Signal:
-    """From the entry to `control` with the critic's claims c: A_e = c_e + share · (R − V̂₀ − Σ_f c_f)."""
+def _between(share: float, ridge: float = RIDGE, *, refit: bool = False) -> Signal:
+    """From the entry to `control` with the critic's claims c: A_e = c_e + share · (R − V̂₀ − Σ_f c_f).
+
+    With `refit` the critic learns from the step's traces before it makes claims for them.
+    """
 
     def weigh(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
         del key
-        critic = critic_evidence(state, rollout)
+        learned = learn(state, rollout)
+        critic = critic_evidence(learned if refit else state, rollout, ridge)
         claims = rollout.of_decisions(critic.surprise)
         left = rollout.reward - rollout.of_decisions(critic.value)[:, 0] - claims.sum(axis=1)
-        return Answer(_at(rollout, claims + share * left[:, None], rollout.choice), 0.0, learn(state, rollout))
+        return Answer(_at(rollout, claims + share * left[:, None], rollout.choice), 0.0, learned)
 
     return Signal(fresh_critic, weigh)
 
@@ -271,6 +275,7 @@ COMPOSITIONS: dict[str, Signal] = {
     "control_critic_whole": _control(False, True, beta=1.0),
     "control_30": _between(0.3),
     "control_60": _between(0.6),
+    "control_60_refit": _between(0.6, 10.0, refit=True),
     "control_both": _control(True, True),
     "stack": _control(True, True, scaled=True),
     "activity_bonus": _plain(_activity_bonus),
@@ -279,7 +284,8 @@ COMPOSITIONS: dict[str, Signal] = {
 
 Coefficients are fitted on earlier steps (`online_coefficients`), except that `control_critic_whole` takes claims with
 coefficient 1. `control_30` and `control_60` are the critic's claim plus 30 and 60 % of what the claims leave of the
-reward: less of its luck, and a bias where claims are wrong.
+reward: less of its luck, and a bias where claims are wrong. The critic of `control_60_refit` first learns from the
+step's own traces, and its prior counts for 10 of them.
 """
 
 ORACLES: dict[str, Callable[[Rollout], jax.Array]] = {

@@ -22,6 +22,7 @@ LEGEND = (
     "first method's, with its 95 % interval over paired seeds; * if Holm's correction over the table leaves p < 0.05."
 )
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
+QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
@@ -51,7 +52,9 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--groups", type=click.IntRange(1), default=4, show_default=True, help="Groups of a step.")
 @click.option("--group-size", type=click.IntRange(1), default=4, show_default=True, help="Traces of a group.")
 @click.option("--learning-rates", callback=_rates, metavar="NUMBERS",
-              help="Of Adam, by commas; the best for each method and task.  [default: 0.1,0.2,0.4,0.8]")  # fmt: skip
+              help="By commas; the best for each method and task.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
+@click.option("--optimizer", type=click.Choice(["adam", "sgd"]), default="adam", show_default=True,
+              help="Adam, or steps along the gradient itself.")  # fmt: skip
 @click.option("--policy", type=click.Choice(["tabular", "mlp", "transformer"]), default="tabular",
               show_default=True, help="A logit for each decision, or a network shared by all.")  # fmt: skip
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -66,6 +69,7 @@ def train(
     groups: int,
     group_size: int,
     learning_rates: tuple[float, ...] | None,
+    optimizer: Any,
     policy: Any,
     output: Path | None,
     quick: bool,
@@ -84,8 +88,8 @@ def train(
     signals = methods or (QUICK_METHODS if quick else METHODS)
     names = tasks or (QUICK_TASKS if quick else tuple(TASKS))
     seeds = seeds or (2 if quick else 5)
-    settings = TrainingSettings(steps or (20 if quick else 60), groups, group_size, policy)
-    rates = learning_rates or ((0.4,) if quick else LEARNING_RATES)
+    settings = TrainingSettings(steps or (20 if quick else 60), groups, group_size, policy, optimizer=optimizer)
+    rates = learning_rates or (QUICK_RATES[optimizer] if quick else LEARNING_RATES[optimizer])
     with progress_bar(stderr()) as bar:
         task = bar.add_task("training", total=len(signals) * len(names) * seeds)
 
