@@ -45,8 +45,9 @@ class Partition(NamedTuple):
       residual_units: int [T], the cell that takes what the others leave.
       exponent: int32 [T]; a unit of trace t is worth 2**exponent[t].
       remainder: float [T], at most half a unit: what the grid cannot hold of the total.
-      exact: bool [T]: True where all of the above holds. False for totals or cells that are not finite, and for
-        magnitudes outside the range of normal floats: below 2e-31 in float32, where hardware may flush to 0.
+      exact: bool [T]: True where all of the above holds. False for totals or cells that are not finite, for magnitudes
+        outside the range of normal floats: below 2e-31 in float32, where hardware may flush to 0, and for a remainder
+        below that range.
     """
 
     units: jax.Array
@@ -140,6 +141,9 @@ def exact_partition(
     exponent = jnp.where(finite, grid.exponent, 0)
     normal = ((exponent >= info.minexp) | (magnitude <= 0)) & jnp.isfinite(magnitude)
     normal = normal & ~_subnormal(total)  # which counts as 0 above where the backend flushes it
+    scaled = _scale(safe, -exponent)
+    rest = scaled - jnp.rint(scaled)  # the remainder in units, no subnormal number where the remainder is one
+    normal = normal & ~((jnp.abs(rest) > 0) & (jnp.abs(rest) < _power_of_two(info.minexp - exponent, cells.dtype)))
     return Partition(
         units=grid.units,
         trace_units=grid.rows,

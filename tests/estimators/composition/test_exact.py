@@ -151,3 +151,17 @@ def test_numbers_that_a_backend_may_flush_to_zero_are_never_called_exact(total: 
     cells = jnp.array([cell, 0.0], jnp.float32)
     part = exact_partition(cells, jnp.zeros(2, jnp.int32), jnp.ones(2, bool), jnp.array([total], jnp.float32))
     assert bool(part.exact[0]) is (total >= 1)  # beside a normal total a subnormal cell is less than a unit
+
+
+def test_a_remainder_that_a_backend_flushes_to_zero_is_never_called_exact() -> None:
+    """A reward of 3.3e-33 beside claims of 3e-31 was summed to 3.2999888e-33, with `exact` True."""
+    rng = np.random.default_rng(0)
+    count, ids = 200, np.repeat(np.arange(200), 2)
+    cells = (rng.normal(size=2 * count) * 10.0 ** rng.uniform(-32, -29, 2 * count)).astype(np.float32)
+    total = (rng.normal(size=count) * 10.0 ** rng.uniform(-34, -29, count)).astype(np.float32)
+    cells[:2], total[0] = (3e-31, -1e-31), 3.3e-33
+    part = exact_partition(jnp.asarray(cells), ids, np.ones(2 * count, bool), jnp.asarray(total))
+    amount, rest, remainder = (np.asarray(x, np.float64) for x in (part.amounts(ids), part.residual, part.remainder))
+    held = (amount.reshape(count, 2).sum(axis=1) + rest) + remainder == total
+    assert not part.exact[0] and 50 < np.asarray(part.exact).sum() < count
+    assert held[np.asarray(part.exact)].all()
