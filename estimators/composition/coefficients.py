@@ -15,9 +15,10 @@ with every group that holds a replay of it, and s_i leaves the trace itself out,
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
@@ -113,16 +114,59 @@ def _spreads(
     num, group = graph.num_traces, jnp.asarray(graph.group_ids)
     trace = jnp.arange(num, dtype=jnp.int32)
     sample = trace if graph.cluster_ids is None else jnp.asarray(graph.cluster_ids)
+    lead_of = segment_first(sample, num, member_mask)[sample]
     size = segment_count(sample, num, member_mask, outcome.dtype)
-    reference = outcome[segment_first(group, num, member_mask)][group]
-    value = safe_divide(segment_sum(outcome - reference, sample, num, member_mask), size)[sample]
-    lead = member_mask & (segment_first(sample, num, member_mask)[sample] == trace)
+    value = outcome[lead_of]
+    value = value + safe_divide(segment_sum(outcome - value, sample, num, member_mask), size)[sample]
+    lead = member_mask & (lead_of == trace)
     count = segment_count(group, num, lead, outcome.dtype)
-    mean = safe_divide(segment_sum(value, group, num, lead), count)
-    squares = segment_sum((value - mean[group]) ** 2, group, num, lead)
-    apart = (value - mean[group]) ** 2
+    apart = value - value[segment_first(group, num, lead)][group]
+    mean = safe_divide(segment_sum(apart, group, num, lead), count)
+    squares = segment_sum((apart - mean[group]) ** 2, group, num, lead)
     n = count[group]
-    left = squares[group] - safe_divide(apart * n, n - 1)
-    rounding = 8 * np.finfo(outcome.dtype).eps * squares[group]  # of that difference: what is below it is 0
-    left = jnp.where(left > rounding, left, 0)
+    left = _without_each(group, value, lead)[lead_of]
     return count, safe_divide(squares, count - 1), n - 1, safe_divide(left, n - 2)
+
+
+class _Moments(NamedTuple):
+    """Of some samples of one group: the group, their number, mean, and sum of squares about it."""
+
+    group: jax.Array
+    size: jax.Array
+    mean: jax.Array
+    squares: jax.Array
+
+
+def _merged(one: _Moments, other: _Moments) -> _Moments:
+    """Of both together; of the other alone where the groups differ, as a scan over sorted groups needs it."""
+    same, size = one.group == other.group, one.size + other.size
+    apart, share = other.mean - one.mean, safe_divide(other.size, size)
+    between = jnp.where((one.size > 0) & (other.size > 0), apart**2 * one.size * share, 0)
+    return _Moments(
+        other.group,
+        jnp.where(same, size, other.size),
+        jnp.where(same, one.mean + apart * share, other.mean),
+        jnp.where(same, one.squares + other.squares + between, other.squares),
+    )
+
+
+def _without_each(group: jax.Array, value: jax.Array, where: jax.Array) -> jax.Array:
+    """Σ of squares about the mean of the other samples of the group, from those before and those after: [T].
+
+    Nothing is subtracted: what is left of a sum after a reward 1,000 times the others' spread is rounding, which would
+    let that reward decide about its own coefficient.
+    """
+    num = group.shape[0]
+    order = jnp.argsort(jnp.where(where, group, num))
+    at = jnp.where(where, group, num)[order]
+    each = _Moments(at, where[order].astype(value.dtype), jnp.where(where, value, 0)[order], jnp.zeros_like(value))
+    before, after = (jax.lax.associative_scan(_merged, each, reverse=reverse) for reverse in (False, True))
+
+    def moved(values: _Moments, by: int) -> _Moments:
+        near = jax.tree.map(lambda x: jnp.roll(x, by), values)
+        edge = jnp.arange(num) == (0 if by > 0 else num - 1)
+        here = (near.group == at) & ~edge
+        return _Moments(at, *(jnp.where(here, x, 0) for x in near[1:]))
+
+    left = _merged(moved(before, 1), moved(after, -1)).squares
+    return jnp.zeros_like(left).at[order].set(left)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import credit
 from credit.bench.bias import x64
 from credit.bench.enumeration import fan_outs
+from estimators.composition.coefficients import _spreads
 from estimators.composition.control import control_advantage
 from graphs.worlds.micro.examples import MICRO
 
@@ -68,3 +71,53 @@ def test_coefficients_that_are_fitted_leave_the_gradient_exact(at: int) -> None:
     assert largest > 0.01
     # the rewards of a batch are single precision; those of this world are exact in it
     np.testing.assert_allclose(WORLD.through_scores(pushed), WORLD.gradient(), atol=1e-7)
+
+
+def outcomes(replays: bool) -> tuple[credit.EventGraph, np.ndarray, np.random.Generator]:
+    """120 traces of one or two actions in groups of 1 to 4, of which some share a first choice."""
+    rng = np.random.default_rng(0)
+    group = np.sort(rng.integers(0, 45, 120))
+    graph, reward, _ = credit.from_columns(
+        group=np.repeat(group, 2), trace=np.repeat(np.arange(120), 2), reward=np.repeat(rng.normal(size=120), 2)
+    )
+    if replays:
+        cluster = np.arange(graph.num_traces)
+        again = np.flatnonzero((np.diff(group) == 0) & (rng.random(119) < 0.3)) + 1
+        for trace in again:
+            cluster[trace] = cluster[trace - 1]
+        graph = dataclasses.replace(graph, cluster_ids=cluster.astype(np.int32))
+    return graph, np.array(reward), rng
+
+
+@pytest.mark.parametrize("replays", [False, True])
+def test_the_spread_of_the_others_is_that_of_a_loop(replays: bool) -> None:
+    graph, reward, _ = outcomes(replays)
+    member = np.arange(graph.num_traces) < 120
+    member[::7] = False
+    found = [np.asarray(part) for part in _spreads(graph, np.where(member, reward, 0).astype(np.float32), member)]
+    cluster = np.arange(graph.num_traces) if graph.cluster_ids is None else np.asarray(graph.cluster_ids)
+    for t in np.flatnonzero(member):
+        mine = [u for u in np.flatnonzero(member) if graph.group_ids[u] == graph.group_ids[t]]
+        samples = {c: np.mean([reward[u] for u in mine if cluster[u] == c]) for c in {cluster[u] for u in mine}}
+        left = [mean for c, mean in samples.items() if c != cluster[t]]
+        assert found[2][t] == len(left)
+        assert found[3][t] == pytest.approx(np.var(left, ddof=1) if len(left) > 1 else 0, rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("replays", [False, True])
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
+def test_no_reward_however_large_enters_its_own_coefficient(replays: bool, size: float) -> None:
+    """A reward 1,000 times the spread of the others was taken off a sum of squares and set that spread to 0."""
+    graph, reward, rng = outcomes(replays)
+    amount = np.where(graph.action_mask, rng.normal(size=graph.num_events), 0)
+    moved = 0
+    for t in range(0, 120, 5):
+        kin = np.arange(len(reward)) == t if graph.cluster_ids is None else graph.cluster_ids == graph.cluster_ids[t]
+        beta = []
+        for own in (0.5, size):
+            claims = np.where(kin[graph.trace_ids], own * amount, amount)
+            made = credit.claim(graph, claims, estimand="increment", source="c", centred=True, own_outcome=False)
+            beta.append(np.asarray(control_advantage(graph, np.where(kin, own, reward), [made]).beta)[0, t])
+        assert beta[0] == beta[1]
+        moved += beta[0] != 0
+    assert moved > 5
