@@ -111,7 +111,8 @@ def dr_mas_rloo(
     R_i = reward + event_reward of row i; μ_k is the mean over the n_k rows of key k. Unbiased where each agent acts at
     most once in a trace and rows have no rewards of their own; otherwise a trace's other rows enter its own baseline,
     or R_i lacks the rewards that they earn. With replays, the other traces of the row's cluster leave the mean, too
-    (`estimators.clusters`).
+    (`estimators.clusters`), and an agent that acts in one cluster only is refused: a bias where the policy decides who
+    acts (docs/bias.md).
 
     Args:
       graph: the batch.

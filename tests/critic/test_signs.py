@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from estimators.critic.data import Corpus, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.signs.circumstances import circumstances
-from estimators.critic.signs.places import LEVEL, PlaceTest, held_out_mean, place_tests
+from estimators.critic.signs.places import LEVEL, PlaceTest, held_out_mean, mean_of_signs, place_tests
 from estimators.critic.signs.regions import regions
 from estimators.critic.validation import validate_signs, validated_events
 from graphs.event_types import EventType
@@ -199,3 +199,18 @@ def test_regions_part_the_events_of_a_type(seed: int) -> None:
     held = np.sum([region.holds(np.full(n, 3), numbers) for region in found], axis=0)
     np.testing.assert_array_equal(held, 1)
     assert not any(region.holds(np.full(n, 4), numbers).any() for region in found)
+
+
+@pytest.mark.parametrize(
+    ("success", "sign", "least", "most"), [(0.5, 1, 0.02, 0.05), (0.95, 1, 0.06, 0.11), (0.95, -1, 0.005, 0.03)]
+)
+def test_the_rate_of_the_test_of_a_place_where_nothing_is_to_be_found(
+    success: float, sign: int, least: float, most: float
+) -> None:
+    """12 of 60 tasks of 8 traces are held out: m has an error of its own, and rare failures make outcomes uneven."""
+    rng, task = np.random.default_rng(0), np.repeat(np.arange(60), 8)
+    passed = [
+        mean_of_signs(np.full(480, float(sign)), (rng.random(480) < success) - success, task, task < 12).p_value < LEVEL
+        for _ in range(1500)
+    ]
+    assert least < np.mean(passed) < most

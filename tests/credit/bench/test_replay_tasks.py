@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.assign_summary import Summary
+from credit.bench.replay_bias import replay_bias
 from credit.bench.replay_tasks import Layout, ReplayTaskBias, replay_task_bias
 from credit.cli import cli
 from credit.reports.corpus import survey
@@ -131,3 +132,12 @@ def test_the_stored_numbers_are_what_the_code_gives() -> None:
     again = replay_task_bias("rloo", "relay-and", OWN)
     assert again.all_siblings == pytest.approx(row.all_siblings, abs=1e-9)
     assert again.answered_siblings == pytest.approx(row.answered_siblings, abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("world", "bias"), [("hire-additive", 0.14), ("delegate-luck", 0.21), ("relay-and", 0.0)])
+def test_an_agent_of_one_fan_out_only_is_refused_which_is_a_bias(world: str, bias: float) -> None:
+    """Of `dr_mas_rloo`, as docs/bias.md states it; in `relay-and` the same agents act in every trace."""
+    row = replay_bias("dr_mas_rloo", world, fans=2, at=1, siblings=2)
+    assert row.clustered == pytest.approx(bias, abs=0.005 if bias else 1e-12)
+    assert (row.answered < 0.9) == (bias > 0)
