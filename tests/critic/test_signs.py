@@ -202,15 +202,22 @@ def test_regions_part_the_events_of_a_type(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("success", "sign", "least", "most"), [(0.5, 1, 0.02, 0.05), (0.95, 1, 0.06, 0.11), (0.95, -1, 0.005, 0.03)]
+    ("tasks", "success", "sign", "least", "most"),
+    [
+        (60, 0.5, 1, 0.02, 0.05),
+        (60, 0.95, 1, 0.06, 0.11),
+        (60, 0.95, -1, 0.005, 0.03),
+        (20, 0.95, 1, 0.16, 0.23),
+        (20, 0.95, -1, 0.003, 0.025),
+    ],
 )
 def test_the_rate_of_the_test_of_a_place_where_nothing_is_to_be_found(
-    success: float, sign: int, least: float, most: float
+    tasks: int, success: float, sign: int, least: float, most: float
 ) -> None:
-    """12 of 60 tasks of 8 traces are held out: m has an error of its own, and rare failures make outcomes uneven."""
-    rng, task = np.random.default_rng(0), np.repeat(np.arange(60), 8)
+    """A fifth of the tasks is held out: m has an error of its own, and rare failures make outcomes uneven."""
+    rng, task = np.random.default_rng(0), np.repeat(np.arange(tasks), 8)
     passed = [
-        mean_of_signs(np.full(480, float(sign)), (rng.random(480) < success) - success, task, task < 12).p_value < LEVEL
-        for _ in range(1500)
+        mean_of_signs(np.full(len(task), float(sign)), outcome - success, task, task < tasks // 5).p_value < LEVEL
+        for outcome in rng.random((1500, len(task))) < success
     ]
     assert least < np.mean(passed) < most
