@@ -271,6 +271,36 @@ def test_signals_with_evidence_learn(name: str) -> None:
     assert curves.expected[-1] > 0.8 and curves.spent[-1] <= settings.budget(learning_task("checklist"))
 
 
+def test_a_step_along_the_gradient_is_the_rate_times_the_gradient() -> None:
+    task = learning_task("checklist")
+    settings = TrainingSettings(steps=1, optimizer="sgd")
+    curves = train(task, training_signal("exact_increments"), settings, 0, 0.5)
+    key = jax.random.split(jax.random.fold_in(jax.random.key(0), 1), 20)[0]
+    logits = jnp.zeros((task.kinds, task.decisions, task.choices))
+    rollout = draw_rollout(task, logits, 4, 4, jax.random.split(key)[0])
+    weights = training_signal("exact_increments").weigh(rollout, None, key).weights.mean(axis=0)[None]
+    moved = logits + 0.5 * (weights - jax.nn.softmax(logits) * weights.sum(axis=2, keepdims=True))
+    assert curves.expected[1] == pytest.approx(float(exact_return(task, moved)), abs=1e-6)
+
+
+def test_a_refitted_critic_has_seen_the_step_and_its_prior_counts_ten_traces() -> None:
+    task = learning_task("additive")
+    signal = training_signal("control_60_refit")
+    rollout = draw_rollout(task, jnp.zeros((1, task.decisions, 2)), 4, 4, jax.random.key(1))
+    answer = signal.weigh(rollout, signal.start(task), jax.random.key(2))
+    choice = np.asarray(rollout.choice)
+    # Contrasts of two choices: ± 1/√2, a prior of 10 traces each, and nearly none for the mean.
+    x = np.concatenate([np.ones((16, 1)), np.where(choice == 1, -1, 1) / np.sqrt(2)], axis=1)
+    prior = np.full(x.shape[1], 10.0)
+    prior[0] = 1 / (1e3 + task.decisions / 20)
+    reward = np.asarray(rollout.reward, np.float64)
+    fitted = np.linalg.solve(x.T @ x + np.diag(prior), x.T @ reward)
+    claims = x[:, 1:] * fitted[1:]
+    expected = claims + 0.6 * (reward - x @ fitted)[:, None]
+    weights = np.take_along_axis(np.asarray(answer.weights), choice[..., None], axis=2)[..., 0]
+    np.testing.assert_allclose(weights, expected, atol=1e-4)
+
+
 def test_wrong_names_and_numbers_are_refused() -> None:
     with pytest.raises(CreditError, match="no task 'chess'"):
         learning_task("chess")
@@ -282,5 +312,7 @@ def test_wrong_names_and_numbers_are_refused() -> None:
         TrainingSettings(steps=0)
     with pytest.raises(CreditError, match=r"TrainingSettings\.hidden is 30"):
         TrainingSettings(policy="transformer", hidden=30)
+    with pytest.raises(CreditError, match=r"TrainingSettings\.optimizer is 'lion'"):
+        TrainingSettings(optimizer="lion")  # type: ignore[arg-type]
     with pytest.raises(CreditError, match="learning_rate is 0"):
         train(learning_task("pivotal"), training_signal("zero"), SHORT, 0, 0)

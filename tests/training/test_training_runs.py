@@ -49,6 +49,8 @@ def test_the_learning_rate_is_swept_on_other_seeds(tmp_path: Path) -> None:
     assert [row["learning_rate"] for row in rows] == [0.4, 0.4]
     kept = json.loads(path.read_text())["rows"]
     assert sum(row["sweep"] for row in kept) == 2 * 3 and not {0, 1} & {row["seed"] for row in kept if row["sweep"]}
+    more = run_training(["exact_increments"], ["pivotal"], 1, TINY, learning_rates=(0.001, 0.4), tuning=1)
+    assert more[0]["curve"] == rows[0]["curve"]
     with pytest.raises(CreditError, match="learning_rates is"):
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=())
 
@@ -69,7 +71,24 @@ def test_cells_are_paired_over_seeds_and_corrected() -> None:
     assert better.p < 1e-3 and better.difference == pytest.approx(0.0515)
     assert better.half_width == pytest.approx(3.1824 * 0.00129099 / 2, rel=1e-3)  # t of 3 degrees of freedom
     assert other.p > 0.5
+    assert better.events_p == other.events_p == 1  # as many events on every seed
     assert mean_ranks([rloo, better, other]) == {"rloo": 2.5, "better": 1.0, "other": 2.5}
+
+
+def test_events_are_compared_by_ranks_and_a_seed_that_does_not_arrive_is_last() -> None:
+    from scipy.stats import wilcoxon
+
+    numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final": 1.0}
+    numbers |= {"start": 0.0, "optimum": 1.0, "area": 0.5}
+    reached = {"rloo": [100.0 + s for s in range(9)] + [None], "faster": [50.0 + s for s in range(10)]}
+    rows: list[dict[str, Any]] = [
+        {"task": "t", "signal": signal, "seed": seed, "events_to_90": events, **numbers}
+        for signal, listed in reached.items()
+        for seed, events in enumerate(listed)
+    ]
+    faster = cells(rows)[1]
+    assert faster.events_p == pytest.approx(wilcoxon([-1.0] * 9 + [-2.0]).pvalue) and faster.events_p < 0.01
+    assert cells(rows[10:] + rows[:10])[1].events_p == pytest.approx(faster.events_p)
 
 
 def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ LEARNING_RATES = {"adam": (0.1, 0.2, 0.4, 0.8), "sgd": (2.5, 5.0, 10.0, 20.0, 40
 """Learning rates of each optimizer that are tried for each signal and task."""
 
 TUNING_SEEDS = 3
-"""Seeds of each learning rate; they start at `FIRST_TUNING_SEED` and are in no result."""
+"""Seeds of each learning rate, by default; they start at `FIRST_TUNING_SEED` and are in no result."""
 
 FIRST_TUNING_SEED = 1_000_000
 
@@ -38,12 +38,13 @@ def run_training(
     settings: TrainingSettings,
     *,
     learning_rates: Sequence[float] | None = None,
+    tuning: int = TUNING_SEEDS,
     output: Path | None = None,
     after_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Train every signal on every task with every seed, at the learning rate that suits the two best.
 
-    The rate is the one with the largest mean area on `TUNING_SEEDS` other seeds, the smaller one at a tie. With one
+    The rate is the one with the largest mean area on `tuning` other seeds, the smaller one at a tie. With one
     rate there is no sweep.
 
     Args:
@@ -52,6 +53,7 @@ def run_training(
       seeds: trains with seeds 0 to `seeds` − 1.
       settings: the same for all.
       learning_rates: of the optimizer, the ones to try; default those of `LEARNING_RATES`.
+      tuning: seeds of the sweep, at each rate.
       output: a .json or .parquet file, written after each task and signal; rows that it holds are not computed again.
       after_row: called with each row of the result, those of the file included.
 
@@ -88,8 +90,8 @@ def run_training(
 
         rate = learning_rates[0]
         if len(learning_rates) > 1:
-            tuning = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + TUNING_SEEDS)
-            area = {r: np.mean([row(seed, r, True)["area"] for seed in tuning]) for r in sorted(learning_rates)}
+            swept = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + tuning)
+            area = {r: np.mean([row(seed, r, True)["area"] for seed in swept]) for r in sorted(learning_rates)}
             rate = max(area, key=lambda r: float(area[r]))
         for seed in range(seeds):
             rows.append(row(seed, rate, False))

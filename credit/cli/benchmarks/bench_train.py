@@ -52,7 +52,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--groups", type=click.IntRange(1), default=4, show_default=True, help="Groups of a step.")
 @click.option("--group-size", type=click.IntRange(1), default=4, show_default=True, help="Traces of a group.")
 @click.option("--learning-rates", callback=_rates, metavar="NUMBERS",
-              help="By commas; the best for each method and task.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
+              help="By commas; the best of them counts.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
 @click.option("--optimizer", type=click.Choice(["adam", "sgd"]), default="adam", show_default=True,
               help="Adam, or steps along the gradient itself.")  # fmt: skip
 @click.option("--policy", type=click.Choice(["tabular", "mlp", "transformer"]), default="tabular",
