@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -17,7 +18,7 @@ import estimators
 from credit.bench.bias import x64
 from credit.bench.enumeration import fan_outs
 from credit.bench.replay_bias import ReplayBias, replay_bias, replay_methods
-from credit.bench.stacked_batches import stack
+from credit.bench.stacked_batches import Batches, stack
 from estimators.base import Credit, Reason
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph
@@ -85,7 +86,7 @@ def test_siblings_of_one_prefix_are_no_baseline_for_each_other(method: Method) -
     np.testing.assert_array_equal(found, 0)
 
 
-@pytest.mark.parametrize("method", [estimators.rloo, estimators.turn_baseline])
+@pytest.mark.parametrize("method", [estimators.rloo, estimators.turn_baseline, ledger_control])
 @pytest.mark.sampled
 def test_two_fan_outs_give_the_gradient(method: Method) -> None:
     found, reasons = gradient(method, fans=2)
@@ -149,24 +150,41 @@ def test_what_promises_no_bias_has_none_at_any_step(name: str, world: str) -> No
         assert fans == 1 or row.answered > 0.1
 
 
+TOGETHER = 512
+"""Batches of one compiled call: one shape for all cells of as many fan-outs."""
+
+
+@jax.jit
+@jax.vmap
+def controlled(batch: Batches) -> tuple[jax.Array, jax.Array]:
+    """The advantage `control` with the claims of `c3` at a fixed coefficient, and where there is one."""
+    siblings = {name: batch.evidence[name] for name in ("context", "node")}
+    claim = estimators.c3(batch.graph, batch.returns, **siblings)
+    made = estimators.control_advantage(batch.graph, batch.returns, [claim], beta=0.7).credit
+    return made.advantage, made.valid
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("fans", [1, 2, 3])
 @pytest.mark.parametrize("world", ["relay-and", "stop-rewards"])
-def test_control_with_claims_of_siblings_has_no_bias(world: str) -> None:
-    draws = fan_outs(MICRO[world], 2, 1, 2)
+def test_control_with_claims_of_siblings_has_no_bias(world: str, fans: int, at: int) -> None:
+    draws = fan_outs(MICRO[world], fans, at, 2)
     batch = stack(draws, {"context", "node"})
-    pushed = np.zeros(draws.world.policy.shape)
+    parts, count = [], len(draws.chance)
     with x64():
-        for d in range(len(draws.chance)):
-            graph = EventGraph(**{n: None if v is None else v[d] for n, v in vars(batch.graph).items()})
-            claim = estimators.c3(
-                graph, batch.returns[d], context=batch.evidence["context"][d], node=batch.evidence["node"][d]
-            )
-            made = estimators.control_advantage(graph, batch.returns[d], [claim], beta=0.7).credit
-            assert made.valid[: np.sum(graph.event_mask)].all()
-            event = np.flatnonzero(batch.state[d] >= 0)
-            share = draws.chance[d] * batch.weight[d][event] * np.asarray(made.advantage)[event]
-            np.add.at(pushed, (batch.state[d][event], batch.choice[d][event]), share)
-    np.testing.assert_allclose(draws.world.through_scores(pushed), draws.world.gradient(), atol=1e-12)
+        for start in range(0, count, TOGETHER):
+            at_once = np.minimum(np.arange(start, start + TOGETHER), count - 1)
+            parts.append(controlled(jax.tree.map(lambda values, at_once=at_once: values[at_once], batch)))
+    advantage, valid = (np.concatenate(part)[:count] for part in zip(*parts, strict=True))
+    row, event = np.nonzero(batch.state >= 0)
+    shared = fans == 1 and at > 0  # siblings of one prefix and nobody else: no trace is independent
+    assert valid[row, event].all() if not shared else not valid[row, event].any()
+    pushed = np.zeros((count, *draws.world.policy.shape))
+    push = batch.weight[row, event] * advantage[row, event]
+    np.add.at(pushed, (row, batch.state[row, event], batch.choice[row, event]), push)
+    mean = np.tensordot(draws.chance, draws.world.through_scores(pushed), axes=1)
+    np.testing.assert_allclose(mean, 0 if shared else draws.world.gradient(), atol=1e-12)
 
 
 @pytest.mark.slow
