@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import credit
+from credit.cli import cli
 from credit.laws.trial_batches import regular
 from credit.methods.published import PUBLISHED, find_method, key_of
 
@@ -87,3 +89,31 @@ def test_the_piece_of_marsrl_compares_a_role_with_itself_by_its_own_checks(tmp_p
     (tmp_path / "bare.jsonl").write_text("\n".join(lines).replace('"event_reward"', '"remark"'))
     with pytest.raises(credit.CreditError, match="channel is 'event_reward', which the log does not have"):
         credit.ledger.channel(credit.read(tmp_path / "bare.jsonl"), "event_reward", family="role")
+
+
+def test_what_channels_compute_is_no_gap_and_mixers_are_not_fitted() -> None:
+    """With a log, all eight were called "not computable", the four rewards also where channels compute them."""
+    for name in ("marsrl", "sharp", "kimi_parl", "depart"):
+        assert PUBLISHED[name].status == "reconstructed" and PUBLISHED[name].function.startswith("credit.ledger.")
+    malt = PUBLISHED["malt"]
+    assert malt.status == "reconstructed" and malt.needs == ("context", "node")
+    for name in ("qmix", "vdn", "agent_q_mix"):
+        assert PUBLISHED[name].status == "not fitted"
+
+
+@pytest.mark.parametrize("tree", [False, True])
+def test_logs_compute_malt_and_channels_where_they_have_their_evidence(tmp_path: Path, tree: bool) -> None:
+    traces = []
+    for i in range(2):
+        event = {"id": "e", "type": "message", "agent": "a", "event_reward": float(i)}
+        event |= {"context": "c", "node": f"n{i}", "counterfactual_reward": 0.5} if tree else {}
+        traces.append({"trace_id": f"t{i}", "task_id": "q", "events": [event], "rewards": {"team": float(i)}})
+    log = tmp_path / "x.jsonl"
+    log.write_text("\n".join(map(json.dumps, traces)))
+    shown = CliRunner().invoke(cli, ["methods", str(log), "--json"])
+    assert shown.exit_code == 0, shown.output
+    states = {name: answer["state"] for name, answer in json.loads(shown.stdout).items()}
+    needing = "computable" if tree else "missing"
+    assert (states["malt"], states["sharp"]) == (needing, needing)
+    assert states["marsrl"] == states["depart"] == states["kimi_parl"] == "computable"
+    assert states["qmix"] == states["vdn"] == states["agent_q_mix"] == "not fitted"
