@@ -66,6 +66,17 @@ def test_fit_assign_and_load_again(runs: Path, tmp_path: Path) -> None:
         critic.values(traces, dense=np.zeros((traces.sizes.events, 3)))
 
 
+@pytest.mark.slow
+def test_a_fit_that_was_cut_off_says_so(runs: Path, tmp_path: Path) -> None:
+    call = ["fit", "critic", str(runs), "--model", "network", "--members", "2", "--epochs", "1", "-o"]
+    done = CliRunner().invoke(cli, [*call, str(tmp_path / "one")])
+    assert done.exit_code == 0, done.output
+    assert "the fit did not converge: its held-out loss was still falling" in " ".join(done.output.split())
+    plain = CliRunner().invoke(cli, [*call, str(tmp_path / "two"), "--json"])
+    assert json.loads(plain.stdout)["converged"] is False
+    assert not credit.load_critic(tmp_path / "two").fitted.converged
+
+
 def test_a_wrong_call_is_one_line(runs: Path, tmp_path: Path) -> None:
     runner = CliRunner()
     np.save(tmp_path / "x.npy", np.zeros((3, 2)))

@@ -108,6 +108,18 @@ def test_a_critic_before_training_says_the_mean_outcome(corpus: Corpus, fitted: 
     )
 
 
+@pytest.mark.slow
+def test_a_fit_says_whether_it_stopped_because_the_held_out_loss_no_longer_fell(
+    corpus: Corpus, split: Split, settings: Settings
+) -> None:
+    """The default ended after 20 epochs, whether or not the loss still fell, and nothing told which."""
+    found = fit(corpus, split, dataclasses.replace(settings, epochs=60, patience=2))
+    last = found.history[-1]
+    assert found.converged and last.number == last.best_number + 2 < 60  # two epochs without a better loss
+    cut = fit(corpus, split, dataclasses.replace(settings, epochs=1, patience=2))
+    assert len(cut.history) == 1 and not cut.converged
+
+
 def test_what_cannot_be_fitted_is_refused(corpus: Corpus, split: Split, settings: Settings) -> None:
     with pytest.raises(CreditError, match="a reward is 3; expected 0 to 1"):
         fit(corpus._replace(reward=np.where(corpus.reward > 0, 3, 0).astype(np.float32)), split, settings)
