@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import jax
+import numpy as np
 
-from estimators.base import Credit
+from estimators.base import REASONS, Credit
 from estimators.composition.gradient import Gradient, policy_gradient
 from graphs.event_graph import Array, EventGraph
+from graphs.text import counted
 
 __all__ = ["LIMIT", "Condition", "Kind", "Signal"]
 
@@ -78,8 +80,12 @@ class Signal:
 
     def __str__(self) -> str:
         verdict = {True: "unbiased", False: "biased", None: "unbiased if what could not be checked holds"}
-        lines = [f"advantage {self.kind!r}: {verdict[self.unbiased]}"]
+        reason = np.asarray(self.credit.reason)[np.asarray(self.graph.event_mask) & np.asarray(self.graph.action_mask)]
+        without = {REASONS[code]: int((reason == code).sum()) for code in np.unique(reason[reason != 0])}
+        told = "refused for every action" if len(reason) and reason.all() else verdict[self.unbiased]
+        lines = [f"advantage {self.kind!r}: {told}"]
         lines += [f"  {condition}" for condition in self.conditions]
+        lines += [f"  {counted(count, 'action')} of {len(reason)} without: {why}" for why, count in without.items()]
         lines += [f"  left out {source}: {why}" for source, why in self.refused.items()]
         if self.largest > LIMIT and not self.scale:
             lines.append(f"  look: the largest advantage is {self.largest:.4g} times the spread of its group's rewards")

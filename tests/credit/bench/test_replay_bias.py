@@ -86,6 +86,19 @@ def test_siblings_of_one_prefix_are_no_baseline_for_each_other(method: Method) -
     np.testing.assert_array_equal(found, 0)
 
 
+def test_what_the_tree_refuses_is_said_where_the_advantages_are() -> None:
+    """It was called unbiased by the mean of the other traces, for three siblings of one prefix and nobody else."""
+
+    def said(fans: int) -> str:
+        _, graph, reward, _, _ = two_decisions(fans)[0]
+        return str(credit.compose(graph, reward, []).advantage("control"))
+
+    assert said(1).startswith("advantage 'control': refused for every action")
+    assert "6 actions of 6 without: no independent trace" in said(1)
+    assert said(2).startswith("advantage 'control': unbiased") and "replays of the trace left out" in said(2)
+    assert "without" not in said(2)
+
+
 @pytest.mark.parametrize("method", [estimators.rloo, estimators.turn_baseline, ledger_control])
 @pytest.mark.sampled
 def test_two_fan_outs_give_the_gradient(method: Method) -> None:

@@ -198,6 +198,21 @@ def test_text_files_of_a_ledger_sum_as_float64(world, tmp_path) -> None:
             assert sum(amounts[-2::-1]) + amounts[-1] == float(traces.reward[number])
 
 
+def test_pandas_sums_a_ledger_from_json_lines_as_the_page_says(world, tmp_path) -> None:
+    """By default `read_json` cuts numbers to some 15 digits, so that traces do not sum; the integers beside them do."""
+    pandas = pytest.importorskip("pandas")
+    traces, truth, _ = world
+    path = tmp_path / "ledger.jsonl"
+    compose(traces.graph, traces.reward, [claim(traces.graph, truth + np.float32(0.1))]).write(traces, path)
+    wanted = dict(zip(traces.traces["trace"].to_pylist(), map(float, traces.reward), strict=False))
+    precise = pandas.read_json(path, lines=True, precise_float=True)
+    assert precise.groupby("trace").amount.sum().to_dict() == wanted
+    whole = pandas.read_json(path, lines=True)
+    whole = whole[whole.units.notna()]
+    totals = whole.groupby("trace").units.sum() * 2.0 ** whole.groupby("trace").exponent.first()
+    assert totals.to_dict() == wanted
+
+
 def test_an_event_without_a_claim_states_no_error(world, tmp_path) -> None:
     """Its error was 0 beside `claimed` false, in each kind of file."""
     traces, truth, _ = world
