@@ -245,6 +245,16 @@ def test_clusters_are_traces_that_share_a_choice(
     assert (None if found is None else found[: len(set(trace))].tolist()) == expected
 
 
+def test_the_parent_of_siblings_alone_shows_the_tree() -> None:
+    """Logs that state neither context nor node, but which event was replayed."""
+    parent = [None, "0", None, "0", None, None]
+    graph, reward, rows = credit.from_columns(
+        group=[0] * 6, trace=list("aabbcc"), reward=[1.0, 1, 0, 0, 0.5, 0.5], evidence={"sibling_parent": parent}
+    )
+    assert np.asarray(graph.cluster_ids)[:3].tolist() == [0, 0, 2]
+    assert rows.gather(estimators.rloo(graph, reward).baseline).tolist() == [0.5] * 6  # the others' one sample
+
+
 def test_what_the_environment_did_is_no_choice() -> None:
     graph = columns("aabb", "-x-x", "----")
     mask = np.asarray(graph.action_mask).copy()

@@ -92,6 +92,15 @@ def test_agents_whose_traces_all_ended_alike_are_not_divided_by_nothing() -> Non
         assert np.all(guest < 0) and np.abs(guest).max() <= LARGEST * (1 + 1e-6)
 
 
+def test_one_success_among_forty_failures_is_held_to_the_stated_multiple() -> None:
+    """By the root mean square alone it would be 29: the floor is the largest advantage of the group over `LARGEST`."""
+    graph, reward, rows = credit.from_columns(
+        group=np.zeros(41, int), trace=np.arange(41), agent=["lead"] * 41, reward=np.arange(41) == 40
+    )
+    scaled = credit.compose(graph, reward, []).advantage("control", scale="agent_name").credit
+    assert np.abs(rows.gather(scaled.advantage)).max() == pytest.approx(LARGEST)
+
+
 @pytest.fixture(scope="module")
 def demo() -> credit.Traces:
     """The corpus of `credit demo`."""
