@@ -96,6 +96,29 @@ def test_no_sign_is_reported_where_an_earlier_loss_made_the_rest_worthless() -> 
     assert late[first > 0].mean() > 0.9 and not late[first < 0].any()
 
 
+def test_a_sign_is_reported_where_both_its_region_and_its_place_passed() -> None:
+    drawn = TwoMessages.drawn(seed=0)
+    corpus, acts = drawn.corpus._replace(reward=(0.5 + 0.3 * drawn.first).astype(np.float32)), drawn.action_mask
+    steps = np.zeros((len(corpus.lengths), int(corpus.lengths[0])))
+    steps[:, drawn.early] = 0.3 * drawn.first
+    after = 0.5 + np.cumsum(steps, axis=1).ravel() + drawn.rng.normal(0, 1e-3, (8, len(corpus.features)))
+    before = np.concatenate([np.full((8, 1), 0.5), after[:, :-1]], axis=1)
+    before[:, corpus.start[:-1]] = 0.5
+    tests = validate_signs(after, np.full(8, 0.5), corpus, acts, drawn.held_out, roles=0)
+    failed = {
+        "neither": tests,
+        "region": tuple(test._replace(validated=False) for test in tests),
+        "place": tuple(
+            test._replace(places=tuple(each._replace(validated=False) for each in test.places)) for test in tests
+        ),
+    }
+    reported = {
+        name: validated_events(of, before, after, corpus, acts, roles=0).reshape(steps.shape)[:, drawn.early].mean()
+        for name, of in failed.items()
+    }
+    assert reported == {"neither": 1, "region": 0, "place": 0}
+
+
 def signs_of(effect: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Which of two messages are reported, bool [traces]: ± 0.3, and an effect that is ± 0.1 on the known tasks."""
     drawn = TwoMessages.drawn(seed)
