@@ -12,6 +12,7 @@ docs/training.md.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -19,13 +20,13 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credit.bench.training.learning_tasks import LearningTask
+from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.reruns import coalition_shares, greedy_rewards, replaced_rewards, rerun_decisions
 from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_comparison import Cell, cells, mean_ranks
@@ -49,6 +50,9 @@ COMPOSED = (
     *("rloo", "control_critic", "control_30", "control_60", "control_60_refit", "control_exact", "exact_increments"),
 )
 COMPOSED_SEEDS, COMPOSED_TUNING, COMPOSED_STEPS = 100, 20, 180
+OPTIMIZERS: dict[Literal["adam", "sgd"], str] = {"adam": "Adam", "sgd": "Steps along the gradient"}
+DRAWN = 8
+"""Random tasks, drawn after the compositions had been chosen on the others."""
 
 
 def tables(compared: list[Cell], tasks: Sequence[str], heading: str) -> str:
@@ -223,27 +227,42 @@ def run(
 
 
 def composed() -> None:
-    """Events to 90 % of each composition over those of RLOO, with each optimizer."""
-    tasks = (*TASKS, *MORE_TASKS)
-    texts = []
-    for optimizer, title in (("adam", "Adam"), ("sgd", "Steps along the gradient")):
-        settings = TrainingSettings(steps=COMPOSED_STEPS, optimizer=optimizer)
-        output = RESULTS / f"training_composed_{optimizer}.parquet"
-        rows = []
-        for signal in COMPOSED:
-            rows += run_training([signal], tasks, COMPOSED_SEEDS, settings, tuning=COMPOSED_TUNING, output=output)
-            print(optimizer, signal, flush=True)
-        compared = cells(rows, BASE)
-        _write(f"training_composed_{optimizer}", compared)
-        texts.append(f"{title}:\n\n{_ratios(compared, tasks)}")
-    _between("<!-- composed -->", "\n".join(texts))
+    """Events to 90 % of each composition over those of RLOO, with each optimizer, on the tasks and on random ones."""
+    for name, tasks, signals in (
+        ("composed", [learning_task(task) for task in (*TASKS, *MORE_TASKS)], COMPOSED),
+        ("drawn", [drawn(seed) for seed in range(DRAWN)], (BASE, "control_60_refit", "control_exact")),
+    ):
+        texts = []
+        for optimizer, title in OPTIMIZERS.items():
+            settings = TrainingSettings(steps=COMPOSED_STEPS, optimizer=optimizer)
+            result, rows = f"training_{name}_{optimizer}", []
+            output = RESULTS / f"{result}.parquet"
+            for signal in signals:
+                rows += run_training([signal], tasks, COMPOSED_SEEDS, settings, tuning=COMPOSED_TUNING, output=output)
+                print(name, optimizer, signal, flush=True)
+            compared = cells(rows, BASE)
+            _write(result, compared)
+            texts.append(f"{title}:\n\n{_ratios(compared, [task.name for task in tasks])}")
+        _between(f"<!-- {name} -->", "\n".join(texts))
+
+
+def drawn(seed: int) -> LearningTask:
+    """Success with a probability from 0.05 to 0.95 that is linear in twelve choices and twelve pairs of them."""
+    rng = np.random.default_rng(seed)
+    choices = np.array(list(itertools.product((0.0, 1.0), repeat=12)))
+    pairs = np.array([rng.choice(12, 2, replace=False) for _ in range(12)])
+    score = choices @ rng.normal(size=12) + choices[:, pairs].prod(axis=2) @ rng.normal(size=12)
+    reward = 0.05 + 0.9 * (score - score.min()) / np.ptp(score)
+    return LearningTask(
+        f"random {seed}", tuple(d % 4 for d in range(12)), 2, tuple(range(12)), reward.reshape(1, *[2] * 12)
+    )
 
 
 def _ratios(compared: list[Cell], tasks: Sequence[str]) -> str:
     cell = {(c.task, c.signal): c for c in compared}
     lines = ["| signal | " + " | ".join(tasks) + " |", "| --- |" + " ---: |" * len(tasks)]
     lines.append(f"| `{BASE}`, events | " + " | ".join(_events(cell[t, BASE]) for t in tasks) + " |")
-    for signal in COMPOSED[1:]:
+    for signal in dict.fromkeys(c.signal for c in compared if c.signal != BASE):
         numbers = []
         for task in tasks:
             c = cell[task, signal]

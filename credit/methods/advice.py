@@ -54,7 +54,7 @@ TRAINED_WITH: dict[str, str] = {
 }
 """What docs/training.md measured of advantages like the recommended ones, by the centred claim; "" for a baseline."""
 
-TRAINED_ON = "exact teams of 12 decisions, 16 traces a step (docs/training.md)"
+TRAINED_ON = "exact teams of 12 decisions, 16 traces a step, Adam (docs/training.md)"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,7 +33,7 @@ POINTS = 31
 
 def run_training(
     signals: Iterable[str],
-    tasks: Iterable[str],
+    tasks: Iterable[str | LearningTask],
     seeds: int,
     settings: TrainingSettings,
     *,
@@ -49,7 +49,7 @@ def run_training(
 
     Args:
       signals: names that `training_signal` takes.
-      tasks: keys of `TASKS`.
+      tasks: keys of `TASKS`, or tasks of one's own, whose names tell their rows apart.
       seeds: trains with seeds 0 to `seeds` − 1.
       settings: the same for all.
       learning_rates: of the optimizer, the ones to try; default those of `LEARNING_RATES`.
@@ -74,7 +74,8 @@ def run_training(
     if not learning_rates or min(learning_rates) <= 0:
         raise CreditError(f"learning_rates is {tuple(learning_rates)}; expected positive numbers")
     about = {**dataclasses.asdict(settings), "learning_rates": list(learning_rates)}
-    pairs = [(learning_task(task), signal) for task in tasks for signal in signals]
+    named = [learning_task(task) if isinstance(task, str) else task for task in tasks]
+    pairs = [(task, signal) for task in named for signal in signals]
     for _, signal in pairs:
         training_signal(signal)
     kept = {_key(row): row for row in ([] if output is None else _kept(output, about))}
