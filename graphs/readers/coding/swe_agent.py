@@ -21,7 +21,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.chats.messages import Chat
 from graphs.readers.common.files import short_names, systems
-from graphs.readers.common.keys import opening
+from graphs.readers.common.keys import opening, opening_of
 from graphs.readers.common.places import Place, Places, documents, stem
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode, decode_record
@@ -173,8 +173,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     evaluation, trajectories = _Evaluation(), []
     for source in sources:
         try:
-            if b'"trajectory"' in source.head(1 << 16):
+            if "trajectory" in opening_of(source).keys:
                 trajectories.append(source)
+                source.release()  # it is read when what all other files say is known
             else:
                 yield from evaluation.add(source)
         except TraceError as error:

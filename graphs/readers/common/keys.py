@@ -9,14 +9,17 @@ from typing import NamedTuple
 import msgspec
 
 from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.source import Source
+from graphs.readers.common.typed import content
 
-__all__ = ["Opening", "has_key", "opening"]
+__all__ = ["Opening", "has_key", "opening", "opening_of"]
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
 # A string that does not end within the head is one token: trying again behind each of its quotes would be quadratic.
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _LIMIT = 20_000  # tokens; a format shows itself long before
+_HEAD = 1 << 16  # bytes; a value or blanks may be longer, and hide the keys behind them
 
 
 class Opening(NamedTuple):
@@ -55,6 +58,22 @@ def opening(head: bytes) -> Opening:
         except JSON_ERRORS:
             continue
     return _by_token(head)
+
+
+def opening_of(source: Source) -> Opening:
+    """The top-level keys of the object that a file begins with, also those behind blanks or a value longer than a head.
+
+    Raises:
+      TraceError: kind "unreadable", the file cannot be opened or decompressed.
+    """
+    try:
+        head = source.head(_HEAD)
+    except OSError:
+        head = content(source)  # which names the fault
+    shown = opening(head)
+    if shown.complete or len(head) < _HEAD:
+        return shown
+    return opening.__wrapped__(content(source).lstrip())  # a cache would keep the content in memory
 
 
 def _decoded(text: bytes) -> Opening:

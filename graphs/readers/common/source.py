@@ -85,8 +85,12 @@ class Source:
             return _unpack(file, size, self.limits.file_bytes).removeprefix(BYTE_ORDER_MARK)
 
     def release(self) -> None:
-        """Forget the content, so that a folder's files are not all in memory at once."""
-        self.__dict__.pop("data", None)
+        """Forget the content, so that a folder's files are not all in memory at once.
+
+        Standard input is kept: nothing could bring it back.
+        """
+        if self.path is not None:
+            self.__dict__.pop("data", None)
 
     def lines(self) -> Iterator[tuple[int, int, bytes]]:
         """(line number from 1, byte offset, content) of each line that is not blank and within the limits."""

@@ -18,7 +18,7 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.keys import opening
+from graphs.readers.common.keys import opening, opening_of
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode_record
 from graphs.readers.evaluation import atif
@@ -88,11 +88,14 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     trajectories: dict[str, list[Source]] = {}
     results: dict[str, list[Source]] = {}
     for source in sources:
-        keys = frozenset(opening(source.head(1 << 16)).keys)
-        if keys >= _RESULT:
-            results.setdefault(os.path.dirname(source.name), []).append(source)
-        elif atif.sniff(source.head(1 << 16)):
-            trajectories.setdefault(_trial(source), []).append(source)
+        try:
+            if frozenset(opening_of(source).keys) >= _RESULT:
+                results.setdefault(os.path.dirname(source.name), []).append(source)
+            elif atif.sniff(content(source)):
+                trajectories.setdefault(_trial(source), []).append(source)
+        except TraceError as error:
+            yield error.problem
+        source.release()  # it is read when all files of its trial are known
     for folder, (source, *others) in results.items():
         if others:
             trial, expected = os.path.basename(folder), f"one result in the folder of a trial; {source.name} is another"
