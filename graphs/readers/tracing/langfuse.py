@@ -30,6 +30,7 @@ from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
 from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, scores_of_row
 from graphs.readers.tracing.langsmith import drop_what_is_no_agent
+from graphs.readers.tracing.otlp.dialects import is_session
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -218,8 +219,11 @@ def _span(one: _Observation, place: Place) -> Span:
     elif kind is Kind.AGENT and not span.name:
         span.name = "agent"
     given = metadata.attributes
-    if kind is Kind.AGENT and isinstance(given, dict) and "openinference.span.kind" in given and not span.parent:
-        span.target = "" if given.get("agent.name") or given.get("graph.node.id") else "workflow"
+    if kind is Kind.AGENT and isinstance(given, dict):
+        if "openinference.span.kind" in given and not span.parent:
+            span.target = "" if given.get("agent.name") or given.get("graph.node.id") else "workflow"
+        if is_session(span.name.removeprefix("invoke_agent").strip(), given):
+            span.name = "agent"
     span.start, span.end = seconds(one.start), seconds(one.end)
     span.failed = one.level == "ERROR"
     if kind is Kind.CALL:

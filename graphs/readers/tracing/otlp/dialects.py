@@ -17,7 +17,7 @@ import msgspec
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.tracing.otlp.wire import Attributes, is_text, number, plain
 
-__all__ = ["EMITTED", "BadAttribute", "Kind", "Meaning", "emitted_ids", "meaning"]
+__all__ = ["EMITTED", "SESSIONS", "BadAttribute", "Kind", "Meaning", "emitted_ids", "is_session", "meaning"]
 
 
 class Kind(enum.Enum):
@@ -76,7 +76,7 @@ _INFERENCE = {
     "CHAIN": Kind.OTHER,
     "PROMPT": Kind.OTHER,
 }
-_SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
+SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
 
@@ -102,8 +102,8 @@ def _genai(operation: str, span_name: str, given: Attributes) -> Meaning:
     if operation == "invoke_agent":
         name, agent_id = _text(given, "gen_ai.agent.name"), _text(given, "gen_ai.agent.id")
         fallback = span_name.removeprefix("invoke_agent").strip()
-        stated = next((word for word in (name, agent_id) if word and not _is_session(word, given)), "")
-        name = stated or ("agent" if not fallback or _is_session(fallback, given) else fallback)
+        stated = next((word for word in (name, agent_id) if word and not is_session(word, given)), "")
+        name = stated or ("agent" if not fallback or is_session(fallback, given) else fallback)
         return Meaning(Kind.AGENT, name=name, named=bool(stated), agent_id=agent_id)
     if operation in _CALLS:
         return Meaning(
@@ -124,9 +124,10 @@ def _genai(operation: str, span_name: str, given: Attributes) -> Meaning:
 def _openinference(inference_kind: str, span_name: str, given: Attributes) -> Meaning:
     kind = _INFERENCE.get(inference_kind, Kind.OTHER)
     if kind is Kind.AGENT:
-        name = _text(given, "agent.name")
+        words = _text(given, "agent.name"), span_name
+        stated, fallback = ("" if is_session(word, given) else word for word in words)
         role = _text(given, "graph.node.name", "graph.node.id")
-        return Meaning(kind, name=name or span_name or "agent", named=bool(name), role=role)
+        return Meaning(kind, name=stated or fallback or "agent", named=bool(stated), role=role)
     if kind is Kind.CALL:
         keys = sorted(filter(EMITTED.fullmatch, given))
         return Meaning(
@@ -142,9 +143,9 @@ def _openinference(inference_kind: str, span_name: str, given: Attributes) -> Me
     return Meaning(kind)
 
 
-def _is_session(word: str, given: Attributes) -> bool:
+def is_session(word: str, given: Attributes) -> bool:
     """Whether what stands for an agent's name is the id of one run of it, which would name every run differently."""
-    return _UUID.fullmatch(word) is not None or word in [given.get(key) for key in _SESSIONS]
+    return _UUID.fullmatch(word) is not None or word in [given.get(key) for key in SESSIONS]
 
 
 def _text(given: Attributes, *keys: str) -> str:

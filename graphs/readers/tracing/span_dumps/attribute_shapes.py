@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import UnsetType
 
-from graphs.readers.tracing.otlp.dialects import EMITTED, BadAttribute, meaning
+from graphs.readers.tracing.otlp.dialects import EMITTED, SESSIONS, BadAttribute, meaning
 from graphs.readers.tracing.otlp.marks import PREFIX
 from graphs.readers.tracing.otlp.wire import Attributes
 from graphs.readers.tracing.span_columns.plain_spans import Codes
@@ -22,10 +22,11 @@ __all__ = ["Shape", "plan"]
 
 _GENAI = (
     "gen_ai.operation.name", "gen_ai.request.model", "gen_ai.response.model", "gen_ai.agent.name", "gen_ai.agent.id",
-    "gen_ai.tool.name", "gen_ai.conversation.id", "session.id", "gen_ai.session.id",
+    "gen_ai.tool.name", *SESSIONS,
 )  # fmt: skip
 _INFERENCE = (
     "openinference.span.kind", "agent.name", "graph.node.name", "graph.node.id", "llm.model_name", "tool.name",
+    *SESSIONS,
 )  # fmt: skip
 _PARTICULAR: dict[bool, dict[str, tuple[str, ...]]] = {
     False: {
