@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.shared.answers import print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.reading import SHOWN, allow_bad, exit_code, list_problems, read_traces, reads_logs, stdout, words
@@ -78,9 +79,7 @@ def validate(
         alone = "table" in corpus.formats and len(corpus.singletons) == corpus.groups
         group = _group_option(traces, reading["columns"] or {}) if alone else ""
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(corpus.as_json())))
+        print_json(corpus.as_json())
     else:
         console = stdout()
         console.print(_table(corpus, reading["reward_channel"]))

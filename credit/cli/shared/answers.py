@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["json_option", "leave", "print_json"]
 
+_UNSEEN = re.compile(r"[^\n -~]")  # more than the control characters that JSON itself escapes
+
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--json` (`as_json`): for programs."""
@@ -21,10 +24,19 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def print_json(plain: Any) -> None:
-    """One JSON object of plain data, on standard output."""
+    """One JSON object of plain data, on standard output, which may be a terminal: no text in it can control that."""
     import msgspec
 
-    click.echo(msgspec.json.format(msgspec.json.encode(plain)))
+    text = msgspec.json.format(msgspec.json.encode(plain)).decode()
+    click.echo(_UNSEEN.sub(_escaped, text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """A character of a JSON string as JSON escapes it, unless it is printable."""
+    if found[0].isprintable():
+        return found[0]
+    units = found[0].encode("utf-16-be").hex()  # one beyond 16 bits is a pair
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
 def leave(ctx: click.Context, traces: Traces, allow_bad: bool) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,6 +75,55 @@ def test_a_table_on_standard_output_cannot_write_to_the_terminal(tmp_path: Path)
     path = write(tmp_path / "x.jsonl", [trace(evil, "q", 1.0), trace("b", "q", 0.0)])
     out = run("assign", path, "-m", "rloo", "-o", "-").stdout
     assert "owned" in out and not any(c in out for c in "\x1b\x07\u202e")
+
+
+CONTROLS = "\x1b]0;owned\x07\u202e\x9b31m\x85\u2028\x7f\U000e0041"
+"""Ends in an unseen tag; `\\x9b` begins a sequence as the escape character does, and JSON may hold it raw."""
+
+PRINTING = ["validate", "traces", "show", "choose", "methods", "summary -m rloo", "watch --once -m rloo"]
+PRINTING += ["explain -m rloo", "audit -m rloo,gae", "compare -m rloo,gae"]  # which compile more
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("option", ["--json", ""])
+@pytest.mark.parametrize("command", PRINTING)
+def test_no_command_prints_what_could_control_a_terminal(command: str, option: str, tmp_path: Path) -> None:
+    """All names of a log, also that of its file."""
+
+    def named(number: int) -> dict[str, object]:
+        more: list[dict[str, object]] = [
+            {"type": "message"}, {"type": "spawn", "to": f"a1{CONTROLS}"}, {"type": "tool_call", "tool": CONTROLS},
+            {"type": "message"},
+        ]  # fmt: skip
+        of_all = {"role": CONTROLS, "value": 0.5}
+        events = [
+            {"id": f"{i}{CONTROLS}", "t": i, "agent": f"a{i // 2}{CONTROLS}"} | of_all | one
+            for i, one in enumerate(more)
+        ]
+        edges = [{"src": f"{i}{CONTROLS}", "dst": f"{i + 1}{CONTROLS}", "type": "causal"} for i in range(3)]
+        names = {"trace_id": f"t{number}{CONTROLS}", "task_id": f"q{CONTROLS}", "model": CONTROLS, "system": CONTROLS}
+        numbers = {"rewards": {"team": float(number % 2), CONTROLS: 0.5}, "metrics": {CONTROLS: 1.0}}
+        return names | numbers | {"events": events, "edges": edges}
+
+    bad = {"trace_id": CONTROLS, "task_id": 3}
+    (tmp_path / "runs").mkdir()
+    write(tmp_path / "runs" / "x\x1b[2J.jsonl", [*map(named, range(4)), bad])
+    name, *options = command.split()
+    event = [f"t0{CONTROLS}", f"2{CONTROLS}"] if name == "explain" else []
+    result = run(name, tmp_path / "runs", *event, *options, *option.split())
+    assert result.exit_code in (0, 3), result.output
+    assert [c for c in result.output if not c.isprintable() and c != "\n"] == []
+    if option and name in ("validate", "traces", "show", "explain", "audit", "compare"):
+        assert any(CONTROLS in text for text in texts(json.loads(result.stdout)))  # which programs get as it is
+
+
+def texts(value: Any) -> Iterator[str]:
+    """All strings of a JSON value."""
+    if isinstance(value, str):
+        yield value
+    inner = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in inner:
+        yield from texts(part)
 
 
 ONE_AFTER_ANOTHER = """
