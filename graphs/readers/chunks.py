@@ -253,7 +253,7 @@ def read_chunks(
         raise CreditError(f"{example!r} is of format {foreign[0]}; expected native logs: `credit convert` writes them")
     sources = [_anywhere(source) for source in members["native"]]
     by_loops = compiles(sources, compiled)
-    join = Join.load(channel=reward, rewards=rewards, groups=groups)
+    join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
     look = functools.partial(glance, groups_outside=join.groups)
     with collector_paused():
         seen = look(sources) if map_files is None else merge(map_files(look, sources))

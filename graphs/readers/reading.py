@@ -135,7 +135,7 @@ def read_and_count(
         compiled=compiled,
         progress=progress,
     )
-    join = Join.load(channel=reward, rewards=rewards, groups=groups)
+    join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
     with collector_paused():
         traces = assemble(
             join.apply(watch(items)), reward=reward, group_by=group_by, to=to, ignored=ignored, limits=limits

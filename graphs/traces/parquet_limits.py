@@ -6,6 +6,7 @@ of a dictionary. The bound is therefore the number of values times their width, 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 
 from graphs.errors import CreditError
 
-__all__ = ["PackedError", "dictionary_columns", "read_decoded", "unpacked_bytes"]
+__all__ = ["PackedError", "dictionary_columns", "read_decoded", "refuse_spelt_out", "unpacked_bytes"]
 
 _WIDEST = 16  # bytes of a number, a date or the reference to a text
 _HONEST = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BINARY_PACKED"})
@@ -58,6 +59,40 @@ def dictionary_columns(metadata: pq.FileMetaData) -> list[str]:
             if column.physical_type == "BYTE_ARRAY" and not _DICTIONARY.isdisjoint(column.encodings):
                 paths[column.path_in_schema] = None
     return list(paths)
+
+
+def refuse_spelt_out(file: pq.ParquetFile, columns: Collection[str], most: int) -> None:
+    """Refuse columns of lists or structures whose texts, once each is spelt out, have more than `most` bytes.
+
+    Python values share the texts of a plain column, so there each counts once.
+
+    Raises:
+      PackedError: the texts have more.
+      pa.ArrowException, OSError: the file cannot be read.
+    """
+    nested = [field.name for field in file.schema_arrow if field.name in columns and pa.types.is_nested(field.type)]
+    left = most
+    for batch in file.iter_batches(columns=nested) if nested else ():
+        left -= sum(map(_spelt_out, batch.columns))
+        if left < 0:
+            raise PackedError(f"texts of more than {most} bytes, each spelt out; expected at most {most}")
+
+
+def _spelt_out(array: pa.Array) -> int:
+    """Bytes of the texts in dictionaries, each counted as often as it occurs."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        if not len(array.dictionary):
+            return 0
+        lengths = pc.binary_length(array.dictionary).cast(pa.int64())
+        return pc.sum(lengths.take(array.indices)).as_py() or 0
+    if pa.types.is_struct(kind):
+        return sum(map(_spelt_out, array.flatten()))
+    if pa.types.is_map(kind):
+        return _spelt_out(array.keys) + _spelt_out(array.items)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _spelt_out(array.flatten())
+    return 0
 
 
 def read_decoded(path: str | Path, metadata: pq.FileMetaData, most: int) -> pa.Table:

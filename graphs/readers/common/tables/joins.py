@@ -12,9 +12,11 @@ from typing import Any
 from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.readers.common.files import WRITTEN_ALIKE, WrittenIds
+from graphs.readers.common.source import Source
 from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.common.tables.rows import LostRow, number, read_rows
 from graphs.text import excerpt
+from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
@@ -50,19 +52,22 @@ class Join:
         channel: str,
         rewards: str | Path | Mapping[str, float] | None,
         groups: str | Path | Mapping[str, str] | None,
+        limits: Limits = DEFAULT,
     ) -> Join:
-        """Read the two tables; an ambiguous or malformed row becomes a problem.
+        """Read the two tables within the limits; an ambiguous or malformed row becomes a problem.
 
         Raises:
           CreditError: neither a mapping nor the name of a file.
           TraceError: a named table cannot be read. Without it the rewards would be those of the log.
         """
         join = cls(channel, {}, {}, ProblemLog(), {})
-        join._fill("reward", rewards, join.rewards)
-        join._fill("group", groups, join.groups)
+        join._fill("reward", rewards, join.rewards, limits)
+        join._fill("group", groups, join.groups, limits)
         return join
 
-    def _fill(self, field: str, given: str | Path | Mapping[str, Any] | None, into: dict[str, Any]) -> None:
+    def _fill(
+        self, field: str, given: str | Path | Mapping[str, Any] | None, into: dict[str, Any], limits: Limits
+    ) -> None:
         if given is None:
             return
         expect(f"{field}s", given, (Mapping, str, os.PathLike), f"a mapping of trace id to {field}, or a file's name")
@@ -72,7 +77,7 @@ class Join:
             name = f"<{field}s>"
         else:
             name = str(given)
-            rows = read_rows(given)
+            rows = read_rows(Source(name, Path(given), limits))
         if field == "reward":
             self.table = name
         spoilt = self.spoilt[field]

@@ -21,10 +21,11 @@ from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, repea
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.common.tables.csv_rows import csv_header, csv_rows
 from graphs.text import counted, excerpt
-from graphs.traces.parquet_limits import PackedError, dictionary_columns, unpacked_bytes
+from graphs.traces.parquet_limits import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
 
 __all__ = [
-    "PARQUET", "LostRow", "Row", "column_names", "nested_names", "number", "open_parquet", "read_rows", "to_values",
+    "PARQUET", "LostRow", "Row", "column_names", "nested_names", "number", "open_parquet", "read_rows",
+    "refuse_long_lists", "to_values",
 ]  # fmt: skip
 
 Row = dict[str, Any]
@@ -194,6 +195,20 @@ def open_parquet(source: Source) -> pq.ParquetFile:
     return file
 
 
+def refuse_long_lists(source: Source, file: pq.ParquetFile, columns: Collection[str]) -> None:
+    """Refuse a file whose lists and structures would take more than the limit on a file as Python values.
+
+    Raises:
+      TraceError: kind "too-large".
+      pa.ArrowException, OSError: the file cannot be read.
+    """
+    try:
+        refuse_spelt_out(file, columns, source.limits.file_bytes)
+    except PackedError as error:
+        most = f"at most {counted(source.limits.file_bytes, 'byte')}"
+        raise TraceError(Problem("too-large", source.name, 0, "file", excerpt(str(error)), most)) from error
+
+
 def _parquet(source: Source, columns: Collection[str] | None, lists: Collection[str] = ()) -> Iterator[tuple[int, Row]]:
     file = open_parquet(source)
     names = file.schema_arrow.names
@@ -206,6 +221,10 @@ def _parquet(source: Source, columns: Collection[str] | None, lists: Collection[
             raise TraceError(problem)
     row_number = 0
     shared: dict[Any, Any] = {}
+    try:
+        refuse_long_lists(source, file, wanted)
+    except (pa.ArrowException, OSError) as error:
+        raise TraceError(Problem("bad-parquet", source.name, 0, "row", excerpt(str(error)), "readable rows")) from error
     try:
         for batch in file.iter_batches(columns=wanted):
             values = [_texts(to_values(column, shared)) for column in batch.columns]

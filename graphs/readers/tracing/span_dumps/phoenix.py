@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.source import Source
-from graphs.readers.common.tables.rows import open_parquet, to_values
+from graphs.readers.common.tables.rows import open_parquet, refuse_long_lists, to_values
 from graphs.readers.tracing.otlp.wire import Place
 from graphs.readers.tracing.span_dumps.dump_types import Dumped, DumpedSpan
 from graphs.text import excerpt
@@ -27,6 +27,7 @@ def phoenix_spans(source: Source) -> Iterator[Dumped | Problem]:
         return
     try:
         file, row = open_parquet(source), 0
+        refuse_long_lists(source, file, file.schema_arrow.names)
         shared: dict[Any, Any] = {}
         for batch in file.iter_batches(batch_size=1024):
             for cells in zip(*(to_values(column, shared) for column in batch.columns), strict=True):

@@ -9,16 +9,15 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.chats.messages import Chat, Message, add_messages
 from graphs.readers.common.json_problems import json_problem
 from graphs.readers.common.places import Place
 from graphs.readers.common.source import Source
-from graphs.readers.common.tables.rows import open_parquet, to_values
+from graphs.readers.common.tables.rows import open_parquet, refuse_long_lists, to_values
 from graphs.readers.training.rollouts.rows import prompt_group
-from graphs.text import counted, excerpt
+from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
 __all__ = ["read_completions"]
@@ -43,14 +42,11 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
                 "hold the functions' weights"
             )
             yield Problem("several-rewards", source.name, 0, "columns", excerpt(", ".join(rewards)), expected)
-        left = source.limits.file_bytes
+        columns = ["step", "prompt", "completion", *rewards]
+        refuse_long_lists(source, file, columns)
         shared: dict[Any, Any] = {}
         groups: dict[tuple[str, int], str] = {}  # rows that share a prompt share the digest of it
-        for batch in file.iter_batches(batch_size=_ROWS, columns=["step", "prompt", "completion", *rewards]):
-            left -= sum(map(_bytes_of_lists, batch.columns))
-            if left < 0:
-                expected = f"at most {counted(source.limits.file_bytes, 'byte')}"
-                raise TraceError(Problem("too-large", source.name, number + 1, "row", "texts of more", expected))
+        for batch in file.iter_batches(batch_size=_ROWS, columns=columns):
             for cells in zip(*(to_values(column, shared) for column in batch.columns), strict=True):
                 number += 1
                 row = dict(zip(batch.schema.names, cells, strict=True))
@@ -62,22 +58,6 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
         yield error.problem
     except (pa.ArrowException, OSError, ValueError) as error:
         yield Problem("bad-row", source.name, number, "content", excerpt(str(error)), "Parquet as TRL writes it")
-
-
-def _bytes_of_lists(column: pa.Array) -> int:
-    """Bytes of the texts within lists once each is spelt out; elsewhere equal texts are held once."""
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        return _bytes_of(column.flatten())
-    return 0
-
-
-def _bytes_of(array: pa.Array) -> int:
-    if pa.types.is_struct(array.type):
-        return sum(map(_bytes_of, array.flatten()))
-    if pa.types.is_dictionary(array.type):
-        lengths = pc.binary_length(array.dictionary).cast(pa.int64())
-        return pc.sum(lengths.take(array.indices)).as_py() or 0
-    return _bytes_of_lists(array)
 
 
 def _record(
