@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zstandard
 
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers import read
@@ -177,15 +178,23 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("packed", [False, True])
+FORMS: dict[str, Callable[[bytes], bytes]] = {
+    "lines": lambda content: content,
+    "gz": lambda content: gzip.compress(content, mtime=0),
+    "zst": zstandard.compress,
+    "a list": lambda content: b"[" + content.strip().replace(b"\n", b",\n") + b"]",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_file_that_changes_between_the_passes_is_named(tmp_path: Path, change: str, packed: bool) -> None:
+def test_a_file_that_changes_between_the_passes_is_named(tmp_path: Path, change: str, form: str) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(_log(["a1", "a2", "b1", "b2"]))
 
     def pack() -> None:
-        if packed and path.exists():
-            path.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+        if form != "lines" and path.exists():
+            path.write_bytes(FORMS[form](path.read_bytes()))
 
     pack()
     chunks = read_chunks(path, events=2)

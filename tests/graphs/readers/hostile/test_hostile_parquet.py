@@ -98,7 +98,7 @@ def test_a_file_is_refused_before_it_is_unpacked(
 
 
 def long_list(rows: int) -> pa.Array:
-    """A list of 5,000 entries of one text in the first row: 5 GB where each is spelt out, and 5,000 numbers in a file."""
+    """A list of 5,000 entries of one text in the first row: 5 GB where each is spelt out, 5,000 numbers in a file."""
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 5000, pa.int32()), pa.array(["x" * (1 << 20)]))
     return pa.ListArray.from_arrays(pa.array([0, *[5000] * rows], pa.int32()), texts)
 
