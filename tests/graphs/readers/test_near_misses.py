@@ -15,6 +15,7 @@ import pytest
 
 from graphs.errors import NothingReadError, Problem
 from graphs.readers import FORMATS, detect, read
+from graphs.readers.near_misses import PRODUCTS, Product
 
 from .all_formats import ALL
 from .samples import RECORDINGS, Sample
@@ -165,6 +166,22 @@ def test_products_that_no_reader_reads_are_named(tmp_path: Path) -> None:
             read(path)
         (problem,) = caught.value.problems
         assert named in problem.value and advice in problem.expected
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
+def test_each_product_is_named_by_the_keys_that_show_it(tmp_path: Path, product: Product) -> None:
+    for number, value in enumerate((dict.fromkeys(sorted(product.keys), "x"), dict.fromkeys(product.keys))):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(value))
+        (problem,) = refused(path)
+        assert (problem.kind, problem.value) == ("unknown-format", product.name) and product.advice in problem.expected
+
+
+@pytest.mark.parametrize(("content", "named"), [(b"SQLite format 3\0", "SQLite"), (b"ARROW1\0\0", "Arrow")])
+def test_databases_and_arrow_files_are_named(tmp_path: Path, content: bytes, named: str) -> None:
+    (tmp_path / "x.json").write_bytes(content + bytes(300))
+    (problem,) = refused(tmp_path / "x.json")
+    assert problem.kind == "unknown-format" and named in problem.value
 
 
 def test_logs_that_stand_in_an_archive_as_they_are_are_not_read_in_part(tmp_path: Path) -> None:
