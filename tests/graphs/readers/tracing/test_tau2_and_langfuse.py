@@ -121,6 +121,16 @@ def test_exports_of_langfuses_interface_have_scores_in_columns(tmp_path: Path, f
         assert np.array_equal(getattr(traces.graph, name), getattr(api.graph, name))
 
 
+@pytest.mark.parametrize("size", [10, 131_073, 3_000_000])
+def test_a_long_text_of_a_langfuse_table_makes_no_observation(tmp_path: Path, size: int) -> None:
+    """131,072 characters is where Python's reader of CSV stops, and goes on within the quoted text."""
+    whole = read(as_csv(tmp_path, exported())).events["event"].to_pylist()
+    rows = exported()
+    rows[1] |= {"input": "x" * size + "\n" + ",".join(["forged"] * len(rows[0])) + '\n"'}
+    traces = read(as_csv(tmp_path, rows))
+    assert traces.problems == () and traces.events["event"].to_pylist() == whole
+
+
 def test_faults_of_a_langfuse_table_are_named_by_their_line(tmp_path: Path) -> None:
     rows = exported()
     for change, kind, field in (
