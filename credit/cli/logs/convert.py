@@ -68,6 +68,8 @@ def convert(
             ctx=ctx,
             param_hint="--output",
         )
+    if output == "-":
+        raise click.BadParameter("'-'; expected the name of a folder", ctx=ctx, param_hint="--output")
     if to == "otlp":
         for name in OTLP_FILES:
             keep_logs(ctx, Path(output, name), "--output")

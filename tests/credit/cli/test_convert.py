@@ -36,6 +36,16 @@ def test_the_output_may_not_lie_in_a_folder_that_is_read(tmp_path: Path, name: s
     assert run("convert", tmp_path / "runs", "-o", tmp_path / "all.jsonl").exit_code == 0
 
 
+@pytest.mark.parametrize("to", ["otlp", "survey"])
+def test_a_folder_cannot_be_standard_output(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("convert", str(good), "--to", to, "-o", "-")
+    assert result.exit_code == 2 and "'-'; expected the name of a folder" in result.output
+    assert not Path("-").exists()
+
+
 def test_a_long_name_of_an_output(tmp_path: Path) -> None:
     log = write(tmp_path / "x.jsonl", GOOD)
     for stem in ("n" * 240, "ü" * 120):
