@@ -42,7 +42,7 @@ def test_a_folder_cannot_be_standard_output(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     result = run("convert", str(good), "--to", to, "-o", "-")
-    assert result.exit_code == 2 and "'-'; expected the name of a folder" in result.output
+    assert result.exit_code == 1 and "'-'; expected the name of a folder" in result.output
     assert not Path("-").exists()
 
 
