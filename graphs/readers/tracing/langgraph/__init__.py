@@ -26,6 +26,7 @@ from graphs.readers.common.places import Document, Place, documents
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import content, decode, decode_record
+from graphs.readers.tracing.langgraph.hearing import Allowance
 from graphs.readers.tracing.langgraph.history import begins_history, runs_of
 from graphs.readers.tracing.langgraph.runs import Run, Step, Task
 from graphs.text import excerpt
@@ -99,7 +100,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 def _read(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
     content(source)
     history = begins_history(source.head(_HEAD))
-    runs = runs_of(documents(source), name, source.limits) if history else _streamed(source, name)
+    allowance = Allowance(source.limits)
+    runs = runs_of(documents(source), name, allowance) if history else _streamed(source, name, allowance)
     if len({str(own) for own in runs}) < len(runs):
         value, expected = excerpt(list(runs)), "ids of threads that differ in more than their types"
         raise TraceError(Problem("ambiguous-id", source.name, 1, "thread_id", value, expected, name))
@@ -116,7 +118,7 @@ def _read(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
             yield error.problem
 
 
-def _streamed(source: Source, name: str) -> dict[str | int, Run]:
+def _streamed(source: Source, name: str, allowance: Allowance) -> dict[str | int, Run]:
     """The runs of a file's debug events by thread."""
     runs: dict[str | int, Run] = {}
     thread_of: dict[str, str | int] = {}
@@ -142,7 +144,8 @@ def _streamed(source: Source, name: str) -> dict[str | int, Run]:
             run = runs.get(own)
             if run is None:
                 record = TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph")
-                run = runs[own] = Run(record, source.limits)
+                run = runs[own] = Run(record, allowance)
+            run.grow(len(raw))
             time = seconds(event.timestamp)
             step = run.begin if event.type == "task" else run.end
             step(Step(event.step, tuple(part.partition(":")[::2] for part in namespace), time, place), task)

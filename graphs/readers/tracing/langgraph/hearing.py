@@ -1,7 +1,8 @@
 """What agents had been given when they made a call: edges to calls from the messages of their input, each heard once.
 
 Tasks of one checkpoint have one input. Its messages times its tasks may be far more than the log is long, so nothing
-here is kept for each pair: edges are planned by shared lists and drawn when the log has ended, if the limits allow.
+here is kept for each pair: edges are planned by shared lists and drawn when the log has ended, if there are not too
+many for its length (`Allowance`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,37 @@ from graphs.event_types import EdgeType, EventType
 from graphs.traces.limits import Limits
 from graphs.traces.record import TraceRecord
 
-__all__ = ["SHARED", "USER", "Calls", "Causes", "Hearing"]
+__all__ = ["SHARED", "USER", "Allowance", "Calls", "Causes", "Hearing"]
 
 USER = "user"
 """The agent of messages that people put into the state."""
 
 SHARED = 64
 """Latest messages of people that have an edge to a call although another call had been given them, too."""
+
+_ANY = 1_000_000  # edges that the threads of any file may have, however short: two steps of a thousand tasks
+_PART = 10  # of a higher limit on edges, the part that takes its place
+_BYTES = 4  # of a thread, for each further edge; a message that an input states has 26 or more
+
+
+class Allowance:
+    """How many edges the threads of one file may have.
+
+    A log that states the input of each task states a message for each edge, and is long enough for all of them. Where
+    tasks share an input, edges grow with messages times tasks: a megabyte gave 10 million of them, in 6 seconds and
+    500 MB. So a thread may have one for every few bytes, and all threads of a file together `_ANY` more.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.left = limits, max(_ANY, limits.edges // _PART)
+
+    def most(self, size: int) -> int:
+        """How many a thread of `size` bytes may have."""
+        return min(self.limits.edges, self.left + size // _BYTES)
+
+    def take(self, count: int, size: int) -> None:
+        """Note that a thread of `size` bytes has so many."""
+        self.left -= max(0, count - size // _BYTES)
 
 
 class _News:
@@ -48,6 +73,10 @@ class Causes:
     @functools.cached_property
     def _since(self) -> weakref.WeakKeyDictionary[Causes, _News]:
         return weakref.WeakKeyDictionary()
+
+    def is_known(self, before: Causes | None) -> bool:
+        """Whether `since` needs no comparison."""
+        return before is None or before in self._since
 
     def since(self, before: Causes | None) -> _News:
         """The events that are not among those heard before, as one object for all that heard the same."""
@@ -84,21 +113,26 @@ class Calls:
 class Hearing:
     """Who has heard what in one trace, and the edges that follow."""
 
-    def __init__(self, record: TraceRecord, limits: Limits) -> None:
-        self.record, self.limits = record, limits
+    def __init__(self, record: TraceRecord, allowance: Allowance) -> None:
+        self.record, self.allowance = record, allowance
+        self.size = 0  # bytes of the thread so far
         self.input: dict[str, Causes] = {}  # by agent, an input that it has heard
         self.more: dict[str, set[int]] = {}  # by agent, what else it has heard
         self.told: set[int] = set()  # messages of people that a call has heard
         self.joined: set[tuple[int, int]] = set()
         self.planned: list[tuple[list[int], int]] = []  # causes and the call that answers to them
         self.count = 0
-        self.is_too_much = False
+        self.compared = 0  # messages of inputs, with what agents had heard before
 
     def call(self, agent: str, position: int, causes: Causes, results: Iterable[int]) -> None:
         """Plan the edges to a call from what its agent has not heard before, and from the results of its tools."""
         more = self.more.setdefault(agent, set())
         before = self.input.get(agent)
         if causes is not before:
+            if not causes.is_known(before):
+                self.compared += len(causes.events)
+                if self.compared > self.allowance.most(self.size):
+                    return  # `draw` refuses the thread
             news = causes.since(before)
             events = self._few(news)
             if more:
@@ -137,22 +171,21 @@ class Hearing:
 
     def _plan(self, events: list[int], position: int) -> None:
         self.count += len(events)  # among them an agent's own messages, each once, which have no edge
-        self.is_too_much |= self.count - len(self.record.ids) > self.limits.edges
-        if self.is_too_much:
-            self.planned.clear()
-        elif events:
+        if events:
             self.planned.append((events, position))
 
     def draw(self) -> None:
         """Draw the planned edges.
 
         Raises:
-          TraceError: kind "too-many", before more edges are drawn than the limits allow.
+          TraceError: kind "too-many", before more edges are drawn than the limits and the length of the log allow.
         """
-        record = self.record
-        if self.is_too_much:
-            most = self.limits.edges
-            record.refuse("too-many", "edges", f"more than {most}", f"at most {most} edges in a trace")
+        record, most, limit = self.record, self.allowance.most(self.size), self.allowance.limits.edges
+        needed = max(self.count - len(record.ids), self.compared)
+        if needed > most:
+            why = "" if most == limit else " whose log is so short; a higher --limit edges allows more"
+            record.refuse("too-many", "edges", f"more than {most}", f"at most {most} edges in a trace{why}")
+        self.allowance.take(needed, self.size)
         for events, position in self.planned:
             agent = record.agents[position]
             for cause in events:

@@ -21,9 +21,9 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode_record
+from graphs.readers.tracing.langgraph.hearing import Allowance
 from graphs.readers.tracing.langgraph.runs import SENT, Run, Step, Task
 from graphs.text import excerpt
-from graphs.traces.limits import Limits
 from graphs.traces.record import TraceRecord
 
 __all__ = ["begins_history", "runs_of"]
@@ -73,7 +73,7 @@ def begins_history(head: bytes) -> bool:
     return frozenset(opening(head).keys) >= _KEYS
 
 
-def runs_of(items: Iterable[Document | Problem], name: str, limits: Limits) -> dict[str | int, Run]:
+def runs_of(items: Iterable[Document | Problem], name: str, allowance: Allowance) -> dict[str | int, Run]:
     """The runs of a file's checkpoints by thread; checkpoints of a thread stand in any order.
 
     Raises:
@@ -86,16 +86,17 @@ def runs_of(items: Iterable[Document | Problem], name: str, limits: Limits) -> d
         raw, place = document
         snapshot = decode_record(_SNAPSHOT, raw, file=place.file, line=place.line, trace=name)
         threads.setdefault(snapshot.config.configurable.thread_id, []).append((snapshot, document))
-    return {thread: _run(snapshots, name, limits) for thread, snapshots in threads.items()}
+    return {thread: _run(snapshots, name, allowance) for thread, snapshots in threads.items()}
 
 
-def _run(snapshots: list[tuple[_Snapshot, Document]], name: str, limits: Limits) -> Run:
+def _run(snapshots: list[tuple[_Snapshot, Document]], name: str, allowance: Allowance) -> Run:
     snapshots.sort(key=lambda pair: pair[0].config.configurable.checkpoint_id)  # which begin with their time
     place = min((document.place for _, document in snapshots), key=lambda place: (place.line, place.offset))
-    run = Run(TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph"), limits)
+    run = Run(TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph"), allowance)
     followed: set[str] = set()
     later = itertools.chain((one for one, _ in snapshots[1:]), [None])
     for (snapshot, document), follower in zip(snapshots, later, strict=True):
+        run.grow(len(document.raw))
         if snapshot.parent_config is not None:
             parent = snapshot.parent_config.configurable.checkpoint_id
             if parent in followed:

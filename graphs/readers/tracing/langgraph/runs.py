@@ -13,10 +13,9 @@ from graphs.event_types import EdgeType, EventType
 from graphs.readers.common.chats.messages import OpenCalls
 from graphs.readers.common.files import model_names
 from graphs.readers.common.places import Place
-from graphs.readers.tracing.langgraph.hearing import USER, Calls, Causes, Hearing
+from graphs.readers.tracing.langgraph.hearing import USER, Allowance, Calls, Causes, Hearing
 from graphs.readers.tracing.langgraph.messages import CALL, HUMAN, RESULT, Message, Usage, messages_of
 from graphs.text import excerpt
-from graphs.traces.limits import Limits
 from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["SENT", "Run", "Step", "Task"]
@@ -65,9 +64,9 @@ class _Begun(NamedTuple):
 class Run:
     """Turns tasks into events and edges."""
 
-    def __init__(self, record: TraceRecord, limits: Limits) -> None:
+    def __init__(self, record: TraceRecord, allowance: Allowance) -> None:
         self.record, self.calls = record, OpenCalls()
-        self.hearing = Hearing(record, limits)
+        self.hearing = Hearing(record, allowance)
         record.system = "langgraph"
         self.tasks: dict[str, _Begun] = {}
         self.inner: set[str] = set()  # tasks that are sub-graphs
@@ -78,6 +77,10 @@ class Run:
         self.steps: dict[tuple[tuple[str, ...], ...], list[int]] = {}  # graph -> steps with calls, ascending
         self.models: set[str | None] = set()
         self._input: tuple[msgspec.Raw, collections.Counter[str], Causes] | None = None  # of the last task
+
+    def grow(self, size: int) -> None:
+        """Note that the thread has so many bytes more."""
+        self.hearing.size += size
 
     def begin(self, step: Step, task: Task) -> None:
         """Note a task, and what it was given."""

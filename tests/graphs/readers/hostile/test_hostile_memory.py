@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from ..linear.long_teams import langgraph_of_nodes_that_heard_apart
 from .hostile_text import MIB, noted, text
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -136,6 +137,16 @@ def test_a_million_edges_between_two_events(tmp_path: Path, way: str) -> None:
     names, kinds, grown = measured(file, way)
     assert (names, kinds) == (["bad"], [])
     assert grown < 12 * file.stat().st_size
+
+
+@pytest.mark.slow
+def test_what_nodes_heard_apart_costs_no_product(tmp_path: Path) -> None:
+    """1.6 MB took 500 MB, 3.3 MB four times as much: a set of all messages for each node."""
+    file = tmp_path / "x.jsonl"
+    file.write_text(langgraph_of_nodes_that_heard_apart(3000))
+    names, kinds, grown = measured(file, "structs")
+    assert (names, kinds) == ([], ["too-many"])
+    assert grown < 20 * file.stat().st_size + 128 * MIB
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["TEAMS", "sends_after_a_step"]
+__all__ = ["TEAMS", "langgraph_of_answers_to_all", "langgraph_of_nodes_that_heard_apart", "sends_after_a_step"]
 
 TIME = "2025-01-01T00:00:00Z"
 
@@ -32,6 +32,36 @@ def langgraph_checkpoint_of_people_and_nodes(size: int) -> str:
         return json.dumps({"values": {"messages": asked}, "config": {"configurable": own}, "tasks": tasks, **more})
 
     return f"{checkpoint(0)}\n{checkpoint(1)}"
+
+
+def checkpoint_line(step: int, messages: list[dict[str, str]], nodes: range, thread: str = "t") -> str:
+    """A checkpoint in which nodes answer."""
+    tasks = [
+        {"id": f"t{step}-{i}", "name": f"{step and 'n'}{i}", "path": [],
+         "result": {"messages": [{"type": "ai", "content": "y", "id": f"r{step}-{i}"}]}}
+        for i in nodes
+    ]  # fmt: skip
+    own = {"thread_id": thread, "checkpoint_id": f"{step:06}"}
+    more = {"next": [], "metadata": {"step": step}, "created_at": TIME, "parent_config": None}
+    return json.dumps({"values": {"messages": messages}, "config": {"configurable": own}, "tasks": tasks, **more})
+
+
+def langgraph_of_answers_to_all(size: int, thread: str = "t") -> str:
+    """Each of many nodes is given the message of each of as many others: edges grow with the square."""
+    said = [{"type": "ai", "content": "y", "id": f"r0-{i}"} for i in range(size)]
+    checkpoints = (checkpoint_line(0, [], range(size), thread), checkpoint_line(1, said, range(size), thread))
+    return "\n".join(checkpoints)
+
+
+def langgraph_of_nodes_that_heard_apart(size: int) -> str:
+    """Each of many nodes has heard a message that none of the others did; then all are given as many messages."""
+
+    def asked(name: str) -> dict[str, str]:
+        return {"type": "human", "content": "q", "id": name}
+
+    alone = [checkpoint_line(i, [asked(f"q{i}")], range(i, i + 1)) for i in range(1, size + 1)]
+    together = checkpoint_line(size + 1, [asked(f"h{i}") for i in range(size)], range(1, size + 1))
+    return "\n".join([*alone, together])
 
 
 def sends_after_a_step(nodes: int, calls: int, sends: int, thread: str = "t") -> str:

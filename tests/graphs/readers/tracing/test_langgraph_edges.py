@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from graphs.event_types import EdgeType
 from graphs.readers import read
+from graphs.readers.tracing.langgraph import hearing
 from graphs.traces.limits import Limits
 
-from ..linear.long_teams import sends_after_a_step
-from .test_langgraph import ai, edges, human, write
+from ..linear.long_teams import langgraph_of_answers_to_all, sends_after_a_step
+from .test_langgraph import ai, edges, human, stream, write
 
 
 def checkpoint(step: int, people: int, nodes: str) -> dict[str, Any]:
@@ -67,3 +70,30 @@ def test_more_edges_than_the_limit_refuse_their_thread(tmp_path: Path) -> None:
     assert (problem.kind, problem.field, problem.trace) == ("too-many", "edges", "run/large")
     assert problem.expected == "at most 300 edges in a trace"
     assert read(tmp_path / "run.jsonl", limits=Limits(edges=400)).problems == ()
+
+
+def test_a_short_log_has_no_product_of_messages_and_tasks(tmp_path: Path) -> None:
+    """Two steps of 800 tasks are read, once in a file; 10 million edges of a megabyte took 500 MB."""
+    wide = langgraph_of_answers_to_all(800)
+    (tmp_path / "run.jsonl").write_text(wide)
+    traces = read(tmp_path / "run.jsonl")
+    assert traces.problems == () and traces.sizes.edges == 800**2
+    (tmp_path / "run.jsonl").write_text(f"{wide}\n{langgraph_of_answers_to_all(800, thread='again')}")
+    traces = read(tmp_path / "run.jsonl")
+    assert traces.traces["trace"].to_pylist() == ["run/t"]
+    (problem,) = traces.problems
+    assert (problem.kind, problem.field, problem.trace) == ("too-many", "edges", "run/again")
+    assert problem.expected.endswith("whose log is so short; a higher --limit edges allows more")
+    assert read(tmp_path / "run.jsonl", limits=Limits(edges=20_000_000)).problems == ()
+
+
+def test_a_log_that_states_every_input_has_an_edge_from_every_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The most that a stream can state, messages with the least text, needs none of what any log may have."""
+    monkeypatch.setattr(hearing, "_ANY", 0)
+    said = [{"type": "ai", "content": "", "id": str(i)} for i in range(100)]
+    first = stream(*((0, f"a{i}", f"a{i}", {}, {"m": [message]}) for i, message in enumerate(said)))
+    more = stream(*((1, f"b{i}", f"b{i}", {"m": said}, {"m": [ai("x", id=f"b{i}")]}) for i in range(100)))
+    traces = read(write(tmp_path, [*first, *more]), limits=Limits(edges=100**2))
+    assert traces.problems == () and traces.sizes.edges == 100**2
