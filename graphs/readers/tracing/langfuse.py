@@ -20,15 +20,16 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.keys import opening
-from graphs.readers.common.places import Document, Place, documents
+from graphs.readers.common.keys import has_key, opening
+from graphs.readers.common.places import Document, Place
 from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.lost_lines import LostLines, owners_of
 from graphs.readers.common.span_trees.scores import Score, place_scores
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
-from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, scores_of_row
+from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, is_csv, scores_of_row
 from graphs.readers.tracing.langsmith import drop_what_is_no_agent
 from graphs.readers.tracing.otlp.dialects import is_session
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
@@ -137,37 +138,42 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace, over all files.
 
     Problem kinds, one trace refused: those of `graphs.readers.common.json_problems` and of
-    `graphs.readers.common.span_trees.scores`, "duplicate-span", "parent-cycle", "missing-parent". Alone: "unreadable",
-    and faults of an item whose trace is not known. Named, though nothing is wrong: "no-events", a trace without
-    observations.
+    `graphs.readers.common.span_trees.scores`, "duplicate-span", "parent-cycle", "missing-parent", "lost-row" (a line
+    that cannot be read is part of it, or may be). Alone: "unreadable", and faults of an item whose trace is not known.
+    Named, though nothing is wrong: "no-events", a trace without observations.
     """
     traces: dict[str, _Gathered] = {}
+    lost = LostLines("traceId", ("id", "parentObservationId", "observationId"), "observations, or scores")
     for source in sources:
-        try:
-            is_csv = begins_as_csv(source.head(1 << 16))
-        except OSError:
-            is_csv = False  # `documents` names the reason
-        for document in csv_observations(source) if is_csv else documents(source):
+        for document in lost.documents(source, csv_observations(source) if is_csv(source) else None):
             if isinstance(document, Problem):
                 yield document
                 continue
+            part_of = None if has_key(document.raw, "observations") else lost
             waiting: list[bytes] = [bytes(document.raw)]
             while waiting:
+                raw = waiting.pop()
                 try:
-                    waiting += _take(Document(waiting.pop(), document.place), traces)
+                    waiting += _take(Document(raw, document.place), traces, part_of)
                 except TraceError as error:
                     gathered = traces.get(error.problem.trace)
                     if gathered is None:
                         yield error.problem
+                        lost.add_faulty(error.problem, raw)
                     else:
                         gathered.problem = gathered.problem or error.problem
         source.release()
+    if lost.is_open:
+        lost.settle(owners_of({name: gathered.spans for name, gathered in traces.items()}))
     for name in list(traces):
-        yield from _records(name, traces.pop(name))
+        yield from _records(name, traces.pop(name), lost)
 
 
-def _take(document: Document, traces: dict[str, _Gathered]) -> list[bytes]:
-    """Take an object in; the objects inside it, in reverse, for the caller to take in turn."""
+def _take(document: Document, traces: dict[str, _Gathered], part_of: LostLines | None) -> list[bytes]:
+    """Take an object in; the objects inside it, in reverse, for the caller to take in turn.
+
+    `part_of` notes traces that are spread over lines.
+    """
     raw, place = document
     where: dict[str, Any] = {"file": place.file, "line": place.line}
     item = decode(_ITEM, raw, **where)
@@ -177,6 +183,8 @@ def _take(document: Document, traces: dict[str, _Gathered]) -> list[bytes]:
         return [bytes(one) for one in reversed(item.data)]
     if bytes(item.trace).startswith(b"{"):
         return [*(bytes(one) for one in reversed(item.observations or [])), bytes(item.trace)]
+    if item.trace_id is not None and part_of is not None:
+        part_of.part(item.trace_id)
     if item.trace_id is not None and bytes(item.start):
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
         one = decode_record(_OBSERVATION, raw, trace=item.trace_id, **where)
@@ -233,9 +241,10 @@ def _span(one: _Observation, place: Place) -> Span:
     return span
 
 
-def _records(trace: str, gathered: _Gathered) -> Iterator[TraceRecord | Problem]:
-    if gathered.problem is not None:
-        yield gathered.problem
+def _records(trace: str, gathered: _Gathered, lost: LostLines) -> Iterator[TraceRecord | Problem]:
+    problem = gathered.problem or lost.of(trace)
+    if problem is not None:
+        yield problem
         return
     place = gathered.place
     spans = sorted(gathered.spans, key=lambda span: (span.start != span.start, span.start))  # exports are in no order

@@ -15,14 +15,16 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS
-from graphs.readers.common.places import Document, Place
+from graphs.readers.common.places import Document, Lost, Place
 from graphs.readers.common.source import Source
-from graphs.readers.common.tables.csv_rows import csv_rows
+from graphs.readers.common.tables.csv_rows import csv_header, csv_rows
 
-__all__ = ["begins_as_csv", "csv_observations", "scores_of_row"]
+__all__ = ["begins_as_csv", "csv_observations", "is_csv", "scores_of_row"]
 
 _NEEDED = frozenset({"id", "traceId", "type", "startTime", "parentObservationId"})
 _OBJECTS = frozenset({"usageDetails", "metadata"})
+_HEAD = 1 << 16  # bytes that hold the header
+_LONGEST_ID = 200  # of the cells that a row with too many or too few of them names
 _CONTENT = frozenset({"input", "output", "metadata", "modelParameters"})  # any JSON, lists of numbers among it
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NUMBERS = msgspec.json.Decoder(list[float])
@@ -38,17 +40,37 @@ def begins_as_csv(head: bytes) -> bool:
     return set(names) >= _NEEDED
 
 
-def csv_observations(source: Source) -> Iterator[Document | Problem]:
-    """The rows of a CSV file as the JSON objects that an export as JSON lines has; faulty rows are problems."""
+def is_csv(source: Source) -> bool:
+    """Whether a file is an export as CSV; False where it cannot be read, which its reader reports."""
     try:
-        for line, row, _ in csv_rows(source):
+        return begins_as_csv(source.head(_HEAD))
+    except OSError:
+        return False
+
+
+def csv_observations(source: Source) -> Iterator[Document | Lost]:
+    """The rows of a CSV file as the JSON objects that an export as JSON lines has; faulty rows are lost."""
+    try:
+        names: list[str] = []
+        for line, row, cells in csv_rows(source):
             if isinstance(row, Problem):
-                yield row
+                names = names or csv_header(source)
+                yield Lost(row, _as_json(names, cells))
                 continue
             values = {name: _value(name, cell) for name, cell in row.items() if cell is not None}
             yield Document(msgspec.json.encode(values), Place(source.name, line, -1))
     except TraceError as error:
-        yield error.problem
+        yield Lost(error.problem)
+
+
+def _as_json(names: list[str], cells: tuple[str, ...]) -> bytes:
+    """A row of too few or too many cells as a line that was cut: any cell may be the trace's id, if it got there."""
+    at = names.index("traceId")
+    key = "traceId" if len(cells) > at else "id"
+    objects = [msgspec.json.encode({key: cell}) for cell in cells if len(cell) <= _LONGEST_ID]
+    if len(cells) == at + 1:  # which may be cut itself
+        objects.append(b'{"traceId":' + msgspec.json.encode(cells[at])[:-1])
+    return b"{" + b"".join(objects)
 
 
 def _value(name: str, cell: str) -> str | msgspec.Raw:

@@ -25,9 +25,10 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.places import Document, Place, Places, documents
+from graphs.readers.common.places import Document, Place, Places
 from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.lost_lines import LostLines, owners_of
 from graphs.readers.common.span_trees.scores import Score, place_scores
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
@@ -131,15 +132,18 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, one trace refused: those of `graphs.readers.common.json_problems` and of
     `graphs.readers.common.span_trees.scores`, "missing-field", "duplicate-span", "parent-cycle", "missing-parent",
-    "no-events". Alone: "unreadable", "unknown-item" (neither run nor feedback), "orphan-feedback" (on a run that is not
-    at hand, or of no trace at hand).
+    "no-events", "lost-row" (a line that cannot be read is part of it, or may be). Alone: "unreadable", "unknown-item"
+    (neither run nor feedback), "orphan-feedback" (on a run that is not at hand, or of no trace at hand).
     """
     traces: dict[str, _Trace] = {}
     loose: list[tuple[_Feedback, Place]] = []
+    lost = LostLines("trace_id", ("id", "parent_run_id", "run_id"), "runs, or feedback")
     for source in sources:
-        for document in documents(source):
-            yield from [document] if isinstance(document, Problem) else _take(document, traces, loose)
+        for document in lost.documents(source):
+            yield from [document] if isinstance(document, Problem) else _take(document, traces, loose, lost)
         source.release()
+    if lost.is_open:
+        lost.settle(owners_of({name: [span for _, span in trace.runs] for name, trace in traces.items()}))
     owners = {span.id: trace for trace in traces.values() for _, span in trace.runs}
     for feedback, place in loose:
         owner = owners.get(feedback.run_id) if feedback.run_id else traces.get(feedback.trace_id or "")
@@ -150,10 +154,12 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             owner.feedback.append((feedback, place))
     for trace_id in list(traces):
         trace = traces.pop(trace_id)
-        yield trace.problem or _record(trace_id, trace)
+        yield trace.problem or lost.of(trace_id) or _record(trace_id, trace)
 
 
-def _take(document: Document, traces: dict[str, _Trace], loose: list[tuple[_Feedback, Place]]) -> Iterator[Problem]:
+def _take(
+    document: Document, traces: dict[str, _Trace], loose: list[tuple[_Feedback, Place]], lost: LostLines
+) -> Iterator[Problem]:
     """Take in an item with all the runs inside it; `trace` and `parent` are those of the run around a nested one."""
     waiting = [(document, "", "")]
     while waiting:
@@ -166,6 +172,8 @@ def _take(document: Document, traces: dict[str, _Trace], loose: list[tuple[_Feed
                 if whole:
                     twice = repeated_anywhere(raw)
                     refuse_repeated(twice, file=place.file, line=place.line, trace=trace_id)
+                if whole and bytes(run.child_runs) == b"null":
+                    lost.part(trace_id)
                 trace = traces.setdefault(trace_id, _Trace(place))
                 trace.runs.append((run, _span(run, place, parent, trace_id)))
                 inner = _inside(raw, run.child_runs, "child_runs", place, trace_id)
@@ -175,6 +183,7 @@ def _take(document: Document, traces: dict[str, _Trace], loose: list[tuple[_Feed
                 waiting += [(run, "", "") for run in reversed(_inside(raw, item.runs, "runs", place, ""))]
             elif bytes(item.key):
                 loose.append((decode_record(_FEEDBACK, raw, file=place.file, line=place.line), place))
+                lost.part(loose[-1][0].run_id or loose[-1][0].trace_id or "")
             else:
                 expected = "a run with a run_type, feedback with a key, or an object with runs"
                 raise TraceError(
@@ -184,6 +193,7 @@ def _take(document: Document, traces: dict[str, _Trace], loose: list[tuple[_Feed
             problem = error.problem
             if not problem.trace:
                 yield problem
+                lost.add_faulty(problem, raw)
                 continue
             trace = traces.setdefault(problem.trace, _Trace(place))
             trace.problem = trace.problem or problem

@@ -21,8 +21,9 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.places import Document, Place, Places, documents
+from graphs.readers.common.places import Document, Place, Places
 from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.lost_lines import LostLines, owners_of
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
@@ -105,12 +106,13 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace id, over all files.
 
     Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "missing-field", "duplicate-span",
-    "parent-cycle", "missing-parent", "no-events", each refusing one trace; a fault in an item whose trace is unknown
-    stands alone. "unknown-item": an object that is neither a trace nor a span.
+    "parent-cycle", "missing-parent", "no-events", "lost-row" (a line that cannot be read is part of it, or may be),
+    each refusing one trace; a fault in an item whose trace is unknown stands alone. "unknown-item": an object that is
+    neither a trace nor a span.
     """
     log = _Log()
     for source in sources:
-        for document in documents(source):
+        for document in log.lost.documents(source):
             yield from [document] if isinstance(document, Problem) else log.add(document)
         source.release()
     yield from log.records()
@@ -124,6 +126,8 @@ class _Log:
         self.names: dict[str, str] = {}
         self.starts: dict[str, Place] = {}
         self.spoiled: dict[str, Problem] = {}
+        self.lost = LostLines("trace_id", ("id", "parent_id"), "spans")
+        self.whole: set[str] = set()  # traces that hold their spans
 
     def add(self, document: Document) -> Iterator[Problem]:
         """Take in an item and all those inside it."""
@@ -140,6 +144,7 @@ class _Log:
                     self.spoiled.setdefault(problem.trace, problem)
                 else:
                     yield problem
+                    self.lost.add_faulty(problem, raw)
                 continue
             waiting += reversed(inner)
 
@@ -157,6 +162,10 @@ class _Log:
                 )
             self.spans.setdefault(item.id, [])
             self.starts.setdefault(item.id, place)
+            if bytes(item.spans) in (b"", b"null"):
+                self.lost.part(item.id)
+            else:
+                self.whole.add(item.id)
             self.names.setdefault(item.id, item.workflow_name or "")
             return _elements(raw, item.spans, "spans", place, item.id)
         for field, held in (("traces", item.traces), ("data", item.data)):
@@ -167,6 +176,8 @@ class _Log:
 
     def _add_span(self, raw: bytes, place: Place, trace: str) -> None:
         file, line = place.file, place.line
+        if trace not in self.whole:
+            self.lost.part(trace)
         span = decode_record(_SPAN, raw, file=file, line=line, trace=trace)
         data = decode(_DATA, span.span_data, file=file, line=line, at="span_data", trace=trace)
         kind = _KINDS.get(data.type, Kind.OTHER)
@@ -189,10 +200,13 @@ class _Log:
 
     def records(self) -> Iterator[TraceRecord | Problem]:
         """The traces, in the order in which they were met; each is forgotten once it has been handed out."""
+        if self.lost.is_open:
+            self.lost.settle(owners_of(self.spans))
         for trace in list(self.spans):
             spans, start = self.spans.pop(trace), self.starts[trace]
-            if trace in self.spoiled:
-                yield self.spoiled[trace]
+            problem = self.spoiled.get(trace) or self.lost.of(trace)
+            if problem is not None:
+                yield problem
                 continue
             record = TraceRecord(trace, trace, start.file, start.line, start.offset, format="openai-agents")
             try:

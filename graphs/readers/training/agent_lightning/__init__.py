@@ -28,11 +28,11 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS
-from graphs.readers.common.places import Document, Lost, Place, documents_or_lost, refused_lines
+from graphs.readers.common.places import Document, Place
 from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.common.typed import decode, refuse_repeated
-from graphs.readers.training.agent_lightning.lost_lines import LostLines
 from graphs.readers.training.agent_lightning.requests import write_requests
 from graphs.readers.training.agent_lightning.traced import write_traced
 from graphs.text import counted, excerpt
@@ -103,29 +103,28 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     Problem kinds, one rollout refused: those of `graphs.readers.common.json_problems`, "bad-value", "duplicate-span",
     "parent-cycle", "missing-parent", "unknown-span", "disagreeing-rewards", "unknown-item" (neither event, span nor
     rollout), "mixed-forms" (one attempt with model calls in events and spans, which would count twice), "lost-row" (a
-    line that cannot be read names it), "no-events". Alone: "unreadable", and faults of an item whose rollout is not
-    known.
+    line that cannot be read names it, or names none and stands among its lines), "no-events". Alone: "unreadable", and
+    faults of an item whose rollout is not known.
     """
     rollouts: dict[str, _Rollout] = {}
-    lost = LostLines()
+    lost = LostLines("rollout_id", ("rollout_id",), "calls, or its last reward")
     for source in sources:
-        for document in documents_or_lost(source):
-            if isinstance(document, Lost):
-                yield document.problem
-                lost.add(document)
+        for document in lost.documents(source):
+            if isinstance(document, Problem):
+                yield document
                 continue
             try:
-                _take(document, rollouts)
+                lost.part(_take(document, rollouts))
             except TraceError as error:
                 problem = error.problem
                 if not problem.trace:
                     yield problem
                     continue
+                lost.part(problem.trace)
                 rollout = rollouts.setdefault(problem.trace, _Rollout(document.place))
                 rollout.problem = rollout.problem or problem
-        for line in refused_lines(source):
-            lost.add(line)
         source.release()
+    lost.settle({})
     for name in list(rollouts):
         rollout = rollouts.pop(name)
         try:
@@ -134,7 +133,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             yield error.problem
 
 
-def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
+def _take(document: Document, rollouts: dict[str, _Rollout]) -> str:
+    """Take an item in; its rollout."""
     raw, place = document
     item = _item(document)
     refuse_repeated(repeated_anywhere(raw), file=place.file, line=place.line, trace=item.rollout_id)
@@ -161,6 +161,7 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
         raise TraceError(
             Problem("unknown-item", place.file, place.line, "content", value_text, expected, item.rollout_id)
         )
+    return item.rollout_id
 
 
 def _item(document: Document) -> _Item:

@@ -1,0 +1,162 @@
+"""Lines that cannot be read, and the traces that they are part of, or may be: those may lack a call or a reward.
+
+A line states its trace; or a span of one, or a span that one hangs on; or, cut early, nothing. Then it may be of any
+trace of its file that is spread over lines, if it begins as lines of the file do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from graphs.errors import Problem
+from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.places import Document, Lost, documents_or_lost, lost_row, refused_lines
+from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.span_tree import Span
+
+__all__ = ["LostLines", "owners_of"]
+
+_VALUE = rb'"\s*+:\s*+"((?:[^"\\]|\\.)*+)("?)'
+_BEGIN = re.compile(rb'\s*+\{\s*+((?:"[^"\\]{0,200}+"?+)?)')
+_MOST_KEYS = 100  # that are told apart
+_TEXT = msgspec.json.Decoder(str)
+
+
+class _Parts:
+    """What a file has parts of: lines of it that begin alike may be of any of these traces."""
+
+    __slots__ = ("names",)
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+
+class LostLines:
+    """The traces of unreadable lines.
+
+    Args:
+      trace: the key of an item that states its trace.
+      spans: keys that state the trace itself, or one of its spans.
+      lacks: what such a line may be.
+    """
+
+    def __init__(self, trace: str, spans: Iterable[str], lacks: str) -> None:
+        self.lacks = lacks
+        self._trace = re.compile(b'"' + trace.encode() + _VALUE, re.DOTALL)
+        self._spans = re.compile(b'"(?:' + "|".join(spans).encode() + b")" + _VALUE, re.DOTALL)
+        self._named: dict[str, Problem] = {}
+        self._begins: dict[str, Problem] = {}
+        self._longest = 0  # characters of a beginning
+        self._unnamed: list[tuple[Problem, tuple[str, ...], _Parts | None]] = []  # lines with ids of spans
+        self._any: dict[_Parts, Problem] = {}  # lines that state nothing, of those that begin alike the first
+        self._begun: dict[bytes, _Parts] = {}  # by what is left of the first key, in the file at hand
+        self._parts: dict[str, None] = {}  # of the file at hand
+        self._first_keys: set[bytes] = set()  # of the file at hand
+
+    def documents(self, source: Source, items: Iterable[Document | Lost] | None = None) -> Iterator[Document | Problem]:
+        """The values of a file as `graphs.readers.common.places.documents` gives them, or `items`; the rest is noted.
+
+        Whoever takes a value notes its trace (`part`), where the value is not all of it.
+        """
+        for item in documents_or_lost(source) if items is None else items:
+            if isinstance(item, Lost):
+                yield item.problem
+                self._add(item)
+            else:
+                if len(self._first_keys) < _MOST_KEYS:
+                    self._first_keys |= _first_key(item.raw)
+                yield item
+        for line in refused_lines(source):
+            self._add(line)
+        names = list(self._parts) if self._begun else []
+        for begins, parts in self._begun.items():
+            if any(key.startswith(begins) for key in self._first_keys):
+                parts.names = names
+        self._begun, self._parts, self._first_keys = {}, {}, set()
+
+    def _add(self, lost: Lost) -> None:
+        """Note a line, or the content of a file, that is no JSON."""
+        begins = _BEGIN.match(lost.text)
+        if begins is None:
+            self._note(lost.problem, lost.text, None)
+        else:
+            key = begins[1] if len(self._begun) < _MOST_KEYS else b""
+            self._note(lost.problem, lost.text, self._begun.setdefault(key, _Parts()))
+
+    def add_faulty(self, problem: Problem, raw: bytes) -> None:
+        """Note an item with a fault, which hides its trace; one that states none is no part of a trace."""
+        self._note(problem, raw, None)
+
+    def _note(self, problem: Problem, text: bytes, parts: _Parts | None) -> None:
+        is_named = False
+        for match in self._trace.finditer(text):
+            name = _plain(match[1])
+            if name:
+                is_named = True
+                (self._named if match[2] else self._begins).setdefault(name, problem)
+                self._longest = max(self._longest, 0 if match[2] else len(name))
+        if not is_named:
+            ids = tuple(_plain(match[1]) for match in self._spans.finditer(text) if match[1] and match[2])
+            if ids:
+                self._unnamed.append((problem, ids, parts))
+            elif parts is not None:
+                self._any.setdefault(parts, problem)
+
+    def part(self, name: str) -> None:
+        """Note that the file has a line that is not all of a trace, by the id of the trace or of one of its spans."""
+        self._parts[name] = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether `settle` has lines to find the traces of."""
+        return bool(self._unnamed or self._any)
+
+    def settle(self, owners: Mapping[str, str]) -> None:
+        """Find the traces of lines that state none, when all files have been read.
+
+        Args:
+          owners: the trace of each id that a line may state, as `owners_of` gives them.
+        """
+        for problem, ids, parts in self._unnamed:
+            traces = [owners[name] for name in ids if name in owners]
+            self._named |= {trace: problem for trace in traces if trace not in self._named}
+            if not traces and parts is not None:
+                self._any.setdefault(parts, problem)
+        for parts, problem in self._any.items():
+            for name in parts.names:
+                self._named.setdefault(owners.get(name, name), problem)
+        self._unnamed.clear()
+        self._any.clear()
+
+    def of(self, trace: str) -> Problem | None:
+        """The problem of a trace that one of the lines is part of, or may be."""
+        beginnings = (trace[:end] for end in range(min(len(trace), self._longest), 0, -1))
+        cut = next((self._begins[text] for text in beginnings if text in self._begins), None)
+        problem = self._named.get(trace) or cut
+        return None if problem is None else lost_row(problem, trace, self.lacks)
+
+
+def _first_key(text: bytes) -> set[bytes]:
+    """The first key of an object, in quotes; none for what is no object."""
+    match = _BEGIN.match(text)
+    return set() if match is None else {match[1]}
+
+
+def owners_of(spans: Mapping[str, Iterable[Span]]) -> dict[str, str]:
+    """The trace of each id: of a trace, of one of its spans, or of a span that one of these hangs on."""
+    owners = {span.parent: trace for trace, of_trace in spans.items() for span in of_trace}
+    owners |= {span.id: trace for trace, of_trace in spans.items() for span in of_trace}
+    return owners | {trace: trace for trace in spans}
+
+
+def _plain(text: bytes) -> str:
+    """The text of a JSON string; of one that is cut within an escape, up to there."""
+    for end in range(len(text), max(-1, len(text) - len(b"\\ud83d\\ude00")), -1):
+        try:
+            return _TEXT.decode(b'"' + text[:end] + b'"')
+        except JSON_ERRORS:
+            continue
+    return ""
