@@ -47,6 +47,9 @@ def _span(values: dict[str, Any], place: Place) -> Dumped | Problem:
         if value is not None and not isinstance(value, str):
             return Problem("bad-type", place.file, place.line, name, excerpt(value), "a string")
         texts[name] = value
+    for name in ("start_time", "end_time"):
+        if not _is_moment(values.get(name)):
+            return Problem("bad-type", place.file, place.line, name, excerpt(values[name]), "a date or a number")
     attributes = {
         name.removeprefix(_ATTRIBUTE): value
         for name, value in values.items()
@@ -66,7 +69,11 @@ def _span(values: dict[str, Any], place: Place) -> Dumped | Problem:
     return Dumped(span, *place)
 
 
-def _moment(value: Any) -> str | int | None:
+def _is_moment(value: Any) -> bool:
+    return value is None or (isinstance(value, datetime.datetime | str | int | float) and not isinstance(value, bool))
+
+
+def _moment(value: Any) -> str | int | float | None:
     if isinstance(value, datetime.datetime):
         return value.isoformat()
-    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
+    return None if value != value else value  # pandas writes NaN where a number is missing

@@ -114,12 +114,11 @@ def identifier(value: Id, digits: int, field: str, place: Place) -> str | None:
 
 def nanoseconds(value: Time, field: str, place: Place, trace: str | None) -> int | str | None:
     """Nanoseconds: a whole number or its digits as they are, seconds with a fraction, or a date of ISO 8601."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
+    if isinstance(value, int | float):
         if not 0 <= value < 2**64:
-            raise _bad(field, value, "nanoseconds, seconds, or a date of ISO 8601", place, trace or "")
-        return int(value * 1e9) if value < 1e11 else int(value)
+            expected = "nanoseconds or seconds since 1970, or a date of ISO 8601"
+            raise _bad(field, value, expected, place, trace or "")
+        return value if isinstance(value, int) else int(value * 1e9) if value < 1e11 else int(value)
     if not isinstance(value, str):
         return None
     if value.isdigit():
@@ -130,7 +129,9 @@ def nanoseconds(value: Time, field: str, place: Place, trace: str | None) -> int
         raise _bad(field, value, "nanoseconds, or a date of ISO 8601", place, trace or "") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
     passed = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    return max(0, (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000)
+    if passed < datetime.timedelta(0):  # 0 would be an unknown time
+        raise _bad(field, value, "a date from 1970 on", place, trace or "")
+    return (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000
 
 
 def _bad(field: str, value: object, expected: str, place: Place, trace: str = "") -> TraceError:

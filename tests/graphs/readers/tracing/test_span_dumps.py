@@ -191,6 +191,34 @@ def test_ids_and_times_however_written(tmp_path: Path) -> None:
     assert (problem.kind, problem.field) == ("bad-time", "start_time")
 
 
+@pytest.mark.parametrize("field", ["start_time", "end_time"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_time_before_1970_refuses_its_trace(tmp_path: Path, field: str, at: int) -> None:
+    """A date became an unknown time, where a number was refused."""
+    path = tmp_path / "spans.json"
+    other = [{**span, "trace_id": "1" * 32} for span in STRANDS]
+    for value in ("1969-12-31T23:59:59Z", "1970-01-01T00:00:00+01:00", -1, -0.5):
+        path.write_text(json.dumps([*STRANDS[:at], {**STRANDS[at], field: value}, *STRANDS[at + 1 :], *other]))
+        traces = read(path)
+        assert traces.traces["trace"].to_pylist() == ["1" * 32]
+        assert [(problem.kind, problem.field, problem.trace) for problem in traces.problems] == [
+            ("bad-time", field, TRACE)
+        ]
+
+
+def test_times_of_parquet_files_of_phoenix(tmp_path: Path) -> None:
+    """A number with a fraction, and what is no time, were unknown times."""
+    ids = {"name": ["x"], "span_kind": ["LLM"], "parent_id": pa.array([None], pa.string())}
+    ids |= {"context.trace_id": [TRACE], "context.span_id": ["1" * 16]}
+    path = tmp_path / "spans.parquet"
+    for start, time in ((1_767_225_600.5, 1_767_225_600.5), (None, None)):
+        pq.write_table(pa.table({**ids, "start_time": pa.array([start], pa.float64())}), path)
+        assert read(path).events["time"].to_pylist() == [time]
+    pq.write_table(pa.table({**ids, "start_time": [True]}), path)
+    problem = read_problem(path)
+    assert (problem.kind, problem.field, problem.value) == ("bad-type", "start_time", "True")
+
+
 def read_problem(path: Path) -> Any:
     from graphs.errors import NothingReadError
 
