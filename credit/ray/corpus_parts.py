@@ -80,7 +80,10 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
             total = tally
         elif tally is not None:
             total.add(tally)
-    every = ProblemLog([*chunks.problems_without(np.concatenate(unread)), *part_problems])
+    channels = () if total is None else total.channels
+    every = ProblemLog(
+        [*chunks.problems_without(np.concatenate(unread)), *part_problems, *chunks.without_channel(channels)]
+    )
     if total is None:
         raise NothingReadError("no trace could be read", tuple(every))
     corpus = total.in_order(chunks.files).survey(every, chunks.ignored)

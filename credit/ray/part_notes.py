@@ -27,6 +27,8 @@ class PartNote(msgspec.Struct):
     """`RewardSources.counts` of the part."""
     note: dict[str, Any] | None
     """What `Job.compute` noted; None where no trace of the part is usable."""
+    channels: list[str] = []
+    """Reward channels of its traces."""
 
 
 def noted_numbers(folder: Path) -> list[int]:

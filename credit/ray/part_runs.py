@@ -17,6 +17,7 @@ from credit.ray.part_notes import PartNote, part_file, read_note, write_note
 from credit.tables.files import write_table
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.problem_log import ProblemLog
+from graphs.readers.chosen_channel import channels_of
 from graphs.readers.chunk_pieces import UnreadableError
 from graphs.readers.chunks import Chunks
 from graphs.readers.common.tables.reward_sources import RewardSources
@@ -99,6 +100,7 @@ def _finished(chunks: Chunks, job: Job, folder: Path, parts: Sequence[PartNote],
     for part in parts:
         problems.extend(part.problems)
         chunks.sources.add_counts(part.sources)
+    problems.extend(chunks.without_channel(dict.fromkeys(name for part in parts for name in part.channels)))
     notes = [part.note for part in parts if part.note is not None]
     if not notes:
         raise NothingReadError("no trace could be read", tuple(problems))
@@ -112,13 +114,14 @@ def make_part(chunks: Chunks, number: int, job: Job, identity: str, folder: str)
     traces, problems = chunks.part(number)
     rows, size, note, file = 0, 0, None, part_file(Path(folder), number)
     sources = [0, 0, 0] if traces is None else chunks.sources_of(traces)
+    channels = [] if traces is None else channels_of(traces)
     if traces is None:
         file.unlink(missing_ok=True)  # what another hand left there
     else:
         computed, note = job.compute(traces)
         write_table(computed, file)
         rows, size = computed.num_rows, file.stat().st_size
-    part = PartNote(identity, rows, size, list(problems), chunks.unread(number).tolist(), sources, note)
+    part = PartNote(identity, rows, size, list(problems), chunks.unread(number).tolist(), sources, note, channels)
     write_note(Path(folder), number, part)
 
 

@@ -15,11 +15,34 @@ from graphs.text import excerpt, near_names
 if TYPE_CHECKING:  # importing it loads JAX
     from graphs.traces.batch import Traces
 
-__all__ = ["DEFAULT_CHANNEL", "judge_channel"]
+__all__ = ["DEFAULT_CHANNEL", "channels_of", "judge_channel", "missing_channel"]
 
 DEFAULT_CHANNEL = "team"
 _PREFIX = "rewards."
 _SHOWN = 10  # channels that are named
+
+
+def channels_of(traces: Traces) -> list[str]:
+    """The channels that a trace of the batch has."""
+    return [name.removeprefix(_PREFIX) for name in traces.evidence if name.startswith(_PREFIX)]
+
+
+def missing_channel(channel: str, logged: Sequence[str], paths: Sequence[str | Path]) -> Problem | None:
+    """The problem of a channel that no trace has, where the logs have others; None for one that is not asked for.
+
+    Args:
+      channel: the reward channel that is the outcome.
+      logged: channels that traces have.
+      paths: what was read, for the place of the problem.
+    """
+    if channel == DEFAULT_CHANNEL or not logged or channel in logged:
+        return None
+    place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
+    more = f" and {len(logged) - _SHOWN} more" if len(logged) > _SHOWN else ""
+    near = near_names(channel, logged)
+    hint = f". {near}" if near.startswith("Did") else ""
+    expected = f"a channel that a trace has: {', '.join(logged[:_SHOWN])}{more}{hint}"
+    return Problem("no-such-channel", place, 0, "reward", excerpt(channel), expected)
 
 
 def judge_channel(traces: Traces, channel: str, paths: Sequence[str | Path]) -> Traces:
@@ -36,14 +59,9 @@ def judge_channel(traces: Traces, channel: str, paths: Sequence[str | Path]) -> 
     problems = traces.problems
     if any(problem.kind == "several-rewards" for problem in problems):
         problems = _unsettled(traces)
-    logged = [name.removeprefix(_PREFIX) for name in traces.evidence if name.startswith(_PREFIX)]
-    if channel != DEFAULT_CHANNEL and logged and channel not in logged:
-        place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
-        more = f" and {len(logged) - _SHOWN} more" if len(logged) > _SHOWN else ""
-        near = near_names(channel, logged)
-        hint = f". {near}" if near.startswith("Did") else ""
-        expected = f"a channel that a trace has: {', '.join(logged[:_SHOWN])}{more}{hint}"
-        problems = (*problems, Problem("no-such-channel", place, 0, "reward", excerpt(channel), expected))
+    missing = missing_channel(channel, channels_of(traces), paths)
+    if missing is not None:
+        problems = (*problems, missing)
     return traces if problems is traces.problems else dataclasses.replace(traces, problems=problems)
 
 

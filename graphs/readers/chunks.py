@@ -18,14 +18,8 @@ import numpy as np
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.problem_log import ProblemLog
-from graphs.readers.chunk_index import (
-    ChunkIndex,
-    Glimpse,
-    divide,
-    glance,
-    hash_of,
-    merge,
-)
+from graphs.readers.chosen_channel import channels_of, missing_channel
+from graphs.readers.chunk_index import ChunkIndex, Glimpse, divide, glance, hash_of, merge
 from graphs.readers.chunk_pieces import chosen_pieces
 from graphs.readers.collector_pause import collector_paused
 from graphs.readers.common.addresses import is_remote, local_path
@@ -67,8 +61,9 @@ class Chunks:
         ignored: list[str],
         compiled: bool,
         group_by: tuple[str, ...] = GROUP_KEYS,
+        paths: tuple[str | Path, ...] = (),
     ) -> None:
-        self._group_by = group_by
+        self._group_by, self._paths = group_by, paths
         self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
         self._read_records = read_compiled if compiled else read_records
         self.sources = join.sources()
@@ -94,14 +89,17 @@ class Chunks:
         self.problems = ProblemLog(self._before)
         self.sources = self._join.sources()
         some = False
+        channels: dict[str, None] = {}
         for number in range(len(self)):
             traces, problems = self.part(number)
             self.problems.extend(problems)
             if traces is not None:
                 some = True
                 self.sources.add(traces)
+                channels |= dict.fromkeys(channels_of(traces))
                 yield traces
         self.problems.extend(self._join.unmatched())
+        self.problems.extend(self.without_channel(channels))
         if not some:
             raise NothingReadError("no trace could be read", tuple(self.problems))
 
@@ -126,6 +124,11 @@ class Chunks:
         except NothingReadError as error:
             return None, error.problems
         return traces, traces.problems
+
+    def without_channel(self, channels: Iterable[str]) -> list[Problem]:
+        """The problem of a chosen channel that is not among those of all batches; empty where there is none."""
+        problem = missing_channel(self._reward, list(channels), self._paths)
+        return [] if problem is None else [problem]
 
     def unread(self, number: int) -> np.ndarray:
         """Hashes of the ids of the traces of a batch that `part` did not meet in this process, int64."""
@@ -271,6 +274,7 @@ def read_chunks(
         [*ignored, *results],
         by_loops,
         check_group_by(group_by),
+        paths,
     )
 
 

@@ -14,13 +14,14 @@ import pytest
 
 import credit
 from credit.methods.chunked import ChunkedMethod
-from credit.ray import assign, compose
+from credit.ray import assign, compose, corpus_parts
 from credit.ray.jobs import Advantages
 from credit.ray.output_folder import OutputFolder
 from credit.ray.part_runs import made_from
 from credit.ray.run_mark import RunMark, claim, mark_file, read_mark
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers.chunk_pieces import UnreadableError
+from graphs.readers.chunks import read_chunks
 
 GROUPS = 5
 
@@ -346,3 +347,13 @@ def test_bad_arguments_are_refused_before_tasks_start(tmp_path: Path) -> None:
     for also, words in (({"rule": "x"}, "rule is 'x'; expected one of incr"), ({"level": "x"}, "level is 'x'; expect")):
         with pytest.raises(CreditError, match=words):
             compose(tmp_path / "absent", output=tmp_path / "out", methods=["rloo"], **also)  # type: ignore[arg-type]
+
+
+def test_a_survey_of_parts_names_a_channel_that_no_trace_has(
+    logs: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gave no word, where the survey of one process did."""
+    monkeypatch.setattr(corpus_parts, "connected", lambda: cluster)
+    found, _ = corpus_parts.survey_of_parts(read_chunks(logs, events=2, reward="taem"), iter)
+    assert found.problems == credit.read(logs, reward="taem").problems
+    assert [problem.kind for problem in found.problems] == ["no-such-channel"]

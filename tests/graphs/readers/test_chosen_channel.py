@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphs.readers import read
+from graphs.readers.chunks import read_chunks
 from graphs.traces.cache import write_cache
 
 from .native.logs import survey_trace
@@ -72,3 +73,16 @@ def test_a_chosen_channel_settles_several_rewards_of_the_traces_that_have_it(tmp
     assert read(path, reward="judge.reward").problems == ()
     assert read(path, rewards={first["id"]: 1.0}).problems == ()
     assert [p.kind for p in read(path, reward="nope").problems] == ["several-rewards", "no-such-channel"]
+
+
+def test_chunks_name_a_channel_that_no_trace_has(tmp_path: Path) -> None:
+    """They gave no word, where a batch of everything did."""
+    rewards = ({"team": 1.0}, {"r_format": 0.5}, {"acc": 0.5})
+    traces = [survey_trace(trace_id=f"t{i}", task_id=f"q{i}", rewards=reward) for i, reward in enumerate(rewards)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(trace) + "\n" for trace in traces))
+    for channel in ("r_fromat", "acc", "team"):
+        chunks = read_chunks(path, events=1, reward=channel)
+        whole = read(path, reward=channel).problems
+        for _ in range(2):
+            assert len(list(chunks)) == 3 and tuple(chunks.problems) == whole
