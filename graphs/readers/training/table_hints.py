@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 
+from graphs.readers.common.keys import opening
 from graphs.text import excerpt, printable
 
 __all__ = ["columns_option", "likely_column", "listed_names", "other_separator", "table_without"]
@@ -65,12 +66,16 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
       known: our names of columns, and the names under which they are found.
     """
     lines = [line for line in head.decode("utf-8-sig", "replace").splitlines()[:2] if line.strip()]
-    if not lines or lines[0].lstrip().startswith(("{", "[", "<")):
+    if not lines or lines[0].lstrip().startswith(("[", "<")):
         return None
-    separator = other_separator(lines[0]) or ","
-    names, more = ([cell.strip().strip('"') for cell in line.split(separator)] for line in (lines[0], lines[-1]))
+    if lines[0].lstrip().startswith("{"):
+        separator, names = ",", _keys_of_rows(lines)
+    else:
+        separator = other_separator(lines[0]) or ","
+        names, more = ([cell.strip().strip('"') for cell in line.split(separator)] for line in (lines[0], lines[-1]))
+        names = names if len(more) >= len(names) else []
     in_any_case = {name for listed in known.values() for name in listed}
-    if len(names) < 2 or len(more) < len(names) or any(len(name) > _LONGEST_NAME for name in names):
+    if len(names) < 2 or any(len(name) > _LONGEST_NAME for name in names):
         return None
     if not any(name.lower() in in_any_case for name in names):
         return None
@@ -81,6 +86,13 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
     if missing:
         lacks.append(_naming(missing, names, column_of, known))
     return (f"a table with the columns {excerpt(listed_names(names))}", "; ".join(lacks)) if lacks else None
+
+
+def _keys_of_rows(lines: list[str]) -> list[str]:
+    """The keys of the first of two rows of JSON lines, whose values are texts and numbers; none of other objects."""
+    first, second = opening(lines[0].encode()), opening(lines[-1].encode())
+    is_row = len(lines) > 1 and first.scalars == set(first.keys) and not second.scalars.isdisjoint(first.keys)
+    return list(first.keys) if is_row else []
 
 
 def _naming(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,26 @@ def test_an_unrecognised_table_is_told_what_it_lacks(header: str, expected: str,
     problem = refused(table(tmp_path, header, separator.join(["q", "a", "x", "1"])))
     assert (problem.kind, problem.expected) == ("unknown-format", expected)
     assert problem.value.startswith("a table with the columns ")
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"task": "q", "rollout": "a", "agent": "x", "reward": 1},
+         f"a column for the trace ({IDS}), or --columns trace=rollout,group=task to name them"),
+        ({"uid": "q", "case": "a", "agent": "x", "score": 0.5},
+         f"a column for the trace ({IDS}), or --columns trace=NAME to name it"),
+        ({"task": "q", "trace": "a", "agent": "x", "Reward": 1},
+         "a column for the reward (reward, score), or --columns reward=Reward,group=task to name them"),
+    ],
+)  # fmt: skip
+def test_json_lines_are_told_what_they_lack_as_csv_is(row: dict[str, object], expected: str, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(f"{json.dumps(row)}\n" * 2)
+    problem = refused(tmp_path / "t.jsonl")
+    assert (problem.kind, problem.expected) == ("unknown-format", expected)
+    assert problem.value == f"a table with the columns {', '.join(row)!r}"
+    (tmp_path / "t.jsonl").write_text(f"{json.dumps(row | {'more': {}})}\n" * 2)
+    assert "a table with" not in refused(tmp_path / "t.jsonl").value
 
 
 def test_the_option_that_is_printed_reads_the_table(tmp_path: Path) -> None:
