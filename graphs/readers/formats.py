@@ -96,42 +96,51 @@ def sort_sources(
 
     A table that this library wrote is not a log, unless it is among the `named` files.
     """
-    from graphs.traces.cache import is_cache
-
     members: dict[str, list[Source]] = {name: [] for name in FORMATS}
     problems: list[Problem] = []
     results: list[str] = []
-    for source in sources:
-        try:
-            head = source.head(HEAD)
-        except OSError as error:
-            problems.append(unreadable(source, error))
-            continue
-        if source.path is not None and source.name not in named and is_result(source, head):
+    verdicts = [(source, _verdict(source, format, named)) for source in sources]
+    sessions = [source for source, verdict in verdicts if verdict == "claude-code"]
+    if sessions:  # which are read with the files of their sub-agents, whatever these look like
+        others = [source for source, verdict in verdicts if verdict != "claude-code"]
+        beside = set(map(id, reader_of("claude-code").claims(sessions, others)))
+        verdicts = [(source, "claude-code" if id(source) in beside else verdict) for source, verdict in verdicts]
+    for source, verdict in verdicts:
+        if verdict is None:
             results.append(source.name)
-            continue
-        if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
-            expected = "a cache alone, or logs without caches among them"
-            problems.append(Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected))
-            continue
-        wide = wide_text(source.name, head)
-        if wide is not None:
-            problems.append(wide)
-            continue
-        name = format or _of_parquet(source, head) or detect(head) or _detect_further(source, head)
-        if is_archive(head) and name != "inspect-ai":  # members may stand there as they are, lines of logs
-            name = None
-        if name is None and not head.strip() and len(head) < HEAD:
-            problems.append(Problem("empty-file", source.name, 0, "content", "empty", "at least one trace"))
-        elif name is None:
-            problems.append(_unknown(source, head))
+        elif isinstance(verdict, Problem):
+            problems.append(verdict)
         else:
-            members[name].append(source)
+            members[verdict].append(source)
     if members["harbor"] and members["atif"]:  # a trial's trajectory is read with its result
         taken = reader_of("harbor").claims(members["harbor"], members["atif"])
         members["atif"] = [source for source in members["atif"] if source not in taken]
         members["harbor"] += taken
     return members, problems, results
+
+
+def _verdict(source: Source, format: str | None, named: Collection[str]) -> str | Problem | None:
+    """The format of a source, or why it has none; None for a table that this library wrote."""
+    from graphs.traces.cache import is_cache
+
+    try:
+        head = source.head(HEAD)
+    except OSError as error:
+        return unreadable(source, error)
+    if source.path is not None and source.name not in named and is_result(source, head):
+        return None
+    if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
+        expected = "a cache alone, or logs without caches among them"
+        return Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected)
+    wide = wide_text(source.name, head)
+    if wide is not None:
+        return wide
+    name = format or _of_parquet(source, head) or detect(head) or _detect_further(source, head)
+    if is_archive(head) and name != "inspect-ai":  # members may stand there as they are, lines of logs
+        name = None
+    if name is None and not head.strip() and len(head) < HEAD:
+        return Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")
+    return _unknown(source, head) if name is None else name
 
 
 def _of_parquet(source: Source, head: bytes) -> str | None:

@@ -25,7 +25,7 @@ from graphs.readers.common.source_search import files_beside, identity
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["claims", "read", "sniff"]
 
 _LINE = re.compile(
     rb'^[ \t]*\{(?=[^\n]*"sessionId"\s*:\s*")(?=[^\n]*"parentUuid"\s*:)(?=[^\n]*"isSidechain"\s*:)'
@@ -40,13 +40,20 @@ def sniff(head: bytes) -> bool:
     return _LINE.search(head) is not None
 
 
+def claims(sessions: list[Source], others: list[Source]) -> list[Source]:
+    """The files that lie where sub-agents of the sessions have theirs: a session is read with them, or refused."""
+    folders = {_real(_folder(source.path)) for source in sessions if source.path and _folder_of_member(source) is None}
+    return [source for source in others if _folder_of_member(source) in folders]
+
+
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with its sub-agents' files, which may also lie unnamed in the folder beside it.
 
-    Problem kinds, the trace refused: "unreadable", those of `graphs.readers.common.json_problems`, "duplicate-id",
-    "unknown-tool-use"; "no-events" (no fault: a file of summaries alone). Named while the session reads without them:
-    "orphan-subagent" (a sub-agent's file without its session), "unlinked-subagent" (lines of an agent that no tool
-    use of the session started), and those of `graphs.readers.common.source_search.files_beside`.
+    Problem kinds, the trace refused: "unreadable", "not-utf-8", those of `graphs.readers.common.json_problems`,
+    "duplicate-id", "unknown-tool-use"; "no-events" (no fault: a file of summaries alone). Named while the session reads
+    without them: "orphan-subagent" (a sub-agent's file without its session), "empty-file" (of a sub-agent),
+    "unlinked-subagent" (lines of an agent that no tool use of the session started), and those of
+    `graphs.readers.common.source_search.files_beside`.
     """
     sessions: list[tuple[Source, set[str]]] = []
     members: list[Source] = []
@@ -110,7 +117,8 @@ def _beside(source: Source, present: set[Hashable]) -> tuple[list[Source], list[
 def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord | Problem]:
     try:
         main = read_lines(source)
-        record, unlinked = _assemble(main, [read_lines(member) for member in members])
+        others = [read_lines(member) for member in members]
+        record, unlinked = _assemble(main, others)
     except TraceError as error:
         yield error.problem
         return
@@ -118,6 +126,10 @@ def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord
         for each in (source, *members):
             each.release()
     yield record
+    for member, transcript in zip(members, others, strict=True):
+        if transcript.is_blank:
+            expected = "a message of the agent"
+            yield Problem("empty-file", member.name, 0, "content", "empty", expected, record.trace_id)
     for chain in unlinked:
         first = chain.entries[0]
         expected = "an agent that a Task or Agent tool use of the session started"

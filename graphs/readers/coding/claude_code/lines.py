@@ -14,6 +14,7 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode, decode_record
@@ -24,6 +25,7 @@ __all__ = ["Block", "Entry", "Message", "SpawnResult", "Transcript", "Usage", "i
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**29)]  # so that the sum of three fits an int32
 _Time = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
 _HEAD = 1 << 20
+_MARK = 64  # bytes that tell an encoding
 _SYNTHETIC = "<synthetic>"  # the model name of replies that no model gave
 
 
@@ -136,6 +138,7 @@ class Transcript:
     agents: dict[str, str]  # tool use id -> agent id, from progress lines
     parents: dict[str, str | None]  # uuid -> uuid of the line before it, of every line
     sessions: list[str]  # in order of first appearance
+    is_blank: bool = False
 
 
 def read_lines(source: Source) -> Transcript:
@@ -144,11 +147,14 @@ def read_lines(source: Source) -> Transcript:
     A line that repeats an earlier one byte for byte counts once.
 
     Raises:
-      TraceError: the first line that is not as expected; kinds of `graphs.readers.common.typed.decode`, and
-        "duplicate-id" where two different lines have one uuid.
+      TraceError: the first line that is not as expected; "not-utf-8", kinds of `graphs.readers.common.typed.decode`,
+        and "duplicate-id" where two different lines have one uuid.
     """
     data = content(source)
-    transcript = Transcript(source.name, [], {}, {}, [])
+    wide = wide_text(source.name, data[:_MARK])
+    if wide is not None:
+        raise TraceError(wide)
+    transcript = Transcript(source.name, [], {}, {}, [], not data or data.isspace())
     seen: dict[str, tuple[int, int]] = {}
     sessions: dict[str, None] = {}
     for number, offset, text in source.lines():

@@ -83,3 +83,56 @@ def test_a_file_among_the_sources_under_another_name_is_read_once(tmp_path: Path
         traces = read(*paths)
         assert (traces.traces.num_rows, traces.events.num_rows) == (1, alone)
         assert {problem.kind for problem in traces.problems} == {"same-file"}
+
+
+def refused(path: Path) -> list[tuple[str, str]]:
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    return [(problem.kind, Path(problem.file).name) for problem in caught.value.problems]
+
+
+NATIVE = b'{"trace_id": "n", "task_id": "q", "events": [{"id": "e", "type": "message", "agent": "a"}]}'
+
+
+@pytest.mark.parametrize("content", [b"hello", b"\xff\xfeh\0e\0", b"PK\x03\x04", NATIVE, b"[1, 2]"])
+def test_a_file_of_no_sub_agent_refuses_its_session_once(content: bytes, tmp_path: Path) -> None:
+    """The search called it a file of unknown format, or read it as another log, and the session read it, too."""
+    main, child = files(tmp_path)
+    child.write_bytes(content)
+    (problem,) = refused(tmp_path)
+    assert refused(main) == [problem] and problem[1] == "agent-a7.jsonl"
+    assert problem[0] == ("not-utf-8" if content.startswith(b"\xff") else problem[0])
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b'{"type": "x", "note": "' + b"y" * 60_000 + b'"}\n',
+        b'{"trace": "a", "reward": 1, "rater": "x", "note": "y", "type": "x"}\n',
+    ],
+)
+def test_a_sub_agent_that_no_head_shows_is_read_without_a_word(before: bytes, tmp_path: Path) -> None:
+    """It was read, and called a file of unknown format, or passed over as a table of this library."""
+    main, child = files(tmp_path)
+    alone = read(main).events.num_rows
+    times = 1 if b"rater" in before else 300
+    child.write_bytes(before * times + child.read_bytes())
+    for path in (main, tmp_path):
+        traces = read(path)
+        assert (traces.events.num_rows, traces.problems, traces.ignored) == (alone, (), ())
+
+
+def test_an_empty_file_of_a_sub_agent_is_named_once(tmp_path: Path) -> None:
+    """A session that was named said nothing."""
+    main, child = files(tmp_path)
+    child.write_text("\n")
+    for path in (main, tmp_path):
+        traces = read(path)
+        assert traces.traces.num_rows == 1 and kinds(traces) == [("empty-file", "agent-a7.jsonl")]
+
+
+def test_a_file_at_such_a_place_without_a_session_is_a_log_of_its_own(tmp_path: Path) -> None:
+    main, child = files(tmp_path)
+    main.unlink()
+    child.write_bytes(NATIVE)
+    assert read(tmp_path).traces["format"].to_pylist() == ["native"]
