@@ -20,7 +20,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.chats.messages import Chat
-from graphs.readers.common.files import short_names, systems
+from graphs.readers.common.files import real_folder, short_names, systems
 from graphs.readers.common.keys import opening, opening_of
 from graphs.readers.common.places import Place, Places, documents, stem
 from graphs.readers.common.source import Source
@@ -99,7 +99,7 @@ class _Evaluation:
 
     def add(self, source: Source) -> Iterator[Problem]:
         """Take a file of results or predictions in."""
-        folder = os.path.dirname(source.name)
+        folder = real_folder(source.name)
         for document in documents(source):
             if isinstance(document, Problem):
                 yield document
@@ -139,7 +139,7 @@ class _Evaluation:
         Raises:
           TraceError: of `kind`, the folder describes it in two ways.
         """
-        folder = os.path.dirname(record.file)
+        folder = real_folder(record.file)
         while True:
             stated = table.get((folder, instance))
             if stated is not None and stated.against:
@@ -194,7 +194,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
 def _run_folder(file: str) -> str:
     """The folder of the run: that of the trajectory, or the one above where each instance has a folder."""
-    folder = os.path.dirname(file)
+    folder = real_folder(file)
     return os.path.dirname(folder) if os.path.basename(folder) == stem(file, ".traj") else folder
 
 

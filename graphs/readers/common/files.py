@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.addresses import is_remote
 from graphs.readers.common.places import Document, documents, stem
 from graphs.readers.common.source import Source
 from graphs.traces.record import TraceRecord
 
-__all__ = ["WRITTEN_ALIKE", "Tasks", "WrittenIds", "model_names", "read_each", "short_names", "systems"]
+__all__ = ["WRITTEN_ALIKE", "Tasks", "WrittenIds", "model_names", "read_each", "real_folder", "short_names", "systems"]
 
 WRITTEN_ALIKE = "an id that is written alike everywhere: here it is a number, there a text, or the other way round"
 """What is expected of an id that `WrittenIds` finds to differ."""
 
 Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
+
+
+def real_folder(file: str) -> str:
+    """The folder of a file, by one name however the file's is spelled: joined with links, "..", or from the root."""
+    folder = os.path.dirname(file)
+    return folder if is_remote(file) else os.path.realpath(folder)
 
 
 def short_names(sources: Iterable[Source], *suffixes: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.files import real_folder
 from graphs.readers.common.keys import opening, opening_of
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode_record
@@ -68,13 +69,13 @@ def sniff(head: bytes) -> bool:
 
 def claims(members: list[Source], trajectories: Iterable[Source]) -> list[Source]:
     """The ATIF trajectories that lie in the folders of trials, whose results are among `members`."""
-    folders = {os.path.dirname(source.name) for source in members if os.path.basename(source.name) == "result.json"}
+    folders = {real_folder(source.name) for source in members if os.path.basename(source.name) == "result.json"}
     return [source for source in trajectories if _trial(source) in folders]
 
 
 def _trial(source: Source) -> str:
     """The folder of the trial that a trajectory is of: the one around `agent/`, or its own."""
-    folder = os.path.dirname(source.name)
+    folder = real_folder(source.name)
     return os.path.dirname(folder) if os.path.basename(folder) == "agent" else folder
 
 
@@ -90,7 +91,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     for source in sources:
         try:
             if frozenset(opening_of(source).keys) >= _RESULT:
-                results.setdefault(os.path.dirname(source.name), []).append(source)
+                results.setdefault(real_folder(source.name), []).append(source)
             elif atif.sniff(content(source)):
                 trajectories.setdefault(_trial(source), []).append(source)
         except TraceError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from graphs.readers.common.files import real_folder
 from graphs.readers.evaluation.atif.trajectories import Reference, Trajectory
 
 __all__ = ["Library"]
@@ -14,7 +15,7 @@ class Library:
     """Trajectories by what references name: their file, their own id, their session."""
 
     def __init__(self, docs: list[Trajectory]) -> None:
-        self.files = {os.path.normpath(doc.place.file): doc for doc in docs}
+        self.files = {_real(doc.place.file): doc for doc in docs}
         self.own: dict[str, Trajectory] = {}
         self.sessions: dict[str, Trajectory] = {}
         self.nested_own: dict[int, dict[str, Trajectory]] = {}  # by the trajectory that they are nested in
@@ -44,7 +45,7 @@ class Library:
 
     def beside(self, doc: Trajectory, path: str) -> Trajectory | None:
         """The trajectory in the file of this name, seen from a trajectory's own file."""
-        return self.files.get(os.path.normpath(os.path.join(os.path.dirname(doc.place.file), path)))
+        return self.files.get(os.path.normpath(os.path.join(real_folder(doc.place.file), path)))
 
     def referred(self, root: Trajectory) -> Iterator[Trajectory]:
         """The trajectories of other files that one, with all nested in it, refers to or goes on in."""
@@ -62,6 +63,11 @@ class Library:
             for referred_doc in (following, *(self.find(reference, doc, root) for reference in references)):
                 if referred_doc is not None and referred_doc is not root:
                     yield referred_doc
+
+
+def _real(file: str) -> str:
+    """The name of a file in its real folder: a reference is never looked up on the disk."""
+    return os.path.normpath(os.path.join(real_folder(file), os.path.basename(file)))
 
 
 def _nearest(

@@ -17,12 +17,11 @@ Parquet files.
 from __future__ import annotations
 
 import functools
-import os
 import re
 from collections.abc import Iterator
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.files import short_names, systems
+from graphs.readers.common.files import real_folder, short_names, systems
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document, documents
 from graphs.readers.common.source import Source
@@ -59,7 +58,7 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     "bad-row", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its rows read:
     "several-rewards", several reward functions whose weights the file does not hold.
     """
-    folders = {source.name: os.path.dirname(source.name) for source in sources}
+    folders = {source.name: real_folder(source.name) for source in sources}
     systems_of = functools.cache(lambda system: systems(system, folders))
     for item in _read(sources):
         headings = item.headings if isinstance(item, Part) else [item] if isinstance(item, TraceRecord) else []
