@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -35,14 +34,11 @@ def no_outcome(found: Iterable[str]) -> CreditError:
 
 def spoilt_rows(problems: Iterable[Problem]) -> str:
     """The first reward that could not be used, and how many more there are; empty where there is none."""
-    spoilt = [problem for problem in problems if problem.kind in OF_TABLES and _is_of_reward(problem)]
+    of_reward = [problem for problem in problems if "reward" in (problem.field, problem.about)]
+    spoilt = [problem for problem in of_reward if problem.kind in OF_TABLES]
+    spoilt = spoilt or [problem for problem in of_reward if problem.about]  # rows that cannot be read at all
     more = sum(problem.count for problem in spoilt) - 1
     return f"{spoilt[0]}{f' and {more} more' if more else ''}" if spoilt else ""
-
-
-def _is_of_reward(problem: Problem) -> bool:
-    """Whether it is of a reward, not of a group: of the cell itself, or of a row that should have stated one."""
-    return "reward" in (problem.field, *re.findall(r"\w+", problem.expected))
 
 
 def found_instead(traces: Traces) -> str:

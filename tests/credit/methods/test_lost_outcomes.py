@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -49,6 +50,32 @@ def test_a_row_of_groups_is_not_what_lost_an_outcome(tmp_path: Path) -> None:
     words = refused(credit.read(path, groups=groups, rewards=rewards))
     assert f"{rewards}:2: trace is 'zz'; expected the id of a trace that was read, whose reward the row states" in words
     assert "groups.csv" not in words and " more; " not in words
+
+
+ROWS = {
+    "a cell": "trace,{0}\na,\n",
+    "a second row": "trace,{0}\na,1\na,1\n",
+    "a row of no trace": "trace,{0}\nzz,1\n",
+    "a row without a trace": "trace,{0}\n,1\n",
+    "a row that cannot be read": "trace,{0}\na,1,2\n",
+    "a row that is cut": '{{"trace":"b","{0}":1}}\n{{"trace":"a","{0}\n',
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_what_a_row_lost_does_not_depend_on_the_words_of_its_problem(row: str, tmp_path: Path) -> None:
+    """A row of groups was one of rewards where a message had that word."""
+    path = log(tmp_path, "a")
+    for field in ("reward", "group"):
+        (tmp_path / "table").write_text(ROWS[row].format(field))
+        try:
+            found = credit.read(path, **{f"{field}s": tmp_path / "table"}).problems
+        except credit.NothingReadError as error:  # the group of its only trace is unknown
+            found = error.problems
+        assert {problem.about for problem in found} == {field}
+        reworded = [dataclasses.replace(problem, expected="no reward of a group") for problem in found]
+        for problem in [*found, *reworded]:
+            assert bool(spoilt_rows([problem])) is (field == "reward"), problem
 
 
 def test_parts_refuse_with_what_any_of_them_has_instead(tmp_path: Path) -> None:

@@ -85,9 +85,10 @@ class Join:
         written = WrittenIds()  # of groups
         for line, row in rows:
             if isinstance(row, LostRow):
-                self.problems.append(row.problem)
-                self.lost[field] |= dict.fromkeys(row.mentions, row.problem)
-                self.begins[field] |= dict.fromkeys(row.begins, row.problem)
+                lost = dataclasses.replace(row.problem, about=field)
+                self.problems.append(lost)
+                self.lost[field] |= dict.fromkeys(row.mentions, lost)
+                self.begins[field] |= dict.fromkeys(row.begins, lost)
                 continue
             columns |= dict.fromkeys(row)
             trace: Any = row.get("trace", row.get("trace_id"))
@@ -95,7 +96,7 @@ class Join:
             if trace is None:
                 absent = "empty" if row.keys() & {"trace", "trace_id"} else "missing"
                 expected = f"the id of the trace whose {field} the row states"
-                self.problems.append(Problem("bad-row", name, line, "trace", absent, expected))
+                self.problems.append(Problem("bad-row", name, line, "trace", absent, expected, about=field))
                 continue
             trace = str(trace)
             problem = _ambiguous(field, trace, into, spoilt) or _unusable(field, value)
@@ -109,7 +110,7 @@ class Join:
                 spoilt.add(trace)
                 kind, at, wrong, expected = problem
                 shown = excerpt(wrong) if wrong is not None else "empty" if at in row else "missing"
-                self.problems.append(Problem(kind, name, line, at, shown, expected, trace))
+                self.problems.append(Problem(kind, name, line, at, shown, expected, trace, about=field))
         if columns and not (field in columns and columns.keys() & {"trace", "trace_id"}):
             value_text = excerpt(", ".join(columns))
             raise TraceError(Problem("bad-header", name, 1, "columns", value_text, f"columns `trace` and `{field}`"))
@@ -190,7 +191,7 @@ class Join:
                 if trace_id not in self.met:
                     name, line = self.places[f"{field}\0{trace_id}"]
                     expected = f"the id of a trace that was read, whose {field} the row states"
-                    yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected)
+                    yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected, about=field)
 
 
 def _unreadable_row(problem: Problem, field: str, trace: str) -> Problem:
