@@ -49,6 +49,7 @@ _KINDS = {
     "GUARDRAIL": Kind.GUARD,
     "EVALUATOR": Kind.GUARD,
 }
+_IDS = ("id", "parentObservationId", "observationId")
 _TOOL_NODE = "tools"
 
 
@@ -143,7 +144,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     Named, though nothing is wrong: "no-events", a trace without observations.
     """
     traces: dict[str, _Gathered] = {}
-    lost = LostLines("traceId", ("id", "parentObservationId", "observationId"), "observations, or scores")
+    lost = LostLines("traceId", _IDS, "observations, or scores", first=("id", "traceId"))
     for source in sources:
         for document in lost.documents(source, csv_observations(source) if is_csv(source) else None):
             if isinstance(document, Problem):
@@ -215,9 +216,8 @@ def _span(one: _Observation, place: Place) -> Span:
     kind = _KINDS.get(one.type, Kind.OTHER)
     metadata = _Metadata()
     if bytes(one.metadata).startswith(b"{"):
-        metadata = decode(
-            _METADATA, one.metadata, file=place.file, line=place.line, at="metadata", trace=one.trace
-        )  # fmt: skip
+        where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": one.trace}
+        metadata = decode(_METADATA, one.metadata, at="metadata", **where)
     span = Span(one.id, one.parent or "", kind, place, name=one.name or "")
     node = metadata.langgraph_node
     if kind is Kind.OTHER and node and node == one.name:

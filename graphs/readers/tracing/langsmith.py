@@ -137,7 +137,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """
     traces: dict[str, _Trace] = {}
     loose: list[tuple[_Feedback, Place]] = []
-    lost = LostLines("trace_id", ("id", "parent_run_id", "run_id"), "runs, or feedback")
+    lost = LostLines("trace_id", ("id", "parent_run_id", "run_id"), "runs, or feedback", first=("id", "run_id", "key"))
     for source in sources:
         for document in lost.documents(source):
             yield from [document] if isinstance(document, Problem) else _take(document, traces, loose, lost)

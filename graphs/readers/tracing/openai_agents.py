@@ -126,7 +126,7 @@ class _Log:
         self.names: dict[str, str] = {}
         self.starts: dict[str, Place] = {}
         self.spoiled: dict[str, Problem] = {}
-        self.lost = LostLines("trace_id", ("id", "parent_id"), "spans")
+        self.lost = LostLines("trace_id", ("id", "parent_id"), "spans", first=("object", "id"))
         self.whole: set[str] = set()  # traces that hold their spans
 
     def add(self, document: Document) -> Iterator[Problem]:

@@ -175,4 +175,57 @@ def test_a_cut_line_without_a_rollout_may_be_of_any_in_its_file(tmp_path: Path) 
         ["s"],
         [("bad-json", ""), ("lost-row", "r"), ("lost-row", "q")],
     )
+    assert found(tmp_path, [*log, '{"attempt_id": "a", "sta'])[0] == ["s"]  # a line of another kind, the only one
     assert found(tmp_path, [*log, "INFO saved"]) == (["r", "q", "s"], [("bad-json", "")])
+
+
+def dumped(own: int, trace: str, **more: Any) -> dict[str, Any]:
+    """A span of a dump."""
+    attributes = {"gen_ai.operation.name": "chat"}
+    return {"trace_id": trace * 32, "span_id": f"{own:016x}", "name": "chat", "attributes": attributes, **more}
+
+
+def exported(own: int, trace: str) -> dict[str, Any]:
+    """A request of OTLP with one span."""
+    attributes = [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}]
+    span = {"traceId": trace * 32, "spanId": f"{own:016x}", "name": "chat", "attributes": attributes}
+    return {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+
+
+@pytest.mark.parametrize("make", [dumped, exported])
+def test_a_cut_line_of_spans_refuses_the_traces_that_it_states(
+    make: Callable[[int, str], dict[str, Any]], tmp_path: Path
+) -> None:
+    """They were read without it."""
+    whole = [make(1, "a"), make(2, "a"), make(3, "b")]
+    assert found(tmp_path, whole) == (["a" * 32, "b" * 32], [])
+    line = json.dumps(make(4, "a"))
+    for end in (-2, line.index("aaaa") + 3, line.index("aaaa") + 32):
+        for at in (1, 3):
+            lines = [*whole[:at], line[:end], *whole[at:]]
+            assert found(tmp_path, lines) == (["b" * 32], [("bad-json", ""), ("lost-row", "a" * 32)])
+    upper = line[:-2].replace("a" * 32, "A" * 32)
+    assert found(tmp_path, [*whole, upper])[0] == ["b" * 32]
+    long = line[:-1] + ', "note": "' + "x" * 2000 + '"}'
+    traces, problems = found(tmp_path, [*whole, long], limits=Limits(record_bytes=1500))
+    assert traces == ["b" * 32] and ("lost-row", "a" * 32) in problems
+
+
+def test_a_cut_span_in_a_row_of_objects_refuses_its_trace(tmp_path: Path) -> None:
+    spans = [dumped(1, "a"), dumped(2, "a"), dumped(3, "b"), dumped(4, "a")]
+    text = [json.dumps(span, indent=2) for span in spans]
+    assert found(tmp_path, ["\n".join(text)], "log.json")[0] == ["a" * 32, "b" * 32]
+    text[1] = text[1][:-30]
+    assert found(tmp_path, ["\n".join(text)], "log.json") == (
+        ["b" * 32],
+        [("bad-json", ""), ("lost-row", "a" * 32)],
+    )
+
+
+def test_a_broken_file_of_spans_refuses_the_traces_that_others_have_of_it(tmp_path: Path) -> None:
+    for make, text in ((dumped, json.dumps(dumped(1, "a"), indent=1)), (exported, json.dumps(exported(1, "a")))):
+        (tmp_path / "more.json").write_text(text[:-5])
+        assert found(tmp_path, [make(2, "a"), make(3, "b")]) == (
+            ["b" * 32],
+            [("bad-json", ""), ("lost-row", "a" * 32)],
+        )

@@ -7,7 +7,7 @@ trace of its file that is spread over lines, if it begins as lines of the file d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -41,10 +41,21 @@ class LostLines:
       trace: the key of an item that states its trace.
       spans: keys that state the trace itself, or one of its spans.
       lacks: what such a line may be.
+      first: keys with which such a line may begin, beside those of other lines of its file.
+      plain: the id of a trace as readers have it, from how a log writes it.
     """
 
-    def __init__(self, trace: str, spans: Iterable[str], lacks: str) -> None:
-        self.lacks = lacks
+    def __init__(
+        self,
+        trace: str,
+        spans: Iterable[str],
+        lacks: str,
+        *,
+        first: Iterable[str] = (),
+        plain: Callable[[str], str | None] | None = None,
+    ) -> None:
+        self.lacks, self._id = lacks, plain
+        self._known = {f'"{key}"'.encode() for key in first}
         self._trace = re.compile(b'"' + trace.encode() + _VALUE, re.DOTALL)
         self._spans = re.compile(b'"(?:' + "|".join(spans).encode() + b")" + _VALUE, re.DOTALL)
         self._named: dict[str, Problem] = {}
@@ -73,7 +84,7 @@ class LostLines:
             self._add(line)
         names = list(self._parts) if self._begun else []
         for begins, parts in self._begun.items():
-            if any(key.startswith(begins) for key in self._first_keys):
+            if any(key.startswith(begins) for key in self._known | self._first_keys):
                 parts.names = names
         self._begun, self._parts, self._first_keys = {}, {}, set()
 
@@ -94,6 +105,7 @@ class LostLines:
         is_named = False
         for match in self._trace.finditer(text):
             name = _plain(match[1])
+            name = name if self._id is None or not name else self._id(name) or ""
             if name:
                 is_named = True
                 (self._named if match[2] else self._begins).setdefault(name, problem)
@@ -130,6 +142,11 @@ class LostLines:
                 self._named.setdefault(owners.get(name, name), problem)
         self._unnamed.clear()
         self._any.clear()
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether a line is of any trace at all."""
+        return bool(self._named or self._begins)
 
     def of(self, trace: str) -> Problem | None:
         """The problem of a trace that one of the lines is part of, or may be."""

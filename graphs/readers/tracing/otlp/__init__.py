@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from graphs.errors import Problem
+from graphs.readers.common.places import Lost, refused_lines
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.tracing.otlp.gathering import Gathering
 from graphs.readers.tracing.otlp.wire import items
@@ -32,15 +33,18 @@ def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Problem]:
     """The traces of all sources, in the order in which their first spans were met.
 
     Everything is read before the first trace is whole, since its spans may be spread over files; of a span only what
-    `spans.Span` has is kept. A file's traces without any span of either dialect are one problem together.
+    `spans.Span` has is kept. A line that cannot be read refuses the traces that it states. A file's traces without any
+    span of either dialect are one problem together.
     """
     log = Gathering("otlp")
     for source in sources:
         try:
             for item in items(source):
-                problem = item if isinstance(item, Problem) else log.add(item)
+                problem = log.lose(item) if isinstance(item, Lost) else log.add(item)
                 if problem is not None:
                     yield problem
+            for line in refused_lines(source):
+                log.lose(line)
         except OSError as error:
             yield unreadable(source, error)
         finally:

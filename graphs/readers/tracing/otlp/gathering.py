@@ -10,7 +10,9 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.places import Lost
 from graphs.readers.common.repeated_keys import repeated_anywhere
+from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.common.typed import refuse_repeated
 from graphs.readers.tracing.otlp.assembly import build, unplaced
 from graphs.readers.tracing.otlp.evaluations import RESULT, Evaluation
@@ -28,7 +30,10 @@ from graphs.readers.tracing.otlp.wire import (
 from graphs.text import counted
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Gathering", "Without"]
+__all__ = ["LACKS", "Gathering", "Without"]
+
+LACKS = "spans, or evaluations"
+"""What a line that cannot be read may be."""
 
 _SPAN = msgspec.json.Decoder(WireSpan)
 _LOG = msgspec.json.Decoder(WireLog)
@@ -53,10 +58,14 @@ class Without:
 
 
 class Gathering:
-    """Spans and evaluations by trace, as they come in; `format` is what the records say they were read as."""
+    """Spans and evaluations by trace, as they come in; `format` is what the records say they were read as.
 
-    def __init__(self, format: str) -> None:
+    `lost` has the traces of lines that cannot be read, by default as OTLP writes their ids.
+    """
+
+    def __init__(self, format: str, lost: LostLines | None = None) -> None:
         self.format = format
+        self.lost = lost or LostLines("traceId", ("traceId",), LACKS, plain=str.lower)
         self.spans: dict[str, list[Span]] = {}
         self.evaluations: dict[str, list[Evaluation]] = {}
         self.loose: list[Evaluation] = []  # of a response, without a trace id
@@ -94,6 +103,19 @@ class Gathering:
         self.spans.setdefault(trace, []).append(span)
         self.count += 1
 
+    def lose(self, line: Lost) -> Problem:
+        """Note what cannot be read; returns its problem."""
+        self.lost.add_faulty(line.problem, line.text)
+        return line.problem
+
+    def spoil_lost(self) -> None:
+        """Refuse the traces of what cannot be read, when all files have been read."""
+        if self.lost.is_stated:
+            for trace in self.spans:
+                problem = self.lost.of(trace)
+                if problem is not None:
+                    self.spoiled.setdefault(trace, problem)
+
     def _add_span(self, item: Item) -> None:
         wire = _SPAN.decode(item.raw)
         _refuse_repeated(wire, item)
@@ -121,6 +143,7 @@ class Gathering:
 
     def results(self) -> Iterator[TraceRecord | Problem]:
         """Records and problems, trace by trace; each is forgotten once it has been handed out."""
+        self.spoil_lost()
         yield from self._place_loose()
         without = Without()
         for trace in list(self.spans):

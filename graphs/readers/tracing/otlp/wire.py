@@ -15,7 +15,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
-from graphs.readers.common.places import Places
+from graphs.readers.common.places import Lost, Places
 from graphs.readers.common.repeated_keys import repeated_where_read
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import refuse_repeated
@@ -229,30 +229,30 @@ def plain(value: Any, depth: int = 16) -> Any:
     return {pair.key: None if pair.value is None else plain(_value(pair.value), depth - 1) for pair in pairs}
 
 
-def items(source: Source) -> Iterator[Item | Problem]:
+def items(source: Source) -> Iterator[Item | Lost]:
     """The spans and log records of one file, with what could not be read of it."""
     data = source.data
     whole = _whole(data)
     if isinstance(whole, _Request):
         twice = _repeated(data, source.name, 1)
         if twice is not None:
-            yield twice
+            yield Lost(twice, data)
             return
         yield from _request_items(whole, data, Place(source.name, 1, 0))
         return
     if isinstance(whole, Exception):
-        yield json_problem(whole, data, source.name, 1)
+        yield Lost(json_problem(whole, data, source.name, 1), data)
         return
     for line, offset, content in source.lines():
         place = Place(source.name, line, data.find(content, offset))  # a line may be indented
         try:
             request = _REQUEST.decode(content)
         except JSON_ERRORS as error:
-            yield json_problem(error, content, source.name, line)
+            yield Lost(json_problem(error, content, source.name, line), content)
             continue
         twice = _repeated(content, source.name, line)
         if twice is not None:
-            yield twice
+            yield Lost(twice, content)
             continue
         yield from _request_items(request, content, place)
 

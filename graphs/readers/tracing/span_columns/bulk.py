@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphs.errors import Problem
+from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.tracing.otlp.gathering import Gathering, Without
 from graphs.readers.tracing.otlp.spans import make_span, trace_id_of
 from graphs.readers.tracing.otlp.wire import Attributes, Place, WireSpan
@@ -23,8 +24,8 @@ __all__ = ["Bulk"]
 class Bulk(Gathering):
     """A `Gathering` whose plain spans are `plain`; `spans` has the others, and every trace in its order."""
 
-    def __init__(self, format: str) -> None:
-        super().__init__(format)
+    def __init__(self, format: str, lost: LostLines) -> None:
+        super().__init__(format, lost)
         self.plain = PlainSpans()
 
     def meet(self, trace: str) -> None:
@@ -47,6 +48,7 @@ class Bulk(Gathering):
 
     def gathered(self, limits: Limits) -> Iterator[TraceRecord | Part | Problem]:
         """Parts, records and problems, in the order of the traces."""
+        self.spoil_lost()
         names = list(self.spans)
         rank = {trace: number for number, trace in enumerate(names)}
         allowed = np.array([not self.spans[trace] and trace not in self.spoiled for trace in names], bool)

@@ -14,13 +14,14 @@ import re
 from collections.abc import Iterable, Iterator
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.places import Lost, refused_lines
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.tracing.span_columns.bulk import Bulk
 from graphs.readers.tracing.span_dumps.blocks import Blocks
 from graphs.readers.tracing.span_dumps.dump_types import Dumped
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans, in_batches
 from graphs.readers.tracing.span_dumps.phoenix import phoenix_spans
-from graphs.readers.tracing.span_dumps.spans import plain_span
+from graphs.readers.tracing.span_dumps.spans import lost_spans, plain_span
 from graphs.traces.limits import DEFAULT
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
@@ -43,9 +44,11 @@ def sniff(head: bytes) -> bool:
 def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Part | Problem]:
     """The traces of all sources; spans of one trace may be spread over files.
 
+    A line or an object that cannot be read refuses the traces that it states.
+
     Problem kinds: those of `graphs.readers.tracing.otlp`, and "bad-row" for a Parquet file that is none.
     """
-    bulk, problems, limits = Bulk("spans"), list[Problem](), DEFAULT
+    bulk, problems, limits = Bulk("spans", lost_spans()), list[Problem](), DEFAULT
 
     def one(dumped: Dumped, index: int) -> None:
         try:
@@ -62,13 +65,17 @@ def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Part | Problem]:
         try:
             is_table = source.head(4) == _PARQUET
             for batch in in_batches(phoenix_spans(source), source.name) if is_table else dumped_spans(source):
-                if isinstance(batch, Problem):
+                if isinstance(batch, Lost):
+                    yield bulk.lose(batch)
+                elif isinstance(batch, Problem):
                     yield batch
                 elif batch.spans:
                     blocks.add(batch, bulk.count)
                     bulk.count += len(batch.spans)
                     yield from problems
                     problems.clear()
+            for line in refused_lines(source):
+                bulk.lose(line)
         except OSError as error:
             yield unreadable(source, error)
         finally:

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphs.errors import Problem
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.places import Lost
 from graphs.readers.common.repeated_keys import repeated_anywhere, repeated_where_read
 from graphs.readers.common.source import Source
 from graphs.readers.tracing.otlp.wire import Attributes, Place
@@ -32,7 +33,7 @@ _BATCH = 2048  # spans
 _WINDOW = 1 << 19  # bytes of text that are decoded at once: what is made of them stays in the processor's cache
 
 
-def dumped_spans(source: Source) -> Iterator[Batch | Problem]:
+def dumped_spans(source: Source) -> Iterator[Batch | Problem | Lost]:
     """The spans of a file, as they stand in it.
 
     A line that is no JSON is a problem, and so is a pretty-printed object in a row of them.
@@ -46,7 +47,7 @@ def dumped_spans(source: Source) -> Iterator[Batch | Problem]:
         whole = data.strip()
         problem = source.limits.refuse_record(whole, source.name, 1)
         if problem is not None:
-            yield problem
+            yield Lost(problem, whole)
         else:
             yield from in_batches(_unwrapped(whole, Place(source.name, 1, 0), data, source.limits), source.name)
         return
@@ -55,7 +56,7 @@ def dumped_spans(source: Source) -> Iterator[Batch | Problem]:
     yield from _in_a_row(source, data, starts) if starts else _by_line(source)
 
 
-def in_batches(items: Iterable[Dumped | Batch | Problem], file: str) -> Iterator[Batch | Problem]:
+def in_batches(items: Iterable[Dumped | Batch | Problem | Lost], file: str) -> Iterator[Batch | Problem | Lost]:
     """Spans of a file together, up to a number; batches and problems between them."""
     batch = Batch(file)
     for item in items:
@@ -77,7 +78,7 @@ def _is_one_value(data: bytes) -> bool:
     return True
 
 
-def _by_line(source: Source) -> Iterator[Batch | Problem]:
+def _by_line(source: Source) -> Iterator[Batch | Problem | Lost]:
     """Spans that stand one a line."""
     number = 0
     for start, text in source.windows(_WINDOW):
@@ -93,7 +94,7 @@ def _by_line(source: Source) -> Iterator[Batch | Problem]:
         number += len(lines[0]) if lines is not None else text.count(b"\n") + 1
 
 
-def _in_a_row(source: Source, data: bytes, starts: list[int]) -> Iterator[Batch | Problem]:
+def _in_a_row(source: Source, data: bytes, starts: list[int]) -> Iterator[Batch | Problem | Lost]:
     """Objects that begin at these bytes, each over several lines."""
     for pieces in _windows(_objects(source, data, starts)):
         texts = [text for _, _, text in pieces]
@@ -132,7 +133,7 @@ def _windows(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
         yield window
 
 
-def _one_by_one(source: Source, pieces: Iterable[_Piece]) -> Iterator[Batch | Problem]:
+def _one_by_one(source: Source, pieces: Iterable[_Piece]) -> Iterator[Batch | Problem | Lost]:
     """Pieces of which not each is a span that stands alone."""
     batch = Batch(source.name)
     for line, start, text in pieces:
@@ -169,7 +170,7 @@ def _joined(texts: list[bytes], limits: Limits) -> Bare | None:
     return bare_spans(b"\n".join(texts), np.cumsum([len(text) + 1 for text in texts]) - 1, limits)
 
 
-def _unwrapped(text: bytes, place: Place, within: bytes, limits: Limits) -> Iterator[Dumped | Batch | Problem]:
+def _unwrapped(text: bytes, place: Place, within: bytes, limits: Limits) -> Iterator[Dumped | Batch | Problem | Lost]:
     """The spans in a value, which may be a span, a list, or an object that holds lists of spans."""
     inner = _Found(within, place)
     waiting: list[tuple[bytes | list[bytes], int, Attributes]] = [(text, 0, {})]  # value or values, depth, extra
@@ -189,7 +190,7 @@ def _unwrapped(text: bytes, place: Place, within: bytes, limits: Limits) -> Iter
                 continue
             members = _OBJECT.decode(value)
         except JSON_ERRORS as error:
-            yield json_problem(error, value, place.file, place.line)
+            yield Lost(json_problem(error, value, place.file, place.line), value)
             continue
         # In the order of the file, so that each span is found behind the one before.
         holders = [key for key, held in members.items() if key in WRAPPERS and bytes(held)[:1] in (b"[", b"{")]
@@ -197,12 +198,13 @@ def _unwrapped(text: bytes, place: Place, within: bytes, limits: Limits) -> Iter
             twice = repeated_where_read(_Envelope, value) or repeated_anywhere(bytes(members.get("info", b"")))
             if twice is not None:
                 expected = "each key once in an object"
-                yield Problem("repeated-key", place.file, place.line, twice, "stated twice", expected)
+                problem = Problem("repeated-key", place.file, place.line, twice, "stated twice", expected)
+                yield Lost(problem, value)
                 continue
             try:
                 info = _ANY.decode(members.get("info", b"null"))
             except JSON_ERRORS as error:  # bytes that are no text
-                yield json_problem(error, bytes(members["info"]), place.file, place.line)
+                yield Lost(json_problem(error, bytes(members["info"]), place.file, place.line), value)
                 continue
             given = given | of_mlflow_assessments(info)
             waiting += [(bytes(members[key]), depth + 1, given) for key in reversed(holders)]

@@ -14,13 +14,15 @@ from msgspec import UNSET
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.common.repeated_keys import repeated_anywhere
+from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.common.typed import refuse_repeated
+from graphs.readers.tracing.otlp.gathering import LACKS
 from graphs.readers.tracing.otlp.wire import Attributes, Place, WireEvent, WireLink, WireSpan, WireStatus
 from graphs.readers.tracing.span_dumps.dump_types import SPAN, Context, Dumped, DumpedSpan, Id, Status, Time
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow
 from graphs.text import excerpt
 
-__all__ = ["failed", "first", "identifier", "nanoseconds", "plain_span"]
+__all__ = ["failed", "first", "identifier", "lost_spans", "nanoseconds", "plain_span"]
 
 _FAILED = WireStatus(2)
 _T = TypeVar("_T")
@@ -74,6 +76,16 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
         status=_FAILED if failed(span) else None,
     )
     return wire, (span.resource.attributes or {}) if span.resource else {}
+
+
+def lost_spans() -> LostLines:
+    """The traces of what cannot be read, with their ids as `plain_span` has them."""
+    return LostLines("trace_id", ("trace_id",), LACKS, plain=_trace_id)
+
+
+def _trace_id(written: str) -> str | None:
+    plain = identifier(written, 32, "trace_id", Place("", 0, -1))
+    return plain and plain.lower()
 
 
 def first(one: _T, other: _T) -> _T:

@@ -43,6 +43,8 @@ __all__ = ["read", "sniff"]
 _ROLLOUT = re.compile(rb'"rollout_id"\s*:\s*"')
 _MORE = re.compile(rb'"attempt_id"\s*:\s*"|"is_train"\s*:\s*(?:true|false)|"mode"\s*:\s*"(?:train|val|test)"')
 
+_FIRST = ("event_type", "rollout_id", "attempt_id", "sequence_id", "span_id", "input")
+
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -107,7 +109,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     faults of an item whose rollout is not known.
     """
     rollouts: dict[str, _Rollout] = {}
-    lost = LostLines("rollout_id", ("rollout_id",), "calls, or its last reward")
+    lost = LostLines("rollout_id", ("rollout_id",), "calls, or its last reward", first=_FIRST)
     for source in sources:
         for document in lost.documents(source):
             if isinstance(document, Problem):

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from graphs.errors import NothingReadError, Problem, TraceError
+from graphs.readers.common.places import Lost, refused_lines
 from graphs.readers.common.source import Source
 from graphs.readers.tracing import span_dumps
 from graphs.readers.tracing.otlp.gathering import Gathering
 from graphs.readers.tracing.span_columns import forest, turns
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans
-from graphs.readers.tracing.span_dumps.spans import plain_span
+from graphs.readers.tracing.span_dumps.spans import lost_spans, plain_span
 from graphs.traces.assembling import assemble
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
@@ -32,9 +33,12 @@ Item = TraceRecord | Part | Problem
 
 def one_by_one(sources: list[Source]) -> list[Item]:
     """What the reader gives without columns."""
-    gathering, found = Gathering("spans"), list[Item]()
+    gathering, found = Gathering("spans", lost_spans()), list[Item]()
     for source in sources:
         for batch in dumped_spans(source):
+            if isinstance(batch, Lost):
+                found.append(gathering.lose(batch))
+                continue
             if isinstance(batch, Problem):
                 found.append(batch)
                 continue
@@ -45,6 +49,8 @@ def one_by_one(sources: list[Source]) -> list[Item]:
                 except TraceError as error:
                     problem = gathering.spoil(error.problem)
                     found += [] if problem is None else [problem]
+        for line in refused_lines(source):
+            gathering.lose(line)
     return [*found, *gathering.results()]
 
 

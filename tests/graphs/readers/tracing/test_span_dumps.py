@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from graphs.errors import NothingReadError
 from graphs.event_types import EventType
 from graphs.readers import detect, read
 from graphs.traces.batch import Traces
@@ -56,7 +57,9 @@ def test_the_console_exporter_prints_one_object_after_another() -> None:
     assert traces.evidence["tokens"].amounts.tolist() == [3, 5, 7]
     assert traces.events["line"].to_pylist()[0] == 1
     broken = path.read_text().replace('"kind"', '"kind', 1)
-    assert "bad-json" in [problem.kind for problem in read_text(broken).problems]
+    with pytest.raises(NothingReadError) as caught:  # the only trace lacks a span
+        read_text(broken)
+    assert [problem.kind for problem in caught.value.problems] == ["bad-json", "lost-row"]
 
 
 def test_any_agent_calls_its_model_calls_otherwise() -> None:
@@ -220,8 +223,6 @@ def test_times_of_parquet_files_of_phoenix(tmp_path: Path) -> None:
 
 
 def read_problem(path: Path) -> Any:
-    from graphs.errors import NothingReadError
-
     with pytest.raises(NothingReadError) as caught:
         read(path)
     return caught.value.problems[0]

@@ -105,9 +105,9 @@ def test_one_object_a_line() -> None:
 
 def test_limits_of_lines_that_are_decoded_together(tmp_path: Path) -> None:
     lines = [span(7, number + 1) for number in range(100)]
-    lines[50] = span(7, 51, name="n" * 1000)
+    lines[50] = span(8, 51, name="n" * 1000)  # of traces of their own, which are refused with them
     for limits in (Limits(record_bytes=1000), Limits(record_bytes=10**6, string_bytes=900), Limits(depth=2)):
-        lines[60] = span(7, 61, kind=[[[1]]]) if limits.depth == 2 else span(7, 61)
+        lines[60] = span(9, 61, kind=[[[1]]]) if limits.depth == 2 else span(7, 61)
         traces = read_lines(tmp_path / "spans.jsonl", lines, limits=limits)
         kind, line = ("too-deep", 61) if limits.depth == 2 else ("too-large", 51)
         assert [(problem.kind, problem.line) for problem in traces.problems] == [(kind, line)]
