@@ -214,6 +214,10 @@ class _History:
         trace = self.record.trace_id
         for index, (raw, place) in enumerate(events):
             event = decode_record(_EVENT, raw, file=place.file, line=place.line, at=f"history[{index}]", trace=trace)
+            if event.action is None and event.observation is None:
+                expected = "an action or an observation: without either it may be any event"
+                field = f"history[{index}].action"
+                raise TraceError(Problem("missing-field", place.file, place.line, field, "absent", expected, trace))
             if event.action is not None and event.id is not None:
                 self.waiting[event.id] = None
             if event.action is not None and event.action not in _SILENT:

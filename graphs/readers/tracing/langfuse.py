@@ -24,14 +24,17 @@ from graphs.readers.common.keys import has_key, opening
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.lost_lines import LostLines, owners_of
-from graphs.readers.common.span_trees.scores import Score, place_scores
+from graphs.readers.common.span_trees.scores import Score
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
+from graphs.readers.tracing.langfuse_agents import TOOL_NODE, drop_workflow, give_tools_to_callers
+from graphs.readers.tracing.langfuse_outcomes import set_rewards
 from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, is_csv, scores_of_row
 from graphs.readers.tracing.langsmith import drop_what_is_no_agent
 from graphs.readers.tracing.otlp.dialects import is_session
+from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -50,7 +53,6 @@ _KINDS = {
     "EVALUATOR": Kind.GUARD,
 }
 _IDS = ("id", "parentObservationId", "observationId")
-_TOOL_NODE = "tools"
 
 
 class _Usage(msgspec.Struct):
@@ -99,6 +101,7 @@ class _Item(msgspec.Struct):
     data: list[msgspec.Raw] | None = None
     trace_id: str | None = msgspec.field(default=None, name="traceId")
     start: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="startTime")
+    type: msgspec.Raw = msgspec.Raw()  # of an observation: scores have a dataType
 
 
 _ITEM = msgspec.json.Decoder(_Item)
@@ -106,6 +109,7 @@ _OBSERVATION = msgspec.json.Decoder(_Observation)
 _SCORE = msgspec.json.Decoder(_Score)
 _TRACE = msgspec.json.Decoder(_Trace)
 _METADATA = msgspec.json.Decoder(_Metadata)
+_NAME = msgspec.json.Decoder(_Id)
 
 
 def sniff(head: bytes) -> bool:
@@ -132,6 +136,8 @@ class _Gathered:
     place: Place
     spans: list[Span] = dataclasses.field(default_factory=list)
     scores: list[Score] = dataclasses.field(default_factory=list)
+    met: set[str] = dataclasses.field(default_factory=set)  # ids of all scores, of categories too
+    named: dict[str, dict[str, Place]] = dataclasses.field(default_factory=dict)  # by field, ids without what they name
     problem: Problem | None = None
 
 
@@ -140,8 +146,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, one trace refused: those of `graphs.readers.common.json_problems` and of
     `graphs.readers.common.span_trees.scores`, "duplicate-span", "parent-cycle", "missing-parent", "lost-row" (a line
-    that cannot be read is part of it, or may be). Alone: "unreadable", and faults of an item whose trace is not known.
-    Named, though nothing is wrong: "no-events", a trace without observations.
+    that cannot be read is part of it, or may be). Named while the trace reads: "missing-part". Alone: "unreadable", and
+    faults of an item whose trace is not known. Named, though nothing is wrong: "no-events", a trace without
+    observations.
     """
     traces: dict[str, _Gathered] = {}
     lost = LostLines("traceId", _IDS, "observations, or scores", first=("id", "traceId"))
@@ -186,7 +193,7 @@ def _take(document: Document, traces: dict[str, _Gathered], part_of: LostLines |
         return [*(bytes(one) for one in reversed(item.observations or [])), bytes(item.trace)]
     if item.trace_id is not None and part_of is not None:
         part_of.part(item.trace_id)
-    if item.trace_id is not None and bytes(item.start):
+    if item.trace_id is not None and (bytes(item.start) or bytes(item.type)):
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
         one = decode_record(_OBSERVATION, raw, trace=item.trace_id, **where)
         gathered.spans.append(_span(one, place))
@@ -194,22 +201,38 @@ def _take(document: Document, traces: dict[str, _Gathered], part_of: LostLines |
         gathered.scores += [Score(name, value, place, one.id, number=number) for number, (name, value) in columns]
     elif item.trace_id is not None:
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
-        gathered.scores += _numbers(decode_record(_SCORE, raw, trace=item.trace_id, **where), place)
+        _add_score(gathered, decode_record(_SCORE, raw, trace=item.trace_id, **where), place)
     else:
         trace = decode_envelope(_TRACE, raw, **where)
         gathered = traces.setdefault(trace.id, _Gathered(place))
-        for score in trace.scores or []:  # the API may give ids alone
-            if bytes(score).startswith(b"{"):
-                gathered.scores += _numbers(decode_record(_SCORE, score, trace=trace.id, at="scores", **where), place)
-        return [bytes(one) for one in reversed(trace.observations or []) if bytes(one).startswith(b"{")]
+        for score in _held(gathered, "scores", trace.scores, trace.id, place):
+            _add_score(gathered, decode_record(_SCORE, score, trace=trace.id, at="scores", **where), place)
+        return _held(gathered, "observations", trace.observations, trace.id, place)[::-1]
     return []
 
 
-def _numbers(score: _Score, place: Place) -> list[Score]:
-    """A score that is a number; none for a category."""
-    if not isinstance(score.value, bool | int | float):
-        return []
-    return [Score(score.name, float(score.value), place, score.observation or "", score.id or "")]
+def _held(gathered: _Gathered, field: str, listed: list[msgspec.Raw] | None, trace: str, place: Place) -> list[bytes]:
+    """The objects that a trace holds in a list; of others the API gives ids alone.
+
+    Raises:
+      TraceError: "bad-type", an element is something else.
+    """
+    held = []
+    for element in map(bytes, listed or []):
+        if element.startswith(b"{"):
+            held.append(element)
+        else:
+            name = decode(_NAME, element, file=place.file, line=place.line, at=field, trace=trace)
+            gathered.named.setdefault(field, {}).setdefault(name, place)
+    return held
+
+
+def _add_score(gathered: _Gathered, score: _Score, place: Place) -> None:
+    """Take a score in; a category is no number, and is met alone."""
+    if score.id:
+        gathered.met.add(score.id)
+    if isinstance(score.value, bool | int | float):
+        gathered.scores.append(Score(score.name, float(score.value), place, score.observation or "", score.id or ""))
 
 
 def _span(one: _Observation, place: Place) -> Span:
@@ -222,8 +245,8 @@ def _span(one: _Observation, place: Place) -> Span:
     node = metadata.langgraph_node
     if kind is Kind.OTHER and node and node == one.name:
         span.kind, span.instance = Kind.AGENT, f"{span.parent}:{node}"
-    elif kind is Kind.OTHER and node == _TOOL_NODE:
-        span.kind, span.target = Kind.TOOL, _TOOL_NODE
+    elif kind is Kind.OTHER and node == TOOL_NODE:
+        span.kind, span.target = Kind.TOOL, TOOL_NODE
     elif kind is Kind.AGENT and not span.name:
         span.name = "agent"
     given = metadata.attributes
@@ -249,55 +272,32 @@ def _records(trace: str, gathered: _Gathered, lost: LostLines) -> Iterator[Trace
     place = gathered.place
     spans = sorted(gathered.spans, key=lambda span: (span.start != span.start, span.start))  # exports are in no order
     record = TraceRecord(trace, trace, place.file, place.line, place.offset, format="langfuse")
-    _drop_workflow(spans)
-    _give_tools_to_callers(spans)
+    drop_workflow(spans)
+    give_tools_to_callers(spans)
     drop_what_is_no_agent([span for span in spans if span.instance or span.kind is not Kind.AGENT])
     try:
-        _set_rewards(record, spans, gathered.scores)
+        absent = _absent(gathered, trace)
+        set_rewards(record, spans, gathered.scores, all(problem.field != "scores" for problem in absent))
         write_spans(record, spans, "workflow", ("id", "parentObservationId"))
     except TraceError as error:
         yield error.problem
         return
     if record.ids:
         yield record
+        yield from absent
     else:
         expected = "a trace with a generation or a tool"
         yield Problem("no-events", place.file, place.line, "observations", "none of them", expected, trace)
 
 
-def _drop_workflow(spans: list[Span]) -> None:
-    """The root that OpenInference's instrumentation of the OpenAI Agents SDK makes of a run is no agent."""
-    roots = [span for span in spans if span.kind is Kind.AGENT and span.target == "workflow"]
-    holding = {span.parent for span in spans}
-    acting = {span.parent for span in spans if span.kind is not Kind.AGENT}
-    for span in roots:
-        if span.id in holding and span.id not in acting:
-            span.kind = Kind.OTHER
-        span.target = ""
-
-
-def _give_tools_to_callers(spans: list[Span]) -> None:
-    """LangGraph runs tools in a node of their own, beside and behind the node of the agent that asked for them."""
-    agents = {span.id for span in spans if span.instance and span.name != _TOOL_NODE}
-    latest: Span | None = None
-    for span in spans:
-        if span.id in agents:
-            latest = span
-        elif span.kind is Kind.TOOL and span.target == _TOOL_NODE:
-            span.target = ""
-            if latest is not None:
-                span.parent = latest.id
-
-
-def _set_rewards(record: TraceRecord, spans: list[Span], scores: list[Score]) -> None:
-    """Scores of the trace or its root are channels; those of a generation or a tool are rewards at that event.
-
-    The only channel is the outcome too, and so is one named `reward`; which of several is meant, the user says.
-    """
-    place_scores(record, {span.id: span for span in spans}, scores, ("scores.value", "scores.observationId"))
-    chosen = "reward" if "reward" in record.rewards else next(iter(record.rewards), "")
-    if chosen and (len(record.rewards) == 1 or chosen == "reward"):
-        outcome = record.rewards[chosen]
-        if record.rewards.setdefault("team", outcome) != outcome:
-            expected = f"{outcome!r}, as the score 'reward' has, which is the outcome too"
-            record.refuse("disagreeing-rewards", "scores.team", record.rewards["team"], expected)
+def _absent(gathered: _Gathered, trace: str) -> list[Problem]:
+    """One problem for the scores, and one for the observations, that a trace names and no file has."""
+    met = {"scores": gathered.met, "observations": {span.id for span in gathered.spans}}
+    problems = []
+    for field, named in gathered.named.items():
+        ids = [name for name in named if name not in met[field]]
+        if ids:
+            place, expected = named[ids[0]], f"{field} at hand, in the trace or on a page: {len(ids)} named are not"
+            shown = excerpt(ids[0])
+            problems.append(Problem("missing-part", place.file, place.line, field, shown, expected, trace))
+    return problems

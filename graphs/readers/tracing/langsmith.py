@@ -168,7 +168,12 @@ def _take(
             item = decode(_ITEM, raw, file=place.file, line=place.line, trace=trace_id)
             if bytes(item.run_type):
                 run = decode(_RUN, raw, file=place.file, line=place.line, trace=trace_id)
-                whole, trace_id = not trace_id, run.trace_id or trace_id or run.id
+                whole = not trace_id
+                if whole and run.parent_run_id and not run.trace_id:
+                    expected = "the id of the trace, which a run below another has"
+                    problem = Problem("missing-field", place.file, place.line, "trace_id", "absent", expected)
+                    raise TraceError(problem)
+                trace_id = run.trace_id or trace_id or run.id
                 if whole:
                     twice = repeated_anywhere(raw)
                     refuse_repeated(twice, file=place.file, line=place.line, trace=trace_id)

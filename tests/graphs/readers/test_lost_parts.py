@@ -58,12 +58,17 @@ LOGS = {name: [part for t in "AB" for part in parts(t, f"{t}1", f"{t}2")] for na
 """Two traces, A and B, a part a line."""
 
 
+def write(folder: Path, lines: list[Any], name: str = "log.jsonl") -> Path:
+    path = folder / name
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    return path
+
+
 def found(
     folder: Path, lines: list[Any], name: str = "log.jsonl", **options: Any
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """The traces, and the kinds and traces of the problems."""
-    path = folder / name
-    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    write(folder, lines, name)
     try:
         traces = read(folder, **options)
     except NothingReadError as error:

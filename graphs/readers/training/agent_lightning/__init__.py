@@ -154,7 +154,7 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> str:
         last = status.last_attempt_id if isinstance(status, _Status) else None
         rollout.last_attempt = last or rollout.last_attempt
         rollout.group = _group(item)
-    elif item.attempt_id is not None and item.sequence_id is not None:
+    elif item.attempt_id is not None and item.sequence_id is not None and bytes(item.status).startswith(b'"'):
         if item.sequence_id > rollout.last_number:
             rollout.last_attempt, rollout.last_number = item.attempt_id, item.sequence_id
     else:
