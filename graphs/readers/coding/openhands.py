@@ -209,15 +209,21 @@ class _History:
         """The record with all events.
 
         Raises:
-          TraceError: kinds of `graphs.readers.common.typed.decode`, "unknown-tool-call".
+          TraceError: kinds of `graphs.readers.common.typed.decode`, "unknown-tool-call", "duplicate-id".
         """
         trace = self.record.trace_id
+        seen: set[int | None] = set()
         for index, (raw, place) in enumerate(events):
             event = decode_record(_EVENT, raw, file=place.file, line=place.line, at=f"history[{index}]", trace=trace)
             if event.action is None and event.observation is None:
                 expected = "an action or an observation: without either it may be any event"
                 field = f"history[{index}].action"
                 raise TraceError(Problem("missing-field", place.file, place.line, field, "absent", expected, trace))
+            if event.id is not None and event.id in seen:
+                expected = "an id that no other event of the history has"
+                value, field = excerpt(event.id), f"history[{index}].id"
+                raise TraceError(Problem("duplicate-id", place.file, place.line, field, value, expected, trace))
+            seen.add(event.id)
             if event.action is not None and event.id is not None:
                 self.waiting[event.id] = None
             if event.action is not None and event.action not in _SILENT:

@@ -83,3 +83,10 @@ def test_an_event_of_openhands_that_is_neither_action_nor_observation_refuses_it
     stream = [{"id": 0, "action": "run", **event_of}, {"id": 1, "observation": "run", **event_of, "cause": 0}]
     assert found(tmp_path, stream) == (["log"], [])
     assert found(tmp_path, [*stream, {"id": 2, **event_of}]) == ([], [("missing-field", "log")])
+
+
+def test_an_event_of_openhands_that_stands_twice_counts_not_twice(tmp_path: Path) -> None:
+    """A second model call was made of it."""
+    first = {"id": 0, "timestamp": "2026-01-01T00:00:00", "source": "agent", "cause": None, "action": "think"}
+    assert found(tmp_path, [first, first | {"id": 1}]) == (["log"], [])
+    assert found(tmp_path, [first, first]) == ([], [("duplicate-id", "log")])
