@@ -62,6 +62,7 @@ class _Refused(msgspec.Struct):
     expected: str
     trace: str = ""
     count: int = 1
+    about: str = ""
 
 
 class _About(msgspec.Struct):

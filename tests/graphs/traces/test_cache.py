@@ -225,3 +225,10 @@ def test_a_cache_beyond_the_limits_or_cut_short(tmp_path: Path) -> None:
     cache.write_bytes(content[: len(content) // 2] + content[len(content) // 2 + 100 :])
     with pytest.raises(NothingReadError):
         read(cache)
+
+
+def test_a_cache_keeps_what_a_row_of_a_table_was_about(tmp_path: Path) -> None:
+    traces = read(logs(tmp_path), rewards={"nowhere": 1.0})
+    write_cache(traces, tmp_path / "cache.parquet")
+    kept = read_cache(tmp_path / "cache.parquet")
+    assert kept.problems == traces.problems and "reward" in [problem.about for problem in kept.problems]
