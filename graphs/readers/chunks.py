@@ -24,7 +24,7 @@ from graphs.readers.chunk_pieces import chosen_pieces
 from graphs.readers.collector_pause import collector_paused
 from graphs.readers.common.addresses import is_remote, local_path
 from graphs.readers.common.source import Source
-from graphs.readers.common.source_search import find_sources
+from graphs.readers.common.source_search import find_sources, without_tables
 from graphs.readers.common.tables.joins import Join
 from graphs.readers.formats import sort_sources
 from graphs.readers.native import of_source
@@ -245,6 +245,8 @@ def read_chunks(
     if isinstance(events, bool) or not isinstance(events, int) or events < 1:
         raise CreditError(f"events is {events!r}; expected an integer, 1 or more")
     sources, ignored, problems = find_sources(paths, limits)
+    sources, passed = without_tables(sources, (rewards, groups), paths)
+    ignored += passed
     if any(source.path is None for source in sources):
         raise CreditError("standard input can be read once; expected files or folders")
     members, refused, results = sort_sources(

@@ -13,7 +13,7 @@ from graphs.readers.chosen_channel import DEFAULT_CHANNEL, judge_channel
 from graphs.readers.collector_pause import collector_paused
 from graphs.readers.common.addresses import is_remote, local_path
 from graphs.readers.common.source import Source
-from graphs.readers.common.source_search import check_paths, find_sources
+from graphs.readers.common.source_search import check_paths, find_sources, without_tables
 from graphs.readers.common.tables.joins import Join
 from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.formats import FORMATS, reader_of, sort_sources
@@ -134,6 +134,7 @@ def read_and_count(
         limits=limits,
         compiled=compiled,
         progress=progress,
+        tables=(rewards, groups),
     )
     join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
     with collector_paused():
@@ -152,11 +153,17 @@ def read_records(
     limits: Limits = DEFAULT,
     compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+    tables: Iterable[object] = (),
 ) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
-    """The records of all logs under `paths`, lazily, and the names of the skipped files."""
+    """The records of all logs under `paths`, lazily, and the names of the skipped files.
+
+    Files among `tables`, of rewards and groups, are no logs where a folder holds them.
+    """
     if format is not None and format not in FORMATS:
         raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
     sources, ignored, problems = find_sources(paths, limits)
+    sources, passed = without_tables(sources, tables, paths)
+    ignored += passed
     if not sources and not problems:
         place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
         raise NothingReadError(

@@ -14,7 +14,7 @@ from graphs.readers.common.source import COMPRESSIONS, Source
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["SUFFIXES", "check_paths", "files_beside", "find_sources", "identity", "is_log"]
+__all__ = ["SUFFIXES", "check_paths", "files_beside", "find_sources", "identity", "is_log", "without_tables"]
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".eval", ".traj")
 """Names of logs in a folder, also with .gz or .zst behind; other files are passed over and listed."""
@@ -67,6 +67,23 @@ def find_sources(
         problems.append(Problem("too-many", printable(paths[0]), 0, "paths", counted(len(sources), "file"), expected))
         sources = []
     return sources, ignored, problems
+
+
+def without_tables(
+    sources: list[Source], tables: Iterable[object], paths: Iterable[str | Path]
+) -> tuple[list[Source], list[str]]:
+    """The sources without the tables of rewards and groups that a folder holds, and the names of these.
+
+    Their rows would be traces of their own. A table that is named among the `paths`, too, is a log.
+    """
+    files = [table for table in tables if isinstance(table, str | os.PathLike)]
+    if not files:
+        return sources, []
+    outright = {str(path) if is_remote(path) else printable(local_path(path)) for path in paths}
+    own = {identity(Path(file)) for file in files}
+    passed = [source for source in sources if source.name not in outright and identity(source.path) in own]
+    names = {source.name for source in passed}
+    return [source for source in sources if source.name not in names], sorted(names)
 
 
 def check_paths(paths: Iterable[object]) -> None:

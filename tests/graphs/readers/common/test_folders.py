@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from graphs.readers import read
+from graphs.readers.chunks import read_chunks
 from graphs.traces.batch import Traces
 
 from ..all_formats import ALL
@@ -87,3 +88,21 @@ def test_a_trajectory_that_is_named_by_its_file_is_found(
     files = write(tmp_path / "logs" / "one.json", one), write(tmp_path / "logs" / "sub" / "two.json", two)
     for traces in both(monkeypatch, tmp_path, *files, spelling):
         assert traces.traces["trace"].to_pylist() == ["1"] and traces.problems == ()
+
+
+def test_a_table_of_rewards_or_groups_in_a_folder_of_logs_is_no_log(tmp_path: Path) -> None:
+    """Its rows were traces of their own: named as duplicates, or, of other ids, counted."""
+    event = {"id": "e", "type": "message", "agent": "a"}
+    traces = [{"trace_id": name, "task_id": "q", "events": [event]} for name in "ab"]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, traces)))
+    for field in ("reward", "group"):
+        (tmp_path / f"{field}s.csv").write_text(f"trace,{field},score\na,1,1\nb,2,2\nc,3,3\n")
+    options: dict[str, Any] = {f"{field}s": str(tmp_path / f"{field}s.csv") for field in ("reward", "group")}
+    chunks = read_chunks(tmp_path, events=1, **options)
+    for found in (read(tmp_path, **options), *chunks):
+        assert set(found.traces["format"].to_pylist()) == {"native"}
+        assert {Path(name).name for name in found.ignored} == {"rewards.csv", "groups.csv"}
+    assert {problem.kind for problem in read(tmp_path, **options).problems} == {"unmatched-row"}
+    assert read(tmp_path, **options).reward[:2].tolist() == [1.0, 2.0]
+    outright = read(tmp_path / "rewards.csv", rewards=tmp_path / "rewards.csv")
+    assert set(outright.traces["format"].to_pylist()) == {"table"}
