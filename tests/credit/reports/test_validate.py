@@ -260,6 +260,7 @@ def test_programs_get_everything(traces: Traces) -> None:
             "expected": "edges without a cycle",
             "trace": "x",
             "count": 1,
+            "about": "",
         }
     ]
     assert plain["tokens_per_trace"] == {"least": 7, "median": 11.0, "greatest": 15, "total": 22}
