@@ -29,11 +29,10 @@ from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
-from graphs.readers.tracing.langfuse_agents import TOOL_NODE, drop_workflow, give_tools_to_callers
+from graphs.readers.tracing.langfuse_agents import TOOL_NODE, drop_workflow, give_tools_to_callers, note_agent
 from graphs.readers.tracing.langfuse_outcomes import set_rewards
 from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, is_csv, scores_of_row
 from graphs.readers.tracing.langsmith import drop_what_is_no_agent
-from graphs.readers.tracing.otlp.dialects import is_session
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
@@ -251,10 +250,7 @@ def _span(one: _Observation, place: Place) -> Span:
         span.name = "agent"
     given = metadata.attributes
     if kind is Kind.AGENT and isinstance(given, dict):
-        if "openinference.span.kind" in given and not span.parent:
-            span.target = "" if given.get("agent.name") or given.get("graph.node.id") else "workflow"
-        if is_session(span.name.removeprefix("invoke_agent").strip(), given):
-            span.name = "agent"
+        note_agent(span, given)
     span.start, span.end = seconds(one.start), seconds(one.end)
     span.failed = one.level == "ERROR"
     if kind is Kind.CALL:

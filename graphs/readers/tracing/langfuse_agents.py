@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from graphs.readers.common.span_trees.span_tree import Kind, Span
+from typing import Any
 
-__all__ = ["TOOL_NODE", "drop_workflow", "give_tools_to_callers"]
+from graphs.readers.common.span_trees.span_tree import Kind, Span
+from graphs.readers.tracing.otlp.dialects import is_session
+
+__all__ = ["TOOL_NODE", "drop_workflow", "give_tools_to_callers", "note_agent"]
 
 TOOL_NODE = "tools"
 """The node of LangGraph that runs the tools of all agents."""
+
+
+def note_agent(span: Span, given: dict[str, Any]) -> None:
+    """Mark a root of OpenInference that may be no agent, and take no session for an agent's name."""
+    if "openinference.span.kind" in given and not span.parent:
+        span.target = "" if given.get("agent.name") or given.get("graph.node.id") else "workflow"
+    if is_session(span.name.removeprefix("invoke_agent").strip(), given):
+        span.name = "agent"
 
 
 def drop_workflow(spans: list[Span]) -> None:
