@@ -96,10 +96,12 @@ def agent_scale(graph: EventGraph, advantage: Array, where: Array, *, by: By = "
 
 
 def _samples(graph: EventGraph) -> jax.Array:
-    """The independent sample that each trace is part of, int32 [T]: replays of one trace are one."""
+    """The independent sample that each trace is part of, int32 [T]: replays of one trace in one group are one."""
     if graph.cluster_ids is None:
         return jnp.arange(graph.num_traces, dtype=jnp.int32)
-    return jnp.asarray(graph.cluster_ids)
+    # Replays under another task are a sample of that task, too.
+    sample: jax.Array = pair_ids(graph.cluster_ids, graph.group_ids, graph.trace_mask)
+    return sample
 
 
 def _sample_units(graph: EventGraph, by: By) -> jax.Array:

@@ -101,6 +101,19 @@ def test_one_success_among_forty_failures_is_held_to_the_stated_multiple() -> No
     assert np.abs(rows.gather(scaled.advantage)).max() == pytest.approx(LARGEST)
 
 
+def test_replays_under_another_task_are_a_sample_of_each_task() -> None:
+    """They counted for the first task alone: a name that two traces of the second held had no scale there."""
+    graph, reward, rows = credit.from_columns(
+        group=list("qqqqrrrr"),
+        trace=[0, 0, 1, 1, 2, 2, 3, 3],
+        reward=[1.0, 1, 0, 0, 10, 10, 0, 0],
+        evidence={"node": list("xbcdxfgh")},
+    )
+    assert np.asarray(graph.cluster_ids)[:4].tolist() == [0, 1, 0, 3]
+    signal = credit.compose(graph, reward, []).advantage("control", scale="agent_name")
+    np.testing.assert_allclose(rows.gather(signal.credit.advantage), [1, 1, -1, -1, 1, 1, -1, -1], rtol=1e-6)
+
+
 @pytest.fixture(scope="module")
 def demo() -> credit.Traces:
     """The corpus of `credit demo`."""
