@@ -12,7 +12,14 @@ import numpy as np
 
 from estimators.base import Credit
 from estimators.composition.increments import combine
-from estimators.composition.nesting import COARSE_TO_FINE, NestingError, level_size, parents, unit_of_event
+from estimators.composition.nesting import (
+    COARSE_TO_FINE,
+    NestingError,
+    level_size,
+    numbers_of_units,
+    parents,
+    unit_of_event,
+)
 from estimators.composition.top_down import Weights, split_down
 from estimators.composition.votes import Errors
 from graphs.errors import CreditError
@@ -163,7 +170,10 @@ def by_shares(graph: EventGraph, left: jax.Array, scored: jax.Array, claims: Seq
         weight, unit_mask = np.zeros(size), np.zeros(size, bool)
         own = by_level.get(name)
         use = actions if own is None else actions & np.asarray(own.valid)
-        weight[unit[use]] = 1.0 if own is None else np.asarray(own.credit - own.baseline)[use]
+        if own is None:
+            weight[unit[use]] = 1.0
+        else:
+            numbers_of_units(own.source, name, unit[use], np.asarray(own.credit - own.baseline)[use], weight)
         unit_mask[unit[use]] = True
         levels.append(Weights(jnp.asarray(weight, left.dtype), jnp.asarray(unit_mask), jnp.asarray(parent)))
     shares = tuple(name in by_level and by_level[name].estimand == "share" for name in rungs)

@@ -90,10 +90,13 @@ def largest_advantage(ledger: Entries, result: Credit) -> Largest:
     group, scored = np.asarray(graph.group_ids), np.asarray(ledger.scored)
     spread = _ranges([reward], group, scored)
     spread = np.where(spread > 0, spread, _ranges([reward, expected], group, scored))
-    known = spread[group][scored & (spread[group] > 0)]
+    known = spread[spread > 0]
     spread = np.where(spread > 0, spread, known.mean() if known.size else 0)[group][np.asarray(graph.trace_ids)]
     size = np.where(np.asarray(result.valid), np.abs(np.asarray(result.advantage, np.float64)), 0)
-    if not (size > _rounding(reward[scored]).max(initial=0)).any():
+    most = np.zeros(len(group))
+    np.maximum.at(most, group[scored], np.abs(reward[scored]))
+    size = np.where(size > _rounding(most)[group][np.asarray(graph.trace_ids)], size, 0)
+    if not size.any():
         return Largest(0.0, -1, 0.0)
     multiple = np.divide(size, spread, out=np.where(size > 0, np.inf, 0), where=spread > 0)
     event = int(np.argmax(multiple))

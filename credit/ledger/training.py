@@ -170,11 +170,19 @@ def _control(
     ledger: Entries, baseline: Array | None, beta: float | Array | None, decided_before: tuple[str, ...]
 ) -> _Kind:
     graph, actions = ledger.graph, _actions(ledger)
-    kept = [claim for claim in ledger.claims if claim.unit == "event"]
     refused = {c.source: f"it claims sums over {c.unit}s, not events" for c in ledger.claims if c.unit != "event"}
-    presence = {c.source: _presence(graph, c, actions, c.source in decided_before) for c in kept}
-    refused |= {source: condition.why for source, condition in presence.items() if condition.holds is False}
-    kept = [claim for claim in kept if claim.source not in refused]
+    kept, presence = [], dict[str, Condition]()
+    for claim in ledger.claims:
+        if claim.unit != "event":
+            continue
+        # Each claim by itself: of several of one source, another's presence says nothing about the one that is used.
+        condition = _presence(graph, claim, actions, claim.source in decided_before)
+        if condition.holds is False:
+            refused[claim.source] = condition.why
+            continue
+        kept.append(claim)
+        if claim.centred:
+            presence.setdefault(claim.source, condition)
     control = control_advantage(graph, ledger.reward_or_nan, kept, baseline=baseline, beta=beta)
     others = "the mean of the other traces of the group"
     if ledger.graph.cluster_ids is not None:

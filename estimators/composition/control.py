@@ -70,7 +70,8 @@ def control_advantage(
       reward: float [T], NaN where a trace has none.
       claims: increments; of each source one `Credit`. Those that are not centred, or no increments, are refused.
       baseline: float [T], b of each trace, which must not depend on the trace's own choices; by default the mean of the
-        other traces of its group, and traces without others are invalid.
+        other traces of its group, and traces without others are invalid. A trace whose b is not finite has no
+        advantage.
       beta: the coefficient, a number or [S] in the order of `Control.used`; by default fitted for each trace by least
         squares over the actions of other groups whose rewards spread alike, and 0 where these have fewer than
         `ENOUGH_TRACES` traces (`estimators.composition.coefficients`).
@@ -142,6 +143,7 @@ def _control(
         scored = jnp.isfinite(jnp.asarray(reward))[trace]
         reason = jnp.where(scored, Reason.VALID, Reason.NO_REWARD)
     rows = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & (reason == Reason.VALID)
+    rows = rows & graph.trained_mask & jnp.isfinite(b)  # what has no advantage enters no coefficient
     taken = jnp.zeros_like(b)
     coefficients, others = jnp.zeros((0, num), b.dtype), jnp.zeros((0, graph.num_events), b.dtype)
     if amount is not None:

@@ -239,7 +239,10 @@ def _average(
     exact = stated & (variance <= 0)
     settled = jnp.any(exact, axis=0)[None]
     all_stated = jnp.all(stated | ~claim_mask, axis=0)[None]
-    precision = jnp.where(stated & ~exact, 1 / jnp.where(stated & ~exact, variance, 1), 0)
+    # Relative to the least variance: 1 / 1e38 is no normal number, and the claim would weigh 0.
+    weighed = stated & ~exact
+    least = jnp.min(jnp.where(weighed, variance, jnp.inf), axis=0, initial=jnp.inf)[None]
+    precision = jnp.where(weighed, least / jnp.where(weighed, variance, 1), 0)
     equal = jnp.where(claim_mask, 1, 0).astype(variance.dtype)
     weight = jnp.where(settled, jnp.where(exact, equal, 0), jnp.where(all_stated, precision, equal))
     weight = safe_divide(weight, jnp.sum(weight, axis=0)[None])

@@ -14,12 +14,12 @@ from estimators.composition.nesting import (
     COARSE_TO_FINE,
     NestingError,
     level_size,
+    numbers_of_units,
     parents,
     subtree_levels,
     unit_of_event,
 )
 from estimators.composition.votes import Votes
-from graphs.errors import CreditError
 from graphs.event_graph import EventGraph
 
 __all__ = ["Ladder", "ladder"]
@@ -100,13 +100,5 @@ def _by_unit(graph: EventGraph, level: str, votes: Votes, dtype: jax.typing.DTyp
     for s, source in enumerate(votes.sources):
         use = np.flatnonzero(np.asarray(votes.claim_mask[s]))
         for out, values in ((amount, votes.amount), (variance, votes.variance)):
-            claimed = np.asarray(values[s], np.float64)[use]
-            out[s, ids[use]] = claimed
-            differs = np.flatnonzero(out[s, ids[use]] != claimed)
-            if len(differs):
-                unit = int(ids[use[differs[0]]])
-                raise CreditError(
-                    f"{source!r} claims {level} {unit} with different numbers on its events; expected one number, the "
-                    f"sum of the increments of the {level}"
-                )
+            numbers_of_units(source, level, ids[use], np.asarray(values[s], np.float64)[use], out[s])
     return Claims(jnp.asarray(amount, dtype), jnp.asarray(variance, dtype))

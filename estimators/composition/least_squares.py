@@ -173,12 +173,16 @@ def _claimed(claims: Claims, columns: tuple[int, ...], width: int) -> tuple[Colu
     amount, variance = jnp.asarray(claims.amount), jnp.asarray(claims.variance)
     claim_mask, exact = jnp.isfinite(variance), variance <= 0
     exactly = jnp.any(exact, axis=0)
-    weight = jnp.where(claim_mask, 1 / jnp.where(exact, 1, variance), 0)
+    # Relative to the least variance: 1 / 1e38 is no normal number, and the claim would weigh 0.
+    weighed = claim_mask & ~exact
+    least = jnp.min(jnp.where(weighed, variance, jnp.inf), axis=0, initial=jnp.inf)
+    least = jnp.where(jnp.isfinite(least), least, 1)
+    weight = jnp.where(weighed, least[None] / jnp.where(weighed, variance, 1), 0)
     weight = jnp.where(exactly[None], jnp.where(exact, 1, 0).astype(variance.dtype), weight)
     whole = jnp.sum(weight, axis=0)
     some = whole > 0
     parts = jnp.where(claim_mask, amount, 0) * weight / jnp.where(some, whole, 1)[None]
-    spread = jnp.where(some, 1 / jnp.where(some, whole, 1), jnp.inf)
+    spread = jnp.where(some, least / jnp.where(some, whole, 1), jnp.inf)
     of = [[parts[s] for s, c in enumerate(columns) if c == column] for column in range(width)]
     return tuple(_total(tuple(each), whole) if each else None for each in of), jnp.where(exactly, 0, spread)
 

@@ -21,6 +21,7 @@ __all__ = [
     "COARSE_TO_FINE",
     "NestingError",
     "level_size",
+    "numbers_of_units",
     "parents",
     "prior_variance",
     "subtree_levels",
@@ -59,6 +60,21 @@ def level_size(graph: EventGraph, level: str) -> int:
         "agent": graph.num_agents,
     }
     return sizes.get(level, graph.num_events)
+
+
+def numbers_of_units(source: str, level: str, units: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+    """Write a claim's numbers [N], on events of the given units [N], to the places of the units in `out`.
+
+    Raises:
+      CreditError: they differ within a unit: which of them is the claim, nothing says.
+    """
+    out[units] = values
+    differs = np.flatnonzero(out[units] != values)
+    if len(differs):
+        raise CreditError(
+            f"{source!r} claims {level} {int(units[differs[0]])} with different numbers on its events; expected one "
+            f"number, that of the whole {level}"
+        )
 
 
 def parents(

@@ -245,7 +245,10 @@ def _one_vote(
     amount, error, valid = (jnp.stack(part) for part in zip(*claims, strict=True))
     count = jnp.sum(jnp.where(valid, 1, 0), axis=0).astype(amount.dtype)
     amount = jnp.where(valid, amount, 0)
-    variance = safe_divide(jnp.sum(jnp.where(valid, error**2, 0), axis=0), count)
-    if not exact:
+    variance = error**2
+    if not exact:  # each claim by itself: the mean of an unknown error and a stated one is unknown
         variance = jnp.where(variance <= 0, jnp.where(floor > 0, floor, jnp.inf), variance)
+    variance = safe_divide(jnp.sum(jnp.where(valid, variance, 0), axis=0), count)
+    if not exact:
+        variance = jnp.where(count > 0, variance, jnp.inf)
     return safe_divide(jnp.sum(amount, axis=0), count), variance, count > 0

@@ -1,0 +1,73 @@
+"""Claims of one source together, with errors of any size, and with several numbers where one is expected."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import credit
+from credit.ledger import Errors, Increments, Reconcile, Shares
+from graphs.errors import CreditError
+
+GRAPH, REWARD, ROWS = credit.from_columns(
+    group=[0] * 4, trace=[0, 0, 1, 1], reward=[1.0, 1.0, 0.0, 0.0], event_type=["message", "tool_call"] * 2
+)
+
+
+def on_rows(*amounts: float) -> np.ndarray:
+    """Numbers of the four rows at their events, NaN elsewhere."""
+    flat = np.full(GRAPH.num_events, np.nan, np.float32)
+    flat[ROWS.event] = amounts
+    return flat
+
+
+def increments(source: str, *amounts: float, **stated: float) -> credit.Credit:
+    return credit.claim(
+        GRAPH, on_rows(*amounts), estimand="increment", source=source, centred=True, own_outcome=False, **stated
+    )
+
+
+def test_an_unknown_error_does_not_become_known_beside_another_of_its_source() -> None:
+    """The mean of the variances 0, which is unknown, and 0.25 was the error 0.35."""
+    two = [increments("critic", 0.1, 0.1, 0.1, 0.1, stderr=error) for error in (0.0, 0.5)]
+    assert np.isinf(ROWS.gather(credit.compose(GRAPH, REWARD, two).stderr)).all()
+    replays = Errors(replays={"critic": np.full(GRAPH.num_events, 4)})
+    told = credit.compose(GRAPH, REWARD, two, rule=Increments(replays))
+    # Of four replays that agree, 5 / (36 · 7) of a unit span.
+    np.testing.assert_allclose(ROWS.gather(told.stderr), np.sqrt((5 / 252 + 0.25) / 2), rtol=1e-6)
+    exact = credit.compose(GRAPH, REWARD, two, rule=Increments(Errors(exact=("critic",))))
+    np.testing.assert_allclose(ROWS.gather(exact.stderr), np.sqrt(0.25 / 2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("error", [1e-15, 1.0, 1e19, 1.8e19])
+def test_a_claim_keeps_its_weight_whatever_its_error(error: float) -> None:
+    """One over the square of an error of 1e19 is no normal number: the entry was 0, and its error 0."""
+    one = increments("critic", 0.5, 0.25, -0.5, 0.0, stderr=error)
+    other = increments("siblings", 0.25, 0.5, 0.5, 0.0, stderr=error)
+    alone, both = credit.compose(GRAPH, REWARD, [one]), credit.compose(GRAPH, REWARD, [one, other])
+    np.testing.assert_allclose(ROWS.gather(alone.increments), [0.5, 0.25, -0.5, 0.0], atol=1e-6)
+    np.testing.assert_allclose(ROWS.gather(both.increments), [0.375, 0.375, 0.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(ROWS.gather(alone.stderr), error, rtol=1e-5)
+    np.testing.assert_allclose(ROWS.gather(both.stderr), error / np.sqrt(2), rtol=1e-5)
+    reconciled = credit.compose(GRAPH, REWARD, [one, other], rule=Reconcile())
+    np.testing.assert_allclose(ROWS.gather(reconciled.increments), [0.375, 0.375, 0.0, 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("estimand", ["score", "share"])
+def test_a_split_refuses_several_numbers_for_one_unit(estimand: str) -> None:
+    """The number of the last event was taken: 3 to 1 within an agent divided as 1 to 1."""
+    claim = credit.claim(GRAPH, on_rows(1, 3, 1, 1), estimand=estimand, source="judge", unit="agent")
+    with pytest.raises(CreditError, match=r"'judge' claims agent 0 with different numbers on its events"):
+        credit.compose(GRAPH, REWARD, [claim], rule=Shares())
+
+
+def test_presence_is_checked_of_the_claim_that_is_used() -> None:
+    """A second claim of the source, on all actions, passed for the first, whose presence follows the event's type."""
+    chosen, whole = increments("critic", 0.5, np.nan, -0.5, np.nan), increments("critic", 0.25, 0.1, -0.25, 0.1)
+    alone = credit.compose(GRAPH, REWARD, [whole]).advantage("control", beta=1.0)
+    for claims in ([chosen, whole], [whole, chosen]):
+        signal = credit.compose(GRAPH, REWARD, claims).advantage("control", beta=1.0)
+        assert signal.used == ("critic",) and "the event's type" in signal.refused["critic"]
+        np.testing.assert_array_equal(ROWS.gather(signal.credit.advantage), ROWS.gather(alone.credit.advantage))
+        stated = {condition.name: condition for condition in signal.conditions}
+        assert stated["presence of critic"].why == "every action carries a claim"

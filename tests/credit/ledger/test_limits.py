@@ -1,0 +1,76 @@
+"""Which advantages are refused for their size, and what has no advantage: of each group by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import credit
+from credit.ledger.scales import largest_advantage
+from graphs.errors import CreditError
+
+
+def test_large_rewards_of_one_group_hide_no_large_advantage_of_another() -> None:
+    """An advantage of 1 was taken for the rounding of a reward of 1e6: 1,001 spreads of its own group's rewards."""
+    graph, reward, rows = credit.from_columns(
+        group=[0, 0, 1, 1, 1, 1], trace=[0, 1, 2, 2, 3, 3], reward=[1e6, 1e6, 0, 0, 1e-3, 1e-3]
+    )
+    amount = np.full(graph.num_events, np.nan, np.float32)
+    amount[rows.event] = [0, 0, 1, 0, -1, 0]
+    claim = credit.claim(graph, amount, estimand="increment", source="c", centred=True, own_outcome=False)
+    ledger = credit.compose(graph, reward, [claim])
+    with pytest.raises(CreditError, match=r"1001 times the spread of the rewards of its group \(0\.001\)"):
+        ledger.advantage("control", beta=1.0)
+    assert ledger.advantage("control", beta=1.0, limit=2000).largest == pytest.approx(1001, rel=1e-4)
+
+
+def test_a_group_without_a_spread_is_measured_by_the_mean_over_groups() -> None:
+    """Every other group counts once, whatever the number of its traces: the spreads are 1 and 4."""
+    graph, reward, rows = credit.from_columns(
+        group=[0, 0, 1, 1, 1, 1, 1, 1, 2, 2], trace=np.arange(10), reward=[0, 1, 0, 4, 0, 4, 0, 4, 0, 0]
+    )
+    amount = np.where(graph.action_mask, 0, np.nan).astype(np.float32)
+    amount[rows.event[8:]] = 20
+    ledger = credit.compose(
+        graph, reward, [credit.claim(graph, amount, estimand="increment", source="c")], expected=0 * reward
+    )
+    found = largest_advantage(ledger, ledger.advantage("entry", limit=100).credit)
+    assert found.spread == 2.5 and found.multiple == 8
+
+
+def many_traces(**columns: object) -> tuple[credit.EventGraph, np.ndarray, credit.Rows]:
+    """75 groups of 4 traces of 2 actions, with an advantage each."""
+    trace = np.repeat(np.arange(300), 2)
+    reward = np.random.default_rng(0).integers(0, 2, 300).astype(float)
+    return credit.from_columns(group=(np.arange(300) // 4)[trace], trace=trace, reward=reward[trace], **columns)
+
+
+def noise(graph: credit.EventGraph, rows: credit.Rows) -> credit.Credit:
+    amount = np.full(graph.num_events, np.nan, np.float32)
+    amount[rows.event] = np.random.default_rng(1).normal(size=len(rows.event)) * 0.3
+    return credit.claim(graph, amount, estimand="increment", source="noise", centred=True, own_outcome=False)
+
+
+def test_a_trace_without_a_baseline_takes_no_advantage_from_others() -> None:
+    """Its R − b, NaN, entered the coefficients of all other traces: no action of the batch had an advantage."""
+    graph, reward, rows = many_traces()
+    ledger = credit.compose(graph, reward, [noise(graph, rows)])
+    baseline = np.full(graph.num_traces, 0.5, np.float32)
+    baseline[7] = np.nan
+    valid = rows.gather(ledger.advantage("control", baseline=baseline).credit.valid)
+    assert np.flatnonzero(~valid).tolist() == [14, 15]
+
+
+def test_frozen_actions_enter_no_coefficient_with_a_baseline_that_was_given() -> None:
+    """With the same baseline from the library they did not: coefficients were 0.07 apart."""
+    trainable = np.ones(600)
+    trainable[::2] = np.random.default_rng(2).random(300) < 0.5
+    graph, reward, rows = many_traces(agent=["a", "b"] * 300, evidence={"trainable": trainable})
+    ledger = credit.compose(graph, reward, [noise(graph, rows)])
+    ours = ledger.advantage("control")
+    baseline = np.zeros(graph.num_traces, np.float32)
+    valid = np.asarray(ours.credit.valid)
+    baseline[np.asarray(graph.trace_ids)[valid]] = np.asarray(ours.credit.baseline)[valid]
+    given = ledger.advantage("control", baseline=baseline)
+    assert np.abs(np.asarray(ours.beta)).max() > 0.01
+    np.testing.assert_allclose(np.asarray(given.beta)[:, :300], np.asarray(ours.beta)[:, :300], rtol=1e-5)
