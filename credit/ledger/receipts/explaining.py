@@ -158,10 +158,13 @@ class Receipts:
             votes = sources.count(offered.source)
             brought, weight = None, None
             if form is not None:
-                if claimed:
-                    brought = float(self._cells[at, self._ledger.channels.index(form.source)]) / votes
                 if form.source in self._weights:
                     weight = float(self._weights[form.source][at])
+                if claimed:
+                    brought = float(self._cells[at, self._ledger.channels.index(form.source)]) / votes
+                    number = form.at(at)
+                    if votes > 1 and weight is not None and number is not None:
+                        brought = weight * number / votes  # its own part of the vote, not an equal one
             stderr = float(offered.stderr[at])
             rows.append(
                 Line(

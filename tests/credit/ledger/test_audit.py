@@ -224,6 +224,16 @@ def test_two_claims_of_one_source_are_one_vote(team: Made) -> None:
     assert "one vote with 1 more" in first.why
 
 
+def test_claims_of_one_source_that_differ_brought_different_parts(team: Made) -> None:
+    """Each was said to have brought half of their vote, the one that claims nothing, too."""
+    traces, claims = team
+    critic = claims["critic"]
+    nothing = dataclasses.replace(critic, credit=0 * critic.credit, baseline=0 * critic.baseline)
+    receipt = explain(traces, SUCCESS, "c1", {"critic": critic, "nothing": nothing})
+    assert [line.got for line in receipt.lines] == [pytest.approx(0.2), 0]
+    assert receipt.entry == pytest.approx(0.2, abs=1e-6) and receipt.rest == pytest.approx(0, abs=1e-6)
+
+
 def test_an_effect_leads_to_its_action(team: Made, found: Audit) -> None:
     traces, claims = team
     receipt = explain(traces, "t111", "sent", claims, ledger=found.ledger)
