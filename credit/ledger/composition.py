@@ -174,7 +174,7 @@ def _known_before_outcome(graph: EventGraph, claims: Sequence[tuple[Credit, Cred
     """
     free = np.zeros((graph.num_events, len(composed.channels)), bool)
     free[:, [c for c, name in enumerate(composed.channels) if name != "total"]] = True
-    actions = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
+    actions = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.trained_mask))
     last = np.zeros(graph.num_events, bool)
     last[actions[np.diff(np.asarray(graph.trace_ids)[actions], append=-1) != 0]] = True
     for offered, converted in claims:

@@ -30,7 +30,7 @@ def from_other_rewards(graph: EventGraph, total: np.ndarray, offered: Credit, cl
       claim: a return as increments.
     """
     trace, num = np.asarray(graph.trace_ids), graph.num_traces
-    actions = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
+    actions = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.trained_mask))
     first = actions[np.diff(trace[actions], prepend=-1) != 0]
     own = np.full(num, np.nan)
     if offered.estimand == "total" and offered.unit == "trace":

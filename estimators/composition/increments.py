@@ -53,7 +53,7 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
     """A result converted to a claim on increments, D_e = E[R | log through e] − E[R | log before e].
 
         increment   as it is
-        return      δ_t = A_t − λ A_{t+1} over the actions of the trace
+        return      δ_t = A_t − λ A_{t+1} over the actions of the trace that are in training
         effect      (1 − π) times the contrast with the policy-weighted mean of all other alternatives
 
     Args:
@@ -124,7 +124,8 @@ def _from_return(graph: EventGraph, credit: Credit, lambda_: float | Array) -> C
     sqrt(s_t² + s_{t+1}²), at the last action sqrt(s_t² + spread_t²), since the outcome is one draw. Values of one group
     share their samples, which makes their difference more certain than that.
     """
-    actions = chains(graph, jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask))
+    # As the methods have it: what a frozen agent does between two actions is the environment's.
+    actions = chains(graph, jnp.asarray(graph.event_mask) & graph.trained_mask)
     amount, valid = jnp.asarray(credit.credit) - jnp.asarray(credit.baseline), credit.valid
     stderr = jnp.full_like(amount, jnp.inf)
     values = None if credit.recursion is None else credit.recursion.values

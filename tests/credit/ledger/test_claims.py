@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,29 @@ def test_presence_is_checked_of_the_claim_that_is_used() -> None:
         np.testing.assert_array_equal(ROWS.gather(signal.credit.advantage), ROWS.gather(alone.credit.advantage))
         stated = {condition.name: condition for condition in signal.conditions}
         assert stated["presence of critic"].why == "every action carries a claim"
+
+
+@pytest.mark.parametrize("lambda_", [0.0, 0.5, 1.0])
+def test_what_a_frozen_agent_did_in_between_is_the_environments(lambda_: float) -> None:
+    """The increment of every action before a frozen one was left out, and what it had changed was unexplained."""
+    graph, reward, rows = credit.from_columns(
+        group=[0] * 8,
+        trace=[0] * 4 + [1] * 4,
+        agent=list("abac") * 2,
+        reward=[1.0] * 4 + [0.0] * 4,
+        evidence={"trainable": [1, 0, 1, 0] * 2},
+    )
+    value = np.full(graph.num_events, np.nan, np.float32)
+    value[rows.event] = [0.5, 0.75, 0.625, 0.0, 0.5, 0.25, 0.125, 0.0]
+    environment = dataclasses.replace(graph, trainable_mask=None, action_mask=graph.action_mask & graph.trainable_mask)
+    ledgers = [
+        credit.compose(each, reward, [credit.gae(each, reward, value=value, lambda_=lambda_)])
+        for each in (graph, environment)
+    ]
+    for ledger in ledgers:
+        increments = rows.gather(ledger.increments)
+        np.testing.assert_allclose(increments, [0.125, 0, 0.375, 0, -0.375, 0, -0.125, 0], atol=1e-6)
+        assert rows.gather(ledger.claimed).tolist() == [True, False] * 4 and not ledger.other_rewards
+    assert ledgers[0].explained == ledgers[1].explained
+    off = credit.compose(graph, 2 * reward, [credit.gae(graph, reward, value=value, lambda_=lambda_)])
+    assert "'gae' adds up to 1 in trace 0, whose reward is 2" in off.other_rewards["gae"]
