@@ -134,8 +134,10 @@ def independent_groups(graph: EventGraph) -> jax.Array:
     def wider(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         label, _ = state  # of each group
         of_cluster = segment_min(label[group], cluster, num, trace_mask, empty=num)
-        least = jnp.minimum(label, segment_min(of_cluster[cluster], group, num, trace_mask, empty=num))
-        least = least[least]  # a label is a group, too: chains halve
+        found = segment_min(of_cluster[cluster], group, num, trace_mask, empty=num)
+        # A label is a group, too. It takes what its groups find, or that would pass all of them one after another.
+        least = jnp.minimum(label, found).at[label].min(found)
+        least = least[least]  # chains halve
         return least, jnp.any(least != label)
 
     label, _ = jax.lax.while_loop(lambda state: state[1], wider, (jnp.arange(num, dtype=group.dtype), jnp.array(True)))

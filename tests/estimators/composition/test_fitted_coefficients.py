@@ -94,7 +94,10 @@ def test_the_spread_of_the_others_is_that_of_a_loop(replays: bool) -> None:
     graph, reward, _ = outcomes(replays)
     member = np.arange(graph.num_traces) < 120
     member[::7] = False
-    found = [np.asarray(part) for part in _spreads(graph, np.where(member, reward, 0).astype(np.float32), member)]
+    found = [
+        np.asarray(part)
+        for part in _spreads(graph, np.where(member, reward, 0).astype(np.float32), member, graph.group_ids)
+    ]
     cluster = np.arange(graph.num_traces) if graph.cluster_ids is None else np.asarray(graph.cluster_ids)
     for t in np.flatnonzero(member):
         mine = [u for u in np.flatnonzero(member) if graph.group_ids[u] == graph.group_ids[t]]

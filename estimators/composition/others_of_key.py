@@ -1,0 +1,63 @@
+"""What the other members of a key come to together, without a bit of the member's own value, whatever its size.
+
+What is left of a total after a value 1,000 times the others is taken off is rounding, and the rounding of a plain sum
+changes with the place of the member. So the members of a key are leaves of a binary tree over their positions, and the
+others of a member are the subtrees beside its path to the root. Neither which these are nor their order depends on the
+member's value or key. An empty subtree adds an exact 0, so padding changes no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+
+__all__ = ["others_of_key"]
+
+Values = TypeVar("Values")
+
+
+def others_of_key(key: jax.Array, values: Values, merge: Callable[[Values, Values], Values]) -> tuple[Values, Values]:
+    """For each member the others of its key merged, and all of its key.
+
+    All of a key are, bit for bit, what a member of another key would find there: its own leaf of that tree is empty.
+
+    Examples:
+      >>> without, total = others_of_key(jnp.array([0, 2, 0]), jnp.array([1.0, 3.0, 1e30]), jnp.add)
+      >>> without.tolist()[1:], total.tolist()[1]
+      ([0.0, 1.0], 3.0)
+
+    Args:
+      key: int [M], in any order.
+      values: arrays [M, ...]; zeros stand for nothing, which changes no bit of what it is merged with.
+      merge: of two subtrees, element by element; commutative and associative but for rounding.
+
+    Returns:
+      Both as `values`; O(M log M) time.
+    """
+    num = key.shape[0]
+    order = jnp.argsort(key).astype(jnp.int32)  # stable: members of a key in the order of their positions
+    at, place = key[order], jnp.arange(num, dtype=jnp.int32)
+
+    def wider(level: jax.Array, state: tuple[jax.Array, jax.Array, Values, Values]) -> tuple[object, ...]:
+        first, past, total, without = state  # of the subtree: its places are first <= place < past
+        right = (order >> level) & 1 == 1
+        beside = jnp.where(right, first - 1, past)
+        near = jnp.clip(beside, 0, num - 1)
+        sibling = (beside == near) & (at[near] == at) & (order[near] >> level == (order >> level) ^ 1)
+        more = jax.tree.map(lambda x: jnp.where(sibling.reshape(num, *(1,) * (x.ndim - 1)), x[near], 0), total)
+        first = jnp.where(sibling & right, first[near], first)
+        past = jnp.where(sibling & ~right, past[near], past)
+        return first, past, merge(total, more), merge(without, more)
+
+    leaves = jax.tree.map(lambda x: x[order], values)
+    state = place, place + 1, leaves, jax.tree.map(jnp.zeros_like, leaves)
+    _, _, total, without = jax.lax.fori_loop(0, max(num - 1, 0).bit_length(), wider, state)
+
+    def in_place(found: Values) -> Values:
+        back: Values = jax.tree.map(lambda x: jnp.zeros_like(x).at[order].set(x), found)
+        return back
+
+    return in_place(without), in_place(total)
