@@ -12,7 +12,7 @@ the large ones get the noise. So for each trace the tasks are chosen by their sp
     bucket      4 log₂(s̃² / p²), rounded: `PER_OCTAVE` buckets an octave of variance
     β_i         least squares over the other families whose bucket is at most `REACH` from that of i
 
-So all families within a factor of 2 of the trace's spread count, and none beyond 2.19. Buckets meet at irrational
+So all families within a factor of 2 of the trace's spread count, and none beyond 2.2. Buckets meet at irrational
 multiples of p², so rounding decides about no variance of rational rewards. All spreads above 2^64 p are in one bucket.
 
 Families of unequal claims but equal spread are still pooled. Nothing of trace i enters β_i, not even by rounding: its
@@ -55,7 +55,7 @@ PRIOR_TRACES = 2.0
 def fitted_coefficients(graph: EventGraph, outcome: Array, rows: Array, target: Array, others: Array) -> jax.Array:
     """β of each trace and source: those that make Σ (target − Σ β others)² least over families like its own.
 
-    0 where fewer than `ENOUGH_TRACES` traces of such families hold a claim, and for a trace without an action in `rows`.
+    0 where fewer than `ENOUGH_TRACES` traces of such families hold a claim, and for traces without actions in `rows`.
     Where no other family states a spread (one trace each), all are alike.
 
     Args:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from estimators.sequence.stepping import side_by_side
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import segment_count, segment_sum
 
@@ -58,7 +59,7 @@ class Walks(NamedTuple):
         """The mean over its successors c of y_c, float [E]; 0 at ends.
 
         y_c = addend_c + factor_c · (the mean over the successors of c), without the second part where `through` is
-        False: linear equations, whose matrix is triangular. All traces take their edges side by side, so the loop is as
+        False: linear equations, whose matrix is triangular. All traces take their edges `side_by_side`: the loop is as
         long as the trace with the most edges; derivatives take another such loop.
         """
         n, num_edges = addend.shape[0], self.senders.shape[0]
@@ -73,17 +74,17 @@ class Walks(NamedTuple):
             return segment_sum(values[self.receivers], self.senders, n, self.real) / count
 
         def sweep(start: jax.Array, backward: bool) -> jax.Array:
-            def step(at: jax.Array, y: jax.Array) -> jax.Array:
-                edge = self.last - 1 - at if backward else self.last - self.edges + at
+            def step(at: jax.Array, traces: jax.Array, y: jax.Array) -> jax.Array:
+                last, edges = self.last[traces], self.edges[traces]
+                edge = last - 1 - at if backward else last - edges + at
                 edge = jnp.clip(edge, 0, num_edges - 1)
                 sender, receiver = self.senders[edge], self.receivers[edge]
                 source, sink = (receiver, sender) if backward else (sender, receiver)
                 part = jnp.where(through[receiver], factor[receiver] * y[source] / count[sender], 0)
                 # A trace that has no more edges writes out of range, where nothing is kept.
-                return y.at[jnp.where(at < self.edges, sink, n)].add(part.astype(y.dtype), mode="drop")
+                return y.at[jnp.where(at < edges, sink, n)].add(part.astype(y.dtype), mode="drop")
 
-            swept: jax.Array = jax.lax.fori_loop(0, jnp.max(self.edges), step, start)
-            return swept
+            return side_by_side(self.edges, num_edges, step, start)
 
         solved: jax.Array = jax.lax.custom_linear_solve(
             lambda y: y - mean(kept(y)),

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from estimators.sequence.stepping import side_by_side
 from estimators.sequence.suffix_recursion import recursion_by_blocks, suffix_recursion
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
@@ -173,7 +174,7 @@ def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
 def grouped_order(graph: EventGraph, ids: Array, num: int) -> jax.Array:
     """The events in the order of `ids`, int [E] in [0, num), and those of one id in log order; padding last: int32 [E].
 
-    The ids must not span traces. A counting sort: all traces take their steps side by side, so the loop is as long as
+    The ids must not span traces. A counting sort: all traces take their steps `side_by_side`, so the loop is as long as
     the longest trace. It was four times as fast as sorting two million events by two keys.
 
     Examples:
@@ -189,15 +190,16 @@ def grouped_order(graph: EventGraph, ids: Array, num: int) -> jax.Array:
     length = segment_count(trace, graph.num_traces, real, jnp.int32)
     start = segment_first(trace, graph.num_traces, real)
 
-    def step(at: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def step(at: jax.Array, traces: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         ahead, position = state
         # A trace that has ended writes out of range, where nothing is kept.
-        event = jnp.where(at < length, start + at, graph.num_events)
-        chain = jnp.where(at < length, ids[jnp.minimum(event, graph.num_events - 1)], num)
+        goes_on = at < length[traces]
+        event = jnp.where(goes_on, start[traces] + at, graph.num_events)
+        chain = jnp.where(goes_on, ids[jnp.minimum(event, graph.num_events - 1)], num)
         position = position.at[event].set(ahead[jnp.minimum(chain, num - 1)], mode="drop")
         return ahead.at[chain].add(1, mode="drop"), position
 
     count = segment_count(ids, num, real, jnp.int32)
     first = jnp.cumsum(count, dtype=jnp.int32) - count
-    _, position = jax.lax.fori_loop(0, jnp.max(length), step, (first, place))
+    _, position = side_by_side(length, graph.num_events, step, (first, place))
     return jnp.zeros_like(place).at[position].set(place)
