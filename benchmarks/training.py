@@ -238,7 +238,15 @@ def composed() -> None:
             result, rows = f"training_{name}_{optimizer}", []
             output = RESULTS / f"{result}.parquet"
             for signal in signals:
-                rows += run_training([signal], tasks, COMPOSED_SEEDS, settings, tuning=COMPOSED_TUNING, output=output)
+                rows += run_training(
+                    [signal],
+                    tasks,
+                    COMPOSED_SEEDS,
+                    settings,
+                    tuning=COMPOSED_TUNING,
+                    tune_by="events_to_90",
+                    output=output,
+                )
                 print(name, optimizer, signal, flush=True)
             compared = cells(rows, BASE)
             _write(result, compared)

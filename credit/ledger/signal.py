@@ -89,5 +89,7 @@ class Signal:
         lines += [f"  left out {source}: {why}" for source, why in self.refused.items()]
         if self.largest > LIMIT and not self.scale:
             lines.append(f"  look: the largest advantage is {self.largest:.4g} times the spread of its group's rewards")
+        if self.kind == "control" and not self.used:
+            lines.append("  no claim takes part: each is the reward minus the baseline; the next line is of the ledger")
         lines.append(f"  coverage {self.coverage:.3f}, {self.claimed:.1%} of actions claimed")
         return "\n".join(lines)

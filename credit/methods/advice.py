@@ -54,7 +54,10 @@ TRAINED_WITH: dict[str, str] = {
 }
 """What docs/training.md measured of advantages like the recommended ones, by the centred claim; "" for a baseline."""
 
-TRAINED_ON = "exact teams of 12 decisions, 16 traces a step, Adam (docs/training.md)"
+TRAINED_ON = (
+    "exact teams of 12 decisions, 16 traces a step, Adam, by area over 20 seeds (docs/training.md, which also has "
+    "compositions over 100 seeds)"
+)
 
 
 @dataclasses.dataclass(frozen=True)

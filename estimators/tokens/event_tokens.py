@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.compared_ids import before_compiling, beyond
-from graphs.errors import ArrayTypeError, CreditError
+from graphs.errors import ArrayTypeError, CreditError, expect
 from graphs.event_graph import Array
 from graphs.text import counted
 from graphs.traces.tokens import Tokens
@@ -50,7 +50,7 @@ def pad_tokens(tokens: Tokens, row_of_event: Array | None = None, *, width: int 
       width: L; by default the number of tokens of the longest row.
 
     Raises:
-      CreditError: `row_of_event` is not int [E], or a row has more tokens than `width`.
+      CreditError: there are no tokens, `row_of_event` is not int [E], or a row has more tokens than `width`.
 
     Examples:
       >>> import numpy as np
@@ -62,6 +62,7 @@ def pad_tokens(tokens: Tokens, row_of_event: Array | None = None, *, width: int 
       >>> pad_tokens(tokens, np.array([0, 0])).mask.tolist()
       [[False, True, True]]
     """
+    expect("tokens", tokens, Tokens, "Traces.tokens, which is None for a log without token ids")
     count = len(tokens.offsets) - 1
     labels = np.arange(count) if row_of_event is None else np.asarray(row_of_event)
     if labels.ndim != 1 or len(labels) < count or labels.dtype.kind not in "iu":

@@ -127,3 +127,8 @@ def test_ids_of_64_bits_beyond_all_events_have_no_advantage(dtype: type) -> None
         events = np.array([0, 2**32, 2**32 + 1, 2], dtype)
         got = token_advantages(np.float64([1, 2]), events, np.ones(4, bool))[0]
     np.testing.assert_array_equal(got, [1, np.nan, np.nan, np.nan])
+
+
+def test_a_log_without_token_ids_is_named() -> None:
+    with pytest.raises(CreditError, match=r"tokens is None, of type NoneType; expected Traces.tokens"):
+        pad_tokens(None)  # type: ignore[arg-type]

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from credit.bench.training import training_runs
+from credit.bench.training import training_loop, training_runs
 from credit.bench.training.training_comparison import cells, mean_ranks
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingExtraError
 
 TINY = TrainingSettings(steps=3, groups=2, group_size=2)
 ONE = (0.1,)
@@ -73,6 +73,32 @@ def test_cells_are_paired_over_seeds_and_corrected() -> None:
     assert other.p > 0.5
     assert better.events_p == other.events_p == 1  # as many events on every seed
     assert mean_ranks([rloo, better, other]) == {"rloo": 2.5, "better": 1.0, "other": 2.5}
+
+
+def test_the_rate_can_be_chosen_by_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rate 0.1 has the larger area; rate 0.4 comes to 90 % sooner, but for one seed that never does."""
+
+    def row(task: Any, signal: str, seed: int, rate: float, *_: Any) -> dict[str, Any]:
+        events = {0.1: 20.0, 0.4: None if seed % 3 == 0 else 5.0}[rate]
+        return {"task": task.name, "signal": signal, "seed": seed, "learning_rate": rate, "sweep": True,
+                "area": {0.1: 0.9, 0.4: 0.8}[rate], "events_to_90": events}  # fmt: skip
+
+    monkeypatch.setattr(training_runs, "_row", row)
+    for tune_by, rate in (("area", 0.1), ("events_to_90", 0.4)):
+        rows = run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=(0.1, 0.4), tuning=6, tune_by=tune_by)  # type: ignore[arg-type]
+        assert rows[0]["learning_rate"] == rate
+
+
+def test_a_missing_optax_and_a_missing_folder_are_named_before_anything_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = ["bench", "train", "--quick", "-o", str(tmp_path / "none" / "rows.json")]
+    found = CliRunner().invoke(cli, call)
+    assert found.exit_code != 0 and "does not exist" in found.output
+    monkeypatch.setattr(training_loop.importlib.util, "find_spec", lambda name: None)
+    training_loop._compiled.cache_clear()
+    with pytest.raises(MissingExtraError, match="optax is not installed"):
+        run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE)
 
 
 def test_events_are_compared_by_ranks_and_a_seed_that_does_not_arrive_is_last() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +25,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
 from credit.bench.training.team_policies import HEADS, first_parameters, policy_logits
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingExtraError
 
 __all__ = ["Answer", "Curves", "Signal", "TrainingSettings", "train"]
 
@@ -146,6 +147,7 @@ def train(
       `Curves`.
 
     Raises:
+      MissingExtraError: optax is not installed.
       CreditError: the learning rate is not positive, the budget does not hold one update, or the groups cannot be
         spread evenly.
     """
@@ -180,6 +182,8 @@ def train(
 def _compiled(
     signal: Signal, settings: TrainingSettings, mesh: Mesh | None = None
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    if importlib.util.find_spec("optax") is None:
+        raise MissingExtraError("optax", extra="critic")
     import optax
 
     optimizer = optax.scale_by_adam() if settings.optimizer == "adam" else optax.identity()

@@ -10,6 +10,7 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json
 from credit.cli.shared.commands import Command
+from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import stderr, stdout, words
 
@@ -85,6 +86,8 @@ def train(
     from credit.bench.training.training_loop import TrainingSettings
     from credit.bench.training.training_runs import LEARNING_RATES, run_training
 
+    if output is not None:
+        check_folder(output, "--output")
     signals = methods or (QUICK_METHODS if quick else METHODS)
     names = tasks or (QUICK_TASKS if quick else tuple(TASKS))
     seeds = seeds or (2 if quick else 5)

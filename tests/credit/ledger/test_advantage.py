@@ -147,6 +147,7 @@ def test_what_cannot_be_a_control_variate_is_left_out_by_name(worlds: dict[str, 
     rloo = credit.rloo(world.graph, world.reward)
     np.testing.assert_array_equal(signal.credit.advantage, rloo.advantage)  # nothing left: plain RLOO
     assert "left out critic" in str(signal) and "coverage" in str(signal)
+    assert ("no claim takes part" in str(signal)) == (not signal.used)
 
 
 def decisions(count: int, nulls: int = 0, p: float = 0.5) -> Enumerated:
