@@ -86,7 +86,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
 def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, plot: Path | None, as_json: bool) -> None:
     """Run methods on every batch that a small team can produce, and compare with the true policy gradient.
 
-    The whole table takes a minute or two. Two numbers in a cell are those of groups of 2 / 3 traces.
+    The whole table takes about five minutes. Two numbers in a cell are those of groups of 2 / 3 traces.
     """
     rows = _measured(methods, worlds)
     if plot is not None:
