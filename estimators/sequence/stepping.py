@@ -30,7 +30,7 @@ def side_by_side(
 
     Examples:
       >>> side_by_side(
-      ...     jnp.array([1, 3]), 4, lambda k, traces, done: done.at[traces].add(k < jnp.array([1, 3])[traces]),
+      ...     jnp.array([1, 3]), 4, lambda k, traces, done: done.at[traces].add((k < jnp.array([1, 3])[traces]).astype(int)),
       ...     jnp.zeros(2, int)).tolist()
       [1, 3]
 
