@@ -29,9 +29,9 @@ def side_by_side(
     `traces` are those with more than k steps, and others, for which the step must change nothing.
 
     Examples:
-      >>> side_by_side(
-      ...     jnp.array([1, 3]), 4, lambda k, traces, done: done.at[traces].add((k < jnp.array([1, 3])[traces]).astype(int)),
-      ...     jnp.zeros(2, int)).tolist()
+      >>> steps = jnp.array([1, 3])
+      >>> count = lambda k, traces, done: done.at[traces].add(jnp.where(k < steps[traces], 1, 0))
+      >>> side_by_side(steps, 4, count, jnp.zeros(2, int)).tolist()
       [1, 3]
 
     Args:
