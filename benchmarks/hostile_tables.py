@@ -177,8 +177,9 @@ def rewards_beside(data: bytes) -> dict[str, set[np.float32]] | None:
             continue
         stated = {_number(value) for name, value in row if name in REWARDS}
         for name, value in row:
-            if name in TRACES and isinstance(value, str | int | float):
-                found.setdefault(str(value), set()).update(stated - {None})
+            text = value.decode(errors="replace") if isinstance(value, bytes) else value
+            if name in TRACES and isinstance(text, str | int | float):
+                found.setdefault(str(text), set()).update(stated - {None})
     return found
 
 
