@@ -184,7 +184,9 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
             sums = learn(sums, rollout)
         coefficients = solved_coefficients(fits) if beta is None else beta
         composed = control_advantage(rollout.graph, rollout.reward, claims, beta=coefficients)
-        result, fits = composed.credit, learn_coefficients(fits, rollout, composed.others)
+        result = composed.credit
+        if beta is None:
+            fits = learn_coefficients(fits, rollout, composed.others)
         advantage = _advantage(result)
         if scaled:
             advantage = advantage / agent_scale(rollout.graph, advantage, result.valid).scale
