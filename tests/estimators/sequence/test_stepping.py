@@ -49,6 +49,7 @@ def unequal(n: int) -> credit.EventGraph:
     return dataclasses.replace(graph, **edges, edge_mask=np.ones(n - 1, bool), edge_type=np.ones(n - 1, np.int32))
 
 
+@pytest.mark.slow
 def test_the_order_by_agents_of_one_long_trace_among_many() -> None:
     ordered = jax.jit(lambda graph: grouped_order(graph, graph.agent_ids, graph.num_agents))
 
@@ -61,6 +62,7 @@ def test_the_order_by_agents_of_one_long_trace_among_many() -> None:
     assert_linear(prepare, 2**15)
 
 
+@pytest.mark.slow
 def test_walks_of_one_long_trace_among_many() -> None:
     def backward(graph: credit.EventGraph) -> jax.Array:
         ones = jnp.ones(graph.num_events)
