@@ -49,7 +49,6 @@ def unequal(n: int) -> credit.EventGraph:
     return dataclasses.replace(graph, **edges, edge_mask=np.ones(n - 1, bool), edge_type=np.ones(n - 1, np.int32))
 
 
-@pytest.mark.slow
 def test_the_order_by_agents_of_one_long_trace_among_many() -> None:
     ordered = jax.jit(lambda graph: grouped_order(graph, graph.agent_ids, graph.num_agents))
 
@@ -59,10 +58,9 @@ def test_the_order_by_agents_of_one_long_trace_among_many() -> None:
         np.testing.assert_array_equal(found, np.argsort(graph.agent_ids[: 2 * n - 1], kind="stable"))
         return lambda: jax.block_until_ready(ordered(graph))
 
-    assert_linear(prepare, 2**15)
+    assert_linear(prepare, 2**15, factor=64, most=12)
 
 
-@pytest.mark.slow
 def test_walks_of_one_long_trace_among_many() -> None:
     def backward(graph: credit.EventGraph) -> jax.Array:
         ones = jnp.ones(graph.num_events)
@@ -75,4 +73,4 @@ def test_walks_of_one_long_trace_among_many() -> None:
         np.testing.assert_array_equal(np.asarray(compiled(graph))[:n], np.arange(n, 0, -1))
         return lambda: jax.block_until_ready(compiled(graph))
 
-    assert_linear(prepare, 2**15)
+    assert_linear(prepare, 2**15, factor=64, most=12)
