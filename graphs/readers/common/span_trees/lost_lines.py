@@ -70,7 +70,7 @@ class LostLines:
     def documents(self, source: Source, items: Iterable[Document | Lost] | None = None) -> Iterator[Document | Problem]:
         """The values of a file as `graphs.readers.common.places.documents` gives them, or `items`; the rest is noted.
 
-        Whoever takes a value notes its trace (`part`), where the value is not all of it.
+        A reader calls `part` with the trace of each value that is not the whole trace.
         """
         for item in documents_or_lost(source) if items is None else items:
             if isinstance(item, Lost):
