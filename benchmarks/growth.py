@@ -208,7 +208,7 @@ def main() -> None:
                 seconds = {size: max(sum(found[size][:2]) - sum(start), 0.0) for size in sizes}
                 memory = {size: max(found[size][2] - found[SMALL][2], 0.0) for size in sizes}
                 exponents = {
-                    what: [_exponent(values[a], values[b], b / a, least) for a, b in itertools.pairwise(sizes)]
+                    what: [exponent(values[a], values[b], b / a, least) for a, b in itertools.pairwise(sizes)]
                     for what, values, least in (("time", seconds, 0.05), ("user", user, 0.05), ("memory", memory, 5.0))
                 }
                 over = any(e is not None and e > BOUND for what in ("user", "memory") for e in exponents[what])
@@ -251,7 +251,7 @@ def write_report(output: Path, sizes: list[int], warm: int, rows: list[dict[str,
     output.write_text(json.dumps(report, indent=1) + "\n")
 
 
-def _exponent(small: float, large: float, factor: float, least: float) -> float | None:
+def exponent(small: float, large: float, factor: float, least: float) -> float | None:
     """The power of the size by which a number grew; None where the smaller one is too small to tell."""
     return None if small < least or large <= 0 else round(math.log(large / small) / math.log(factor), 2)
 

@@ -83,7 +83,7 @@ def _events(c: Cell) -> str:
 
 
 SPEED = ("zero", "reward", *(signal for signal in SIGNALS if signal != "zero"), "gae_exact")
-TURNS = 15
+TURNS = 31
 
 
 def _raw_reward(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
@@ -122,9 +122,10 @@ RUNS = {
 def speed(names: Sequence[str] = SPEED) -> None:
     """Updates a second at 256 traces of 50 events by 8 agents, with an MLP, without and with a method.
 
-    Signals take turns, and the least of `TURNS` turns counts, so that other load matters little. `events` are those of
-    an update, runs of the signal's evidence included, over those of an update without evidence. `times_runs` is over
-    the step that simulates the signal's runs, if it has some, and computes nothing from them.
+    Signals take turns. Times are medians over `TURNS` turns, and ratios medians of those of each turn, so that neither
+    other load nor a lucky turn of one of the two decides. `events` are those of an update, runs of the signal's
+    evidence included, over those of an update without evidence. `times_runs` is over the step that simulates the
+    signal's runs, if it has some, and computes nothing from them.
     """
     reward = np.array([[[0.1, 0.3], [0.2, 0.9]]])
     task = LearningTask("long", tuple(d % 8 for d in range(50)), 2, (0, 49), reward)
@@ -134,33 +135,38 @@ def speed(names: Sequence[str] = SPEED) -> None:
     weights = {"into": jnp.ones((59, settings.hidden)), "out": jnp.ones((settings.hidden, task.choices))}
     signals = {name: REWARD if name == "reward" else training_signal(name) for name in names}
     signals |= {f"runs of {name}": RUNS[name] for name in names if name in RUNS}
-    wall, busy = ({name: math.inf for name in (*signals, "network")} for _ in range(2))
+    wall, busy = ({name: np.zeros(TURNS) for name in (*signals, "network")} for _ in range(2))
     events = {"network": 1.0}
     loads = []
-    for turn in range(TURNS + 1):  # the first compiles
+    for turn in range(-1, TURNS):  # the first compiles
         for name, signal in signals.items():
             start = time.perf_counter(), time.process_time()
-            curves = train(task, signal, settings, turn, 0.05)
+            curves = train(task, signal, settings, turn + 1, 0.05)
             updates = math.ceil(len(curves.spent) / CHUNK) * CHUNK  # whole calls are computed
-            if turn:
-                wall[name] = min(wall[name], (time.perf_counter() - start[0]) / updates)
-                busy[name] = min(busy[name], (time.process_time() - start[1]) / updates)
+            if turn >= 0:
+                wall[name][turn] = (time.perf_counter() - start[0]) / updates
+                busy[name][turn] = (time.process_time() - start[1]) / updates
             events[name] = float(curves.spent[-1]) / (len(curves.spent) - 1) / own
         start = time.perf_counter(), time.process_time()
         jax.block_until_ready(_slope(weights, inputs))  # type: ignore[no-untyped-call]
-        wall["network"] = min(wall["network"], time.perf_counter() - start[0])
-        busy["network"] = min(busy["network"], time.process_time() - start[1])
+        if turn >= 0:
+            wall["network"][turn] = time.perf_counter() - start[0]
+            busy["network"][turn] = time.process_time() - start[1]
         loads.append(os.getloadavg()[0])
+
+    def times(spent: dict[str, np.ndarray], name: str, base: str) -> float:
+        return round(float(np.median(spent[name] / spent[base])), 2)
+
     found = {
         name: {
-            "updates_per_second": round(1 / wall[name], 1),
-            "cpu_ms": round(1e3 * busy[name], 3),
+            "updates_per_second": round(1 / float(np.median(wall[name])), 1),
+            "cpu_ms": round(1e3 * float(np.median(busy[name])), 3),
             "events": round(events[name], 2),
-            "times_reward": round(wall[name] / wall["reward"], 2),
-            "times_zero": round(wall[name] / wall["zero"], 2),
-            "cpu_times_reward": round(busy[name] / busy["reward"], 2),
-            "times_runs": round(wall[name] / wall[_without(name)], 2),
-            "cpu_times_runs": round(busy[name] / busy[_without(name)], 2),
+            "times_reward": times(wall, name, "reward"),
+            "times_zero": times(wall, name, "zero"),
+            "cpu_times_reward": times(busy, name, "reward"),
+            "times_runs": times(wall, name, _without(name)),
+            "cpu_times_runs": times(busy, name, _without(name)),
         }
         for name in wall
     }

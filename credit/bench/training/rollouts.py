@@ -180,14 +180,20 @@ def draw_rollout(task: LearningTask, logits: jax.Array, groups: int, group_size:
     before = np.searchsorted(task.decisive, np.arange(task.decisions))  # decisive decisions before each
     changes = np.isin(np.arange(task.decisions), task.decisive).astype(np.int64)
     order = None if task.taken is None else jnp.argsort(~taken.ravel(), stable=True)
-    value = along[:, before]
-    increments = along[:, before + changes] - value
+    value = _columns_at(along, before)
+    increments = _columns_at(along, before + changes) - value
 
     def of_events(table: jax.Array) -> jax.Array:
         return table.ravel() if order is None else table.ravel()[order]
 
     graph = _graph(task, groups, group_size, of_events(taken), order)
     return Rollout(task, graph, reward, order, kind, choice, taken, logits, of_events(value), of_events(increments))
+
+
+def _columns_at(table: jax.Array, columns: np.ndarray) -> jax.Array:
+    """`table[:, columns]`, by a product of zeros and ones: on a CPU, XLA looks up numbers one at a time."""
+    chosen = np.arange(table.shape[1])[:, None] == columns[None]
+    return jnp.matmul(table, chosen.astype(np.float32), precision="highest")
 
 
 def _graph(task: LearningTask, groups: int, group_size: int, real: jax.Array, order: jax.Array | None) -> EventGraph:
