@@ -155,14 +155,14 @@ def read_lines(source: Source) -> Transcript:
     if wide is not None:
         raise TraceError(wide)
     transcript = Transcript(source.name, [], {}, {}, [], not data or data.isspace())
-    seen: dict[str, tuple[int, int]] = {}
+    seen: dict[str, tuple[int, int, int]] = {}  # uuid -> number, start and length of its first line
     sessions: dict[str, None] = {}
     for number, offset, text in source.lines():
         line = decode_record(_LINE, text, file=source.name, line=number)
         if line.uuid is not None:
-            first, start = seen.setdefault(line.uuid, (number, offset))
+            first, start, size = seen.setdefault(line.uuid, (number, data.find(text, offset), len(text)))
             if first != number:
-                if data[start : data.index(b"\n", start)].strip() == text:
+                if size == len(text) and data.startswith(text, start):
                     continue
                 expected = f"an id that no other line has (also line {first})"
                 raise TraceError(Problem("duplicate-id", source.name, number, "uuid", excerpt(line.uuid), expected))

@@ -117,35 +117,46 @@ class Hearing:
         self.record, self.allowance = record, allowance
         self.size = 0  # bytes of the thread so far
         self.input: dict[str, Causes] = {}  # by agent, an input that it has heard
+        self.latest: dict[str, Causes] = {}  # by agent, the input of its last call
         self.more: dict[str, set[int]] = {}  # by agent, what else it has heard
         self.told: set[int] = set()  # messages of people that a call has heard
         self.joined: set[tuple[int, int]] = set()
         self.planned: list[tuple[list[int], int]] = []  # causes and the call that answers to them
         self.count = 0
         self.compared = 0  # messages of inputs, with what agents had heard before
+        self.is_too_much = False
 
     def call(self, agent: str, position: int, causes: Causes, results: Iterable[int]) -> None:
         """Plan the edges to a call from what its agent has not heard before, and from the results of its tools."""
         more = self.more.setdefault(agent, set())
         before = self.input.get(agent)
         if causes is not before:
+            is_again = causes is self.latest.get(agent)
+            self.latest[agent] = causes
             if not causes.is_known(before):
                 self.compared += len(causes.events)
-                if self.compared > self.allowance.most(self.size):
-                    return  # `draw` refuses the thread
+            if self._is_beyond(self.allowance.most(self.size)):
+                self.is_too_much = True
+                return  # `draw` refuses the thread, however long it becomes: what this call heard is not known
             news = causes.since(before)
             events = self._few(news)
-            if more:
+            if is_again:  # all of them are in `more`
+                events = []
+            elif more or not news.follows:
+                self.compared += len(news.events)
                 events = [event for event in events if event not in more]
             self._plan(events, position)
             if news.follows:
                 self.input[agent] = causes
-            else:
+            elif not is_again:
                 more.update(news.events)
         for result in results:
             if result not in more and (before is causes or result not in causes.members):
                 self._plan([result], position)
             more.add(result)
+
+    def _is_beyond(self, most: int) -> bool:
+        return max(self.count - len(self.record.ids), self.compared) > most
 
     def _few(self, news: _News) -> list[int]:
         """The events, but of the messages of people that were told before only the latest; the others lead there."""
@@ -181,11 +192,10 @@ class Hearing:
           TraceError: kind "too-many", before more edges are drawn than the limits and the length of the log allow.
         """
         record, most, limit = self.record, self.allowance.most(self.size), self.allowance.limits.edges
-        needed = max(self.count - len(record.ids), self.compared)
-        if needed > most:
+        if self.is_too_much or self._is_beyond(most):
             why = "" if most == limit else " whose log is so short; a higher --limit edges allows more"
             record.refuse("too-many", "edges", f"more than {most}", f"at most {most} edges in a trace{why}")
-        self.allowance.take(needed, self.size)
+        self.allowance.take(max(self.count - len(record.ids), self.compared), self.size)
         for events, position in self.planned:
             agent = record.agents[position]
             for cause in events:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["TEAMS", "langgraph_of_answers_to_all", "langgraph_of_nodes_that_heard_apart", "sends_after_a_step"]
+__all__ = [
+    "TEAMS", "checkpoint_line", "langgraph_of_answers_to_all", "langgraph_of_inputs_beside_results",
+    "langgraph_of_nodes_that_heard_apart", "langgraph_of_trimmed_inputs", "sends_after_a_step",
+]  # fmt: skip
 
 TIME = "2025-01-01T00:00:00Z"
 
@@ -64,6 +67,34 @@ def langgraph_of_nodes_that_heard_apart(size: int) -> str:
     return "\n".join([*alone, together])
 
 
+def asked_of(names: Iterable[str]) -> list[dict[str, str]]:
+    return [{"type": "human", "content": "q", "id": name} for name in names]
+
+
+def langgraph_of_trimmed_inputs(size: int) -> str:
+    """Each of many nodes was given a message, and then as many others, without the first."""
+    nodes, others = range(1, size + 1), [f"h{i}" for i in range(size)]
+    return "\n".join([checkpoint_line(1, asked_of(["q"]), nodes), checkpoint_line(2, asked_of(others), nodes)])
+
+
+def langgraph_of_inputs_beside_results(size: int) -> str:
+    """Each of many nodes has heard a tool's result; then all are given as many messages."""
+    nodes, first = range(1, size + 1), asked_of(["q"])
+    asking = json.loads(checkpoint_line(1, first, nodes))
+    for i, task in enumerate(asking["tasks"]):
+        task["result"]["messages"][0]["tool_calls"] = [{"id": f"c{i}", "name": "f"}]
+        task["result"]["messages"].append({"type": "tool", "content": "r", "id": f"k{i}", "tool_call_id": f"c{i}"})
+    others = [*first, *asked_of(f"h{i}" for i in range(size))]
+    return "\n".join([json.dumps(asking), checkpoint_line(2, first, nodes), checkpoint_line(3, others, nodes)])
+
+
+def langgraph_of_one_node_that_answers_often(size: int) -> str:
+    """A node was given a message; then, once, as many others, of which it makes as many calls."""
+    said = json.loads(checkpoint_line(2, asked_of(f"h{i}" for i in range(size)), range(1, 2)))
+    said["tasks"][0]["result"]["messages"] = [{"type": "ai", "content": "y", "id": f"r{i}"} for i in range(size)]
+    return f"{checkpoint_line(1, asked_of(['q']), range(1, 2))}\n{json.dumps(said)}"
+
+
 def sends_after_a_step(nodes: int, calls: int, sends: int, thread: str = "t") -> str:
     """A step of nodes with some calls each, and one of tasks that `Send` started, of which no input tells who did."""
     lines = []
@@ -115,6 +146,12 @@ def claude_code_of_many_session_ids(size: int) -> str:
     return "\n".join(lines)
 
 
+def claude_code_of_a_line_again_and_again(size: int) -> str:
+    """The first time behind many blanks."""
+    line = claude_line("assistant", "c", None, message=claude_called("m"))
+    return "\n".join([" " * 200 * size + line, *[line] * size])
+
+
 def claude_code_of_one_agent_woken(size: int) -> str:
     tasks = [{"type": "tool_use", "id": f"t{i}", "name": "Task", "input": {"prompt": f"p{i}"}} for i in range(size)]
     lines = [claude_line("assistant", f"c{i}", None, message=claude_called("m", tasks[i])) for i in range(size)]
@@ -149,8 +186,10 @@ TEAMS: dict[str, Callable[[int], str]] = {
         autogen_of_many_members,
         langgraph_checkpoint_of_people_and_nodes,
         langgraph_of_sends_after_many_calls,
+        langgraph_of_one_node_that_answers_often,
         claude_code_below_plain_lines,
         claude_code_of_many_session_ids,
+        claude_code_of_a_line_again_and_again,
         claude_code_of_one_agent_woken,
         inspect_of_calls_and_branches,
         who_and_when_of_people_alone,

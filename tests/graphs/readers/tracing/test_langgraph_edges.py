@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graphs.errors import NothingReadError
 from graphs.event_types import EdgeType
 from graphs.readers import read
 from graphs.readers.tracing.langgraph import hearing
 from graphs.traces.limits import Limits
 
-from ..linear.long_teams import langgraph_of_answers_to_all, sends_after_a_step
+from ..linear.long_teams import (
+    checkpoint_line,
+    langgraph_of_answers_to_all,
+    langgraph_of_inputs_beside_results,
+    langgraph_of_nodes_that_heard_apart,
+    langgraph_of_trimmed_inputs,
+    sends_after_a_step,
+)
 from .test_langgraph import ai, edges, human, stream, write
 
 
@@ -97,3 +107,35 @@ def test_a_log_that_states_every_input_has_an_edge_from_every_message(
     more = stream(*((1, f"b{i}", f"b{i}", {"m": said}, {"m": [ai("x", id=f"b{i}")]}) for i in range(100)))
     traces = read(write(tmp_path, [*first, *more]), limits=Limits(edges=100**2))
     assert traces.problems == () and traces.sizes.edges == 100**2
+
+
+def test_a_call_whose_edges_were_too_many_refuses_its_thread_however_long_it_becomes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls of nodes that had heard apart were read without their edges where the log went on for long enough."""
+    path = tmp_path / "run.jsonl"
+    path.write_text(
+        f"{langgraph_of_nodes_that_heard_apart(100)}\n{checkpoint_line(200, [human('x' * 40_000)], range(1))}"
+    )
+    assert read(path).problems == ()
+    monkeypatch.setattr(hearing, "_ANY", 0)
+    monkeypatch.setattr(hearing, "_PART", 10**9)
+    with pytest.raises(NothingReadError, match="too-many"):
+        read(path)
+
+
+@pytest.mark.parametrize("log", [langgraph_of_trimmed_inputs, langgraph_of_inputs_beside_results])
+def test_what_agents_heard_is_not_kept_for_each_message_and_agent(
+    log: Callable[[int], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory grew with the square of the log, and was not counted."""
+    monkeypatch.setattr(hearing, "_ANY", 0)
+    monkeypatch.setattr(hearing, "_PART", 10**9)
+    path = tmp_path / "run.jsonl"
+    path.write_text(log(1500))
+    tracemalloc.start()
+    with pytest.raises(NothingReadError, match="too-many"):
+        read(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100 * path.stat().st_size
