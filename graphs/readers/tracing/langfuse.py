@@ -13,7 +13,6 @@ agent, and what the node `tools` holds are tools. `docs/formats/langfuse.md` has
 from __future__ import annotations
 
 import dataclasses
-import datetime
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -27,55 +26,21 @@ from graphs.readers.common.span_trees.lost_lines import LostLines, owners_of
 from graphs.readers.common.span_trees.scores import Score
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
-from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
-from graphs.readers.tracing.langfuse_agents import TOOL_NODE, drop_workflow, give_tools_to_callers, note_agent
+from graphs.readers.tracing.langfuse_agents import drop_workflow, give_tools_to_callers
 from graphs.readers.tracing.langfuse_outcomes import set_rewards
+from graphs.readers.tracing.langfuse_spans import span_of
 from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, is_csv, scores_of_row
 from graphs.readers.tracing.langsmith import drop_what_is_no_agent
 from graphs.text import excerpt
-from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
+from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 
 __all__ = ["read", "sniff"]
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
-_KINDS = {
-    "AGENT": Kind.AGENT,
-    "GENERATION": Kind.CALL,
-    "TOOL": Kind.TOOL,
-    "RETRIEVER": Kind.TOOL,
-    "EMBEDDING": Kind.TOOL,
-    "GUARDRAIL": Kind.GUARD,
-    "EVALUATOR": Kind.GUARD,
-}
 _IDS = ("id", "parentObservationId", "observationId")
-
-
-class _Usage(msgspec.Struct):
-    input: _Count | None = None
-    output: _Count | None = None
-
-
-class _Metadata(msgspec.Struct):
-    langgraph_node: str | None = None
-    attributes: dict[str, Any] | str | None = None
-
-
-class _Observation(msgspec.Struct):
-    id: _Id
-    trace: _Id = msgspec.field(name="traceId")
-    type: str
-    name: str | None = None
-    parent: str | None = msgspec.field(default=None, name="parentObservationId")
-    start: datetime.datetime | None = msgspec.field(default=None, name="startTime")
-    end: datetime.datetime | None = msgspec.field(default=None, name="endTime")
-    level: str | None = None
-    model: str | None = None
-    usage: _Usage | None = msgspec.field(default=None, name="usageDetails")
-    metadata: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Score(msgspec.Struct):
@@ -84,6 +49,12 @@ class _Score(msgspec.Struct):
     value: _Float | str | bool | None = None
     trace: str | None = msgspec.field(default=None, name="traceId")
     observation: str | None = msgspec.field(default=None, name="observationId")
+
+
+class _Holder(msgspec.Struct):
+    """A trace, by its id."""
+
+    id: _Id
 
 
 class _Trace(msgspec.Struct):
@@ -104,10 +75,9 @@ class _Item(msgspec.Struct):
 
 
 _ITEM = msgspec.json.Decoder(_Item)
-_OBSERVATION = msgspec.json.Decoder(_Observation)
 _SCORE = msgspec.json.Decoder(_Score)
+_HOLDER = msgspec.json.Decoder(_Holder)
 _TRACE = msgspec.json.Decoder(_Trace)
-_METADATA = msgspec.json.Decoder(_Metadata)
 _NAME = msgspec.json.Decoder(_Id)
 
 
@@ -144,10 +114,10 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace, over all files.
 
     Problem kinds, one trace refused: those of `graphs.readers.common.json_problems` and of
-    `graphs.readers.common.span_trees.scores`, "duplicate-span", "parent-cycle", "missing-parent", "lost-row" (a line
-    that cannot be read is part of it, or may be). Named while the trace reads: "missing-part". Alone: "unreadable", and
-    faults of an item whose trace is not known. Named, though nothing is wrong: "no-events", a trace without
-    observations.
+    `graphs.readers.common.span_trees.scores`, "duplicate-span", "parent-cycle", "missing-parent", "missing-field" (an
+    observation without its trace), "lost-row" (a line that cannot be read is part of it, or may be). Named while the
+    trace reads: "missing-part". Alone: "unreadable", and faults of an item whose trace is not known. Named, though
+    nothing is wrong: "no-events", a trace without observations.
     """
     traces: dict[str, _Gathered] = {}
     lost = LostLines("traceId", _IDS, "observations, or scores", first=("id", "traceId"))
@@ -157,18 +127,22 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 yield document
                 continue
             part_of = None if has_key(document.raw, "observations") else lost
-            waiting: list[bytes] = [bytes(document.raw)]
+            waiting = [(bytes(document.raw), "")]
             while waiting:
-                raw = waiting.pop()
+                raw, holder = waiting.pop()
                 try:
-                    waiting += _take(Document(raw, document.place), traces, part_of)
+                    waiting += _take(Document(raw, document.place), holder, traces, part_of)
                 except TraceError as error:
-                    gathered = traces.get(error.problem.trace)
+                    problem = error.problem
+                    if holder and not problem.trace:
+                        problem = dataclasses.replace(problem, trace=holder)
+                        traces.setdefault(holder, _Gathered(document.place))
+                    gathered = traces.get(problem.trace)
                     if gathered is None:
-                        yield error.problem
-                        lost.add_faulty(error.problem, raw)
+                        yield problem
+                        lost.add_faulty(problem, raw)
                     else:
-                        gathered.problem = gathered.problem or error.problem
+                        gathered.problem = gathered.problem or problem
         source.release()
     if lost.is_open:
         lost.settle(owners_of({name: gathered.spans for name, gathered in traces.items()}))
@@ -176,10 +150,13 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         yield from _records(name, traces.pop(name), lost)
 
 
-def _take(document: Document, traces: dict[str, _Gathered], part_of: LostLines | None) -> list[bytes]:
-    """Take an object in; the objects inside it, in reverse, for the caller to take in turn.
+def _take(
+    document: Document, holder: str, traces: dict[str, _Gathered], part_of: LostLines | None
+) -> list[tuple[bytes, str]]:
+    """Take an object in; the objects inside it, in reverse, each with its holder's id.
 
-    `part_of` notes traces that are spread over lines.
+    `holder` is the id of the trace that holds it among its observations, or "". `part_of` notes traces that are spread
+    over lines.
     """
     raw, place = document
     where: dict[str, Any] = {"file": place.file, "line": place.line}
@@ -187,26 +164,31 @@ def _take(document: Document, traces: dict[str, _Gathered], part_of: LostLines |
     if item.data is not None or bytes(item.trace).startswith(b"{"):
         item = decode_envelope(_ITEM, raw, **where)
     if item.data is not None:
-        return [bytes(one) for one in reversed(item.data)]
+        return [(bytes(one), "") for one in reversed(item.data)]
     if bytes(item.trace).startswith(b"{"):
-        return [*(bytes(one) for one in reversed(item.observations or [])), bytes(item.trace)]
+        holder = decode(_HOLDER, item.trace, at="trace", **where).id
+        return [*((bytes(one), holder) for one in reversed(item.observations or [])), (bytes(item.trace), "")]
     if item.trace_id is not None and part_of is not None:
         part_of.part(item.trace_id)
     if item.trace_id is not None and (bytes(item.start) or bytes(item.type)):
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
-        one = decode_record(_OBSERVATION, raw, trace=item.trace_id, **where)
-        gathered.spans.append(_span(one, place))
+        span = span_of(document, item.trace_id)
+        gathered.spans.append(span)
         columns = enumerate(scores_of_row(raw))
-        gathered.scores += [Score(name, value, place, one.id, number=number) for number, (name, value) in columns]
+        gathered.scores += [Score(name, value, place, span.id, number=number) for number, (name, value) in columns]
     elif item.trace_id is not None:
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
         _add_score(gathered, decode_record(_SCORE, raw, trace=item.trace_id, **where), place)
+    elif holder or bytes(item.start) or bytes(item.type):
+        expected = "the id of the trace, which an observation has"
+        raise TraceError(Problem("missing-field", place.file, place.line, "traceId", "absent", expected))
     else:
         trace = decode_envelope(_TRACE, raw, **where)
         gathered = traces.setdefault(trace.id, _Gathered(place))
         for score in _held(gathered, "scores", trace.scores, trace.id, place):
             _add_score(gathered, decode_record(_SCORE, score, trace=trace.id, at="scores", **where), place)
-        return _held(gathered, "observations", trace.observations, trace.id, place)[::-1]
+        held = _held(gathered, "observations", trace.observations, trace.id, place)
+        return [(one, trace.id) for one in reversed(held)]
     return []
 
 
@@ -232,32 +214,6 @@ def _add_score(gathered: _Gathered, score: _Score, place: Place) -> None:
         gathered.met.add(score.id)
     if isinstance(score.value, bool | int | float):
         gathered.scores.append(Score(score.name, float(score.value), place, score.observation or "", score.id or ""))
-
-
-def _span(one: _Observation, place: Place) -> Span:
-    kind = _KINDS.get(one.type, Kind.OTHER)
-    metadata = _Metadata()
-    if bytes(one.metadata).startswith(b"{"):
-        where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": one.trace}
-        metadata = decode(_METADATA, one.metadata, at="metadata", **where)
-    span = Span(one.id, one.parent or "", kind, place, name=one.name or "")
-    node = metadata.langgraph_node
-    if kind is Kind.OTHER and node and node == one.name:
-        span.kind, span.instance = Kind.AGENT, f"{span.parent}:{node}"
-    elif kind is Kind.OTHER and node == TOOL_NODE:
-        span.kind, span.target = Kind.TOOL, TOOL_NODE
-    elif kind is Kind.AGENT and not span.name:
-        span.name = "agent"
-    given = metadata.attributes
-    if kind is Kind.AGENT and isinstance(given, dict):
-        note_agent(span, given)
-    span.start, span.end = seconds(one.start), seconds(one.end)
-    span.failed = one.level == "ERROR"
-    if kind is Kind.CALL:
-        usage = one.usage or _Usage()
-        span.columns = {"tokens": usage.output, "input_tokens": usage.input}
-        span.model = one.model or ""
-    return span
 
 
 def _records(trace: str, gathered: _Gathered, lost: LostLines) -> Iterator[TraceRecord | Problem]:

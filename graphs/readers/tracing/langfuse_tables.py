@@ -67,10 +67,10 @@ def _as_json(names: list[str], cells: tuple[str, ...]) -> bytes:
     """A row of too few or too many cells as a line that was cut: any cell may be the trace's id, if it got there."""
     at = names.index("traceId")
     key = "traceId" if len(cells) > at else "id"
-    objects = [msgspec.json.encode({key: cell}) for cell in cells if len(cell) <= _LONGEST_ID]
+    pairs = [msgspec.json.encode({key: cell})[1:-1] for cell in cells if len(cell) <= _LONGEST_ID]
     if len(cells) == at + 1:  # which may be cut itself
-        objects.append(b'{"traceId":' + msgspec.json.encode(cells[at])[:-1])
-    return b"{" + b"".join(objects)
+        pairs.append(b'"traceId":' + msgspec.json.encode(cells[at])[:-1])
+    return b"{" + b",".join(pairs)
 
 
 def _value(name: str, cell: str) -> str | msgspec.Raw:

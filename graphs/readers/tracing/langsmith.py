@@ -177,11 +177,11 @@ def _take(
                 if whole:
                     twice = repeated_anywhere(raw)
                     refuse_repeated(twice, file=place.file, line=place.line, trace=trace_id)
-                if whole and bytes(run.child_runs) == b"null":
-                    lost.part(trace_id)
                 trace = traces.setdefault(trace_id, _Trace(place))
                 trace.runs.append((run, _span(run, place, parent, trace_id)))
                 inner = _inside(raw, run.child_runs, "child_runs", place, trace_id)
+                if whole and not inner:
+                    lost.part(trace_id)
                 waiting += [(child, trace_id, run.id) for child in reversed(inner)]
             elif bytes(item.runs):
                 decode_envelope(_ITEM, raw, file=place.file, line=place.line)
@@ -192,7 +192,7 @@ def _take(
             else:
                 expected = "a run with a run_type, feedback with a key, or an object with runs"
                 raise TraceError(
-                    Problem("unknown-item", place.file, place.line, "content", excerpt(raw[:60]), expected)
+                    Problem("unknown-item", place.file, place.line, "content", excerpt(raw[:60]), expected, trace_id)
                 )
         except TraceError as error:
             problem = error.problem

@@ -13,6 +13,7 @@ it is not read there. `docs/formats/openai-agents.md` has the whole mapping; `sp
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
 from collections.abc import Iterator
@@ -127,17 +128,17 @@ class _Log:
         self.starts: dict[str, Place] = {}
         self.spoiled: dict[str, Problem] = {}
         self.lost = LostLines("trace_id", ("id", "parent_id"), "spans", first=("object", "id"))
-        self.whole: set[str] = set()  # traces that hold their spans
 
     def add(self, document: Document) -> Iterator[Problem]:
         """Take in an item and all those inside it."""
-        waiting = [document]
+        waiting = [(document, "")]
         while waiting:
-            raw, place = waiting.pop()
+            (raw, place), holder = waiting.pop()
             try:
-                inner = self._add(raw, place)
+                inner = self._add(raw, place, holder)
             except TraceError as error:
                 problem = error.problem
+                problem = problem if problem.trace else dataclasses.replace(problem, trace=holder)
                 if problem.trace:
                     self.spans.setdefault(problem.trace, [])
                     self.starts.setdefault(problem.trace, place)
@@ -148,9 +149,12 @@ class _Log:
                 continue
             waiting += reversed(inner)
 
-    def _add(self, raw: bytes, place: Place) -> list[Document]:
+    def _add(self, raw: bytes, place: Place, holder: str) -> list[tuple[Document, str]]:
+        """Take an item in; the items inside it, each with the trace that holds it among all its spans, or ""."""
         item = decode(_ITEM, raw, file=place.file, line=place.line)
         if item.object == "trace.span":
+            if not holder:
+                self.lost.part(item.trace_id or "")
             self._add_span(raw, place, item.trace_id or "")
             return []
         decode_envelope(_ITEM, raw, file=place.file, line=place.line)
@@ -162,22 +166,20 @@ class _Log:
                 )
             self.spans.setdefault(item.id, [])
             self.starts.setdefault(item.id, place)
-            if bytes(item.spans) in (b"", b"null"):
-                self.lost.part(item.id)
-            else:
-                self.whole.add(item.id)
             self.names.setdefault(item.id, item.workflow_name or "")
-            return _elements(raw, item.spans, "spans", place, item.id)
+            spans = _elements(raw, item.spans, "spans", place, item.id)
+            if not spans:
+                self.lost.part(item.id)
+            return [(span, item.id) for span in spans]
         for field, held in (("traces", item.traces), ("data", item.data)):
             if bytes(held):
-                return _elements(raw, held, field, place, "")
-        value_text, expected = excerpt(item.object), '"trace" or "trace.span", or an object with traces or data'
+                return [(element, "") for element in _elements(raw, held, field, place, "")]
+        value_text = "absent" if item.object is None else excerpt(item.object)
+        expected = '"trace" or "trace.span", or an object with traces or data'
         raise TraceError(Problem("unknown-item", place.file, place.line, "object", value_text, expected))
 
     def _add_span(self, raw: bytes, place: Place, trace: str) -> None:
         file, line = place.file, place.line
-        if trace not in self.whole:
-            self.lost.part(trace)
         span = decode_record(_SPAN, raw, file=file, line=line, trace=trace)
         data = decode(_DATA, span.span_data, file=file, line=line, at="span_data", trace=trace)
         kind = _KINDS.get(data.type, Kind.OTHER)

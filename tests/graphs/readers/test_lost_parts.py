@@ -234,3 +234,63 @@ def test_a_broken_file_of_spans_refuses_the_traces_that_others_have_of_it(tmp_pa
             ["b" * 32],
             [("bad-json", ""), ("lost-row", "a" * 32)],
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        ("langsmith", '{"id": "A3", "name": "x", "inputs": {"metadata": {"trace_id": "C"}}, "outp'),
+        ("langsmith", '{"id": "A3", "inputs": {"trace_id": "B", "id": "B1"}, "outp'),
+        ("langfuse", '{"id": "A3", "input": {"traceId": "C", "id": "B1"}, "ou'),
+        ("openai", '{"object": "trace.span", "span_data": {"id": "B1", "trace_id": "B"}, "i'),
+    ],
+)
+def test_ids_within_what_a_cut_line_holds_do_not_tell_its_trace(tmp_path: Path, name: str, cut: str) -> None:
+    """The line was of the trace in its input, and its own trace was read without it."""
+    assert found(tmp_path, [*LOGS[name], cut]) == ([], [("bad-json", ""), ("lost-row", "A"), ("lost-row", "B")])
+
+
+def test_a_trace_whose_list_of_parts_is_empty_has_them_on_other_lines(tmp_path: Path) -> None:
+    """A cut line was of no trace where each run has an empty list, or the trace one before its spans."""
+    cut = '{"id": "A3", "name": "x", "inp'
+    runs = [one | {"child_runs": []} for one in LOGS["langsmith"] if "run_type" in one]
+    lost = [("lost-row", "A"), ("lost-row", "B")]
+    assert found(tmp_path, [*runs, cut]) == ([], [("bad-json", ""), *lost])
+    whole = {"object": "trace", "id": "C", "spans": [sdk_span("C1", "C"), sdk_span("C2", "C", "C1")]}
+    spans = [*({"object": "trace", "id": t, "spans": []} for t in "AB"), *LOGS["openai"]]
+    cut = '{"object": "trace.span", "started'
+    assert found(tmp_path, [*spans, whole, cut]) == (["C"], [("bad-json", ""), *lost])
+    more = [*spans, whole, sdk_span("C3", "C", "C1"), cut]
+    assert found(tmp_path, more) == ([], [("bad-json", ""), *lost, ("lost-row", "C")])
+
+
+def scored(trace: str) -> dict[str, Any]:
+    """A request of OTLP with an evaluation."""
+    given = {"gen_ai.evaluation.name": {"stringValue": "q"}, "gen_ai.evaluation.score.value": {"doubleValue": 1.0}}
+    attributes = [{"key": key, "value": value} for key, value in given.items()]
+    record = {"traceId": trace * 32, "eventName": "gen_ai.evaluation.result", "attributes": attributes}
+    return {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
+
+
+@pytest.mark.parametrize("make", [dumped, exported])
+def test_a_cut_line_of_spans_that_states_no_trace_may_be_of_any_in_its_file(
+    make: Callable[[int, str], dict[str, Any]], tmp_path: Path
+) -> None:
+    """It was named alone, and its trace was read without it."""
+    (tmp_path / "other.jsonl").write_text(json.dumps(make(9, "c")))
+    whole = [make(1, "a"), make(2, "a"), make(3, "b")]
+    line = json.dumps(make(4, "a"))
+    lost = [("lost-row", "a" * 32), ("lost-row", "b" * 32)]
+    for cut in (line[: line.index("aaaa") - 4], line[:8]):
+        assert found(tmp_path, [*whole, cut]) == (["c" * 32], [("bad-json", ""), *lost])
+    for other_line in ("2026-01-01 INFO saved the log", '{"level": "info", "saved'):
+        assert len(found(tmp_path, [*whole, other_line])[0]) == 3
+
+
+def test_a_cut_line_of_evaluations_may_be_of_any_trace_that_its_file_scores(tmp_path: Path) -> None:
+    (tmp_path / "spans.jsonl").write_text("\n".join(json.dumps(exported(i, t)) for i, t in enumerate("abc", start=1)))
+    cut = json.dumps(scored("b"))
+    assert found(tmp_path, [scored("a"), cut[: cut.index("bbbb") - 4]]) == (
+        ["b" * 32, "c" * 32],
+        [("bad-json", ""), ("lost-row", "a" * 32)],
+    )

@@ -1,7 +1,8 @@
 """Lines that cannot be read, and the traces that they are part of, or may be: those may lack a call or a reward.
 
 A line states its trace; or a span of one, or a span that one hangs on; or, cut early, nothing. Then it may be of any
-trace of its file that is spread over lines, if it begins as lines of the file do.
+trace of its file that is spread over lines, if it begins as lines of the file do. Ids within its values, such as those
+in an input's metadata, state nothing: they may be of anything. A trace that is named there is refused, too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ __all__ = ["LostLines", "owners_of"]
 
 _VALUE = rb'"\s*+:\s*+"((?:[^"\\]|\\.)*+)("?)'
 _BEGIN = re.compile(rb'\s*+\{\s*+((?:"[^"\\]{0,200}+"?+)?)')
+_PAIR = re.compile(
+    rb'"((?:[^"\\]|\\.)*+)(?:"(?:\s*+:\s*+"((?:[^"\\]|\\.)*+)("?))?|\\?\Z)|[{}\[\]]', re.DOTALL
+)  # a key with a text, another text, or a bracket; a text that does not end is one token, else this would be quadratic
 _MOST_KEYS = 100  # that are told apart
 _TEXT = msgspec.json.Decoder(str)
 
@@ -43,6 +47,7 @@ class LostLines:
       lacks: what such a line may be.
       first: keys with which such a line may begin, beside those of other lines of its file.
       plain: the id of a trace as readers have it, from how a log writes it.
+      is_deep: whether what a line states of its traces stands within lists and objects.
     """
 
     def __init__(
@@ -53,8 +58,11 @@ class LostLines:
         *,
         first: Iterable[str] = (),
         plain: Callable[[str], str | None] | None = None,
+        is_deep: bool = False,
     ) -> None:
-        self.lacks, self._id = lacks, plain
+        self.lacks, self._id, self._is_deep = lacks, plain, is_deep
+        spans = list(spans)
+        self._trace_key, self._span_keys = trace.encode(), {key.encode() for key in spans}
         self._known = {f'"{key}"'.encode() for key in first}
         self._trace = re.compile(b'"' + trace.encode() + _VALUE, re.DOTALL)
         self._spans = re.compile(b'"(?:' + "|".join(spans).encode() + b")" + _VALUE, re.DOTALL)
@@ -65,6 +73,7 @@ class LostLines:
         self._any: dict[_Parts, Problem] = {}  # lines that state nothing, of those that begin alike the first
         self._begun: dict[bytes, _Parts] = {}  # by what is left of the first key, in the file at hand
         self._parts: dict[str, None] = {}  # of the file at hand
+        self._files: dict[str, _Parts] = {}  # of lines that `add_to_file` noted
         self._first_keys: set[bytes] = set()  # of the file at hand
 
     def documents(self, source: Source, items: Iterable[Document | Lost] | None = None) -> Iterator[Document | Problem]:
@@ -97,25 +106,46 @@ class LostLines:
             key = begins[1] if len(self._begun) < _MOST_KEYS else b""
             self._note(lost.problem, lost.text, self._begun.setdefault(key, _Parts()))
 
+    def add_to_file(self, lost: Lost) -> None:
+        """Note a line, or the content of a file, for a reader that says at the end what `files` have parts of."""
+        begins = _BEGIN.match(lost.text)
+        is_one = begins is not None and any(key.startswith(begins[1]) for key in self._known)
+        self._note(lost.problem, lost.text, self._files.setdefault(lost.problem.file, _Parts()) if is_one else None)
+
+    @property
+    def files(self) -> dict[str, list[str]]:
+        """The files with lines that `add_to_file` noted and that state nothing; for each a list, to hold its traces."""
+        return {file: parts.names for file, parts in self._files.items() if parts in self._any}
+
     def add_faulty(self, problem: Problem, raw: bytes) -> None:
         """Note an item with a fault, which hides its trace; one that states none is no part of a trace."""
         self._note(problem, raw, None)
 
     def _note(self, problem: Problem, text: bytes, parts: _Parts | None) -> None:
-        is_named = False
-        for match in self._trace.finditer(text):
-            name = _plain(match[1])
-            name = name if self._id is None or not name else self._id(name) or ""
-            if name:
-                is_named = True
-                (self._named if match[2] else self._begins).setdefault(name, problem)
-                self._longest = max(self._longest, 0 if match[2] else len(name))
-        if not is_named:
-            ids = tuple(_plain(match[1]) for match in self._spans.finditer(text) if match[1] and match[2])
-            if ids:
-                self._unnamed.append((problem, ids, parts))
-            elif parts is not None:
-                self._any.setdefault(parts, problem)
+        named = [name for match in self._trace.finditer(text) if (name := self._name(match[1], match[2], problem))]
+        ids: list[bytes] = []
+        if self._is_deep:
+            stated = bool(named)
+        elif parts is None:
+            stated = bool(named)
+            ids = [match[1] for match in self._spans.finditer(text) if match[1] and match[2]]
+        else:
+            own = list(_own(text))
+            stated = any(key == self._trace_key and value for key, value, _ in own)
+            ids = [value for key, value, is_whole in own if key in self._span_keys and value and is_whole]
+        if not stated and ids:
+            self._unnamed.append((problem, tuple(map(_plain, ids)), parts))
+        elif not stated and parts is not None:
+            self._any.setdefault(parts, problem)
+
+    def _name(self, written: bytes, end: bytes, problem: Problem) -> str:
+        """Note a trace by its id, of which `end` is the quote behind it, or nothing; "" for no id."""
+        name = _plain(written)
+        name = name if self._id is None or not name else self._id(name) or ""
+        if name:
+            (self._named if end else self._begins).setdefault(name, problem)
+            self._longest = max(self._longest, 0 if end else len(name))
+        return name
 
     def part(self, name: str) -> None:
         """Note that the file has a line that is not all of a trace, by the id of the trace or of one of its spans."""
@@ -154,6 +184,16 @@ class LostLines:
         cut = next((self._begins[text] for text in beginnings if text in self._begins), None)
         problem = self._named.get(trace) or cut
         return None if problem is None else lost_row(problem, trace, self.lacks)
+
+
+def _own(text: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
+    """The pairs of the object itself that a text begins, of a key and a text; whether the text ends."""
+    depth = 0
+    for match in _PAIR.finditer(text):
+        if match[1] is None:
+            depth += 1 if match[0] in b"{[" else -1
+        elif depth == 1 and match[2] is not None:
+            yield match[1], match[2], bool(match[3])
 
 
 def _first_key(text: bytes) -> set[bytes]:

@@ -41,11 +41,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trajectory that no other refers to.
 
     Problem kinds, the trace refused: "unreadable", those of `graphs.readers.common.json_problems`,
-    "unknown-tool-call" (a result of a call that its step does not have), "duplicate-id" (two calls of a step with one
-    id), "bad-value" (an unknown source, not as many log-probabilities as token ids). Named while the trace reads
-    without it: "missing-continuation", a run that goes on in a trajectory that is not at hand (the trace is its first
-    part); "missing-subagent", a reference to no trajectory at hand (the sub-agent is spawned and returns, and does
-    nothing between); and "unlinked-subagent", a nested trajectory that nothing refers to.
+    "unknown-tool-call" (a result of a call that its step does not have), "duplicate-id" (two steps of a trajectory, or
+    two calls of a step, with one id), "bad-value" (an unknown source, not as many log-probabilities as token ids).
+    Named while the trace reads without it: "missing-continuation", a run that goes on in a trajectory that is not at
+    hand (the trace is its first part); "missing-subagent", a reference to no trajectory at hand (the sub-agent is
+    spawned and returns, and does nothing between); and "unlinked-subagent", a nested trajectory that nothing refers to.
     """
     docs: list[Trajectory] = []
     for source in sources:

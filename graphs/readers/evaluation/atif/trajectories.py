@@ -80,6 +80,7 @@ class Step(msgspec.Struct):
     """One step."""
 
     source: str
+    step_id: int | str | None = None
     timestamp: datetime.datetime | None = None
     tool_calls: list[ToolCall] | None = None
     observation: Observation | None = None
@@ -160,6 +161,7 @@ def decode_all(document: Document) -> Trajectory:
 def _steps(raw: bytes, held: msgspec.Raw, place: Place, at: str, trace: str) -> list[tuple[Step, Place, str]]:
     field = f"{at}.steps".lstrip(".")
     steps = []
+    seen: set[int | str] = set()
     listed = decode(_LIST, held, file=place.file, line=place.line, at=field, trace=trace)
     for index, (element, where) in enumerate(_placed(raw, held, listed, place)):
         step = decode(_STEP, element, file=where.file, line=where.line, at=f"{field}[{index}]", trace=trace)
@@ -167,6 +169,12 @@ def _steps(raw: bytes, held: msgspec.Raw, place: Place, at: str, trace: str) -> 
             value_text, expected = excerpt(step.source), "one of " + ", ".join(_SOURCES)
             at_source = f"{field}[{index}].source"
             raise TraceError(Problem("bad-value", where.file, where.line, at_source, value_text, expected, trace))
+        if step.step_id is not None and step.step_id in seen:
+            value_text, expected = excerpt(step.step_id), "an id that no other step of the trajectory has"
+            at_id = f"{field}[{index}].step_id"
+            raise TraceError(Problem("duplicate-id", where.file, where.line, at_id, value_text, expected, trace))
+        if step.step_id is not None:
+            seen.add(step.step_id)
         steps.append((step, where, f"{field}[{index}]"))
     return steps
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -31,6 +31,8 @@ from graphs.text import counted
 from graphs.traces.record import TraceRecord
 
 __all__ = ["LACKS", "Gathering", "Without"]
+
+_FIRST = ("resourceSpans", "resourceLogs", "resource", "scopeSpans", "scopeLogs")  # keys of a request
 
 LACKS = "spans, or evaluations"
 """What a line that cannot be read may be."""
@@ -65,7 +67,7 @@ class Gathering:
 
     def __init__(self, format: str, lost: LostLines | None = None) -> None:
         self.format = format
-        self.lost = lost or LostLines("traceId", ("traceId",), LACKS, plain=str.lower)
+        self.lost = lost or LostLines("traceId", ("traceId",), LACKS, first=_FIRST, plain=str.lower, is_deep=True)
         self.spans: dict[str, list[Span]] = {}
         self.evaluations: dict[str, list[Evaluation]] = {}
         self.loose: list[Evaluation] = []  # of a response, without a trace id
@@ -105,16 +107,38 @@ class Gathering:
 
     def lose(self, line: Lost) -> Problem:
         """Note what cannot be read; returns its problem."""
-        self.lost.add_faulty(line.problem, line.text)
+        self.lost.add_to_file(line)
         return line.problem
+
+    def lines_of(self) -> Iterator[tuple[str, str, int]]:
+        """Traces with the files and lines that have spans or evaluations of them."""
+        for trace, spans in self.spans.items():
+            places = [span.place for span in spans] + [one.place for one in self.evaluations.get(trace, ())]
+            yield from ((trace, place.file, place.line) for place in places)
 
     def spoil_lost(self) -> None:
         """Refuse the traces of what cannot be read, when all files have been read."""
+        if self.lost.files:
+            self._settle(self.lost.files)
         if self.lost.is_stated:
             for trace in self.spans:
                 problem = self.lost.of(trace)
                 if problem is not None:
                     self.spoiled.setdefault(trace, problem)
+
+    def _settle(self, unstated: Mapping[str, list[str]]) -> None:
+        """Lines that state nothing may be of any trace of their file, if one of these is spread over lines."""
+        first: dict[str, tuple[str, int]] = {}
+        spread: set[str] = set()
+        traces: dict[str, dict[str, None]] = {}
+        for trace, file, line in self.lines_of():
+            traces.setdefault(file, {})[trace] = None
+            if first.setdefault(trace, (file, line)) != (file, line):
+                spread.add(trace)
+        for file, names in unstated.items():
+            here = traces.get(file, {})
+            names += [] if spread.isdisjoint(here) else here
+        self.lost.settle({})
 
     def _add_span(self, item: Item) -> None:
         wire = _SPAN.decode(item.raw)

@@ -118,7 +118,8 @@ def span_id_of(value: str | None, field: str, place: Place, trace: str) -> str:
 def _hex_id(value: str | None, size: int, field: str, place: Place, trace: str) -> str:
     if value is None or len(value) != size or not _HEX(value) or not value.strip("0"):
         expected = f"{size} hexadecimal digits, not all 0 (protobuf's own JSON has base64 there, which OTLP does not)"
-        raise TraceError(Problem("bad-id", place.file, place.line, field, excerpt(value), expected, trace))
+        shown = "absent" if value is None else excerpt(value)
+        raise TraceError(Problem("bad-id", place.file, place.line, field, shown, expected, trace))
     return value.lower()
 
 

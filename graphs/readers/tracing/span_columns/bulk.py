@@ -46,6 +46,13 @@ class Bulk(Gathering):
         else:
             self.spans[trace].append(span)
 
+    def lines_of(self) -> Iterator[tuple[str, str, int]]:
+        """Those of plain spans, too."""
+        yield from super().lines_of()
+        columns, traces, files = self.plain.columns(), self.plain.traces.listed, self.plain.files.listed
+        rows = zip(*(columns[name].tolist() for name in ("trace", "file", "line")), strict=True)
+        yield from ((traces[trace], files[file], line) for trace, file, line in rows)
+
     def gathered(self, limits: Limits) -> Iterator[TraceRecord | Part | Problem]:
         """Parts, records and problems, in the order of the traces."""
         self.spoil_lost()

@@ -68,7 +68,9 @@ def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Part | Problem]:
                 if isinstance(batch, Lost):
                     yield bulk.lose(batch)
                 elif isinstance(batch, Problem):
-                    yield batch
+                    problem = bulk.spoil(batch)
+                    if problem is not None:
+                        yield problem
                 elif batch.spans:
                     blocks.add(batch, bulk.count)
                     bulk.count += len(batch.spans)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.places import Lost
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.rows import open_parquet, refuse_long_lists, to_values
 from graphs.readers.tracing.otlp.wire import Place
@@ -20,7 +21,7 @@ __all__ = ["phoenix_spans"]
 _ATTRIBUTE = "attributes."
 
 
-def phoenix_spans(source: Source) -> Iterator[Dumped | Problem]:
+def phoenix_spans(source: Source) -> Iterator[Dumped | Problem | Lost]:
     """The spans of an export, row by row; the line of a span is the number of its row."""
     if source.path is None:
         yield Problem("unreadable", source.name, 0, "file", "standard input", "a Parquet file by its name")
@@ -36,7 +37,8 @@ def phoenix_spans(source: Source) -> Iterator[Dumped | Problem]:
     except TraceError as error:
         yield error.problem
     except (pa.ArrowException, OSError, ValueError) as error:
-        yield Problem("bad-row", source.name, 0, "content", excerpt(str(error)), "Parquet as Phoenix writes it")
+        problem = Problem("bad-row", source.name, 0, "content", excerpt(str(error)), "Parquet as Phoenix writes it")
+        yield Lost(problem, b"{")  # further rows may be of any trace
 
 
 def _span(values: dict[str, Any], place: Place) -> Dumped | Problem:
@@ -45,11 +47,11 @@ def _span(values: dict[str, Any], place: Place) -> Dumped | Problem:
     for name in columns:
         value = values.get(name)
         if value is not None and not isinstance(value, str):
-            return Problem("bad-type", place.file, place.line, name, excerpt(value), "a string")
+            return _fault(values, place, name, "a string")
         texts[name] = value
     for name in ("start_time", "end_time"):
         if not _is_moment(values.get(name)):
-            return Problem("bad-type", place.file, place.line, name, excerpt(values[name]), "a date or a number")
+            return _fault(values, place, name, "a date or a number")
     attributes = {
         name.removeprefix(_ATTRIBUTE): value
         for name, value in values.items()
@@ -67,6 +69,13 @@ def _span(values: dict[str, Any], place: Place) -> Dumped | Problem:
         attributes=attributes,
     )
     return Dumped(span, *place)
+
+
+def _fault(values: dict[str, Any], place: Place, field: str, expected: str) -> Problem:
+    """What is wrong with a row, whose trace would be read without it."""
+    trace = values.get("context.trace_id")
+    own = trace.lower() if isinstance(trace, str) else ""
+    return Problem("bad-type", place.file, place.line, field, excerpt(values[field]), expected, own)
 
 
 def _is_moment(value: Any) -> bool:

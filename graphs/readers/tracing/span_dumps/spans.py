@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
 import datetime
 import functools
 import re
 from typing import Any, TypeVar, cast
 
-from msgspec import UNSET
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
@@ -18,6 +20,7 @@ from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.common.typed import refuse_repeated
 from graphs.readers.tracing.otlp.gathering import LACKS
 from graphs.readers.tracing.otlp.wire import Attributes, Place, WireEvent, WireLink, WireSpan, WireStatus
+from graphs.readers.tracing.span_dumps.bare_spans import WRAPPERS
 from graphs.readers.tracing.span_dumps.dump_types import SPAN, Context, Dumped, DumpedSpan, Id, Status, Time
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow
 from graphs.text import excerpt
@@ -30,7 +33,15 @@ _HEX = re.compile("[0-9a-fA-F]+").fullmatch
 _FLATTENED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
 
 
-_NOWHERE = Context()
+_NOWHERE, _UNKNOWN = Context(), Place("", 0, -1)
+
+
+class _Ids(msgspec.Struct):
+    trace_id: Id = UNSET
+    context: Context | UnsetType | None = UNSET
+
+
+_IDS = msgspec.json.Decoder(_Ids)
 
 
 def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
@@ -46,9 +57,10 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
         try:
             span = SPAN.decode(raw)
         except JSON_ERRORS as error:
-            raise TraceError(json_problem(error, raw, place.file, place.line)) from error
+            problem = json_problem(error, raw, place.file, place.line)
+            raise TraceError(dataclasses.replace(problem, trace=_owner(raw, place))) from error
     context = span.context or _NOWHERE
-    trace = identifier(first(span.trace_id, context.trace_id), 32, "trace_id", place)
+    trace = _trace_id(first(span.trace_id, context.trace_id), place)
     if isinstance(dumped.span, bytes):
         refuse_repeated(repeated_anywhere(dumped.span), file=place.file, line=place.line, trace=trace or "")
     parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
@@ -80,11 +92,22 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
 
 def lost_spans() -> LostLines:
     """The traces of what cannot be read, with their ids as `plain_span` has them."""
-    return LostLines("trace_id", ("trace_id",), LACKS, plain=_trace_id)
+    keys = (*DumpedSpan.__struct_fields__, *WRAPPERS)
+    return LostLines("trace_id", ("trace_id",), LACKS, first=keys, plain=_trace_id, is_deep=True)
 
 
-def _trace_id(written: str) -> str | None:
-    plain = identifier(written, 32, "trace_id", Place("", 0, -1))
+def _owner(raw: bytes, place: Place) -> str:
+    """The trace of a span that does not decode, which would be read without it; "" where the span states none."""
+    try:
+        ids = _IDS.decode(raw)
+    except JSON_ERRORS:
+        return ""
+    return _trace_id(first(ids.trace_id, (ids.context or _NOWHERE).trace_id), place) or ""
+
+
+def _trace_id(written: Id, place: Place = _UNKNOWN) -> str | None:
+    """In lower case, as problems have to name it."""
+    plain = identifier(written, 32, "trace_id", place)
     return plain and plain.lower()
 
 
