@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from graphs.readers.common.keys import opening
 from graphs.text import excerpt, printable
 
-__all__ = ["columns_option", "likely_column", "listed_names", "other_separator", "table_without"]
+__all__ = ["are_outcomes", "columns_option", "likely_column", "listed_names", "other_separator", "table_without"]
 
 _LIKE = {
     "trace": re.compile(r"(?:^|[^a-z])(?:trace|traj|trajectory|rollout|episode|conversation|session|run)(?![a-z])"),
@@ -56,6 +56,11 @@ def listed_names(names: Collection[str]) -> str:
 def other_separator(line: str) -> str:
     """What separates the cells of a line that has no commas; "" where it has some, or only one cell."""
     return "" if "," in line else max(_SEPARATORS, key=line.count) if any(s in line for s in _SEPARATORS) else ""
+
+
+def are_outcomes(names: Collection[str]) -> bool:
+    """Whether these are the columns of a table for `--rewards` alone: no other says who did what, or in which task."""
+    return len(names) == 2 and "reward" in names and not {"trace", "trace_id"}.isdisjoint(names)
 
 
 def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[str, str] | None:

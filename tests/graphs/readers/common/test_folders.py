@@ -7,10 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from graphs.readers import read
 from graphs.readers.chunks import read_chunks
+from graphs.readers.common.source import Source
+from graphs.readers.formats import sort_sources
 from graphs.traces.batch import Traces
 
 from ..all_formats import ALL
@@ -106,3 +110,49 @@ def test_a_table_of_rewards_or_groups_in_a_folder_of_logs_is_no_log(tmp_path: Pa
     assert read(tmp_path, **options).reward[:2].tolist() == [1.0, 2.0]
     outright = read(tmp_path / "rewards.csv", rewards=tmp_path / "rewards.csv")
     assert set(outright.traces["format"].to_pylist()) == {"table"}
+
+
+def outcomes(folder: Path, name: str) -> Path:
+    """A table of rewards alone."""
+    rows = [{"trace_id" if "id" in name else "trace": trace, "reward": i} for i, trace in enumerate("abc")]
+    path = folder / name
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".csv":
+        path.write_text("\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]))
+    else:
+        path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+@pytest.mark.parametrize("name", ["outcomes.csv", "outcomes-id.jsonl", "outcomes.parquet"])
+def test_a_table_of_outcomes_beside_logs_is_none_of_them(tmp_path: Path, name: str) -> None:
+    """Without `--rewards`, the rows of traces that no log has were traces, and those of others stood there twice."""
+    event = {"id": "e", "type": "message", "agent": "a"}
+    traces = [{"trace_id": trace, "task_id": "q", "events": [event], "rewards": {"team": 5}} for trace in "ab"]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, traces)))
+    table = outcomes(tmp_path, name)
+    for found in (read(tmp_path), *read_chunks(tmp_path, events=9)):
+        assert found.traces["trace"].to_pylist() == ["a", "b"] and found.reward[:2].tolist() == [5.0, 5.0]
+    (problem,) = read(tmp_path).problems
+    assert problem.kind == "outcomes-among-logs" and problem.expected.startswith("--rewards FILE")
+    assert read(tmp_path, rewards=table).reward[:2].tolist() == [0.0, 1.0]
+    both = read(tmp_path, table)  # named outright, it is a log
+    assert both.traces["trace"].to_pylist() == ["a", "b", "c"]
+    assert [problem.kind for problem in both.problems] == ["same-file", "duplicate-trace", "duplicate-trace"]
+    (tmp_path / "log.jsonl").unlink()
+    assert read(tmp_path).traces["trace"].to_pylist() == ["a", "b", "c"]
+
+
+def test_trajectories_of_trials_are_not_compared_with_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """10,000 trials took 50 million comparisons of files."""
+    step = {"step_id": 1, "source": "agent", "message": "x"}
+    log = {"schema_version": "ATIF-v1.6", "agent": {"name": "a", "version": "1"}, "session_id": "s", "steps": [step]}
+    files = [write(tmp_path / name / "agent" / "trajectory.json", log) for name in "abc"]
+    files += [write(tmp_path / name / "result.json", HARBOR_RESULT) for name in "ab"]
+    compared: list[Any] = []
+    monkeypatch.setattr(Source, "__eq__", lambda one, other: compared.append(other) or one is other)
+    members, _, _ = sort_sources([Source(str(path), path) for path in files], None, ())
+    assert len(members["harbor"]) == 4 and len(members["atif"]) == 1 and compared == []
