@@ -63,11 +63,10 @@ def convert(
     if to == "cache" and not output.endswith(".parquet"):
         raise click.BadParameter(f"{output!r}; expected a name ending in .parquet", ctx=ctx, param_hint="--output")
     if to == "native" and not output.endswith(NATIVE_SUFFIXES):
-        raise click.BadParameter(
-            f"{output!r}; expected a name ending in {', '.join(NATIVE_SUFFIXES)}, or .parquet for a cache",
-            ctx=ctx,
-            param_hint="--output",
-        )
+        is_cache = output.endswith(".parquet")
+        other = "; `--to cache` writes .parquet" if is_cache else ", or .parquet for a cache"
+        expected = f"a name ending in {', '.join(NATIVE_SUFFIXES)}{other}"
+        raise click.BadParameter(f"{output!r}; expected {expected}", ctx=ctx, param_hint="--output")
     if output == "-":
         raise click.BadParameter("'-'; expected the name of a folder", ctx=ctx, param_hint="--output")
     if to == "otlp":

@@ -174,12 +174,12 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     for source in sources:
         try:
             if "trajectory" in opening_of(source).keys:
-                trajectories.append(source)
-                source.release()  # it is read when what all other files say is known
+                trajectories.append(source)  # it is read when what all other files say is known
             else:
                 yield from evaluation.add(source)
         except TraceError as error:
             yield error.problem
+        source.release()
     system_of = systems("swe-agent", {source.name: _run_folder(source.name) for source in trajectories})
     for source in trajectories:
         try:

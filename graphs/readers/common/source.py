@@ -31,6 +31,7 @@ _GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _SKIPPED, _SKIPPED_REST = [bytes([first]) for first in range(0x50, 0x60)], b"\x2a\x4d\x18"
 _CHUNK = 1 << 20
 _FIRST = 1 << 12  # bytes of the first lines, which are often looked at alone
+_REASON = 200  # characters of why a file cannot be read: a sentence
 _FRAME_CHUNK = 1 << 9  # of compressed Zstandard: 512 bytes unpack to 16 MiB at most
 
 
@@ -150,7 +151,8 @@ def unreadable(source: Source, error: OSError) -> Problem:
     """The problem of a source that cannot be read."""
     if isinstance(error, TooLargeError):
         return source.limits.refuse_file(source.name)
-    return Problem("unreadable", source.name, 0, "file", excerpt(error.strerror or str(error)), "a readable file")
+    reason = excerpt(error.strerror or str(error), _REASON)
+    return Problem("unreadable", source.name, 0, "file", reason, "a readable file")
 
 
 def _unpack(file: BinaryIO, size: int | None, most: int) -> bytes:
@@ -172,7 +174,7 @@ def _unpack(file: BinaryIO, size: int | None, most: int) -> bytes:
                     return head
                 file.seek(0)  # the whole file, or one that ends within a frame, which the stream does not tell
             return _unpack_zstandard(file, most)
-    except (EOFError, zlib.error, zstandard.ZstdError) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
         raise OSError(f"damaged compressed data: {error}") from error
     if size is not None:
         return file.read(size)

@@ -54,3 +54,10 @@ def test_a_long_name_of_an_output(tmp_path: Path) -> None:
             result = run(*command, out)
             assert result.exit_code == 0 and out.is_file(), result.output
             out.unlink()
+
+
+def test_a_cache_by_the_name_of_a_log_is_refused_with_the_option_that_writes_it(good: Path, tmp_path: Path) -> None:
+    """The message asked for the name that was given."""
+    result = run("convert", good, "--to", "native", "-o", tmp_path / "x.parquet")
+    assert result.exit_code != 0 and "`--to cache` writes .parquet" in " ".join(result.output.split())
+    assert "or .parquet for a cache" in " ".join(run("convert", good, "-o", tmp_path / "x.txt").output.split())

@@ -211,3 +211,19 @@ def test_a_pipe_that_is_named_outright_is_refused_and_not_waited_for(tmp_path: P
     os.mkfifo(tmp_path / "x.jsonl")
     with pytest.raises(NothingReadError, match="not-a-file"):
         read(tmp_path / "x.jsonl")
+
+
+def test_damaged_compressed_data_is_named_in_a_whole_sentence(tmp_path: Path) -> None:
+    """The end was cut off; a sum that is wrong was named without saying of what."""
+    whole = gzip.compress(b"{}" * 100)
+    wrong = whole[:-6] + b"\0\0" + whole[-4:]
+    for content, end in (
+        (whole[:-9], "marker was reached'"),
+        (wrong, "'"),
+        (whole[:2] + b"\x09" + whole[3:], "method'"),
+    ):
+        (tmp_path / "x.json.gz").write_bytes(content)
+        with pytest.raises(NothingReadError) as caught:
+            read(tmp_path)
+        (problem,) = caught.value.problems
+        assert problem.value.startswith("'damaged compressed data: ") and problem.value.endswith(end)
