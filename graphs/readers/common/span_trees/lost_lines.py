@@ -17,6 +17,7 @@ from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, Lost, documents_or_lost, lost_row, refused_lines
 from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.span_tree import Span
+from graphs.readers.common.tables.beginnings import Beginnings
 
 __all__ = ["LostLines", "owners_of"]
 
@@ -67,8 +68,7 @@ class LostLines:
         self._trace = re.compile(b'"' + trace.encode() + _VALUE, re.DOTALL)
         self._spans = re.compile(b'"(?:' + "|".join(spans).encode() + b")" + _VALUE, re.DOTALL)
         self._named: dict[str, Problem] = {}
-        self._begins: dict[str, Problem] = {}
-        self._longest = 0  # characters of a beginning
+        self._begins = Beginnings()
         self._unnamed: list[tuple[Problem, tuple[str, ...], _Parts | None]] = []  # lines with ids of spans
         self._any: dict[_Parts, Problem] = {}  # lines that state nothing, of those that begin alike the first
         self._begun: dict[bytes, _Parts] = {}  # by what is left of the first key, in the file at hand
@@ -143,8 +143,7 @@ class LostLines:
         name = _plain(written)
         name = name if self._id is None or not name else self._id(name) or ""
         if name:
-            (self._named if end else self._begins).setdefault(name, problem)
-            self._longest = max(self._longest, 0 if end else len(name))
+            self._named.setdefault(name, problem) if end else self._begins.note(name, problem)
         return name
 
     def part(self, name: str) -> None:
@@ -180,9 +179,7 @@ class LostLines:
 
     def of(self, trace: str) -> Problem | None:
         """The problem of a trace that one of the lines is part of, or may be."""
-        beginnings = (trace[:end] for end in range(min(len(trace), self._longest), 0, -1))
-        cut = next((self._begins[text] for text in beginnings if text in self._begins), None)
-        problem = self._named.get(trace) or cut
+        problem = self._named.get(trace) or self._begins.of(trace)
         return None if problem is None else lost_row(problem, trace, self.lacks)
 
 

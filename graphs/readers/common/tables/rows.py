@@ -45,12 +45,14 @@ class LostRow(NamedTuple):
     """A row that cannot be read, and its texts, one of which may be the id of its trace.
 
     A trace without one of its rows is incomplete, so readers of tables refuse the traces that `mentions` names. Of a
-    text that is cut off, or too long to be kept, `begins` has the beginning.
+    text that is cut off, or too long to be kept, `begins` has the beginning. A row of CSV has `cells`, a line `text`.
     """
 
     problem: Problem
     mentions: frozenset[str]
     begins: frozenset[str] = frozenset()
+    cells: tuple[str, ...] = ()
+    text: bytes = b""
 
 
 def read_rows(
@@ -146,9 +148,9 @@ def _lost_json(problem: Problem, text: bytes) -> LostRow:
         elif b"\\" in short:
             texts.add(_unescaped(short))
         mentions |= texts if len(short) == len(token) else set()
-        cut = match.group(1) is not None and match.end() == match.end(1)  # no quote behind it
+        cut = match.end() == (len(text) if match.group(1) is None else match.end(1))  # with no quote behind it
         begins |= texts if cut or len(short) < len(token) else set()
-    return LostRow(problem, frozenset(mentions), frozenset(begins - {""}))
+    return LostRow(problem, frozenset(mentions), frozenset(begins - {""}), text=text)
 
 
 def _unescaped(token: bytes) -> str:
@@ -167,7 +169,7 @@ def _csv(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
             yield line, row
             continue
         cut = bool(cells[-1]) and source.data.endswith(cells[-1].encode())  # else a line break is behind it
-        yield line, LostRow(row, frozenset(cells), frozenset(cells[-1:] if cut else ()))
+        yield line, LostRow(row, frozenset(cells), frozenset(cells[-1:] if cut else ()), cells)
 
 
 def open_parquet(source: Source) -> pq.ParquetFile:
