@@ -18,6 +18,7 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.common.tables.rows import PARQUET, LostRow, Row, number, read_rows
 from graphs.readers.native.wire import EVENT_CODES
+from graphs.readers.training.lost_table_rows import LostTableRows
 from graphs.readers.training.table_cells import EVIDENCE, LISTS, as_text, moment, truth
 from graphs.readers.training.table_columns import KNOWN, find_columns
 from graphs.text import excerpt, one_of
@@ -79,15 +80,15 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
 def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
     for source in sources:
         table = _Table(source.name)
-        lost: dict[str, Problem] = {}  # texts of rows that cannot be read
         try:
             _refuse_traces(source)
             column_of = find_columns(source, columns)
+            lost = LostTableRows()
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
             for line, row in read_rows(source, set(column_of.values()), lists):
                 if isinstance(row, LostRow):
                     yield row.problem
-                    lost |= dict.fromkeys(row.mentions, row.problem)
+                    lost.add(row)
                 else:
                     problem = table.add(line, row, column_of)
                     if problem is not None:
@@ -95,19 +96,9 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         except TraceError as error:  # traces that a broken table shows may lack rows
             yield error.problem
         else:
-            for trace in table.traces.values():
-                if trace is not None:
-                    yield table.unless_taken(trace) or _unless_lost(trace, lost)
+            for trace in lost.judged(trace for trace in table.traces.values() if trace is not None):
+                yield (table.unless_taken(trace) if isinstance(trace, TraceRecord) else None) or trace
         source.release()
-
-
-def _unless_lost(trace: TraceRecord, lost: Mapping[str, Problem]) -> TraceRecord | Problem:
-    """The trace, or a problem if one of its rows may be among those that cannot be read."""
-    problem = lost.get(trace.trace_id)
-    if problem is None:
-        return trace
-    expected = "a readable row: without it this trace may lack events or rewards"
-    return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace.trace_id)
 
 
 def _refuse_traces(source: Source) -> None:

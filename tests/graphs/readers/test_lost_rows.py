@@ -331,3 +331,12 @@ def test_no_bytes_give_a_row_that_python_s_reader_lacks(content: bytes, at: int)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     expected = [cells for cells in reader if cells][1:]
     assert [list(row.values()) for row in rows] == [[c or None for c in cells] for cells in expected if len(cells) == 2]
+
+
+def test_a_number_that_is_cut_may_be_the_beginning_of_an_id(tmp_path: Path) -> None:
+    """Its trace was read without the row, as that of a text was."""
+    for ids, cut in (((123, 45), '{"agent": "c", "trace": 12'), (("t12", "45"), '{"agent": "c", "trace": "\\u00741')):
+        rows = [{"agent": agent, "trace": trace, "reward": 1} for trace in ids for agent in "ab"]
+        path = tmp_path / "rows.jsonl"
+        path.write_text("\n".join([*map(json.dumps, rows), cut]))
+        assert list(outcomes(path)) == ["45"]
