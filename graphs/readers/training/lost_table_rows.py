@@ -3,36 +3,64 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import re
 from collections.abc import Iterable
 
 from graphs.errors import Problem
+from graphs.readers.common.source import Source
 from graphs.readers.common.tables.beginnings import Beginnings
+from graphs.readers.common.tables.csv_rows import csv_header
 from graphs.readers.common.tables.rows import LostRow
 from graphs.traces.record import TraceRecord
 
 __all__ = ["LostTableRows"]
 
+_VALUE = rb'"\s*+:\s*+"?(?!\\(?:u[0-9a-fA-F]{0,3})?\Z)[^\s"]'  # of an escape that is cut nothing is known
+
 
 class LostTableRows:
-    """The unreadable rows of one table."""
+    """The unreadable rows of one table.
 
-    def __init__(self) -> None:
+    A row that is cut before the id of its trace may be of any trace, where the table has traces of several rows.
+
+    Args:
+      source: the table.
+      column: the name of its column of traces.
+    """
+
+    def __init__(self, source: Source, column: str) -> None:
+        self._source, self._column = source, column
+        self._states = re.compile(b'"' + re.escape(column.encode()) + _VALUE)
         self._mentions: dict[str, Problem] = {}
         self._begins = Beginnings()
+        self._any: Problem | None = None
+
+    @functools.cached_property
+    def _place(self) -> int:
+        return csv_header(self._source).index(self._column)
 
     def add(self, row: LostRow) -> None:
         """Note a row."""
         self._mentions |= dict.fromkeys(row.mentions, row.problem)
         for text in row.begins:
             self._begins.note(text, row.problem)
+        if row.cells:
+            is_early = not any(row.cells[self._place :])
+        else:
+            is_early = row.text.startswith(b"{") and self._states.search(row.text) is None
+        if is_early and self._any is None:
+            self._any = row.problem
 
     def judged(self, traces: Iterable[TraceRecord]) -> list[TraceRecord | Problem]:
         """The traces, and in place of one that a row may be of, its problem."""
-        return [self._judge(trace) for trace in traces]
+        traces = list(traces)
+        anyone = self._any if any(len(trace.ids) > 1 for trace in traces) else None
+        return [self._judge(trace, anyone) for trace in traces]
 
-    def _judge(self, trace: TraceRecord) -> TraceRecord | Problem:
+    def _judge(self, trace: TraceRecord, anyone: Problem | None) -> TraceRecord | Problem:
         name = trace.trace_id
-        problem = self._mentions.get(name) or self._begins.of(name)
+        problem = self._mentions.get(name) or self._begins.of(name) or anyone
         if problem is None:
             return trace
         expected = "a readable row: without it this trace may lack events or rewards"

@@ -83,7 +83,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         try:
             _refuse_traces(source)
             column_of = find_columns(source, columns)
-            lost = LostTableRows()
+            lost = LostTableRows(source, column_of["trace"])
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
             for line, row in read_rows(source, set(column_of.values()), lists):
                 if isinstance(row, LostRow):

@@ -333,6 +333,42 @@ def test_no_bytes_give_a_row_that_python_s_reader_lacks(content: bytes, at: int)
     assert [list(row.values()) for row in rows] == [[c or None for c in cells] for cells in expected if len(cells) == 2]
 
 
+ROWS = [{"agent": agent, "trace": trace, "group": "g", "reward": 1} for trace in ("t1", "u1") for agent in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("cut", "left"),
+    [
+        ('{"agent": "c", "trace": "t', ["u1"]),
+        ('{"agent": "c", "trace": "\\u007', []),
+        ('{"agent": "c", "trace": "\\u0074', ["u1"]),
+        ('{"agent": "c", "trace": "', []),
+        ('{"agent": "c", "tr', []),
+        ('{"agent": "c", "trace": "v1", "re', ["t1", "u1"]),
+        ("INFO saved", ["t1", "u1"]),
+        ("c,t", ["u1"]),
+        ("c,", []),
+        ("c", []),
+        ("c,v1", ["t1", "u1"]),
+    ],
+)
+def test_a_row_that_is_cut_may_be_of_a_trace_of_several(tmp_path: Path, cut: str, left: list[str]) -> None:
+    """The trace was read without the row."""
+    if cut.startswith("c"):
+        lines = [",".join(ROWS[0]), *(",".join(map(str, row.values())) for row in ROWS)]
+        name = "rows.csv"
+    else:
+        lines, name = [json.dumps(row) for row in ROWS], "rows.jsonl"
+    (tmp_path / name).write_text("\n".join([*lines, cut]))
+    assert list(outcomes(tmp_path / name)) == left
+
+
+@pytest.mark.parametrize("cut", ['{"agent": "c", "tr', '{"agent": "c", "trace": "'])
+def test_a_row_that_is_cut_beside_traces_of_a_row_each_is_another_trace(tmp_path: Path, cut: str) -> None:
+    (tmp_path / "rows.jsonl").write_text("\n".join([*map(json.dumps, ROWS[::2]), cut]))
+    assert list(outcomes(tmp_path / "rows.jsonl")) == ["t1", "u1"]
+
+
 def test_a_number_that_is_cut_may_be_the_beginning_of_an_id(tmp_path: Path) -> None:
     """Its trace was read without the row, as that of a text was."""
     for ids, cut in (((123, 45), '{"agent": "c", "trace": 12'), (("t12", "45"), '{"agent": "c", "trace": "\\u00741')):

@@ -309,9 +309,13 @@ def test_a_column_that_only_later_rows_have(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_no_row(tmp_path: Path) -> None:
-    traces = read(write(as_jsonl(ROWS) + b'\n{"uid": "q1", "traj', tmp_path))
+    """One that is cut before its trace may be of any of them, which have several rows."""
+    traces = read(write(as_jsonl(ROWS) + b"\nINFO saved", tmp_path))
     assert [(p.kind, p.line) for p in traces.problems] == [("bad-json", 6)]
     assert traces.sizes.traces == 3
+    with pytest.raises(NothingReadError) as caught:
+        read(write(as_jsonl(ROWS) + b'\n{"uid": "q1", "traj', tmp_path))
+    assert [(p.kind, p.line) for p in caught.value.problems] == [("bad-json", 6)] + 3 * [("lost-row", 6)]
 
 
 @pytest.mark.parametrize(
