@@ -262,7 +262,7 @@ def agreement(amount: jax.Array, variance: jax.Array, claim_mask: jax.Array) -> 
     for s in range(amount.shape[0]):  # a pair at a time: [S, S, E] would be the largest array of the ledger
         for t in range(amount.shape[0]):
             error = variance[s] + variance[t]
-            both = stated[s] & stated[t] & (error > 0)
+            both = stated[s] & stated[t] & (error > 0) & jnp.isfinite(error)
             gap = jnp.where(both, (amount[s] - amount[t]) ** 2 / jnp.where(both, error, 1), 0)
             count = jnp.sum(both, dtype=gap.dtype)
             rows.append(jnp.where(count > 0, jnp.sum(gap) / jnp.where(count > 0, count, 1), jnp.nan))

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 
 from graphs.event_graph import Array
-from graphs.segment import segment_sum
+from graphs.segment import safe_divide, segment_sum
 
 __all__ = ["Claims", "Reconciled", "reconcile"]
 
@@ -210,9 +210,10 @@ def _gather_up(below: _Unit, parent: Array, num: int) -> _Unit:
 def _weigh(mean: Columns, variance: jax.Array, claimed: Columns, error: jax.Array) -> tuple[Columns, jax.Array]:
     """The precision-weighted mean of two numbers and its variance; the first where the other's error is infinite."""
     weighed_mask = jnp.isfinite(error) & (variance > 0)
-    error = jnp.where(weighed_mask, error, 0)
-    whole = jnp.where(weighed_mask, variance + error, 1)
-    keep, take = jnp.where(weighed_mask, error / whole, 1), jnp.where(weighed_mask, variance / whole, 0)
+    unit = _unit_of(jnp.maximum(variance, error))
+    known, heard = jnp.where(weighed_mask, variance, 1) * unit, jnp.where(weighed_mask, error, 0) * unit
+    keep = jnp.where(weighed_mask, heard / (known + heard), 1)
+    take = jnp.where(weighed_mask, known / (known + heard), 0)
 
     def between(a: jax.Array | None, b: jax.Array | None) -> jax.Array | None:
         if a is None or b is None:
@@ -222,17 +223,27 @@ def _weigh(mean: Columns, variance: jax.Array, claimed: Columns, error: jax.Arra
     return tuple(map(between, mean, claimed)), variance * keep
 
 
+def _unit_of(variance: jax.Array) -> jax.Array:
+    """What to multiply variances by before one is divided by another: a power of two, 1 unless they are beyond 1e30.
+
+    The sum of two squared errors of 1e19 is no finite number. One over such a square, by which compilers replace a
+    division, is no normal number: it would be 0, and no part of a unit would hear of a claim on it.
+    """
+    return jnp.where(variance > 1e30, 2.0**-32, 1).astype(variance.dtype)
+
+
 def _hand_down(
     unit: _Unit, mean: Columns, spread: jax.Array, below: _Unit, parent: Array
 ) -> tuple[Columns, jax.Array, jax.Array]:
     """What the parts of each unit come to be, their shares of what it learnt, and their variances."""
-    some = unit.sum_variance > 0
-    inverse = jnp.where(some, 1 / jnp.where(some, unit.sum_variance, 1), 0)[parent]
     whole = unit.sum_variance[parent]
     dominates = below.variance > DOMINANT * whole
-    others = jnp.where(dominates, unit.rest_variance[parent], whole - below.variance) * inverse
-    share = below.variance * inverse
-    fixed = inverse <= 0
+    small = _unit_of(whole)
+    others = safe_divide(
+        jnp.where(dominates, unit.rest_variance[parent], whole - below.variance) * small, whole * small
+    )
+    share = safe_divide(below.variance * small, whole * small)
+    fixed = whole <= 0
     keep = jnp.where(dominates, others, 1)
     moved: list[jax.Array | None] = []
     for column, now, before, rest in zip(below.mean, mean, unit.sum, unit.rest, strict=True):

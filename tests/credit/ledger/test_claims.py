@@ -55,6 +55,37 @@ def test_a_claim_keeps_its_weight_whatever_its_error(error: float) -> None:
     np.testing.assert_allclose(ROWS.gather(reconciled.increments), [0.375, 0.375, 0.0, 0.0], atol=1e-6)
 
 
+@pytest.mark.parametrize("error", [1e-15, 1e18, 1e19])
+@pytest.mark.parametrize("judge_error", [1.0, 0.125])
+def test_claims_on_nested_units_agree_alike_in_errors_of_any_size(error: float, judge_error: float) -> None:
+    """With errors of 1e19 the judge's claim on an agent was heard by none of its events, without a word."""
+
+    def composed(unit: float) -> credit.Ledger:
+        critic = increments("critic", 0.5, 0.25, -0.5, 0.0, stderr=unit)
+        judge = credit.claim(
+            GRAPH,
+            on_rows(1.0, 1.0, -0.25, -0.25),
+            estimand="increment",
+            source="judge",
+            unit="agent",
+            stderr=judge_error * unit,
+        )
+        return credit.compose(GRAPH, REWARD, [critic, judge], rule=Reconcile())
+
+    expected = ROWS.gather(composed(1.0).increments)
+    np.testing.assert_allclose(expected[:2].sum(), (0.75 * judge_error**2 + 2) / (judge_error**2 + 2), rtol=1e-6)
+    np.testing.assert_allclose(ROWS.gather(composed(error).increments), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        ROWS.gather(composed(error).stderr), error * ROWS.gather(composed(1.0).stderr), rtol=1e-5
+    )
+
+
+def test_errors_whose_squares_add_up_to_no_number_say_nothing_about_agreement() -> None:
+    """They were counted as a perfect agreement, χ² 0."""
+    one, other = (increments(source, 0.5, 0.25, -0.5, 0.0, stderr=1.8e19) for source in ("critic", "siblings"))
+    assert np.isnan(credit.compose(GRAPH, REWARD, [one, other]).chi_squared["critic", "siblings"])
+
+
 @pytest.mark.parametrize("estimand", ["score", "share"])
 def test_a_split_refuses_several_numbers_for_one_unit(estimand: str) -> None:
     """The number of the last event was taken: 3 to 1 within an agent divided as 1 to 1."""

@@ -271,3 +271,14 @@ def test_the_floor_of_an_estimated_zero_is_the_spread_of_a_beta_posterior() -> N
         for k in range(n + 1):
             a, b = k + 1, n - k + 1
             assert float(floor_variance(k, n)) == pytest.approx(a * b / ((a + b) ** 2 * (a + b + 1)), rel=1e-6)
+
+
+@pytest.mark.parametrize("error", [1.0, 1e19, 1.8e19])
+def test_a_claim_on_one_unit_is_heard_whatever_its_error(error: float) -> None:
+    """One over the square of an error of 1e19 is no normal number: no event of the unit heard of the claim."""
+    square = np.float32(error) ** 2
+    events = Claims(np.float32([[0.5, 0.0]]), np.array([[square, np.inf]], np.float32))
+    units = Claims(np.float32([[1.0]]), np.float32([[square / 4]]))
+    made = reconcile((events, units), (np.zeros(2, np.int32),), np.float32([1.0]), np.array([True]))
+    np.testing.assert_allclose(made.amount, [[0.9], [0.0]], rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(made.variance) / square, [0.2, 0.0], rtol=1e-6)
