@@ -30,7 +30,7 @@ from estimators.members import (
     statistics,
 )
 from estimators.options import checked_options
-from estimators.spread_of_others import squares_of_others
+from estimators.spread_of_others import held, squares_of_others
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import By
@@ -62,14 +62,30 @@ def _mean_of_independent(m: Members, shared: Clusters, x: jax.Array) -> tuple[ja
     # What leaves is the event's own score, which may be another than its sample's.
     correction = (weight * m.score)[m.of_event] - weight[m.of_event] * x
     mean = safe_divide(left(weight * relative) + correction, left(weight))
-    own_mean = segment_mean(relative, shared.pair, num, m.member_mask)
-    clusters = shared.independent[m.of_event].astype(m.score.dtype)
-    centre = segment_mean(own_mean[shared.pair], m.key, num, shared.lead_mask)
-    squares = segment_sum_squares(own_mean[shared.pair], centre, m.key, num, shared.lead_mask)[m.key][m.of_event]
-    apart = (own_mean[shared.pair] - centre[m.key])[m.of_event]
-    others = squares_of_others(squares, apart, clusters)
+    clusters, squares, apart = _of_clusters(m, shared)
+    others = squares_of_others(squares, apart, clusters, _differ(m))
     error = jnp.where(clusters > 2, safe_divide(others, (clusters - 1) * (clusters - 2)), jnp.inf)
     return reference[m.key][m.of_event] + mean, error
+
+
+def _of_clusters(m: Members, shared: Clusters) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Of each event's key, the number of clusters and Σ (x̄_c − x̄)² of their means; x̄_c − x̄ of its own: float [E] each.
+
+    Traces of a cluster share a part of their luck, so that a mean over them is no more certain than its clusters make
+    it: deviations within a cluster say nothing about that.
+    """
+    num = m.score.shape[0]
+    own_mean = segment_mean(relative_scores(m)[1], shared.pair, num, m.member_mask)[shared.pair]
+    centre = segment_mean(own_mean, m.key, num, shared.lead_mask)
+    squares = segment_sum_squares(own_mean, centre, m.key, num, shared.lead_mask)[m.key]
+    clusters = shared.independent.astype(m.score.dtype)
+    return clusters[m.of_event], squares[m.of_event], (own_mean - centre[m.key])[m.of_event]
+
+
+def _differ(m: Members) -> jax.Array:
+    """Whether the members of an event's key have different scores: bool [E]."""
+    size = jnp.abs(relative_scores(m)[1])
+    return (segment_sum(size, m.key, m.score.shape[0])[m.key] > 0)[m.of_event]
 
 
 def _compiled(method: Callable[P, R]) -> Callable[P, R]:
@@ -129,7 +145,8 @@ def group_relative(
     Returns:
       `Credit`, not a partition; its estimand is "total" (one amount to divide in each trace), or
       "scale" where `by` names agents or roles (a normaliser: factors, not claims). `stderr` is that of the baseline,
-      from the spread of the members it averages, as if they were independent; infinite where fewer than two are.
+      from the spread of the members it averages, as if they were independent, or with replays from that of the means of
+      clusters; infinite where fewer than two are.
 
     Raises:
       CreditError: wrong dtypes, shapes or options, at trace time.
@@ -241,14 +258,18 @@ def _compared_with(
 ) -> tuple[jax.Array, jax.Array]:
     """The baseline of each event with score `x`, from the statistics of its key, and its standard error: [E] each."""
     if baseline == "mean":
-        error = safe_divide(squares, n * (n - 1))
-        return mean, jnp.where(n >= 2, safe_sqrt(error), jnp.inf)
+        samples, spread = n, squares
+        if m.clusters is not None:
+            samples, spread, _ = _of_clusters(m, m.clusters)
+        error = safe_divide(held(spread, _differ(m)), samples * (samples - 1))
+        return mean, jnp.where(samples >= 2, safe_sqrt(error), jnp.inf)
     if baseline != "leave_one_out":
         raise CreditError(f"baseline is {baseline!r}; expected 'mean' or 'leave_one_out'")
     if m.clusters is not None:
         others, error = _mean_of_independent(m, m.clusters, x)
         return others, jnp.where(jnp.isfinite(error), safe_sqrt(error), jnp.inf)
-    error = safe_divide(squares_of_others(squares, m.score[m.of_event] - mean, n), (n - 1) * (n - 2))
+    others = squares_of_others(squares, m.score[m.of_event] - mean, n, _differ(m))
+    error = safe_divide(others, (n - 1) * (n - 2))
     return mean - safe_divide(x - mean, n - 1), jnp.where(n >= 3, safe_sqrt(error), jnp.inf)
 
 

@@ -6,30 +6,45 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["squares_of_others"]
+__all__ = ["held", "squares_of_others"]
 
 
-def squares_of_others(squares: jax.Array, apart: jax.Array, n: jax.Array) -> jax.Array:
+def squares_of_others(squares: jax.Array, apart: jax.Array, n: jax.Array, differ: jax.Array) -> jax.Array:
     """The squared deviations of the other n − 1 samples from their own mean: float, at each sample.
 
         Σ_{j ≠ i} (x_j − m_{−i})² = Σ_j (x_j − m)² − (x_i − m)² n / (n − 1)
 
-    A difference below rounding is 0. Squares that single precision does not hold, of deviations beyond 1e19 or below
-    1e-19, are infinite: they would be 0, and a number of unknown error would be certain.
+    A difference below rounding is 0. Squares that single precision does not hold are infinite (`held`).
 
     Args:
       squares: float, Σ_j (x_j − m)² of the n samples.
       apart: float, x_i − m.
       n: float, how many samples there are.
+      differ: bool, whether one of them deviates from another.
 
     Examples:
-      >>> squares_of_others(jnp.float32(2.0), jnp.float32(1.0), jnp.float32(3.0)).tolist()  # of 0, 1 and 2, without 2
+      >>> squares_of_others(jnp.float32(2.0), jnp.float32(1.0), jnp.float32(3.0), True).tolist()  # 0, 1; not 2
       0.5
     """
-    number = np.finfo(squares.dtype)
     several = n > 1
     own = jnp.where(several, apart * apart * n / jnp.where(several, n - 1, 1), 0)
     left = squares - own
-    left = jnp.where(left > 8 * number.eps * squares, left, 0)
-    lost = ~jnp.isfinite(squares) | ((squares < number.tiny / number.eps) & (jnp.abs(apart) > 0))
-    return jnp.where(lost, jnp.inf, left)
+    left = jnp.where(left > 8 * np.finfo(squares.dtype).eps * squares, left, 0)
+    return jnp.where(jnp.isfinite(held(squares, differ)), left, jnp.inf)
+
+
+def held(squares: jax.Array, differ: jax.Array) -> jax.Array:
+    """Sums of squared deviations, infinite where single precision holds none: of deviations beyond 1e19, below 1e-19.
+
+    They would be 0, and a number of unknown error would be certain.
+
+    Args:
+      squares: float.
+      differ: bool, whether one of the samples deviates from another.
+
+    Examples:
+      >>> held(jnp.array([0.0, 0.0, 2.0]), jnp.array([True, False, True])).tolist()
+      [inf, 0.0, 2.0]
+    """
+    number = np.finfo(squares.dtype)
+    return jnp.where(differ & (squares < number.tiny / number.eps), jnp.inf, squares)

@@ -204,10 +204,11 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
     total = segment_sum(own, t.key, num, sample_mask)[t.key] - stopped * reference
     baseline = reference + safe_divide(total - own, t.rivals - 1)
 
-    mean = reference + safe_divide(total, t.rivals)
-    apart = reference + own - mean
+    centre = safe_divide(total, t.rivals)
+    apart, mean = own - centre, reference + centre
     squares = segment_sum(apart**2, t.key, num, sample_mask)[t.key] + stopped * mean**2
-    others = squares_of_others(squares, apart, t.rivals)
+    size = segment_sum(jnp.abs(apart), t.key, num, sample_mask)[t.key] + stopped * jnp.abs(mean)
+    others = squares_of_others(squares, apart, t.rivals, size > 0)
     error = safe_sqrt(safe_divide(others, (t.rivals - 1) * (t.rivals - 2)))
     stderr = jnp.where(t.rivals > 2, error, jnp.inf)
     return _finish(graph, t, t.ahead, baseline, stderr, source="turn_baseline", values=_values(graph, t))

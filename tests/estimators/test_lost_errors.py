@@ -25,6 +25,24 @@ def test_squares_beyond_single_precision_leave_no_error(method: str, size: float
     assert np.isinf(rows.gather(result.stderr)).all()
 
 
+@pytest.mark.parametrize("method", ["rloo", "turn_baseline", "reinforce_batch", "dr_grpo"])
+def test_a_reward_at_the_mean_of_others_that_differ_by_little_has_an_unknown_error(method: str) -> None:
+    """Its own deviation is exactly 0, the squares of the others were lost, and its error was 0: certain."""
+    graph, reward, rows = credit.from_columns(group=[0] * 5, trace=range(5), reward=[1e-20, 2e-20, 3e-20, 2e-20, 2e-20])
+    assert np.isinf(rows.gather(getattr(credit, method)(graph, reward).stderr)).all()
+    graph, reward, rows = credit.from_columns(group=[0] * 5, trace=range(5), reward=[2e-20] * 5)
+    assert rows.gather(getattr(credit, method)(graph, reward).stderr).tolist() == [0.0] * 5
+
+
+def test_the_error_of_a_turns_baseline_does_not_round_with_the_size_of_rewards() -> None:
+    """Rewards of 8192 are held in steps of 1/1024, and the mean was rounded to one of them."""
+    step = 2.0**-10
+    apart = np.array([0.0, 1.0, 1.0, 1.0]) * step
+    graph, reward, rows = credit.from_columns(group=[0] * 4, trace=range(4), reward=8192 + apart)
+    expected = [np.std(np.delete(apart, i), ddof=1) / np.sqrt(3) for i in range(4)]
+    np.testing.assert_allclose(rows.gather(credit.turn_baseline(graph, reward).stderr), expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
 def test_other_rewards_have_the_error_of_their_size(size: float) -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 5, trace=range(5), reward=REWARDS * size)
