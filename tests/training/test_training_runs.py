@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -40,6 +41,53 @@ def test_a_run_resumes_from_its_file(suffix: str, tmp_path: Path, monkeypatch: p
     path.write_bytes(b"{")
     with pytest.raises(CreditError, match="cannot be resumed"):
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"settings": {}, "rows": [1]}', "3", "null"])
+def test_a_file_of_something_else_is_refused_in_words(content: str, tmp_path: Path) -> None:
+    """`[]` was refused with "list indices must be integers or slices, not str"."""
+    path = tmp_path / "rows.json"
+    path.write_text(content)
+    with pytest.raises(CreditError, match="cannot be resumed: it holds no rows of training with their settings"):
+        run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
+    assert path.read_text() == content
+
+
+def test_a_table_of_something_else_is_refused_in_words(tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(CreditError, match="cannot be resumed: it holds no rows of training with their settings"):
+        run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
+
+
+@pytest.mark.parametrize("signal", ["rloo", "control_critic", "turn_baseline", "control_exact"])
+def test_a_method_that_refuses_every_action_is_not_trained(signal: str) -> None:
+    """In groups of one the table said 0, as of a method that learns nothing."""
+    alone = TrainingSettings(steps=3, groups=4, group_size=1)
+    with pytest.raises(CreditError, match=f"'{signal}' on 'pivotal': no action had an advantage in 3 updates.*larger"):
+        run_training([signal], ["pivotal"], 1, alone, learning_rates=ONE)
+
+
+def test_what_compares_no_traces_is_trained_in_groups_of_one() -> None:
+    alone = TrainingSettings(steps=3, groups=4, group_size=1)
+    rows = run_training(["exact_increments", "zero"], ["pivotal"], 1, alone, learning_rates=(0.4,))
+    assert rows[0]["area"] > rows[1]["area"] == pytest.approx(rows[1]["start"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"learning_rates": (0.1, float("inf"))}, "learning_rates is"),
+        ({"learning_rates": (float("nan"),)}, "learning_rates is"),
+        ({"tuning": 0}, "tuning is 0; expected 1 or more"),
+        ({"tune_by": "final"}, "tune_by is 'final'; expected 'area' or 'events_to_90'"),
+    ],
+)
+def test_options_out_of_range_are_refused(given: dict[str, Any], words: str) -> None:
+    """An infinite rate gave a table of nan, no seeds of a sweep the first rate, and an unknown measure the events."""
+    with pytest.raises(CreditError, match=words):
+        run_training(["zero"], ["pivotal"], 1, TINY, **given)
 
 
 @pytest.mark.slow

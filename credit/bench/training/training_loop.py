@@ -26,6 +26,7 @@ from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
 from credit.bench.training.team_policies import HEADS, first_parameters, policy_logits
 from graphs.errors import CreditError, MissingExtraError
+from graphs.text import counted
 
 __all__ = ["Answer", "Curves", "Signal", "TrainingSettings", "train"]
 
@@ -40,11 +41,13 @@ class Answer(NamedTuple):
       weights: float [n, D, C], W above; 0 at decisions that were not reached.
       cost: float [], events of the runs that the signal made besides the rollout.
       state: what the signal carries to the next step, such as a critic.
+      answered: bool [], False where the method refused every action, so that the weights are 0 for want of an answer.
     """
 
     weights: jax.Array
     cost: jax.Array | float
     state: Any
+    answered: jax.Array | bool = True
 
 
 class Signal(NamedTuple):
@@ -148,10 +151,11 @@ def train(
 
     Raises:
       MissingExtraError: optax is not installed.
-      CreditError: the learning rate is not positive, the budget does not hold one update, or the groups cannot be
-        spread evenly.
+      CreditError: the learning rate is no positive number, the budget does not hold one update, the groups cannot be
+        spread evenly, or the signal gave no action an advantage in any update, as methods that compare traces of one
+        group do in groups of one.
     """
-    if not learning_rate > 0:
+    if not 0 < learning_rate < float("inf"):
         raise CreditError(f"learning_rate is {learning_rate!r}; expected a positive number")
     mesh = None
     if devices is not None and len(devices) > 1:
@@ -168,12 +172,17 @@ def train(
         carry, part = chunk(shape, carry, jax.random.fold_in(key, len(parts) + 1), learning_rate)
         parts.append([np.asarray(x, np.float64) for x in part])
         spent += parts[-1][-1].sum()
-    expected, cosine, entropy, teaching, cost = (np.concatenate(x) for x in zip(*parts, strict=True))
+    expected, cosine, entropy, teaching, answered, cost = (np.concatenate(x) for x in zip(*parts, strict=True))
     paid = np.concatenate([[0.0], np.cumsum(cost)])[: len(cost)]
     kept = paid <= budget
     if kept.sum() < 2:
         raise CreditError(
             f"an update costs {cost[0]:.0f} events, the budget is {budget}; expected the events of an update"
+        )
+    if not answered[kept][:-1].any():
+        raise CreditError(
+            f"no action had an advantage in {counted(int(kept.sum()) - 1, 'update')}: every one was refused, in groups "
+            f"of {counted(settings.group_size, 'trace')}; expected larger groups for methods that compare their traces"
         )
     return Curves(expected[kept], cosine[kept], entropy[kept], teaching[kept], paid[kept])
 
@@ -200,9 +209,9 @@ def _compiled(
             draw, runs = jax.random.split(key)
             logits = policy_logits(task, settings, parameters)
             rollout = _spread(draw_rollout(task, logits, settings.groups, settings.group_size, draw), mesh)
-            weights, cost, state = signal.weigh(rollout, state, runs)
+            answer = signal.weigh(rollout, state, runs)
             # traces of a kind see the same logits, so that their weights add up
-            weights = jax.ops.segment_sum(weights, rollout.kind, task.kinds) / len(rollout.kind)
+            weights = jax.ops.segment_sum(answer.weights, rollout.kind, task.kinds) / len(rollout.kind)
 
             def loss(p: Any) -> jax.Array:
                 return -jnp.sum(weights * jax.nn.log_softmax(policy_logits(task, settings, p)))
@@ -217,9 +226,9 @@ def _compiled(
                 change, memory = optimizer.update(slope, memory, parameters)
             by_group = rollout.reward.reshape(settings.groups, settings.group_size)
             unequal = jnp.mean(by_group.max(axis=1) > by_group.min(axis=1))
-            events = rollout.taken.sum().astype(jnp.float32) + cost
-            row = (expected, -_cosine(slope, exact), _entropy(logits), unequal, events)
-            return (jax.tree.map(lambda p, c: p - learning_rate * c, parameters, change), memory, state), row
+            events = rollout.taken.sum().astype(jnp.float32) + answer.cost
+            row = (expected, -_cosine(slope, exact), _entropy(logits), unequal, jnp.asarray(answer.answered), events)
+            return (jax.tree.map(lambda p, c: p - learning_rate * c, parameters, change), memory, answer.state), row
 
         return jax.lax.scan(step, carry, jax.random.split(key, CHUNK))
 

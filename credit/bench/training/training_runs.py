@@ -16,7 +16,7 @@ from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
 from graphs.atomic import atomic_write
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingExtraError
 
 __all__ = ["LEARNING_RATES", "TUNING_SEEDS", "run_training"]
 
@@ -67,15 +67,19 @@ def run_training(
       `start` to `optimum`; None if there is none. The file also holds the rows of the sweep, with `sweep` true.
 
     Raises:
-      CreditError: a name is unknown, `seeds` is below 1, there is no learning rate, or the file holds rows of other
-        settings.
+      CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a signal
+        cannot be trained with (`train`), or the file cannot be resumed or holds rows of other settings.
     """
     if seeds < 1:
         raise CreditError(f"seeds is {seeds}; expected 1 or more")
     if learning_rates is None:
         learning_rates = LEARNING_RATES[settings.optimizer]
-    if not learning_rates or min(learning_rates) <= 0:
+    if not learning_rates or not all(0 < rate < float("inf") for rate in learning_rates):
         raise CreditError(f"learning_rates is {tuple(learning_rates)}; expected positive numbers")
+    if tuning < 1:
+        raise CreditError(f"tuning is {tuning}; expected 1 or more")
+    if tune_by not in ("area", "events_to_90"):
+        raise CreditError(f"tune_by is {tune_by!r}; expected 'area' or 'events_to_90'")
     about = {**dataclasses.asdict(settings), "learning_rates": list(learning_rates)}
     named = [learning_task(task) if isinstance(task, str) else task for task in tasks]
     pairs = [(task, signal) for task in named for signal in signals]
@@ -122,7 +126,12 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 def _row(
     task: LearningTask, signal: str, seed: int, rate: float, sweep: bool, settings: TrainingSettings
 ) -> dict[str, Any]:
-    curves: Curves = train(task, training_signal(signal), settings, seed, rate)
+    try:
+        curves: Curves = train(task, training_signal(signal), settings, seed, rate)
+    except MissingExtraError:
+        raise  # of whatever signal
+    except CreditError as error:
+        raise CreditError(f"training with {signal!r} on {task.name!r}: {error}") from error
     expected, spent, budget = curves.expected, curves.spent, settings.budget(task)
     reached = np.flatnonzero(expected >= expected[0] + 0.9 * (task.optimum - expected[0]))
     at = np.searchsorted(spent, np.linspace(0, budget, POINTS), side="right") - 1
@@ -159,11 +168,16 @@ def _kept(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
             import pyarrow.parquet as pq
 
             table = pq.read_table(path)
-            stated, rows = json.loads(table.schema.metadata[b"settings"]), table.to_pylist()
+            stated, rows = json.loads((table.schema.metadata or {})[b"settings"]), table.to_pylist()
         for row in rows:
             _key(row)
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise CreditError(f"{path} cannot be resumed: {error}; expected a file of `credit bench train`") from error
+    except (KeyError, TypeError) as error:
+        raise CreditError(
+            f"{path} cannot be resumed: it holds no rows of training with their settings; expected a file "
+            "of `credit bench train`"
+        ) from error
     if stated != wanted:
         raise CreditError(f"{path} holds rows of settings {stated}; expected {wanted}: choose another file")
     return list(rows)

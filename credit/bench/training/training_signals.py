@@ -78,11 +78,7 @@ def training_signal(name: str) -> Signal:
     missing = sorted(set(method.needs) - CRITIC)
     if missing:
         raise CreditError(f"method {name!r} needs {', '.join(missing)}, which the tasks do not have")
-    return (
-        _from_critic(method)
-        if method.needs
-        else _plain(lambda rollout: _advantage(method(rollout.graph, rollout.reward)))
-    )
+    return _from_critic(method) if method.needs else _plain(lambda rollout: method(rollout.graph, rollout.reward))
 
 
 def _advantage(credit: Credit) -> jax.Array:
@@ -94,6 +90,11 @@ def _weights(rollout: Rollout, advantage: jax.Array) -> jax.Array:
     return _at(rollout, rollout.of_decisions(advantage), rollout.choice)
 
 
+def _answer(rollout: Rollout, credit: Credit, cost: jax.Array | float, state: Any) -> Answer:
+    """The advantages of a method at the choices that were made."""
+    return Answer(_weights(rollout, _advantage(credit)), cost, state, jnp.any(credit.valid))
+
+
 def _at(rollout: Rollout, table: jax.Array, choice: jax.Array) -> jax.Array:
     chosen_mask = choice[..., None] == jnp.arange(rollout.task.choices)[None, None]
     return jnp.where(chosen_mask & rollout.taken[..., None], table[..., None], 0)
@@ -103,12 +104,15 @@ def _stateless(task: LearningTask) -> None:
     del task
 
 
-def _plain(advantage: Callable[[Rollout], jax.Array]) -> Signal:
-    """A signal without evidence of its own, from advantages of events."""
+def _plain(method: Callable[[Rollout], Credit | jax.Array]) -> Signal:
+    """A signal without evidence of its own, from the result of a method, or from advantages of events."""
 
     def weigh(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
         del key
-        return Answer(_weights(rollout, advantage(rollout)), 0.0, state)
+        result = method(rollout)
+        if isinstance(result, Credit):
+            return _answer(rollout, result, 0.0, state)
+        return Answer(_weights(rollout, result), 0.0, state)
 
     return Signal(_stateless, weigh)
 
@@ -122,7 +126,7 @@ def _from_critic(method: Method) -> Signal:
         own = jnp.take_along_axis(critic.q, critic.chosen[:, None], axis=1)[:, 0]
         evidence = {"value": critic.value, "q_value": own, "target_value": critic.value}
         result = method(rollout.graph, rollout.reward, **{need: evidence[need] for need in method.needs})
-        return Answer(_weights(rollout, _advantage(result)), 0.0, learn(state, rollout))
+        return _answer(rollout, result, 0.0, learn(state, rollout))
 
     return Signal(fresh_critic, weigh)
 
@@ -130,26 +134,20 @@ def _from_critic(method: Method) -> Signal:
 def _remax(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
     groups = int(np.asarray(rollout.graph.group_ids).max()) + 1
     greedy, cost = greedy_rewards(rollout, groups, key)
-    return Answer(
-        _weights(rollout, _advantage(METHODS["remax"](rollout.graph, rollout.reward, greedy_reward=greedy))),
-        cost,
-        state,
-    )
+    return _answer(rollout, METHODS["remax"](rollout.graph, rollout.reward, greedy_reward=greedy), cost, state)
 
 
 def _difference(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
     without, cost = replaced_rewards(rollout, key)
     given = {"counterfactual_reward": rollout.of_events(without)}
-    return Answer(
-        _weights(rollout, _advantage(METHODS["difference_reward"](rollout.graph, rollout.reward, **given))), cost, state
-    )
+    return _answer(rollout, METHODS["difference_reward"](rollout.graph, rollout.reward, **given), cost, state)
 
 
 def _shapley(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
     share, cost = coalition_shares(rollout, key)
     of_decisions = share[:, np.asarray(rollout.task.agents)]
     result = METHODS["shapley"](rollout.graph, rollout.reward, share=rollout.of_events(of_decisions))
-    return Answer(_weights(rollout, _advantage(result)), cost, state)
+    return _answer(rollout, result, cost, state)
 
 
 def _c3(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
@@ -190,7 +188,7 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
         advantage = _advantage(result)
         if scaled:
             advantage = advantage / agent_scale(rollout.graph, advantage, result.valid).scale
-        return Answer(_weights(rollout, advantage), cost, (sums, fits))
+        return Answer(_weights(rollout, advantage), cost, (sums, fits), jnp.any(result.valid))
 
     return Signal(start, weigh)
 
@@ -238,10 +236,11 @@ def centred_claim(graph: EventGraph, amount: jax.Array, source: str, where: jax.
     )
 
 
-def _activity_bonus(rollout: Rollout) -> jax.Array:
+def _activity_bonus(rollout: Rollout) -> Credit:
     """RLOO of a naively shaped reward: a bonus for every choice 1, whether it helps or not."""
     active = jnp.sum(rollout.taken & (rollout.choice == 1), axis=1)
-    return _advantage(rloo(rollout.graph, rollout.reward + BONUS * active.astype(rollout.reward.dtype)))
+    shaped: Credit = rloo(rollout.graph, rollout.reward + BONUS * active.astype(rollout.reward.dtype))
+    return shaped
 
 
 def _zero(rollout: Rollout) -> jax.Array:
@@ -252,16 +251,16 @@ def _increments(rollout: Rollout) -> jax.Array:
     return rollout.increments
 
 
-def _control_exact(rollout: Rollout) -> jax.Array:
+def _control_exact(rollout: Rollout) -> Credit:
     """The control-variate advantage with the exact increments as claims."""
     claim = centred_claim(
         rollout.graph, rollout.increments, "exact", jnp.ones(rollout.increments.shape, bool), own=False
     )
-    return _advantage(control_advantage(rollout.graph, rollout.reward, [claim], beta=1.0).credit)
+    return control_advantage(rollout.graph, rollout.reward, [claim], beta=1.0).credit
 
 
-def _gae_exact(rollout: Rollout) -> jax.Array:
-    return _advantage(METHODS["gae"](rollout.graph, rollout.reward, value=rollout.value))
+def _gae_exact(rollout: Rollout) -> Credit:
+    return METHODS["gae"](rollout.graph, rollout.reward, value=rollout.value)
 
 
 _WITH_RUNS = {
@@ -290,7 +289,7 @@ reward: less of its luck, and a bias where claims are wrong. The critic of `cont
 step's own traces, and its prior counts for 10 of them.
 """
 
-ORACLES: dict[str, Callable[[Rollout], jax.Array]] = {
+ORACLES: dict[str, Callable[[Rollout], Credit | jax.Array]] = {
     "zero": _zero,
     "exact_increments": _increments,
     "control_exact": _control_exact,
