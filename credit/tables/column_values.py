@@ -254,13 +254,15 @@ def _refuse_missing(column: str, missing: np.ndarray) -> NoReturn:
     raise ColumnError(column, np.flatnonzero(missing), f"{lacking}; expected a string or an integer")
 
 
-def finite(column: str, values: np.ndarray) -> np.ndarray:
-    """The values, all of which must be finite, also as float32."""
+def finite(column: str, values: np.ndarray, advice: str = "leave out rows without a reward") -> np.ndarray:
+    """The values, all of which must be finite, also as float32.
+
+    Raises:
+      ColumnError: they are not, with their rows; `advice` ends the message.
+    """
     bad = ~(np.abs(values) <= np.finfo(np.float32).max)
     if bad.any():
-        problem = (
-            f"not finite float32 in {int(bad.sum())} of {counted(len(values), 'row')}; leave out rows without a reward"
-        )
+        problem = f"not finite float32 in {int(bad.sum())} of {counted(len(values), 'row')}; {advice}"
         raise ColumnError(column, np.flatnonzero(bad), problem)
     return values
 

@@ -78,7 +78,8 @@ def from_columns(
       role: the role of that agent, one for each instance. Default: its name.
       parent: the name of the agent of the same trace that spawned the row's agent, one for each instance; null, or its
         own name, for a root. Default: all are roots, so all are main agents (M-GRPO, MATPO).
-      reward: the outcome of the row's trace, the same on all its rows.
+      reward: the outcome of the row's trace, the same on all its rows; null or NaN on all of them where the trace has
+        none. It then enters no baseline and gets no credit.
       row_reward: instead, what each row earned by itself: becomes `rows.event_reward`, with outcome 0. The
         return of a trace is then the sum over its rows: an outcome that was copied to every row belongs in `reward`.
       event_reward: beside `reward`, what each row earned in addition (step penalties); never the outcome again.
@@ -193,10 +194,17 @@ def _turns(turn: Any, by_agent: Segments) -> np.ndarray:
 
 
 def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
-    """The outcome of each trace, 0 where rows have rewards of their own: [count]."""
+    """The outcome of each trace, NaN where it has none, 0 where rows have rewards of their own: [count]."""
     if reward is None:
         return np.zeros(by_trace.count)
-    per_row = finite("reward", numbers("reward", reward, len(by_trace.ids)))[by_trace.order]
+    given = numbers("reward", reward, len(by_trace.ids))
+    per_row = given[by_trace.order]
+    stated = np.bincount(by_trace.ids, ~np.isnan(per_row), by_trace.count) > 0
+    none = np.zeros(len(given), bool)
+    none[by_trace.order] = ~stated[by_trace.ids] & stated.any()  # a column without any reward is no reward
+    finite(
+        "reward", np.where(none, 0, given), "a trace without a reward has none in all its rows; another must have one"
+    )
     advice = "the outcome is one number for each trace; for numbers that differ between rows pass event_reward= "
     return by_trace.constant("reward", per_row, advice + "beside it; from_columns takes row_reward= in its place, too")
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import credit
 import graphs
+from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.tables.column_values import factorise
 from credit.tables.columns import from_columns
 from graphs.errors import CapacityError, CreditError
@@ -203,6 +204,23 @@ def test_what_does_not_fit_names_the_size_needed(axis: str, need: int) -> None:
 def test_sizes_are_positive_integers(size: Any) -> None:
     with pytest.raises(CreditError, match=r"^events is .*; expected a positive integer"):
         from_columns(group=["q"], trace=["a"], reward=[1.0], events=size)
+
+
+@pytest.mark.parametrize("none", [None, float("nan")])
+def test_a_trace_without_a_reward_is_one_as_in_a_trainer(none: float | None) -> None:
+    """It was refused, where `RowAdvantages` takes it; with its rows left out, so were the choices that they name."""
+    reward = [1.0, 0.0, 1.0, 0.0, none, 5.0, 5.0, none]
+    graph, outcome, rows = example(reward=reward)
+    np.testing.assert_array_equal(outcome[:4], [1.0, 0.0, np.nan, 5.0])
+    result = credit.rloo(graph, outcome)
+    assert rows.gather(result.valid).tolist() == [True] * 4 + [False] * 4
+    assert rows.gather(result.advantage).tolist() == [1.0, -1.0, 1.0, -1.0, 0, 0, 0, 0]
+    there = RowAdvantages("rloo")(group=GROUP, trace=TRACE, agent=AGENT, reward=np.array(reward, float))
+    assert rows.gather(result.advantage).tolist() == there.advantages.tolist()
+    assert rows.traces.reward[:4].tolist()[:2] == [1.0, 0.0] and np.isnan(rows.traces.reward[2])
+    for nothing in ([none] * 8, [1.0, 0.0, 1.0, 0.0, none, 5.0, 5.0, 2.0]):
+        with pytest.raises(credit.CreditError, match=r"not finite float32 in [18] of 8 rows; a trace without a reward"):
+            example(reward=nothing)
 
 
 def test_rewards_in_bfloat16_are_numbers() -> None:
