@@ -24,6 +24,7 @@ from credit.ledger.entries import Entries
 from credit.ledger.scales import Largest, largest_advantage, scaled
 from credit.ledger.signal import LIMIT, Condition, Kind, Signal
 from estimators.base import Credit, Reason, finish
+from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
@@ -217,8 +218,21 @@ def _even(ledger: Entries) -> _Kind:
     graph = ledger.graph
     count = segment_count(graph.trace_ids, graph.num_traces, jnp.asarray(_actions(ledger)), ledger.increments.dtype)
     result = _entries(ledger, count[jnp.asarray(graph.trace_ids)], "even")
-    condition = Condition("baseline", None, "R − expected on each action; right if `expected` is of other traces")
-    return _Kind(result, [condition], (), {}, _no_coefficients(ledger))
+    why = "R − expected on each action; right if `expected` is of other traces"
+    raw = _raw(ledger)
+    if raw:
+        why += (
+            f"; {counted(raw, 'trace')} without another one to compare with, where it is 0: the advantage is R itself"
+        )
+    return _Kind(result, [Condition("baseline", None, why)], (), {}, _no_coefficients(ledger))
+
+
+def _raw(ledger: Entries) -> int:
+    """How many traces have neither another one in their group to compare with nor an expected reward."""
+    reason = np.asarray(rloo(ledger.graph, ledger.reward_or_nan).reason)
+    alone = np.isin(reason, [int(Reason.SINGLETON), int(Reason.SHARED_PREFIX)])
+    traces = np.unique(np.asarray(ledger.graph.trace_ids)[alone])
+    return int((np.asarray(ledger.expected)[traces] == 0).sum())
 
 
 def _no_coefficients(ledger: Entries) -> jax.Array:

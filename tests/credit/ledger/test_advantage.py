@@ -259,6 +259,19 @@ def test_even_is_the_baseline_subtracted_reward_and_nothing_else_may_claim_it(wo
         world.compose([]).advantage("best")
 
 
+def test_even_says_which_traces_have_nothing_to_compare_with() -> None:
+    """A group of one got its raw reward, and the words were those of a baseline."""
+    graph, reward, rows = credit.from_columns(
+        group=[0, 1, 1, 2], trace=["a", "b", "c", "d"], reward=[2.0, 1.0, 0.0, 3.0]
+    )
+    ledger = credit.compose(graph, reward, [], rule=Shares())
+    signal = ledger.advantage("even")
+    assert rows.gather(signal.credit.advantage).tolist() == [2.0, 1.0, -1.0, 3.0]
+    assert "2 traces without another one to compare with, where it is 0: the advantage is R itself" in str(signal)
+    stated = credit.compose(graph, reward, [], rule=Shares(), expected=np.full(graph.num_traces, 0.5, np.float32))
+    assert "without another one" not in str(stated.advantage("even"))
+
+
 def test_the_stack_is_unbiased_before_its_scale_and_says_so_after_it(worlds: dict[str, Enumerated]) -> None:
     world = worlds["hire-additive"]
     rng = np.random.default_rng(0)
