@@ -47,7 +47,13 @@ TASKS = ("additive", "bernoulli", "bottleneck", "pivotal", "free_rider", "paddin
 SEEDS = 20
 MORE_TASKS = ("router", "planner")
 COMPOSED = (
-    *("rloo", "control_critic", "control_30", "control_60", "control_60_refit", "control_exact", "exact_increments"),
+    "rloo",
+    "control_critic",
+    "control_30",
+    "control_60",
+    "control_60_refit",
+    "control_exact",
+    "exact_increments",
 )
 COMPOSED_SEEDS, COMPOSED_TUNING, COMPOSED_STEPS = 100, 20, 180
 OPTIMIZERS: dict[Literal["adam", "sgd"], str] = {"adam": "Adam", "sgd": "Steps along the gradient"}
@@ -279,9 +285,10 @@ def _ratios(compared: list[Cell], tasks: Sequence[str]) -> str:
     for signal in dict.fromkeys(c.signal for c in compared if c.signal != BASE):
         numbers = []
         for task in tasks:
-            c = cell[task, signal]
-            ratio = c.events_to_90 / cell[task, BASE].events_to_90
-            numbers.append((f"{ratio:.2f}" if math.isfinite(ratio) else "–") + (" *" if c.events_p < 0.05 else ""))
+            c, base = cell[task, signal], cell[task, BASE]
+            both = math.isfinite(c.events_to_90) and math.isfinite(base.events_to_90)
+            ratio = f"{c.events_to_90 / base.events_to_90:.2f}" if both else "–"
+            numbers.append(ratio + (" *" if c.events_p < 0.05 else ""))
         lines.append(f"| `{signal}` | " + " | ".join(numbers) + " |")
     return "\n".join(lines) + "\n"
 
