@@ -105,12 +105,7 @@ def compose(
     if isinstance(rule, Shares):
         composed = by_shares(graph, left, scored, offered)
     else:
-        pairs = []  # a claim as offered and as converted
-        for claim in offered:
-            try:
-                pairs.append((claim, as_increment(graph, claim, propensity=propensity)))
-            except NotComposableError as error:
-                refused[claim.source] = str(error)
+        pairs, refused = _converted(graph, offered, propensity)
         converted = [claim for _, claim in pairs]
         foreign |= {c.source: why for c, to in pairs if (why := from_other_rewards(graph, given, c, to))}
         if isinstance(rule, Increments):
@@ -130,6 +125,19 @@ def compose(
         stated_start=expected is not None,
     )
     return dataclasses.replace(ledger, other_rewards=foreign)
+
+
+def _converted(
+    graph: EventGraph, claims: Sequence[Credit], propensity: Array | None
+) -> tuple[list[tuple[Credit, Credit]], dict[str, str]]:
+    """Claims as offered and as increments, and by source why the others cannot be increments."""
+    pairs, refused = [], {}
+    for claim in claims:
+        try:
+            pairs.append((claim, as_increment(graph, claim, propensity=propensity)))
+        except NotComposableError as error:
+            refused[claim.source] = str(error)
+    return pairs, refused
 
 
 def check_claim(graph: EventGraph, name: str, claim: Credit) -> None:

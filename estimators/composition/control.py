@@ -142,8 +142,8 @@ def _control(
         b = jnp.asarray(baseline)[trace]
         scored = jnp.isfinite(jnp.asarray(reward))[trace]
         reason = jnp.where(scored, Reason.VALID, Reason.NO_REWARD)
-    rows = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & (reason == Reason.VALID)
-    rows = rows & graph.trained_mask & jnp.isfinite(b)  # what has no advantage enters no coefficient
+    # What has no advantage enters no coefficient.
+    rows = jnp.asarray(graph.event_mask) & graph.trained_mask & (reason == Reason.VALID) & jnp.isfinite(b)
     taken = jnp.zeros_like(b)
     coefficients, others = jnp.zeros((0, num), b.dtype), jnp.zeros((0, graph.num_events), b.dtype)
     if amount is not None:

@@ -125,7 +125,6 @@ def assign(
     from credit.assign_summary import Summary
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
-    from credit.tables.files import table_writer
 
     # Whatever can be wrong with the call is found before the logs are read.
     options = parse_options(method, given)
@@ -140,20 +139,7 @@ def assign(
 
         asked = (method, options, also)
         assign_on_ray(ctx, paths, output, asked, chunk_events, actions_only, allow_bad, as_json, reading)
-    if to != "table":
-        _check_copies(ctx, to, output, chunk_events, actions_only)
-    elif output != "-" and Path(output).is_dir():
-        raise click.BadParameter(f"{output!r} is a folder; expected a file", param_hint="--output")
-    if output == "-":
-        if as_json:
-            raise click.UsageError("--output - writes the table to standard output; expected a file with --json")
-        if sys.stdout is None:
-            raise click.BadParameter("standard output is closed; name a file", param_hint="--output")
-    else:
-        if to != "inspect":
-            table_writer(output)
-        check_folder(Path(output), "--output")
-
+    _check_output(ctx, to, output, chunk_events, actions_only, as_json)
     if chunk_events is not None:
         if critic is not None:
             raise click.UsageError("--critic evaluates all traces at once; expected it without --chunk-events")
@@ -182,6 +168,27 @@ def assign(
 
 _FILLED = {"verifiers": ("nodes", "message node"), "inspect": ("calls", "model call")}
 """What gets the advantages in copies of logs: its key in the JSON, and its name."""
+
+
+def _check_output(
+    ctx: click.Context, to: str, output: str, chunk_events: int | None, actions_only: bool, as_json: bool
+) -> None:
+    """Refuse an output that cannot be written."""
+    from credit.tables.files import table_writer
+
+    if to != "table":
+        _check_copies(ctx, to, output, chunk_events, actions_only)
+    elif output != "-" and Path(output).is_dir():
+        raise click.BadParameter(f"{output!r} is a folder; expected a file", param_hint="--output")
+    if output == "-":
+        if as_json:
+            raise click.UsageError("--output - writes the table to standard output; expected a file with --json")
+        if sys.stdout is None:
+            raise click.BadParameter("standard output is closed; name a file", param_hint="--output")
+    else:
+        if to != "inspect":
+            table_writer(output)
+        check_folder(Path(output), "--output")
 
 
 def _check_copies(ctx: click.Context, to: str, output: str, chunk_events: int | None, actions_only: bool) -> None:
