@@ -124,7 +124,8 @@ def group_relative(
 
     The leave-one-out form without scale is an unbiased policy-gradient signal, since b_i does not depend on sample i;
     with the mean it is (n − 1)/n times that. A standard deviation makes the gradient's mean depend on the spread of a
-    group: easy and hard tasks weigh more. A group whose members have equal scores gets exactly 0.
+    group: easy and hard tasks weigh more. A group whose members have equal scores gets exactly 0. The squares of scores
+    that differ by less than 1e-19 are 0 in single precision: their standard deviation is that of equal ones.
 
     Args:
       graph: uses trace, agent and group ids and the masks.
