@@ -4,8 +4,8 @@
 
 A cell has the measurement whose largest size is greatest among `results/growth*.json`: the seconds and the gigabytes of
 that size, and the exponents of time and memory over the last factor of ten. The exponent in brackets leaves out the
-kernel's time. Exponents above the bound are named with their sizes, those over other steps too, with what
-`growth.py --factor 8` measured, where padding has the same share at every size. A cell without a measurement says why.
+kernel's time. Exponents above the bound are named with their sizes, those over other steps too, each with the exponent
+over all sizes. A cell without a measurement says why.
 """
 
 from __future__ import annotations
@@ -50,27 +50,15 @@ def measured(results: Path = HERE / "results") -> dict[tuple[str, str], dict[str
     return found
 
 
-def equally_padded(results: Path = HERE / "results") -> dict[tuple[str, str], float]:
-    """The largest exponent of time, by shape and command, at sizes of which padding has the same share."""
-    return {
-        (row["shape"], row["command"]): max(row["exponents"]["user"])
-        for file in sorted(results.glob("equally_padded_*.json"))
-        for row in json.loads(file.read_text())["rows"]
-    }
-
-
-EQUALLY_PADDED = equally_padded()
-
-
 def above(row: dict[str, Any]) -> Iterator[str]:
     """Each exponent of a row above its bound, with the sizes between which it holds."""
     _, each, unit, _ = SHAPES[row["shape"]]
     for name, what in (("time", "user" if "user" in row["exponents"] else "time"), ("memory", "memory")):
+        known = [e for e in row["exponents"][what] if e is not None]
         for (small, large), exponent in zip(itertools.pairwise(row["sizes"]), row["exponents"][what], strict=True):
             if exponent is not None and exponent > row["bound"]:
-                equal = EQUALLY_PADDED.get((row["shape"], row["command"]))
-                also = f" (at equal padding at most {equal})" if name == "time" and equal is not None else ""
-                yield f"{name} {exponent}{also} from {small // each:,} to {large // each:,} {unit}"
+                whole = f", {sum(known) / len(known):.2f} in all" if len(known) > 1 else ""
+                yield f"{name} {exponent} from {small // each:,} to {large // each:,} {unit}{whole}"
 
 
 def cell(row: dict[str, Any]) -> str:

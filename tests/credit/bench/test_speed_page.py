@@ -80,8 +80,8 @@ def test_a_cell_of_growth_names_each_exponent_above_the_bound(tmp_path: Path) ->
     store("growth_b.json", [30_000, 300_000], [1.5], [1.5])
     (row,) = program.measured(tmp_path).values()
     assert program.cell(row) == (
-        "30.0 s, 3.0 GB; 1.3 (1.0), 1.11; above 1.1: time 1.2 from 10,000 to 100,000 traces, "
-        "memory 1.11 from 100,000 to 1,000,000 traces"
+        "30.0 s, 3.0 GB; 1.3 (1.0), 1.11; above 1.1: time 1.2 from 10,000 to 100,000 traces, 1.10 in all, "
+        "memory 1.11 from 100,000 to 1,000,000 traces, 0.81 in all"
     )
     store("growth_c.json", [300_000, 3_000_000], [1.0], [0.5])
     with pytest.raises(SystemExit, match=r"growth_c.json and growth_a.json both have \('traces', 'show'\)"):
