@@ -2,10 +2,11 @@
 
     python benchmarks/growth.py [--from 10000] [--to 1000000] [--warm N] [--add] [--output growth.json]
 
-For each shape and each command, a log of `--from` and of larger sizes (times ten) is written and the command run on it
-in a process of its own. Reported are processor seconds and the growth of memory over what the command takes on a log of
-a hundred events, and between consecutive sizes the exponent: 1 is linear, 2 quadratic. Exponents above 1.1 are marked:
-those of memory, and of the program's own time, "user". The kernel hands out pages, which cost more on a busy machine.
+For each shape and each command, a log of `--from` and of larger sizes (times `--factor`) is written and the command run
+on it in a process of its own. Reported are processor seconds and the growth of memory over what the command takes on a
+log of a hundred events, and between consecutive sizes the exponent: 1 is linear, 2 quadratic. Exponents above 1.1 are
+marked: those of memory, and of the program's own time, "user". The kernel hands out pages, which cost more on a busy
+machine.
 
 `--warm N` runs the command in its process on the log of a hundred events, which imports what it needs, and then on its
 own log: N + 1 times, or once where that takes `--once` seconds (20). The time is the least of these runs, whole. A log
@@ -175,6 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--from", dest="least", type=int, default=10_000)
     parser.add_argument("--to", dest="most", type=int, default=1_000_000)
+    parser.add_argument("--factor", type=int, default=10, help="From one size to the next. Default: 10.")
     parser.add_argument("--warm", type=int, default=0, help="Runs after the first, the least of which is the time.")
     parser.add_argument("--once", type=float, default=20.0, help="Seconds from which a command is not run again.")
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
@@ -186,8 +188,8 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=int, default=15, help="Address space of a command.")
     given = parser.parse_args()
     sizes = [given.least]
-    while sizes[-1] * 10 <= given.most:
-        sizes.append(sizes[-1] * 10)
+    while sizes[-1] * given.factor <= given.most:
+        sizes.append(sizes[-1] * given.factor)
     rows = kept(given.output, sizes, given.warm) if given.add else []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
