@@ -12,6 +12,9 @@ machine.
 own log: N + 1 times, or once where that takes `--once` seconds (20). The time is the least of these runs, whole. A log
 that is run once has what XLA compiles for its sizes in its time. `--logs FOLDER` keeps the logs for later runs.
 
+Batches are padded to powers of two. `--warm 2 --factor 8 --from 46875 --to 3000000` has the same share of padding at
+every size.
+
 `--add` keeps the rows of other commands that the output holds from a run of the same sizes and warmth. A command that
 takes more than `--limit` processor seconds or `--gigabytes` of address space ends, with an exit code that is not 0.
 
