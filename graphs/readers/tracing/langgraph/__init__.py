@@ -86,7 +86,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each thread of each file; an event that is not as expected refuses its file.
 
     Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "bad-value", "unknown-task",
-    "unknown-tool-call", "forked-thread", "ambiguous-id", "empty-trace". One thread refused: "too-many" edges.
+    "unknown-tool-call", "forked-thread", "step-back", "ambiguous-id", "empty-trace". One thread refused: "too-many"
+    edges.
     """
     names = short_names(sources)
     for source in sources:
@@ -123,6 +124,7 @@ def _streamed(source: Source, name: str, allowance: Allowance) -> dict[str | int
     runs: dict[str | int, Run] = {}
     thread_of: dict[str, str | int] = {}
     thread: str | int = ""
+    latest = 0  # step of the graph itself, while no thread is named
     for document in _items(source):
         if isinstance(document, Problem):
             raise TraceError(document)
@@ -141,6 +143,12 @@ def _streamed(source: Source, name: str, allowance: Allowance) -> dict[str | int
         elif event.type in ("task", "task_result"):
             task = decode(_TASK, event.payload, at="payload", **where)
             own = thread_of.get(task.id, thread)
+            if own == "" and event.type == "task" and not namespace:
+                if event.step < latest:
+                    expected = f"{latest} or more: runs of one file are told apart by the thread_id of a checkpoint"
+                    value = excerpt(event.step)
+                    raise TraceError(Problem("step-back", place.file, place.line, "step", value, expected, name))
+                latest = event.step
             run = runs.get(own)
             if run is None:
                 record = TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph")

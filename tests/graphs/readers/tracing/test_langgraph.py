@@ -265,3 +265,20 @@ def test_an_interrupted_task_has_no_events_and_a_fork_is_refused(tmp_path: Path)
         read(write(tmp_path, [fork, *HISTORY]))
     (problem,) = caught.value.problems
     assert (problem.kind, problem.field) == ("forked-thread", "parent_config")
+
+
+def test_two_runs_without_threads_in_one_file_are_no_trace(tmp_path: Path) -> None:
+    """They were one, with an edge from the first run to the second."""
+
+    def run(name: str) -> list[dict[str, Any]]:
+        asked = {"messages": [human("q", id=f"{name}h")]}
+        tasks = [
+            (step, f"{name}{step}", "plan", asked, {"messages": [ai("a", id=f"{name}a{step}")]}) for step in (1, 2)
+        ]
+        return [item for item in stream(*tasks) if item["type"] != "checkpoint"]
+
+    assert read(write(tmp_path, run("x"))).sizes.traces == 1
+    with pytest.raises(NothingReadError) as caught:
+        read(write(tmp_path, run("x") + run("y")))
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.line, problem.field, problem.value) == ("step-back", 5, "step", "1")
