@@ -53,6 +53,74 @@ def test_a_file_of_something_else_is_refused_in_words(content: str, tmp_path: Pa
     assert path.read_text() == content
 
 
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.fixture(scope="module")
+def resumable(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("run") / "rows.json"
+    run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, output=path)
+    return path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("area", None, "area None; expected a number, got null"),
+        ("area", "x", "area 'x'; expected a number, got"),
+        ("area", NAN, "area nan; expected a finite number"),
+        ("final", -INF, "final -inf; expected a finite number"),
+        ("start", 10**400, "start 1000.*; expected a finite number"),
+        ("events_to_90", NAN, "events_to_90 nan; expected a number >= 0"),
+        ("seed", True, "seed True; expected a whole number"),
+        ("curve", None, "curve None; expected a list"),
+        ("curve", [0.5] * 30 + [NAN], "curve .*; expected a finite number"),
+        ("curve", [0.5], "a curve of 1 point; expected 31"),
+        *((name, ..., f"no {name}; expected") for name in ("task", "area", "curve", "events_to_90")),
+    ],
+)
+def test_a_broken_row_is_named_when_a_run_is_resumed(
+    field: str, value: Any, words: str, resumable: str, tmp_path: Path
+) -> None:
+    """An area of None gave a traceback, nan a table of nan, and a curve was not looked at."""
+    document = json.loads(resumable)
+    row = document["rows"][1]
+    if value is ...:
+        del row[field]
+    else:
+        row[field] = value
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(CreditError, match=rf"rows\.json: row 2 has (a )?{words}"):
+        run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, output=path)
+    assert json.loads(path.read_text()).keys() == document.keys()
+
+
+def test_a_row_that_is_there_twice_is_named(resumable: str, tmp_path: Path) -> None:
+    """The later one won."""
+    document = json.loads(resumable)
+    document["rows"].append(document["rows"][0] | {"area": 0.9})
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(
+        CreditError, match=r"row 3 has task 'pivotal', signal 'zero', seed 0, .* as row 1; expected each"
+    ):
+        run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, output=path)
+    path.write_text(json.dumps(document | {"rows": {}}))
+    with pytest.raises(CreditError, match="it holds no rows of training"):
+        run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, output=path)
+
+
+@pytest.mark.parametrize("events", [None, INF, 6, 6.0])
+def test_events_to_90_may_be_none_or_infinite(events: float | None, resumable: str, tmp_path: Path) -> None:
+    document = json.loads(resumable)
+    document["rows"][1]["events_to_90"] = events
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(document))
+    rows = run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, output=path)
+    assert rows == document["rows"]
+
+
 def test_a_table_of_something_else_is_refused_in_words(tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "rows.parquet"

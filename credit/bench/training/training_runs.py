@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import io
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from credit.bench.training.learning_tasks import LearningTask, learning_task
+from credit.bench.training.training_files import POINTS, kept_rows, row_key, write_rows
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
-from graphs.atomic import atomic_write
 from graphs.errors import CreditError, MissingExtraError
 
 __all__ = ["LEARNING_RATES", "TUNING_SEEDS", "run_training"]
@@ -27,9 +25,6 @@ TUNING_SEEDS = 3
 """Seeds of each learning rate, by default; they start at `FIRST_TUNING_SEED` and are in no result."""
 
 FIRST_TUNING_SEED = 1_000_000
-
-POINTS = 31
-"""Points of a curve that are kept, at even shares of the budget."""
 
 
 def run_training(
@@ -68,7 +63,8 @@ def run_training(
 
     Raises:
       CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a signal
-        cannot be trained with (`train`), or the file cannot be resumed or holds rows of other settings.
+        cannot be trained with (`train`), or the file cannot be resumed, holds rows of other settings, a broken row, or
+        one row twice.
     """
     if seeds < 1:
         raise CreditError(f"seeds is {seeds}; expected 1 or more")
@@ -85,7 +81,7 @@ def run_training(
     pairs = [(task, signal) for task in named for signal in signals]
     for _, signal in pairs:
         training_signal(signal)
-    kept = {_key(row): row for row in ([] if output is None else _kept(output, about))}
+    kept = {row_key(row): row for row in ([] if output is None else kept_rows(output, about))}
     rows: list[dict[str, Any]] = []
     for task, signal in pairs:
         before = len(kept)
@@ -107,7 +103,7 @@ def run_training(
             if after_row is not None:
                 after_row(rows[-1])
         if len(kept) > before and output is not None:
-            _write(output, list(kept.values()), about)
+            write_rows(output, list(kept.values()), about)
     return rows
 
 
@@ -117,10 +113,6 @@ def _mean_area(rows: list[dict[str, Any]]) -> float:
 
 def _sooner(budget: int, rows: list[dict[str, Any]]) -> float:
     return -float(np.mean(np.log([row["events_to_90"] or budget for row in rows])))
-
-
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["task"], row["signal"], row["seed"], row["learning_rate"], row["sweep"]
 
 
 def _row(
@@ -152,47 +144,3 @@ def _row(
         "updates": len(spent) - 1,
         "curve": [] if sweep else np.round(expected[at], 5).tolist(),
     }
-
-
-def _kept(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a file of an earlier run, if it is there."""
-    if path.suffix not in (".json", ".parquet"):
-        raise CreditError(f"{path}: expected a file that ends in .json or .parquet")
-    if not path.is_file():
-        return []
-    try:
-        if path.suffix == ".json":
-            document = json.loads(path.read_text(encoding="utf-8"))
-            stated, rows = document["settings"], document["rows"]
-        else:
-            import pyarrow.parquet as pq
-
-            table = pq.read_table(path)
-            stated, rows = json.loads((table.schema.metadata or {})[b"settings"]), table.to_pylist()
-        for row in rows:
-            _key(row)
-    except (ValueError, OSError) as error:
-        raise CreditError(f"{path} cannot be resumed: {error}; expected a file of `credit bench train`") from error
-    except (KeyError, TypeError) as error:
-        raise CreditError(
-            f"{path} cannot be resumed: it holds no rows of training with their settings; expected a file "
-            "of `credit bench train`"
-        ) from error
-    if stated != wanted:
-        raise CreditError(f"{path} holds rows of settings {stated}; expected {wanted}: choose another file")
-    return list(rows)
-
-
-def _write(path: Path, rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
-    if path.suffix == ".json":
-        content = json.dumps({"settings": about, "rows": rows}, indent=1).encode()
-    else:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        table = pa.Table.from_pylist(rows).replace_schema_metadata({"settings": json.dumps(about)})
-        buffer = io.BytesIO()
-        pq.write_table(table, buffer)
-        content = buffer.getvalue()
-    with atomic_write(path) as file:
-        file.write(content)
