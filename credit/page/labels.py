@@ -12,6 +12,7 @@ import msgspec
 
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
+from graphs.readers.common.tables.ids import id_text
 from graphs.readers.common.tables.rows import LostRow, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT
@@ -116,10 +117,11 @@ def _read(path: Path) -> dict[str, Label]:
             raise CreditError(f"{place}: no trace; expected the id of a trace")
         if amount is None or not _usable(amount):
             raise CreditError(f"{place}: reward {excerpt(row.get('reward'))}; expected a finite number")
-        if str(trace) in labels:
-            raise CreditError(f"{place}: a second label of trace {str(trace)!r}; expected one label for each trace")
-        rater, note = (str(row.get(name) or "") for name in ("rater", "note"))
-        labels[str(trace)] = Label(str(trace), float(amount), rater, note)
+        name = id_text(trace)
+        if name in labels:
+            raise CreditError(f"{place}: a second label of trace {name!r}; expected one label for each trace")
+        rater, note = (str(row.get(column) or "") for column in ("rater", "note"))
+        labels[name] = Label(name, float(amount), rater, note)
     return labels
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from estimators.base import Credit, Reason, finish
 from graphs.errors import CreditError, Problem
+from graphs.readers.common.tables.ids import id_text
 from graphs.readers.common.tables.rows import LostRow, read_rows
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
@@ -103,15 +104,15 @@ class _Verdicts:
 
     def add(self, line: int, row: dict[str, Any]) -> None:
         """Take one row, or note what is wrong with it."""
-        judge = str(row["judge"]) if row.get("judge") not in (None, "") else JUDGE
+        judge = id_text(row["judge"]) if row.get("judge") not in (None, "") else JUDGE
         given = [unit for unit in UNITS[:3] if row.get(unit) not in (None, "")]
         if len(given) > 1:
             return self._problem("bad-row", line, "event, agent, role", row, "one of them, or none for the whole trace")
         unit: Unit = given[0] if given else "trace"
-        name = str(row.get("trace"))
+        name = id_text(row.get("trace"))
         if name not in self.rows:
             return self._problem("unmatched-row", line, "trace", row.get("trace"), "the id of a trace that was read")
-        key = (self.rows[name], str(row[unit]) if given else "")
+        key = (self.rows[name], id_text(row[unit]) if given else "")
         events = self.events(unit, *key)
         if not events:
             return self._problem("unmatched-row", line, unit, row[unit], f"one of that trace's {unit}s", name)

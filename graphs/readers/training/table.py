@@ -14,12 +14,14 @@ from typing import Any
 from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.readers import native
+from graphs.readers.common.files import WrittenIds
 from graphs.readers.common.keys import opening
 from graphs.readers.common.source import Source, unreadable
-from graphs.readers.common.tables.rows import PARQUET, LostRow, Row, number, read_rows
+from graphs.readers.common.tables.ids import id_text
+from graphs.readers.common.tables.rows import PARQUET, LostRow, Row, is_csv, number, read_rows
 from graphs.readers.native.wire import EVENT_CODES
 from graphs.readers.training.lost_table_rows import LostTableRows
-from graphs.readers.training.table_cells import EVIDENCE, LISTS, as_text, moment, truth
+from graphs.readers.training.table_cells import EVIDENCE, LISTS, moment, truth
 from graphs.readers.training.table_columns import KNOWN, find_columns
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
@@ -78,10 +80,13 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
 
 
 def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
+    groups = WrittenIds()
     for source in sources:
         table = _Table(source.name)
         try:
             _refuse_traces(source)
+            if not is_csv(source):  # where every id is a text, also that of a number
+                table.groups = groups
             column_of = find_columns(source, columns)
             lost = LostTableRows(source, column_of["trace"])
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
@@ -118,7 +123,7 @@ def _refuse_traces(source: Source) -> None:
 
 def _event_type(given: Any) -> str:
     """What is expected in place of an unknown event type."""
-    return one_of(as_text(given)[:_LONGEST_ID], EVENT_CODES)
+    return one_of(id_text(given)[:_LONGEST_ID], EVENT_CODES)
 
 
 @dataclasses.dataclass
@@ -130,6 +135,7 @@ class _Table:
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
+    groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
 
     def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
         """Append the action of one row to its trace; the problem of a row that refuses its trace."""
@@ -139,7 +145,7 @@ class _Table:
                 value[name] = None
         if value["trace"] is None:
             return Problem("missing-field", self.file, line, column_of["trace"], excerpt(row), "the id of a trace")
-        trace_id = as_text(value["trace"])
+        trace_id = id_text(value["trace"])
         record = self.traces.get(trace_id)
         if record is None and trace_id in self.traces:
             return None
@@ -178,13 +184,15 @@ class _Table:
             return None
         if isinstance(given, bool | list | dict):
             return "bad-type", f"a text or a number: the id of a {ours}"
-        text = as_text(given)
+        text = id_text(given)
         if is_missing_name(text):  # it would be the name of every row without one
             return "missing-field", f"the name of a {ours}" + (", or an empty cell" if ours == "group" else "")
         if not text or text.isspace():
             return "empty-id", f"the id of a {ours}, or no value where there is none"
         if self.is_text.setdefault((ours, text), isinstance(given, str)) is not isinstance(given, str):
             return "ambiguous-id", "an id that is written alike in all rows: here it is a number, there a text"
+        if ours == "group" and self.groups is not None and self.groups.differs(text, given):
+            return "ambiguous-id", "an id that is written alike in all files: here it is a number, there a text"
         if again and (of_texts or len(text) > _LONGEST_ID or "\n" in text):
             what = "the column holds what a model reads or writes" if of_texts else (
                 f"this is a text of more than {_LONGEST_ID} characters or several lines"
@@ -221,11 +229,11 @@ class _Table:
                     )
                 )
 
-        group = convert("group", as_text, "text")
+        group = convert("group", id_text, "text")
         if group is not None:
             constant("group", "", group)
             record.group_id = group
-        model = convert("model", as_text, "text")
+        model = convert("model", id_text, "text")
         if model is not None:
             constant("model", "", model)
             record.model = model
@@ -233,13 +241,13 @@ class _Table:
         if reward is not None:
             constant("reward", "", reward)
             record.rewards["team"] = reward
-        agent = convert("agent", as_text, "text") or SINGLE_AGENT
-        role = convert("role", as_text, "text")
+        agent = convert("agent", id_text, "text") or SINGLE_AGENT
+        role = convert("role", id_text, "text")
         instance = record.instances.setdefault(agent, Agent())
         if role is not None:
             constant("role", agent, role)
             instance.role = role
-        kind = convert("type", lambda name: EVENT_CODES.get(as_text(name)), _event_type)
+        kind = convert("type", lambda name: EVENT_CODES.get(id_text(name)), _event_type)
         event_type = EventType.MESSAGE if kind is None else EventType(kind)
         chosen = convert("action", truth, "true, false, 1 or 0: whether a policy of the team chose the row")
         time = convert("time", moment, "a finite number, 0 or more")
@@ -248,7 +256,7 @@ class _Table:
         }
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
         position = record.event(
-            convert("id", as_text, "text") or str(len(record.ids)),
+            convert("id", id_text, "text") or str(len(record.ids)),
             event_type,
             agent,
             action=event_type in ACTION_TYPES if chosen is None else chosen,
@@ -256,7 +264,7 @@ class _Table:
             line=line,
             **evidence,
         )
-        self._set_turn(record, position, convert("turn", as_text, "text"), line, column_of)
+        self._set_turn(record, position, convert("turn", id_text, "text"), line, column_of)
         before = self.latest.get((record.trace_id, agent))
         if before is not None:
             record.edge(before, position, EdgeType.TEMPORAL)

@@ -8,16 +8,12 @@ from typing import Any
 
 import msgspec
 
+from graphs.readers.common.tables.ids import id_text
 from graphs.readers.common.tables.rows import number
 from graphs.readers.native.wire import FiniteFloat, TokenId
 from graphs.traces.record import LARGEST_COUNT
 
-__all__ = ["EVIDENCE", "LISTS", "as_text", "moment", "truth"]
-
-
-def as_text(value: Any) -> str:
-    """A cell as text."""
-    return value if isinstance(value, str) else str(value)
+__all__ = ["EVIDENCE", "LISTS", "moment", "truth"]
 
 
 def moment(value: Any) -> float | None:
@@ -44,7 +40,7 @@ def _count(value: Any) -> float | None:
 EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "float": (number, "a number"),
     "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
-    "id": (as_text, "text"),
+    "id": (id_text, "text"),
 }
 
 

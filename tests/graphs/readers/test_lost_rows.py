@@ -217,7 +217,7 @@ def test_rows_without_a_group_are_never_one_group(tmp_path: Path) -> None:
     three: dict[str, list[Any]] = {"trace": ["a", "b", "c"], "reward": [0.0, 1.0, 1.0]}
     assert groups("rows.parquet", three | {"group": [None, None, "q"]}) == (alone, [])
     nan = float("nan")
-    assert groups("rows.parquet", three | {"group": [nan, nan, 7.0]}) == (alone | {"c": "7.0"}, [])
+    assert groups("rows.parquet", three | {"group": [nan, nan, 7.0]}) == (alone | {"c": "7"}, [])
     empty = [("empty-id", "a"), ("empty-id", "b")]
     assert groups("rows.csv", b"trace,group,reward\na, ,0\nb, ,1\nc,q,1\n") == ({"c": "q"}, empty)
     assert groups("rows.parquet", three | {"group": ["", "", "q"]}) == ({"c": "q"}, empty)

@@ -13,6 +13,7 @@ from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.readers.common.files import WRITTEN_ALIKE, WrittenIds
 from graphs.readers.common.source import Source
+from graphs.readers.common.tables.ids import id_text
 from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.common.tables.rows import LostRow, number, read_rows
 from graphs.text import excerpt
@@ -98,12 +99,12 @@ class Join:
                 expected = f"the id of the trace whose {field} the row states"
                 self.problems.append(Problem("bad-row", name, line, "trace", absent, expected, about=field))
                 continue
-            trace = str(trace)
+            trace = id_text(trace)
             problem = _ambiguous(field, trace, into, spoilt) or _unusable(field, value)
-            if problem is None and field == "group" and written.differs(str(value), value):
+            if problem is None and field == "group" and written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE
             if problem is None:
-                into[trace] = str(value) if field == "group" else float(value)
+                into[trace] = id_text(value) if field == "group" else float(value)
                 self.places[f"{field}\0{trace}"] = (name, line)
             else:
                 into.pop(trace, None)

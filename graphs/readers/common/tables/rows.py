@@ -20,11 +20,12 @@ from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, repeated_key
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.common.tables.csv_rows import csv_header, csv_rows
+from graphs.readers.common.tables.ids import id_text
 from graphs.text import counted, excerpt
 from graphs.traces.parquet_limits import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
 
 __all__ = [
-    "PARQUET", "LostRow", "Row", "column_names", "nested_names", "number", "open_parquet", "read_rows",
+    "PARQUET", "LostRow", "Row", "column_names", "is_csv", "nested_names", "number", "open_parquet", "read_rows",
     "refuse_long_lists", "to_values",
 ]  # fmt: skip
 
@@ -80,7 +81,12 @@ def read_rows(
         raise TraceError(wide)
     if data.startswith(PARQUET):
         return _parquet(source, columns, lists)
-    return _json_lines(source) if data.lstrip().startswith(b"{") else _csv(source)
+    return _csv(source) if is_csv(source) else _json_lines(source)
+
+
+def is_csv(table: Source) -> bool:
+    """Whether a table is CSV, whose cells are all texts, and neither JSON lines nor Parquet."""
+    return not table.data.startswith(PARQUET) and not table.data.lstrip().startswith(b"{")
 
 
 def column_names(table: Source) -> list[str]:
@@ -144,7 +150,7 @@ def _lost_json(problem: Problem, text: bytes) -> LostRow:
         texts = {short.decode("utf-8", "replace")}
         if match.group(1) is None:
             amount = None if short.isdigit() and len(short) < _SURE_DIGITS else number(next(iter(texts)))
-            texts |= set() if amount is None else {str(amount)}
+            texts |= set() if amount is None else {id_text(amount), str(amount)}
         elif b"\\" in short:
             texts.add(_unescaped(short))
         mentions |= texts if len(short) == len(token) else set()

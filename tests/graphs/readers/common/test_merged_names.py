@@ -55,6 +55,64 @@ def test_a_group_is_written_alike_in_all_rows_of_a_table(tmp_path: Path) -> None
     assert read(path, groups=tmp_path / "groups.parquet").problems == ()
 
 
+def table(path: Path, *rows: tuple[Any, Any, float]) -> Path:
+    """A table of (trace, group, reward): JSON lines, CSV or Parquet by its suffix."""
+    listed = [dict(zip(("trace", "group", "reward"), row, strict=True)) for row in rows]
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(listed), path)
+    elif path.suffix == ".csv":
+        path.write_text("trace,group,reward\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows))
+    else:
+        path.write_text("\n".join(map(json.dumps, listed)))
+    return path
+
+
+def groups_of(traces: Any) -> dict[str, str]:
+    columns = (traces.traces[column].to_pylist() for column in ("trace", "group"))
+    return dict(zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize("names", [("1.parquet", "2.parquet"), ("1.jsonl", "2.jsonl"), ("1.jsonl", "2.parquet")])
+def test_a_whole_float_is_the_id_of_its_integer(names: tuple[str, str], tmp_path: Path) -> None:
+    """7 and 7.0 were two groups: a column of integers is one of floats where a value is missing."""
+    table(tmp_path / names[0], ("a", 7, 1.0), ("b", 8, 1.0))
+    table(tmp_path / names[1], ("c", 7.0, 0.0), ("d", None, 0.0), ("e", 7.5, 0.0))
+    traces = read(tmp_path)
+    assert traces.problems == ()
+    assert groups_of(traces) == {"a": "7", "b": "8", "c": "7", "d": "d", "e": "7.5"}
+
+
+def test_a_whole_float_is_its_integer_within_a_file_and_beside_the_log(tmp_path: Path) -> None:
+    rows = table(tmp_path / "rows.jsonl", (1, 7, 1.0), (1.0, 7.0, 1.0), (2, 7.0, 0.0), (3, float(2**54), 0.0))
+    assert groups_of(read(rows)) == {"1": "7", "2": "7", "3": str(float(2**54))}
+    stated = table(tmp_path / "groups.parquet", (1.0, 9.0, 0.5), (2.0, 9.0, 0.25), (3.0, None, 0.0))
+    traces = read(rows, groups=stated, rewards=stated)
+    assert groups_of(traces) == {"1": "9", "2": "9"} and traces.reward[:2].tolist() == [0.5, 0.25]
+    assert groups_of(read(rows, groups={"1": 9.0, "2": 9}))["2"] == "9"  # type: ignore[dict-item]
+
+
+def test_a_text_keeps_its_characters(tmp_path: Path) -> None:
+    assert groups_of(read(table(tmp_path / "rows.csv", ("a", "7.0", 1.0), ("b", "7", 1.0)))) == {"a": "7.0", "b": "7"}
+    assert groups_of(read(table(tmp_path / "rows.jsonl", ("a", "7.0", 1.0), ("b", "7", 1.0))))["a"] == "7.0"
+
+
+def test_a_row_that_cannot_be_read_is_of_the_trace_of_its_integer(tmp_path: Path) -> None:
+    path = table(tmp_path / "rows.jsonl", (7, "g", 1.0), (8, "g", 1.0))
+    path.write_text(path.read_text() + '\n{"trace": 7.0, "group": "g", "reward": }')
+    traces = read(path)
+    assert groups_of(traces) == {"8": "g"} and ("lost-row", "7") in [(p.kind, p.trace) for p in traces.problems]
+
+
+def test_a_group_is_written_alike_in_all_tables(tmp_path: Path) -> None:
+    """7 in one file and "7" in another were one group without a word; CSV has texts alone."""
+    table(tmp_path / "1.jsonl", ("a", 7, 1.0), ("b", 7, 0.0))
+    table(tmp_path / "2.jsonl", ("c", "7", 1.0), ("d", "8", 0.0))
+    table(tmp_path / "3.csv", ("e", "7", 0.0))
+    traces = read(tmp_path)
+    assert groups_of(traces) == {"a": "7", "b": "7", "d": "8", "e": "7"}
+    assert [(p.kind, Path(p.file).name, p.trace) for p in traces.problems] == [("ambiguous-id", "2.jsonl", "c")]
+
+
 def tau_bench(task: int | str, trial: int) -> dict[str, Any]:
     return {"task_id": task, "trial": trial, "reward": 1.0, "traj": [{"role": "assistant", "content": "x"}]}
 
