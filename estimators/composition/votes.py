@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -102,7 +102,8 @@ def claim(
       estimand: what it estimates; there is no default, because composition adds only amounts of one estimand.
       source: whose errors it shares.
       where: bool [E], the events that it is about; all actions with a finite amount by default.
-      stderr: float or [E], standard error of `amount`, 0 or more; infinite if unknown.
+      stderr: float or [E], standard error of `amount`: 0, infinite if unknown, or a number whose square `amount`'s type
+        can hold, in float32 from 1.1e-19 to 1.8e19.
       unit: the level whose units share one number: "trace", "role", "subtree", "agent", "turn" or "event".
       centred: whether its mean under the policy that acted is zero, given the log before the event.
       own_outcome: whether this trace's own reward went into it.
@@ -114,8 +115,8 @@ def claim(
     Raises:
       ArrayTypeError: `amount` is no array of a floating type; both a CreditError and a TypeError.
       CreditError: an array that has not one entry for each event, no such estimand or unit, a `recursion` of
-        anything but a return, or a standard error below 0 or not a number on an event of the claim; it names the first
-        such event.
+        anything but a return, or a standard error below 0, not a number or out of range on an event of the claim; it
+        names the first such event.
 
     Examples:
       >>> import credit, numpy as np
@@ -139,6 +140,7 @@ def claim(
     if jnp.ndim(jnp.asarray(stderr)) > 0:
         _check_entries(graph, stderr=stderr)
     here = jnp.isfinite(amount) if where is None else jnp.asarray(where) & jnp.isfinite(amount)
+    _refuse_out_of_range(source, stderr, np.asarray(here), np.finfo(amount.dtype))
     error = jnp.broadcast_to(jnp.asarray(stderr, amount.dtype), amount.shape)
     wrong = np.flatnonzero(np.asarray(here & ~(error >= 0)))
     if len(wrong):
@@ -158,6 +160,18 @@ def claim(
         own_outcome=own_outcome,
         recursion=recursion,
     )
+
+
+def _refuse_out_of_range(source: str, stderr: Array | float, here: np.ndarray, limits: np.finfo[Any]) -> None:
+    """Refuse a stated error whose square is 0 or infinite: it would count as unknown, and claims as equally sure."""
+    stated = np.broadcast_to(np.asarray(stderr, np.float64), here.shape)
+    least, most = np.sqrt(np.float64(limits.tiny)), np.sqrt(np.float64(limits.max))
+    out = np.flatnonzero(here & (stated > 0) & np.isfinite(stated) & ~((stated >= least) & (stated <= most)))
+    if len(out):
+        raise CreditError(
+            f"stderr of {source!r} is {stated[out[0]]:g} at event {out[0]}; expected 0, inf for unknown, or a number "
+            f"from {least:.2g} to {most:.2g}, whose square {limits.dtype} can hold"
+        )
 
 
 def _check_entries(graph: EventGraph, **arrays: Array | None) -> None:

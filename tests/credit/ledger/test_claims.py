@@ -80,6 +80,28 @@ def test_claims_on_nested_units_agree_alike_in_errors_of_any_size(error: float, 
     )
 
 
+@pytest.mark.parametrize("error", [1e-300, 1e-30, 1e-20, 1e-19, 1.9e19, 1e30, 1e39])
+def test_a_stated_error_whose_square_is_lost_is_refused(error: float) -> None:
+    """It counted as unknown: beside a claim of error 0.1 the entry was the plain mean."""
+    with pytest.raises(CreditError, match=r"stderr of 'critic' is .* at event \d+; expected 0, inf for unknown, or a"):
+        increments("critic", 0.5, 0.5, 0.5, 0.5, stderr=error)
+
+
+def test_a_stated_error_is_refused_at_its_event() -> None:
+    each = np.full(GRAPH.num_events, 0.1)
+    each[ROWS.event[2]] = 1e30
+    with pytest.raises(CreditError, match=rf"at event {ROWS.event[2]}; .* from 1\.1e-19 to 1\.8e\+19"):
+        credit.claim(GRAPH, on_rows(0.5, 0.5, 0.5, 0.5), estimand="increment", source="critic", stderr=each)
+    outside = credit.claim(GRAPH, on_rows(0.5, 0.5, np.nan, 0.5), estimand="increment", source="critic", stderr=each)
+    assert ROWS.gather(outside.valid).tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize(("error", "entry"), [(0.0, 0.3), (np.inf, 0.3), (1.1e-19, 0.5), (1.8e19, 0.1)])
+def test_errors_of_0_and_infinity_are_unknown_and_those_in_range_are_weights(error: float, entry: float) -> None:
+    one, other = increments("x", 0.5, 0.5, 0.5, 0.5, stderr=error), increments("y", 0.1, 0.1, 0.1, 0.1, stderr=0.1)
+    np.testing.assert_allclose(ROWS.gather(credit.compose(GRAPH, REWARD, [one, other]).increments), entry, rtol=1e-6)
+
+
 def test_errors_whose_squares_add_up_to_no_number_say_nothing_about_agreement() -> None:
     """They were counted as a perfect agreement, χ² 0."""
     one, other = (increments(source, 0.5, 0.25, -0.5, 0.0, stderr=1.8e19) for source in ("critic", "siblings"))
