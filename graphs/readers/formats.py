@@ -10,12 +10,11 @@ from typing import Any
 
 import msgspec
 
-from graphs.errors import Problem, TraceError
+from graphs.errors import Problem
 from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.results import is_result
 from graphs.readers.common.source import Source, unreadable
-from graphs.readers.common.tables.rows import column_names
 from graphs.readers.near_misses import PARQUET, is_archive, resemblance
 from graphs.text import excerpt
 
@@ -106,8 +105,10 @@ def sort_sources(
         others = [source for source, verdict in verdicts if verdict != "claude-code"]
         beside = set(map(id, reader_of("claude-code").claims(sessions, others)))
         verdicts = [(source, "claude-code" if id(source) in beside else verdict) for source, verdict in verdicts]
-    if format is None and len({verdict for _, verdict in verdicts if isinstance(verdict, str)} | {"table"}) > 1:
-        verdicts = [(source, _unless_outcomes(source, verdict, named)) for source, verdict in verdicts]
+    if format is None and len(verdicts) > 1 and any(verdict == "table" for _, verdict in verdicts):
+        from graphs.readers.outcome_tables import without_outcomes
+
+        verdicts = without_outcomes(verdicts, named)
     for source, verdict in verdicts:
         if verdict is None:
             results.append(source.name)
@@ -145,25 +146,6 @@ def _verdict(source: Source, format: str | None, named: Collection[str]) -> str 
     if name is None and not head.strip() and len(head) < HEAD:
         return Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")
     return _unknown(source, head) if name is None else name
-
-
-def _unless_outcomes(source: Source, verdict: str | Problem | None, named: Collection[str]) -> str | Problem | None:
-    """The verdict; a problem for a table that states the outcomes of logs beside it: its rows would be more traces."""
-    from graphs.readers.training.table_hints import are_outcomes
-
-    if verdict != "table" or source.path is None or source.name in named:
-        return verdict
-    try:
-        names = column_names(source)
-    except (TraceError, OSError):  # its reader says what is wrong with it
-        return verdict
-    finally:
-        source.release()
-    if not are_outcomes(names):
-        return verdict
-    expected = "--rewards FILE, which reads it; or its name beside the folder's, to read its rows as traces"
-    columns = f"the columns {excerpt(', '.join(names))} alone, in a folder of logs"
-    return Problem("outcomes-among-logs", source.name, 0, "content", columns, expected)
 
 
 def _of_parquet(source: Source, head: bytes) -> str | None:

@@ -9,7 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 from graphs.readers.common.keys import opening
 from graphs.text import excerpt, printable
 
-__all__ = ["are_outcomes", "columns_option", "likely_column", "listed_names", "other_separator", "table_without"]
+__all__ = [
+    "INDEX", "are_outcomes", "columns_option", "likely_column", "listed_names", "other_separator", "table_without",
+]  # fmt: skip
 
 _LIKE = {
     "trace": re.compile(r"(?:^|[^a-z])(?:trace|traj|trajectory|rollout|episode|conversation|session|run)(?![a-z])"),
@@ -17,6 +19,8 @@ _LIKE = {
     "reward": re.compile(r"(?:^|[^a-z])(?:reward|score|return|outcome|success|correct)(?![a-z])"),
 }
 """Words in names of columns, in small letters; underscores and digits end a word."""
+INDEX: frozenset[str] = frozenset()
+"""Names under which pandas writes the numbers of its rows, which say nothing."""
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = ",;\t|"
 _PLACEHOLDER = "NAME"

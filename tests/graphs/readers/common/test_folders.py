@@ -144,6 +144,43 @@ def test_a_table_of_outcomes_beside_logs_is_none_of_them(tmp_path: Path, name: s
     assert read(tmp_path).traces["trace"].to_pylist() == ["a", "b", "c"]
 
 
+STEPS = {
+    "steps.csv": "trace,group,agent,reward\na,q,x,5\nb,q,x,5\n",
+    "steps.jsonl": '{"trace": "a", "agent": "x", "reward": 5}\n{"trace": "b", "agent": "x", "reward": 5}\n',
+    "tasks.csv": "traj_uid,uid,score\na,q,5\nb,q,5\n",
+}
+
+
+@pytest.mark.parametrize("name", ["outcomes.csv", "outcomes-id.jsonl", "outcomes.parquet"])
+@pytest.mark.parametrize("steps", STEPS)
+def test_a_table_of_outcomes_beside_tables_that_say_more_is_none_of_them(tmp_path: Path, steps: str, name: str) -> None:
+    """Its rows stood in the place of the rows with agents, which were refused as duplicates."""
+    (tmp_path / steps).write_text(STEPS[steps])
+    table = outcomes(tmp_path, name)
+    found = read(tmp_path)
+    assert found.traces["trace"].to_pylist() == ["a", "b"] and found.reward[:2].tolist() == [5.0, 5.0]
+    assert [problem.kind for problem in found.problems] == ["outcomes-among-logs"]
+    assert read(tmp_path, rewards=table).reward[:2].tolist() == [0.0, 1.0]
+    assert set(read(tmp_path, table).traces["trace"].to_pylist()) == {"a", "b", "c"}
+    assert len(read(tmp_path, format="table").traces) == 3
+
+
+def test_a_folder_of_tables_of_outcomes_alone_is_a_log(tmp_path: Path) -> None:
+    for step, trace in enumerate("ab"):
+        (tmp_path / f"step_{step}.csv").write_text(f"trace,reward\n{trace},{step}\n")
+    assert read(tmp_path).traces["trace"].to_pylist() == ["a", "b"] and read(tmp_path).problems == ()
+    for step, trace in enumerate("ab"):
+        (tmp_path / f"step_{step}.csv").write_text(f"trace,group,reward\n{trace},q,{step}\n")
+    assert read(tmp_path).traces["trace"].to_pylist() == ["a", "b"] and read(tmp_path).problems == ()
+
+
+def test_a_table_whose_first_row_alone_states_no_more_than_an_outcome_is_a_log(tmp_path: Path) -> None:
+    (tmp_path / "steps.csv").write_text(STEPS["steps.csv"].replace("a,q", "c,q"))
+    rows = '{"trace": "a", "reward": 1}\n{"trace": "d", "reward": 1, "agent": "x"}\n'
+    (tmp_path / "rows.jsonl").write_text(rows)
+    assert len(read(tmp_path).traces) == 4 and read(tmp_path).problems == ()
+
+
 def test_trajectories_of_trials_are_not_compared_with_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

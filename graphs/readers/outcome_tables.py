@@ -1,0 +1,81 @@
+"""Tables that state the outcomes of logs beside them: their rows are no traces, though they look like some."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from graphs.errors import Problem, TraceError
+from graphs.readers.common.keys import opening
+from graphs.readers.common.source import Source
+from graphs.readers.common.tables.rows import PARQUET, column_names
+from graphs.readers.training.table_columns import KNOWN
+from graphs.readers.training.table_hints import INDEX, are_outcomes
+from graphs.text import excerpt
+
+__all__ = ["outcomes_problem", "says_more", "without_outcomes"]
+
+Verdict = str | Problem | None
+_HEAD = 1 << 16  # bytes that tell the columns of a table
+_OUTCOMES = frozenset({"trace", "trace_id", "reward", *INDEX})
+_SAYS_NOTHING_OF_WORK = ("trace", "reward", "id", "time")
+_WORK = frozenset(name for ours, names in KNOWN.items() if ours not in _SAYS_NOTHING_OF_WORK for name in names)
+"""Columns that say who did what, or in which task."""
+
+
+def without_outcomes(
+    verdicts: Sequence[tuple[Source, Verdict]], named: Collection[str]
+) -> list[tuple[Source, Verdict]]:
+    """Sources with the formats they have, and a problem in the place of that of a table of outcomes beside logs.
+
+    Files of another format are logs, and so are tables that say more. Where all tables state outcomes alone, they are
+    the log. So is a table that is among the `named` files.
+    """
+    columns = {id(source): _columns(source) for source, verdict in verdicts if verdict == "table"}
+    is_other = any(isinstance(verdict, str) and verdict != "table" for _, verdict in verdicts)
+    if not (is_other or any(map(says_more, columns.values()))):
+        return list(verdicts)
+    judged: list[tuple[Source, Verdict]] = []
+    for source, verdict in verdicts:
+        may_be = verdict == "table" and source.path is not None and source.name not in named
+        problem = outcomes_problem(source, columns[id(source)]) if may_be else None
+        judged.append((source, problem or verdict))
+    return judged
+
+
+def says_more(names: Iterable[str]) -> bool:
+    """Whether a column says who did what, or in which task."""
+    return not _WORK.isdisjoint(names)
+
+
+def outcomes_problem(source: Source, names: Collection[str]) -> Problem | None:
+    """The problem of a table in a folder of logs; None if it states more than outcomes."""
+    if not are_outcomes(names):
+        return None
+    expected = "--rewards FILE, which reads it; or its name beside the folder's, to read its rows as traces"
+    columns = f"the columns {excerpt(', '.join(names))} alone, in a folder of logs"
+    return Problem("outcomes-among-logs", source.name, 0, "content", columns, expected)
+
+
+def _columns(source: Source) -> list[str]:
+    """The names of a table's columns; those of its first row, where these tell that it is no table of outcomes.
+
+    Empty where its reader refuses it, and says why.
+    """
+    try:
+        head = source.head(_HEAD).lstrip()
+        if not head.startswith(PARQUET):
+            first = _first_names(head)
+            if not _OUTCOMES.issuperset(first):
+                return first
+        return column_names(source)
+    except (TraceError, OSError):
+        return []
+    finally:
+        source.release()
+
+
+def _first_names(head: bytes) -> list[str]:
+    if head.startswith(b"{"):
+        return list(opening(head).keys)
+    line = head.partition(b"\n")[0].strip()
+    return [cell.strip().strip('"') for cell in line.decode("utf-8", "replace").split(",")]
