@@ -19,7 +19,7 @@ _LIKE = {
     "reward": re.compile(r"(?:^|[^a-z])(?:reward|score|return|outcome|success|correct)(?![a-z])"),
 }
 """Words in names of columns, in small letters; underscores and digits end a word."""
-INDEX: frozenset[str] = frozenset()
+INDEX = frozenset({"", "Unnamed: 0", "__index_level_0__"})
 """Names under which pandas writes the numbers of its rows, which say nothing."""
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = ",;\t|"
@@ -64,7 +64,8 @@ def other_separator(line: str) -> str:
 
 def are_outcomes(names: Collection[str]) -> bool:
     """Whether these are the columns of a table for `--rewards` alone: no other says who did what, or in which task."""
-    return len(names) == 2 and "reward" in names and not {"trace", "trace_id"}.isdisjoint(names)
+    said = [name for name in names if name.strip() not in INDEX]
+    return len(said) == 2 and "reward" in said and not {"trace", "trace_id"}.isdisjoint(said)
 
 
 def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[str, str] | None:

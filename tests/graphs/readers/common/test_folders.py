@@ -165,6 +165,28 @@ def test_a_table_of_outcomes_beside_tables_that_say_more_is_none_of_them(tmp_pat
     assert len(read(tmp_path, format="table").traces) == 3
 
 
+@pytest.mark.parametrize("index", ["", "Unnamed: 0", '""', "__index_level_0__"])
+@pytest.mark.parametrize("log", [*STEPS, "log.json"])
+def test_numbers_of_rows_say_no_more_than_an_outcome(tmp_path: Path, log: str, index: str) -> None:
+    """A table was read as traces where pandas had written it with its index."""
+    event = {"id": "e", "type": "message", "agent": "x"}
+    traces = [{"trace_id": trace, "task_id": "q", "events": [event], "rewards": {"team": 5}} for trace in "ab"]
+    (tmp_path / log).write_text(STEPS.get(log, json.dumps(traces)))
+    table = tmp_path / "outcomes"
+    for suffix in (".csv", ".parquet"):
+        file = table.with_suffix(suffix)
+        if suffix == ".csv":
+            file.write_text(f"{index},trace,reward\n0,a,0\n1,b,1\n2,c,1\n")
+        else:
+            rows = [{index.strip('"'): i, "trace": trace, "reward": i} for i, trace in enumerate("abc")]
+            pq.write_table(pa.Table.from_pylist(rows), file)
+        found = read(tmp_path)
+        assert found.traces["trace"].to_pylist() == ["a", "b"]
+        assert [problem.kind for problem in found.problems] == ["outcomes-among-logs"]
+        assert read(tmp_path, rewards=file).reward[:2].tolist() == [0.0, 1.0]
+        file.unlink()
+
+
 def test_a_folder_of_tables_of_outcomes_alone_is_a_log(tmp_path: Path) -> None:
     for step, trace in enumerate("ab"):
         (tmp_path / f"step_{step}.csv").write_text(f"trace,reward\n{trace},{step}\n")
