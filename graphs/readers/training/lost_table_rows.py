@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import re
 from collections.abc import Iterable
 
 from graphs.errors import Problem
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.beginnings import Beginnings
-from graphs.readers.common.tables.csv_rows import csv_header
+from graphs.readers.common.tables.early_cuts import EarlyCuts
 from graphs.readers.common.tables.rows import LostRow
 from graphs.traces.record import TraceRecord
 
 __all__ = ["LostTableRows"]
-
-_VALUE = rb'"\s*+:\s*+"?(?!\\(?:u[0-9a-fA-F]{0,3})?\Z)[^\s"]'  # of an escape that is cut nothing is known
 
 
 class LostTableRows:
@@ -30,26 +26,17 @@ class LostTableRows:
     """
 
     def __init__(self, source: Source, column: str) -> None:
-        self._source, self._column = source, column
-        self._states = re.compile(b'"' + re.escape(column.encode()) + _VALUE)
+        self._early_cuts = EarlyCuts(source, (column,))
         self._mentions: dict[str, Problem] = {}
         self._begins = Beginnings()
         self._any: Problem | None = None
-
-    @functools.cached_property
-    def _place(self) -> int:
-        return csv_header(self._source).index(self._column)
 
     def add(self, row: LostRow) -> None:
         """Note a row."""
         self._mentions |= dict.fromkeys(row.mentions, row.problem)
         for text in row.begins:
             self._begins.note(text, row.problem)
-        if row.cells:
-            is_early = not any(row.cells[self._place :])
-        else:
-            is_early = row.text.startswith(b"{") and self._states.search(row.text) is None
-        if is_early and self._any is None:
+        if self._any is None and self._early_cuts.has(row):
             self._any = row.problem
 
     def judged(self, traces: Iterable[TraceRecord]) -> list[TraceRecord | Problem]:

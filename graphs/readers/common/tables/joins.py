@@ -13,6 +13,7 @@ from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.readers.common.files import WRITTEN_ALIKE, WrittenIds
 from graphs.readers.common.source import Source
+from graphs.readers.common.tables.early_cuts import EarlyCuts
 from graphs.readers.common.tables.ids import id_text
 from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.common.tables.rows import LostRow, number, read_rows
@@ -24,6 +25,8 @@ from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["Join"]
 
+_TRACE = ("trace", "trace_id")
+
 
 @dataclasses.dataclass
 class Join:
@@ -32,7 +35,8 @@ class Join:
     A row with a trace id and an unusable value is a problem, and the value of the log does not replace it: without a
     reward the trace has no outcome, and without a group the trace is left out. An unreadable row (`lost`) counts as an
     unusable row of every trace that it mentions. Where it is cut within a text (`begins`), it counts as one of the
-    traces without a row whose ids begin with that text.
+    traces without a row whose ids begin with that text. Where it is cut before the id, that text is empty: it may be of
+    any trace without a row.
     """
 
     channel: str
@@ -73,12 +77,14 @@ class Join:
             return
         expect(f"{field}s", given, (Mapping, str, os.PathLike), f"a mapping of trace id to {field}, or a file's name")
         rows: Iterable[tuple[int, dict[str, Any] | LostRow]]
+        cuts: EarlyCuts | None = None
         if isinstance(given, Mapping):
             rows = enumerate(({"trace": trace, field: value} for trace, value in given.items()), start=1)
             name = f"<{field}s>"
         else:
             name = str(given)
-            rows = read_rows(Source(name, Path(given), limits))
+            source = Source(name, Path(given), limits)
+            rows, cuts = read_rows(source), EarlyCuts(source, _TRACE)
         if field == "reward":
             self.table = name
         spoilt = self.spoilt[field]
@@ -90,6 +96,8 @@ class Join:
                 self.problems.append(lost)
                 self.lost[field] |= dict.fromkeys(row.mentions, lost)
                 self.begins[field] |= dict.fromkeys(row.begins, lost)
+                if cuts is not None and cuts.has(row):
+                    self.begins[field][""] = lost
                 continue
             columns |= dict.fromkeys(row)
             trace: Any = row.get("trace", row.get("trace_id"))
@@ -97,7 +105,10 @@ class Join:
             if trace is None:
                 absent = "empty" if row.keys() & {"trace", "trace_id"} else "missing"
                 expected = f"the id of the trace whose {field} the row states"
-                self.problems.append(Problem("bad-row", name, line, "trace", absent, expected, about=field))
+                unnamed = Problem("bad-row", name, line, "trace", absent, expected, about=field)
+                self.problems.append(unnamed)
+                if cuts is not None and cuts.ends_in(row):
+                    self.begins[field][""] = unnamed
                 continue
             trace = id_text(trace)
             problem = _ambiguous(field, trace, into, spoilt) or _unusable(field, value)
@@ -172,7 +183,7 @@ class Join:
         if not begins or name in table:
             return None
         longest = min(len(name), max(map(len, begins)))
-        return next((begins[name[:end]] for end in range(longest, 0, -1) if name[:end] in begins), None)
+        return next((begins[name[:end]] for end in range(longest, -1, -1) if name[:end] in begins), None)
 
     def _cut_rows(self, name: str) -> Iterator[Problem]:
         """Problems of rows that were cut, at a trace which they may name: other processes do not know its id."""

@@ -1,0 +1,44 @@
+"""Rows that are cut before the id of their trace: each may be of any trace."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection
+
+from graphs.readers.common.source import Source
+from graphs.readers.common.tables.csv_rows import csv_header
+from graphs.readers.common.tables.rows import LostRow, Row
+
+__all__ = ["EarlyCuts"]
+
+_VALUE = rb'"\s*+:\s*+"?(?!\\(?:u[0-9a-fA-F]{0,3})?\Z)[^\s"]'  # of an escape that is cut nothing is known
+
+
+class EarlyCuts:
+    """Tells which unreadable rows of one table have no id.
+
+    Args:
+      source: the table.
+      columns: the names of its column of traces; the first that the table has counts.
+    """
+
+    def __init__(self, source: Source, columns: Collection[str]) -> None:
+        self._source, self._columns = source, columns
+        names = b"|".join(re.escape(column.encode()) for column in columns)
+        self._states = re.compile(b'"(?:' + names + b")" + _VALUE)
+
+    @functools.cached_property
+    def _place(self) -> int | None:
+        header = csv_header(self._source)
+        return next((header.index(column) for column in self._columns if column in header), None)
+
+    def has(self, row: LostRow) -> bool:
+        """Whether a row ends before the id of its trace."""
+        if row.cells:
+            return self._place is not None and not any(row.cells[self._place :])
+        return row.text.startswith(b"{") and self._states.search(row.text) is None
+
+    def ends_in(self, row: Row) -> bool:
+        """Whether this row has no id because the file breaks off where it would begin, as `3,` does."""
+        return next(reversed(row), "") in self._columns and self._source.data.endswith(b",")
