@@ -61,7 +61,7 @@ class GrowingFolder:
 
     def new_steps(self, *, final: bool = False) -> list[Path]:
         """Complete steps that were not returned before; with `final`, all that are there."""
-        now = {path.name: _state(path) for path in self._entries()}
+        now = {path.name: _state(path) for path in self.entries()}
         ready = [name for name, state in now.items() if name not in self._given]
         ready = [name for name in ready if final or self._seen.get(name) == now[name]]
         self._seen = now
@@ -74,7 +74,8 @@ class GrowingFolder:
         self._given |= {name: self._seen[name] for name in changed}
         return changed
 
-    def _entries(self) -> Iterator[Path]:
+    def entries(self) -> Iterator[Path]:
+        """The files and folders that are steps or will be."""
         for path in self._folder.iterdir():
             if path.name.startswith((".", "_")):
                 continue

@@ -12,7 +12,7 @@ from graphs.readers.training.table_columns import KNOWN
 from graphs.readers.training.table_hints import INDEX, are_outcomes
 from graphs.text import excerpt
 
-__all__ = ["outcomes_problem", "says_more", "without_outcomes"]
+__all__ = ["states_outcomes", "without_outcomes"]
 
 Verdict = str | Problem | None
 _HEAD = 1 << 16  # bytes that tell the columns of a table
@@ -32,22 +32,27 @@ def without_outcomes(
     """
     columns = {id(source): _columns(source) for source, verdict in verdicts if verdict == "table"}
     is_other = any(isinstance(verdict, str) and verdict != "table" for _, verdict in verdicts)
-    if not (is_other or any(map(says_more, columns.values()))):
+    if not (is_other or any(map(_says_more, columns.values()))):
         return list(verdicts)
     judged: list[tuple[Source, Verdict]] = []
     for source, verdict in verdicts:
         may_be = verdict == "table" and source.path is not None and source.name not in named
-        problem = outcomes_problem(source, columns[id(source)]) if may_be else None
+        problem = _problem(source, columns[id(source)]) if may_be else None
         judged.append((source, problem or verdict))
     return judged
 
 
-def says_more(names: Iterable[str]) -> bool:
+def states_outcomes(source: Source) -> bool:
+    """Whether a file's columns are those of a table of outcomes alone."""
+    return are_outcomes(_columns(source))
+
+
+def _says_more(names: Iterable[str]) -> bool:
     """Whether a column says who did what, or in which task."""
     return not _WORK.isdisjoint(names)
 
 
-def outcomes_problem(source: Source, names: Collection[str]) -> Problem | None:
+def _problem(source: Source, names: Collection[str]) -> Problem | None:
     """The problem of a table in a folder of logs; None if it states more than outcomes."""
     if not are_outcomes(names):
         return None

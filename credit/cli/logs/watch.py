@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +100,9 @@ def watch(
         steps = _of_metrics(path if path.is_file() else path / METRICS, once, interval)
     else:
         asked = {"compare": others, "options": options, "evidence": also, "ledger": not no_ledger}
-        steps = _of_logs(path, once, interval, lambda step: _numbers(step, method, asked, reading, failures), failures)
+        steps = _of_logs(
+            path, once, interval, lambda step: _numbers(step, method, asked, reading, failures), reading, failures
+        )
     sinks = _sinks(output, tensorboard, wandb)
     if not as_json:
         stderr().print(LEGEND, soft_wrap=True)
@@ -158,20 +160,40 @@ def _of_logs(
     once: bool,
     interval: float,
     numbers: Callable[[Path], dict[str, float] | None],
+    reading: Mapping[str, Any],
     failures: list[str],
 ) -> Iterator[dict[str, Any]]:
-    """The steps of a folder, numbered from 0 in the order in which they are read."""
+    """The steps of a folder, numbered from 0 in the order in which they are read; tables of outcomes are none."""
     from credit.watching.following import GrowingFolder
+    from credit.watching.outcome_files import OutcomeFiles
     from graphs.errors import NothingReadError
+    from graphs.traces.limits import Limits
 
     growing, number = GrowingFolder(folder), 0
+    tables = OutcomeFiles(
+        growing.entries,
+        (reading["rewards"], reading["groups"]),
+        detects=not (reading["format_"] or reading["columns"]),
+        limits=Limits.parse(reading["limits"]),
+    )
+    passed: set[str] = set()
     while True:
         for step in growing.new_steps(final=once):
+            is_given = tables.is_given(step)
+            problem = None if is_given else tables.problem(step)
+            if problem is not None:
+                list_problems((problem,), stderr(), all_=False)
+                failures.append(step.name)
+            if problem is not None or is_given:
+                passed.add(step.name)
+                continue
             row = numbers(step)
             if row is not None:
                 yield {"step": number, "logs": step.name, **row}
             number += 1
         for name in growing.changed_steps():
+            if name in passed:
+                continue
             failures.append(name)
             stderr().print(words(f"{name} changed after it was read; its numbers are of the earlier content"))
         if once:

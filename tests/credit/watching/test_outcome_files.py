@@ -1,0 +1,98 @@
+"""`credit watch`: a table of outcomes in the folder is no step; a folder of tables of outcomes alone is a log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from credit.cli import cli
+from credit.watching.outcome_files import OutcomeFiles
+from graphs.readers import outcome_tables
+
+STEPS = {
+    "n.jsonl": "".join(
+        json.dumps(
+            {
+                "trace_id": name,
+                "task_id": "q",
+                "rewards": {"team": reward},
+                "events": [{"id": "e", "type": "message", "agent": "x"}],
+            }
+        )
+        + "\n"
+        for name, reward in (("a", 1.0), ("b", 0.0))
+    ),
+    "steps.csv": "trace,group,agent,reward\na,q,x,1\nb,q,x,0\n",
+}
+OUTCOMES = "trace,reward\na,0\nb,0\nc,1\n"
+
+
+def watch(folder: Path, *args: object) -> Result:
+    arguments = ["watch", folder, "--once", "-m", "rloo", "--no-ledger", "--json", *args]
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def steps(result: Result) -> list[tuple[int, str]]:
+    return [(row["step"], row["logs"]) for row in map(json.loads, result.stdout.splitlines())]
+
+
+@pytest.mark.parametrize("outcomes", ["a.csv", "outcomes.csv", "z.csv"])
+@pytest.mark.parametrize("place", ["", "step_1"])
+@pytest.mark.parametrize("log", STEPS)
+def test_a_table_of_outcomes_beside_logs_is_no_step(tmp_path: Path, log: str, place: str, outcomes: str) -> None:
+    """Its rows were traces of one task, with numbers as those of a step."""
+    (tmp_path / place).mkdir(exist_ok=True)
+    (tmp_path / place / log).write_text(STEPS[log])
+    (tmp_path / outcomes).write_text(OUTCOMES)
+    result = watch(tmp_path)
+    assert steps(result) == [(0, place or log)] and result.exit_code == 3
+    assert "problems (1): 1 outcomes-among-logs" in result.stderr and f"{outcomes}: content" in result.stderr
+    assert watch(tmp_path, "--allow-bad").exit_code == 0
+
+
+@pytest.mark.parametrize("log", STEPS)
+def test_the_table_that_an_option_names_is_no_step(tmp_path: Path, log: str) -> None:
+    (tmp_path / log).write_text(STEPS[log])
+    (tmp_path / "outcomes.csv").write_text(OUTCOMES.replace("c,1\n", ""))
+    result = watch(tmp_path, "--rewards", tmp_path / "outcomes.csv")
+    assert steps(result) == [(0, log)] and result.exit_code == 0, result.stderr
+
+
+def test_tables_that_are_all_alike_are_steps(tmp_path: Path) -> None:
+    """No step after another takes the steps before it for logs of its own."""
+    for step in range(3):
+        (tmp_path / f"{step}.csv").write_text("trace,group,agent,reward\na,q,x,1\nb,q,x,0\n")
+    assert [name for _, name in steps(watch(tmp_path))] == ["0.csv", "1.csv", "2.csv"]
+    for step in range(3):
+        (tmp_path / f"{step}.csv").write_text(OUTCOMES)
+    result = watch(tmp_path)
+    assert "outcomes-among-logs" not in result.stderr
+    (tmp_path / "log.jsonl").write_text(STEPS["n.jsonl"])
+    named = watch(tmp_path, "--format", "table")
+    assert "outcomes-among-logs" not in named.stderr
+    assert watch(tmp_path).stderr.count("1 outcomes-among-logs") == 3
+
+
+def test_files_beside_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at a folder of 1,000 tables would open all of them for each."""
+    for step in range(30):
+        (tmp_path / f"{step}.csv").write_text(OUTCOMES)
+    looked: list[object] = []
+    judge = outcome_tables.without_outcomes
+
+    def counted(verdicts: Sequence[Any], named: Collection[str]) -> Any:
+        looked.append(verdicts)
+        return judge(verdicts, named)
+
+    monkeypatch.setattr(outcome_tables, "without_outcomes", counted)
+    files = OutcomeFiles(lambda: sorted(tmp_path.iterdir()))
+    assert [files.problem(path) for path in sorted(tmp_path.iterdir())] == [None] * 30
+    assert len(looked) == 30
+    (tmp_path / "7.csv").write_text(STEPS["steps.csv"])
+    assert files.problem(tmp_path / "8.csv") is not None, "a file that changed is looked at again"
+    assert files.problem(tmp_path / "7.csv") is None
