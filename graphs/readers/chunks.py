@@ -171,7 +171,8 @@ class Chunks:
         spoilt = sorted((field, trace) for field, traces in self._join.spoilt.items() for trace in traces)
         lost = sorted((field, trace) for field, traces in self._join.lost.items() for trace in traces)
         begun = sorted((field, text) for field, texts in self._join.begins.items() for text in texts)
-        tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, begun)
+        glued = sorted((field, text) for field, cells in self._join.edges.items() for text in cells.texts())
+        tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, begun, glued)
         return hashlib.blake2b(repr(tables).encode()).digest()
 
     def _read(self, rows: np.ndarray) -> Iterator[TraceRecord | Part | Problem]:

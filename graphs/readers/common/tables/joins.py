@@ -14,6 +14,7 @@ from graphs.problem_log import ProblemLog
 from graphs.readers.common.files import WRITTEN_ALIKE, WrittenIds
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.early_cuts import EarlyCuts
+from graphs.readers.common.tables.edges import Edges
 from graphs.readers.common.tables.ids import id_text
 from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.common.tables.rows import LostRow, number, read_rows
@@ -36,7 +37,8 @@ class Join:
     reward the trace has no outcome, and without a group the trace is left out. An unreadable row (`lost`) counts as an
     unusable row of every trace that it mentions. Where it is cut within a text (`begins`), it counts as one of the
     traces without a row whose ids begin with that text. Where it is cut before the id, that text is empty: it may be of
-    any trace without a row.
+    any trace without a row. Of cells that may be two (`edges`), it counts as one of the
+    traces without a row with whose ids a cell begins or ends.
     """
 
     channel: str
@@ -47,6 +49,7 @@ class Join:
     spoilt: dict[str, set[str]] = dataclasses.field(default_factory=lambda: {"reward": set(), "group": set()})
     lost: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
     begins: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
+    edges: dict[str, Edges] = dataclasses.field(default_factory=lambda: {"reward": Edges(), "group": Edges()})
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
     table: str = ""  # the name of the table of rewards
 
@@ -98,6 +101,7 @@ class Join:
                 self.begins[field] |= dict.fromkeys(row.begins, lost)
                 if cuts is not None and cuts.has(row):
                     self.begins[field][""] = lost
+                self.edges[field].note(row.cells, lost)
                 continue
             columns |= dict.fromkeys(row)
             trace: Any = row.get("trace", row.get("trace_id"))
@@ -178,10 +182,13 @@ class Join:
         return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._cut("group", name)
 
     def _cut(self, field: str, name: str) -> Problem | None:
-        """The row that was cut in the middle of an id and counts as one of this trace, if no other row is."""
+        """The row that was cut, or glued to one that was, and counts as one of this trace, if no other row is."""
         begins, table = self.begins[field], self.rewards if field == "reward" else self.groups
-        if not begins or name in table:
+        if name in table:
             return None
+        glued = self.edges[field].of(name)
+        if glued is not None or not begins:
+            return glued
         longest = min(len(name), max(map(len, begins)))
         return next((begins[name[:end]] for end in range(longest, -1, -1) if name[:end] in begins), None)
 

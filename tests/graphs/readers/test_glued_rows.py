@@ -1,0 +1,58 @@
+"""A row that was cut and another that was appended on its line: no trace of either is read without its row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs.errors import NothingReadError
+from graphs.readers import read
+
+
+def outcomes(path: Path, **options: Any) -> dict[str, float]:
+    try:
+        traces = read(path, **options)
+    except NothingReadError:
+        return {}
+    names = traces.traces["trace"].to_pylist()
+    return dict(zip(names, np.asarray(traces.reward)[: len(names)].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "left"),
+    [
+        ("trace,group,agent,reward", ["a,q,c,1", "b,q,s,0", "a,q,s,1b,q,c,0"], []),
+        ("trace,group,agent,reward", ["a,q,c,1", "b,q,s,0", "v,q,s,0", "a,q,sb,q,c,0"], ["v"]),
+        ("trace,group,agent,reward", ["a,q,c,1", "b,q,s,0", "a,qb,q,c,0"], []),
+        ("agent,trace,reward", ["s,t1,1", "s,t2,0", "c,t1,0.c,t2,0"], []),
+        ("agent,trace,reward", ["s,t1,1", "s,t2,0", "s,t3,0", "c,t1c,t2,0"], ["t3"]),
+        ("agent,trace,reward", ["s,t1,1", "c,t1,1", "s,t2,0", "s,t3,0", "d,tc,t2,0"], []),
+        ("agent,group,trace,reward", ["s,q,t1,1", "c,q,t1,1", "s,q,t3,0", "d,qs,q,t2,0"], []),
+        ("agent,trace,reward", ["s,t1,1", "c,t1,1", "s,t2,0", "s,t2,0,more"], ["t1"]),
+    ],
+)
+def test_a_row_of_csv_that_is_glued_to_one_that_was_cut(
+    tmp_path: Path, header: str, rows: list[str], left: list[str]
+) -> None:
+    """The id of the second row, at the end of a cell, named no trace; a row that was cut before its id neither."""
+    (tmp_path / "rows.csv").write_text("\n".join([header, *rows, ""]))
+    assert list(outcomes(tmp_path / "rows.csv")) == left
+
+
+@pytest.mark.parametrize("field", ["rewards", "groups"])
+def test_rows_that_are_glued_in_a_table_beside_the_log(tmp_path: Path, field: str) -> None:
+    """The log's own outcome stayed in place of the second row's; a trace with a row of its own keeps that."""
+    event = {"id": "1", "type": "message", "agent": "x"}
+    names = ("n1", "n2", "other", "0")
+    lines = [{"trace_id": t, "task_id": "k", "events": [event], "rewards": {"team": 5.0}} for t in names]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (tmp_path / "table.csv").write_text(f"trace,{field[:-1]}\n0,2\nn1,0.n2,1\n")
+    found = outcomes(tmp_path / "log.jsonl", **{field: tmp_path / "table.csv"})
+    if field == "rewards":
+        assert np.isnan([found.pop("n1"), found.pop("n2")]).all() and found == {"other": 5.0, "0": 2.0}
+    else:
+        assert list(found) == ["other", "0"]
