@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from linear_time import assert_linear
 
 from graphs.errors import NothingReadError
 from graphs.readers import read
+from graphs.readers.common.tables.glued_lines import pieces
 
 
 def outcomes(path: Path, **options: Any) -> dict[str, float]:
@@ -56,3 +59,55 @@ def test_rows_that_are_glued_in_a_table_beside_the_log(tmp_path: Path, field: st
         assert np.isnan([found.pop("n1"), found.pop("n2")]).all() and found == {"other": 5.0, "0": 2.0}
     else:
         assert list(found) == ["other", "0"]
+
+
+ROWS = [{"trace": t, "agent": agent, "reward": 1} for t in ("run-a", "run-b", "other") for agent in "sc"]
+
+
+@pytest.mark.parametrize(
+    ("cut", "left"),
+    [
+        ('{"trace": ', []),
+        ('{"trace":', []),
+        ('{"trace": "', []),
+        ("{", []),
+        ('{"', []),
+        ('{"tra', []),
+        ('{"trace": "run', ["other"]),
+        ('{"trace": "run-a", "age', ["other"]),
+        ('{"trace": "run-a", "agent": ', ["other"]),
+        ('{"trace": "run-a", "agent": "c,', ["other"]),
+        ('{"trace": "run-a", "agent": "c", "reward": 1}', ["other"]),
+        ('{"trace": "v", "calls": [', ["run-a", "other"]),
+        ('{"trace": "v", "ag{"trace": ', []),
+    ],
+)
+def test_a_row_that_is_glued_to_one_that_was_cut(tmp_path: Path, cut: str, left: list[str]) -> None:
+    """Where the first was cut before its id, its trace was read without it."""
+    lines = [json.dumps(row) for row in ROWS]
+    (tmp_path / "rows.jsonl").write_text("\n".join([*lines, cut + lines[3], ""]))
+    assert list(outcomes(tmp_path / "rows.jsonl")) == left
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"id": 1, "trace": "run-a", "calls": [{"id": 1}, {"id": 2}], "reward": 1,}',
+        '{"id": 1, "calls": [{"id": 1}, {"id": 2}], "trace": "run-a", "reward": 1,}',
+        '{"id": 1, "trace": "run-a", "calls": [{"id": 1}',
+        '{"id": 1, "text": "{\\"id\\": 1}", "trace": "run-a", "reward": 1,}',
+    ],
+)
+def test_an_object_within_a_value_is_no_row(tmp_path: Path, row: str) -> None:
+    """Only the trace of the row is refused."""
+    (tmp_path / "rows.jsonl").write_text("\n".join([*map(json.dumps, ROWS), row, ""]))
+    assert list(outcomes(tmp_path / "rows.jsonl")) == ["run-b", "other"]
+
+
+@pytest.mark.parametrize("part", ['{"a": [', '{"a": 1}', '{"a', '{"a": {"a": 1}, ', '{"', "{" + " " * 9])
+def test_lines_that_begin_often_take_linear_time(part: str) -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        text = part.encode() * size
+        return lambda: sum(map(len, pieces(text)))
+
+    assert_linear(prepare, 30_000, runs=1)

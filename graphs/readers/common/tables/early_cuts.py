@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.csv_rows import csv_header
+from graphs.readers.common.tables.glued_lines import are_early, pieces
 from graphs.readers.common.tables.rows import LostRow, Row
 
 __all__ = ["EarlyCuts"]
@@ -37,7 +38,10 @@ class EarlyCuts:
         """Whether a row ends before the id of its trace."""
         if row.cells:
             return self._place is not None and not any(row.cells[self._place :])
-        return row.text.startswith(b"{") and self._states.search(row.text) is None
+        return row.text.startswith(b"{") and are_early(list(pieces(row.text)), self._is_stated)
+
+    def _is_stated(self, text: bytes) -> bool:
+        return self._states.search(text) is not None
 
     def ends_in(self, row: Row) -> bool:
         """Whether this row has no id because the file breaks off where it would begin, as `3,` does."""

@@ -37,8 +37,8 @@ class Join:
     reward the trace has no outcome, and without a group the trace is left out. An unreadable row (`lost`) counts as an
     unusable row of every trace that it mentions. Where it is cut within a text (`begins`), it counts as one of the
     traces without a row whose ids begin with that text. Where it is cut before the id, that text is empty: it may be of
-    any trace without a row. Of cells that may be two (`edges`), it counts as one of the
-    traces without a row with whose ids a cell begins or ends.
+    any trace without a row. Of cells that may be two (`edges`), it counts as one of the traces without a row with whose
+    ids a cell begins or ends.
     """
 
     channel: str

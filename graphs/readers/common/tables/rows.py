@@ -20,6 +20,7 @@ from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, repeated_key
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.common.tables.csv_rows import csv_header, csv_rows
+from graphs.readers.common.tables.glued_lines import pieces
 from graphs.readers.common.tables.ids import id_text
 from graphs.text import counted, excerpt
 from graphs.traces.parquet_limits import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
@@ -144,6 +145,13 @@ def _lost_json(problem: Problem, text: bytes) -> LostRow:
     """A line that is no row, with its strings and numbers as they are read elsewhere: escapes and exponents, too."""
     mentions: set[str] = set()
     begins: set[str] = set()
+    for piece in pieces(text):
+        _take_texts(piece, mentions, begins)
+    return LostRow(problem, frozenset(mentions), frozenset(begins - {""}), text=text)
+
+
+def _take_texts(text: bytes, mentions: set[str], begins: set[str]) -> None:
+    """Add the strings and numbers of a line, and the beginnings of those that are cut, or too long."""
     for match in _TOKEN.finditer(text):
         token = match.group(1) if match.group(1) is not None else match.group(2)
         short = token[:_LONGEST_ID]
@@ -156,7 +164,6 @@ def _lost_json(problem: Problem, text: bytes) -> LostRow:
         mentions |= texts if len(short) == len(token) else set()
         cut = match.end() == (len(text) if match.group(1) is None else match.end(1))  # with no quote behind it
         begins |= texts if cut or len(short) < len(token) else set()
-    return LostRow(problem, frozenset(mentions), frozenset(begins - {""}), text=text)
 
 
 def _unescaped(token: bytes) -> str:
