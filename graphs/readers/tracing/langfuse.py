@@ -120,7 +120,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     nothing is wrong: "no-events", a trace without observations.
     """
     traces: dict[str, _Gathered] = {}
-    lost = LostLines("traceId", _IDS, "observations, or scores", first=("id", "traceId"))
+    lost = LostLines("traceId", _IDS, "observations, or scores", first=("id", "traceId"), pages=("data",))
     for source in sources:
         for document in lost.documents(source, csv_observations(source) if is_csv(source) else None):
             if isinstance(document, Problem):

@@ -2,7 +2,8 @@
 
 A line states its trace; or a span of one, or a span that one hangs on; or, cut early, nothing. Then it may be of any
 trace of its file that is spread over lines, if it begins as lines of the file do. Ids within its values, such as those
-in an input's metadata, state nothing: they may be of anything. A trace that is named there is refused, too.
+in an input's metadata, state nothing: they may be of anything. A trace that is named there is refused, too. What is cut
+of an object that holds parts of several traces may be of others than it states; `lost_batches` has those.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from graphs.errors import Problem
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, Lost, documents_or_lost, lost_row, refused_lines
 from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.lost_batches import LostBatches
 from graphs.readers.common.span_trees.span_tree import Span
 from graphs.readers.common.tables.beginnings import Beginnings
 
@@ -49,6 +51,7 @@ class LostLines:
       first: keys with which such a line may begin, beside those of other lines of its file.
       plain: the id of a trace as readers have it, from how a log writes it.
       is_deep: whether what a line states of its traces stands within lists and objects.
+      lists, pages: as those of `LostBatches`.
     """
 
     def __init__(
@@ -60,7 +63,11 @@ class LostLines:
         first: Iterable[str] = (),
         plain: Callable[[str], str | None] | None = None,
         is_deep: bool = False,
+        lists: Iterable[str] = (),
+        pages: Iterable[str] = (),
     ) -> None:
+        self._batches = LostBatches(lists, pages)
+        self._places: list[tuple[str, str, int]] = []  # of what `part` noted, its file; the line is 0
         self.lacks, self._id, self._is_deep = lacks, plain, is_deep
         spans = list(spans)
         self._trace_key, self._span_keys = trace.encode(), {key.encode() for key in spans}
@@ -92,6 +99,7 @@ class LostLines:
         for line in refused_lines(source):
             self._add(line)
         names = list(self._parts) if self._begun else []
+        self._places += ((name, source.name, 0) for name in self._parts)
         for begins, parts in self._begun.items():
             if any(key.startswith(begins) for key in self._known | self._first_keys):
                 parts.names = names
@@ -123,6 +131,7 @@ class LostLines:
 
     def _note(self, problem: Problem, text: bytes, parts: _Parts | None) -> None:
         named = [name for match in self._trace.finditer(text) if (name := self._name(match[1], match[2], problem))]
+        self._batches.note(problem, text, named)
         ids: list[bytes] = []
         if self._is_deep:
             stated = bool(named)
@@ -153,13 +162,14 @@ class LostLines:
     @property
     def is_open(self) -> bool:
         """Whether `settle` has lines to find the traces of."""
-        return bool(self._unnamed or self._any)
+        return bool(self._unnamed or self._any or self._batches)
 
-    def settle(self, owners: Mapping[str, str]) -> None:
-        """Find the traces of lines that state none, when all files have been read.
+    def settle(self, owners: Mapping[str, str], places: Iterable[tuple[str, str, int]] = ()) -> None:
+        """Find the traces of lines that state none, or not all, when all files have been read.
 
         Args:
           owners: the trace of each id that a line may state, as `owners_of` gives them.
+          places: traces, with each file and line that has something of them, beside those that `part` noted.
         """
         for problem, ids, parts in self._unnamed:
             traces = [owners[name] for name in ids if name in owners]
@@ -169,6 +179,9 @@ class LostLines:
         for parts, problem in self._any.items():
             for name in parts.names:
                 self._named.setdefault(owners.get(name, name), problem)
+        if self._batches:
+            noted = ((owners.get(name, name), file, line) for name, file, line in self._places)
+            self._named = self._batches.others([*noted, *places]) | self._named
         self._unnamed.clear()
         self._any.clear()
 

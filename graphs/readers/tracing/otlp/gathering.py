@@ -33,6 +33,7 @@ from graphs.traces.record import TraceRecord
 __all__ = ["LACKS", "Gathering", "Without"]
 
 _FIRST = ("resourceSpans", "resourceLogs", "resource", "scopeSpans", "scopeLogs")  # keys of a request
+_LISTS = ("resourceSpans", "resourceLogs", "scopeSpans", "scopeLogs", "spans", "logRecords")
 
 LACKS = "spans, or evaluations"
 """What a line that cannot be read may be."""
@@ -67,7 +68,9 @@ class Gathering:
 
     def __init__(self, format: str, lost: LostLines | None = None) -> None:
         self.format = format
-        self.lost = lost or LostLines("traceId", ("traceId",), LACKS, first=_FIRST, plain=str.lower, is_deep=True)
+        self.lost = lost or LostLines(
+            "traceId", ("traceId",), LACKS, first=_FIRST, plain=str.lower, is_deep=True, lists=_LISTS
+        )
         self.spans: dict[str, list[Span]] = {}
         self.evaluations: dict[str, list[Evaluation]] = {}
         self.loose: list[Evaluation] = []  # of a response, without a trace id
@@ -118,7 +121,7 @@ class Gathering:
 
     def spoil_lost(self) -> None:
         """Refuse the traces of what cannot be read, when all files have been read."""
-        if self.lost.files:
+        if self.lost.is_open:
             self._settle(self.lost.files)
         if self.lost.is_stated:
             for trace in self.spans:
@@ -127,18 +130,22 @@ class Gathering:
                     self.spoiled.setdefault(trace, problem)
 
     def _settle(self, unstated: Mapping[str, list[str]]) -> None:
-        """Lines that state nothing may be of any trace of their file, if one of these is spread over lines."""
+        """Lines that state nothing may be of any trace of their file, if one of these is spread over lines.
+
+        So may what is cut of a line that holds parts of several traces.
+        """
         first: dict[str, tuple[str, int]] = {}
         spread: set[str] = set()
         traces: dict[str, dict[str, None]] = {}
-        for trace, file, line in self.lines_of():
+        places = list(self.lines_of())
+        for trace, file, line in places:
             traces.setdefault(file, {})[trace] = None
             if first.setdefault(trace, (file, line)) != (file, line):
                 spread.add(trace)
         for file, names in unstated.items():
             here = traces.get(file, {})
             names += [] if spread.isdisjoint(here) else here
-        self.lost.settle({})
+        self.lost.settle({}, places)
 
     def _add_span(self, item: Item) -> None:
         wire = _SPAN.decode(item.raw)

@@ -93,7 +93,9 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
 def lost_spans() -> LostLines:
     """The traces of what cannot be read, with their ids as `plain_span` has them."""
     keys = (*DumpedSpan.__struct_fields__, *WRAPPERS)
-    return LostLines("trace_id", ("trace_id",), LACKS, first=keys, plain=_trace_id, is_deep=True)
+    return LostLines(
+        "trace_id", ("trace_id",), LACKS, first=keys, plain=_trace_id, is_deep=True, lists=WRAPPERS, pages=("data",)
+    )
 
 
 def _owner(raw: bytes, place: Place) -> str:

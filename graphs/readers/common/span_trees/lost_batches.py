@@ -1,0 +1,98 @@
+"""Objects that are cut and hold parts of several traces: what is lost may be of traces that they do not state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from graphs.errors import Problem
+
+__all__ = ["LostBatches"]
+
+_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*+)(?:"\s*+(:?)|\\?\Z)|[{}\[\],]', re.DOTALL)
+_OTHER, _OBJECT, _LIST = range(3)  # of the objects and lists around a place: another, one with lists, such a list
+
+
+class _Batch(NamedTuple):
+    """A batch: the traces that it states, and whether its text shows that it holds several parts."""
+
+    problem: Problem
+    named: tuple[str, ...]
+    is_several: bool
+
+
+class LostBatches:
+    """The cut ones among what cannot be read.
+
+    Args:
+      lists: keys of lists whose elements may be of several traces, if these hold several.
+      pages: keys of lists whose elements are of several traces.
+    """
+
+    def __init__(self, lists: Iterable[str], pages: Iterable[str]) -> None:
+        self._pages = {key.encode() for key in pages}
+        self._lists = {key.encode() for key in lists} | self._pages
+        self._noted: list[_Batch] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._noted)
+
+    def note(self, problem: Problem, text: bytes, named: Iterable[str]) -> None:
+        """Note what cannot be read, if it is a batch that is cut and states traces."""
+        names = tuple(dict.fromkeys(named))
+        is_several = self._is_several(text) if names and self._lists else None
+        if is_several is not None:
+            self._noted.append(_Batch(problem, names, is_several))
+
+    def others(self, places: Iterable[tuple[str, str, int]]) -> dict[str, Problem]:
+        """The traces at hand that the lost rest of a batch may be of, where one of its file is not all in one place.
+
+        Those of another file are among them if it has a trace of the batch's file. A batch that shows one part is none
+        where no line at hand has parts of two traces.
+
+        Args:
+          places: traces, with each file and line that has something of them.
+        """
+        places_of: dict[str, dict[tuple[str, int], None]] = {}
+        files: dict[str, dict[str, None]] = {}
+        holders: dict[tuple[str, int], str] = {}
+        is_mixed = False
+        for trace, file, line in places:
+            places_of.setdefault(trace, {})[file, line] = None
+            files.setdefault(file, {})[trace] = None
+            is_mixed = is_mixed or holders.setdefault((file, line), trace) != trace
+        found: dict[str, Problem] = {}
+        for problem, named, is_several in self._noted:
+            here = files.get(problem.file, {})
+            if not is_several and not is_mixed:
+                continue
+            met = [trace for trace in named if trace in places_of]
+            if met or any(len(places_of[trace]) > 1 for trace in here):
+                linked = {file for trace in (*met, *here) for file, _ in places_of[trace]}
+                for trace in (trace for file in files if file in linked for trace in files[file]):
+                    found.setdefault(trace, problem)
+        return found
+
+    def _is_several(self, text: bytes) -> bool | None:
+        """Whether a batch shows that it holds several parts; None for what is no batch, or is not cut."""
+        around, key = bytearray(), b""
+        is_batch = is_several = False
+        for match in _TOKEN.finditer(text):
+            sign = match[0]
+            if match[1] is not None:
+                key = match[1] if match[2] else b""
+                continue
+            if sign == b"{":
+                around.append(_OBJECT if not around or around[-1] == _LIST else _OTHER)
+            elif sign == b"[":
+                is_list = not around or (around[-1] == _OBJECT and key in self._lists)
+                is_batch = is_batch or is_list
+                is_several = is_several or (is_list and (not around or key in self._pages))
+                around.append(_LIST if is_list else _OTHER)
+            elif sign == b",":
+                is_several = is_several or (bool(around) and around[-1] == _LIST)
+            elif around:
+                around.pop()
+            key = b""
+        return is_several if is_batch and around else None
