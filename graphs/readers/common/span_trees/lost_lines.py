@@ -8,6 +8,7 @@ of an object that holds parts of several traces may be of others than it states;
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -20,6 +21,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.lost_batches import LostBatches
 from graphs.readers.common.span_trees.span_tree import Span
 from graphs.readers.common.tables.beginnings import Beginnings
+from graphs.readers.common.tables.glued_lines import pieces
 
 __all__ = ["LostLines", "owners_of"]
 
@@ -71,7 +73,8 @@ class LostLines:
         self.lacks, self._id, self._is_deep = lacks, plain, is_deep
         spans = list(spans)
         self._trace_key, self._span_keys = trace.encode(), {key.encode() for key in spans}
-        self._known = {f'"{key}"'.encode() for key in first}
+        self._keys = [key.encode() for key in first]
+        self._known = {b'"' + key + b'"' for key in self._keys}
         self._trace = re.compile(b'"' + trace.encode() + _VALUE, re.DOTALL)
         self._spans = re.compile(b'"(?:' + "|".join(spans).encode() + b")" + _VALUE, re.DOTALL)
         self._named: dict[str, Problem] = {}
@@ -116,7 +119,7 @@ class LostLines:
 
     def add_to_file(self, lost: Lost) -> None:
         """Note a line, or the content of a file, for a reader that says at the end what `files` have parts of."""
-        begins = _BEGIN.match(lost.text)
+        begins = _BEGIN.match(next(pieces(lost.text, self._keys)))
         is_one = begins is not None and any(key.startswith(begins[1]) for key in self._known)
         self._note(lost.problem, lost.text, self._files.setdefault(lost.problem.file, _Parts()) if is_one else None)
 
@@ -130,13 +133,14 @@ class LostLines:
         self._note(problem, raw, None)
 
     def _note(self, problem: Problem, text: bytes, parts: _Parts | None) -> None:
-        named = [name for match in self._trace.finditer(text) if (name := self._name(match[1], match[2], problem))]
-        self._batches.note(problem, text, named)
         ids: list[bytes] = []
+        named = [self._names(piece, problem) for piece in pieces(text, self._keys)]
+        self._batches.note(problem, text, itertools.chain.from_iterable(named))
+        states = list(map(bool, named))
         if self._is_deep:
-            stated = bool(named)
+            stated = all(states[:-1] or states)
         elif parts is None:
-            stated = bool(named)
+            stated = any(states)
             ids = [match[1] for match in self._spans.finditer(text) if match[1] and match[2]]
         else:
             own = list(_own(text))
@@ -146,6 +150,10 @@ class LostLines:
             self._unnamed.append((problem, tuple(map(_plain, ids)), parts))
         elif not stated and parts is not None:
             self._any.setdefault(parts, problem)
+
+    def _names(self, text: bytes, problem: Problem) -> list[str]:
+        """Note the traces that a text names."""
+        return [name for match in self._trace.finditer(text) if (name := self._name(match[1], match[2], problem))]
 
     def _name(self, written: bytes, end: bytes, problem: Problem) -> str:
         """Note a trace by its id, of which `end` is the quote behind it, or nothing; "" for no id."""

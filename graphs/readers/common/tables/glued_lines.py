@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["are_early", "pieces"]
 
@@ -11,23 +11,31 @@ _BEGIN = re.compile(rb'\s*+\{\s*+(?:"([^"\\{]{0,200}+))?')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]', re.DOTALL)
 
 
-def pieces(text: bytes) -> Iterator[bytes]:
-    """A line that cannot be read, parted where another begins: with the same first key, or with what is left of it.
+def pieces(text: bytes, keys: Sequence[bytes] = ()) -> Iterator[bytes]:
+    """A line that cannot be read, parted where another begins: with one of `keys`, or as this one does.
 
-    An object within a value may begin so, too: it stands where a value may, and more follows behind it.
+    An object within a value may begin so, too. It stands where a value may, and more follows behind it. One that begins
+    with another key than the line is taken for such, whatever follows.
     """
     begin = _BEGIN.match(text)
     start = 0
     if begin is not None:
-        first = re.compile(rb'\{\s*+"' + re.escape(begin[1] or b""))
-        places = {match.start() for match in first.finditer(text, text.index(b"{") + 1)}
-        while places and (at := _next(text, start, places)):
+        behind = text.index(b"{") + 1
+        alike = _places(text, behind, [begin[1] or b""])
+        places = alike | (_places(text, behind, keys) if keys else set())
+        while places and (at := _next(text, start, places, alike)):
             yield text[start:at]
             start = at
     yield text[start:]
 
 
-def _next(text: bytes, start: int, places: set[int]) -> int:
+def _places(text: bytes, start: int, keys: Sequence[bytes]) -> set[int]:
+    """Where an object may begin whose first key begins so."""
+    begin = re.compile(rb'\{\s*+"(?:' + b"|".join(map(re.escape, keys)) + b")")
+    return {match.start() for match in begin.finditer(text, start)}
+
+
+def _next(text: bytes, start: int, places: set[int], alike: set[int]) -> int:
     """The place where another line begins behind the one that begins at `start`; 0 for none."""
     end = len(text.rstrip())
     depth = 0
@@ -41,7 +49,8 @@ def _next(text: bytes, start: int, places: set[int]) -> int:
             if at > start and at in places:
                 if not _is_value(text, at):
                     return at
-                within.append((at, depth))
+                if at in alike:
+                    within.append((at, depth))
             depth += 1
         else:
             depth -= 1
