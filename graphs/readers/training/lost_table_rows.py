@@ -36,6 +36,7 @@ class LostTableRows:
         self._edges = Edges()
         self._glued: list[tuple[str, str, Problem]] = []  # what is the id of a row alone, and of the one glued to it
         self._any: Problem | None = None
+        self._again: set[str] = set()  # ids of rows that are glued to an early one: such a trace has this row, too
 
     @functools.cached_property
     def _header(self) -> list[str]:
@@ -50,15 +51,20 @@ class LostTableRows:
             self._edges.note(row.cells, row.problem)
             place, more = self._header.index(self._column), len(row.cells) - len(self._header)
             if 0 < more <= place:  # else a row that was cut before another was cut behind its id
+                self._again.add(row.cells[place + more])
                 self._glued.append((row.cells[place], row.cells[place + more], row.problem))
-        if self._any is None and self._early_cuts.has(row):
+        is_early = self._early_cuts.has(row)
+        if is_early and not row.cells and self._early_cuts.is_glued(row):
+            self._again |= row.mentions
+        if is_early and self._any is None:
             self._any = row.problem
 
     def judged(self, traces: Iterable[TraceRecord]) -> list[TraceRecord | Problem]:
         """The traces, and in place of one that a row may be of, its problem."""
         traces = list(traces)
         anyone = self._of_anyone({trace.trace_id for trace in traces})
-        anyone = anyone if any(len(trace.ids) > 1 for trace in traces) else None
+        if not any(len(trace.ids) > 1 or trace.trace_id in self._again for trace in traces):
+            anyone = None
         return [self._judge(trace, anyone) for trace in traces]
 
     def _of_anyone(self, known: set[str]) -> Problem | None:

@@ -32,10 +32,12 @@ def outcomes(path: Path, **options: Any) -> dict[str, float]:
         ("trace,group,agent,reward", ["a,q,c,1", "b,q,s,0", "v,q,s,0", "a,q,sb,q,c,0"], ["v"]),
         ("trace,group,agent,reward", ["a,q,c,1", "b,q,s,0", "a,qb,q,c,0"], []),
         ("agent,trace,reward", ["s,t1,1", "s,t2,0", "c,t1,0.c,t2,0"], []),
-        ("agent,trace,reward", ["s,t1,1", "s,t2,0", "s,t3,0", "c,t1c,t2,0"], ["t3"]),
+        ("agent,trace,reward", ["s,t1,1", "s,t2,0", "s,t3,0", "c,t1c,t2,0"], []),
         ("agent,trace,reward", ["s,t1,1", "c,t1,1", "s,t2,0", "s,t3,0", "d,tc,t2,0"], []),
         ("agent,group,trace,reward", ["s,q,t1,1", "c,q,t1,1", "s,q,t3,0", "d,qs,q,t2,0"], []),
         ("agent,trace,reward", ["s,t1,1", "c,t1,1", "s,t2,0", "s,t2,0,more"], ["t1"]),
+        ("agent,trace,reward", ["s,t1,1", "s,t2,0", "c,c,t2,0"], []),
+        ("agent,trace,reward", ["s,t1,1", "s,t2,0", "c,c,t4,0"], ["t1", "t2"]),
     ],
 )
 def test_a_row_of_csv_that_is_glued_to_one_that_was_cut(
@@ -86,6 +88,16 @@ def test_a_row_that_is_glued_to_one_that_was_cut(tmp_path: Path, cut: str, left:
     """Where the first was cut before its id, its trace was read without it."""
     lines = [json.dumps(row) for row in ROWS]
     (tmp_path / "rows.jsonl").write_text("\n".join([*lines, cut + lines[3], ""]))
+    assert list(outcomes(tmp_path / "rows.jsonl")) == left
+
+
+@pytest.mark.parametrize(("other", "left"), [("run-b", []), ("run-c", ["run-a", "run-b"])])
+def test_a_trace_of_a_row_that_is_glued_has_several_if_it_has_another(
+    tmp_path: Path, other: str, left: list[str]
+) -> None:
+    """The other rows were all of a trace each, and one was read without the row that was cut."""
+    glued = '{"trace": ' + json.dumps({"trace": other, "agent": "c", "reward": 1})
+    (tmp_path / "rows.jsonl").write_text("\n".join([*map(json.dumps, ROWS[:3:2]), glued, ""]))
     assert list(outcomes(tmp_path / "rows.jsonl")) == left
 
 

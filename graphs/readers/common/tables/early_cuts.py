@@ -40,6 +40,10 @@ class EarlyCuts:
             return self._place is not None and not any(row.cells[self._place :])
         return row.text.startswith(b"{") and are_early(list(pieces(row.text)), self._is_stated)
 
+    def is_glued(self, row: LostRow) -> bool:
+        """Whether another row of JSON begins within this one."""
+        return len(list(pieces(row.text))) > 1
+
     def _is_stated(self, text: bytes) -> bool:
         return self._states.search(text) is not None
 
