@@ -8,7 +8,6 @@ of an object that holds parts of several traces may be of others than it states;
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -110,7 +109,7 @@ class LostLines:
 
     def _add(self, lost: Lost) -> None:
         """Note a line, or the content of a file, that is no JSON."""
-        begins = _BEGIN.match(lost.text)
+        begins = _BEGIN.match(next(pieces(lost.text, self._keys)))
         if begins is None:
             self._note(lost.problem, lost.text, None)
         else:
@@ -133,23 +132,27 @@ class LostLines:
         self._note(problem, raw, None)
 
     def _note(self, problem: Problem, text: bytes, parts: _Parts | None) -> None:
-        ids: list[bytes] = []
-        named = [self._names(piece, problem) for piece in pieces(text, self._keys)]
-        self._batches.note(problem, text, itertools.chain.from_iterable(named))
-        states = list(map(bool, named))
+        texts = list(pieces(text, self._keys))
+        named: list[str] = []
+        for number, piece in enumerate(texts):
+            names = self._names(piece, problem)
+            named += names
+            stated, ids = self._stated(piece, bool(names), parts is not None)
+            if not stated and ids:
+                self._unnamed.append((problem, tuple(map(_plain, ids)), parts))
+            elif not stated and parts is not None and (number == 0 or number < len(texts) - 1):
+                self._any.setdefault(parts, problem)
+        self._batches.note(problem, text, named)
+
+    def _stated(self, text: bytes, is_named: bool, is_line: bool) -> tuple[bool, list[bytes]]:
+        """Whether a text states its own trace, if it names some trace or none; and the ids of spans that it states."""
         if self._is_deep:
-            stated = all(states[:-1] or states)
-        elif parts is None:
-            stated = any(states)
-            ids = [match[1] for match in self._spans.finditer(text) if match[1] and match[2]]
-        else:
-            own = list(_own(text))
-            stated = any(key == self._trace_key and value for key, value, _ in own)
-            ids = [value for key, value, is_whole in own if key in self._span_keys and value and is_whole]
-        if not stated and ids:
-            self._unnamed.append((problem, tuple(map(_plain, ids)), parts))
-        elif not stated and parts is not None:
-            self._any.setdefault(parts, problem)
+            return is_named, []
+        if not is_line:
+            return is_named, [match[1] for match in self._spans.finditer(text) if match[1] and match[2]]
+        own = list(_own(text))
+        ids = [value for key, value, is_whole in own if key in self._span_keys and value and is_whole]
+        return any(key == self._trace_key and value for key, value, _ in own), ids
 
     def _names(self, text: bytes, problem: Problem) -> list[str]:
         """Note the traces that a text names."""

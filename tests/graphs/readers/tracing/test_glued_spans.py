@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ..test_lost_parts import dumped, exported, found, scored
+from ..test_lost_parts import LOGS, dumped, exported, found, scored
 
 
 @pytest.mark.parametrize("make", [dumped, exported])
@@ -33,3 +33,13 @@ def test_objects_within_a_span_that_cannot_be_read_are_no_lines(tmp_path: Path) 
     whole = [dumped(1, "a"), dumped(2, "a"), dumped(3, "b"), dumped(4, "b")]
     faulty = json.dumps({"name": "chat", "events": [{"name": "x"}, {"name": "y"}], "trace_id": "a" * 32})[:-1] + ",}"
     assert found(tmp_path, [*whole, faulty]) == (["b" * 32], [("bad-json", ""), ("lost-row", "a" * 32)])
+
+
+@pytest.mark.parametrize("name", ["langsmith", "langfuse", "openai"])
+def test_a_part_of_a_trace_that_is_glued_to_one_that_was_cut(name: str, tmp_path: Path) -> None:
+    """Cut within its first key, or at the id of its trace, the first line was of no trace."""
+    of_each = [[one for one in LOGS[name] if f'"{trace}"' in json.dumps(one)] for trace in "AB"]
+    cut, behind = (json.dumps(parts[-1]) for parts in of_each)
+    for end in range(1, len(cut)):
+        traces, problems = found(tmp_path, [*LOGS[name], cut[:end] + behind])
+        assert "A" not in traces and ("lost-row", "A") in problems, cut[:end]
