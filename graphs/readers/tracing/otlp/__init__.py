@@ -4,7 +4,8 @@ Reads export requests, one a line (what file exporters write) or one a file, spa
 files. One trace id is one trace. `docs/formats/otlp.md` has the mapping in full; the files here, in the order in which
 they work: `wire` cuts files into records, `dialects`, `evaluations` and `marks` read attributes, `spans` keeps what
 counts, `tree` settles what each span is, `drafts` makes events, `order` and `edges` arrange them, `rewards` places
-evaluations, `assembly` puts the record together; `gathering` brings the spans of all files together.
+evaluations, `assembly` puts the record together; `gathering` brings the spans of all files together, `strays` those
+that state no trace.
 """
 
 from __future__ import annotations

@@ -10,13 +10,14 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
-from graphs.readers.common.places import Lost
+from graphs.readers.common.places import Lost, lost_row
 from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.common.typed import refuse_repeated
 from graphs.readers.tracing.otlp.assembly import build, unplaced
 from graphs.readers.tracing.otlp.evaluations import RESULT, Evaluation
 from graphs.readers.tracing.otlp.spans import Span, log_evaluation, make_span, trace_id_of
+from graphs.readers.tracing.otlp.strays import Strays, stray_in
 from graphs.readers.tracing.otlp.wire import (
     Attributes,
     Item,
@@ -76,24 +77,36 @@ class Gathering:
         self.loose: list[Evaluation] = []  # of a response, without a trace id
         self.spoiled: dict[str, Problem] = {}  # the first thing that was wrong with a trace
         self.count = 0
+        self.strays = Strays()
+        self._request: Place | None = None
+        self._here: set[str] = set()  # the traces of the request
 
     def add(self, item: Item) -> Problem | None:
         """Add a record; returns a problem only if the trace of a faulty record is unknown."""
+        if item.request is not self._request:
+            self._request, self._here = item.request, set()
         try:
             if item.is_span:
                 self._add_span(item)
             else:
                 self._add_log(item)
         except TraceError as error:
-            return self.spoil(error.problem)
+            return self._spoil(error.problem, item)
         except JSON_ERRORS as error:
             try:
                 trace = trace_id_of(_TRACE_ID.decode(item.raw), item.place)
             except (TraceError, *JSON_ERRORS):
                 trace = ""
             problem = json_problem(error, bytes(item.raw), item.place.file, item.place.line)
-            return self.spoil(dataclasses.replace(problem, trace=trace))
+            return self._spoil(dataclasses.replace(problem, trace=trace), item)
         return None
+
+    def _spoil(self, problem: Problem, item: Item) -> Problem | None:
+        if problem.trace:
+            self._here.add(problem.trace)
+        elif item.is_span or RESULT.encode() in bytes(item.raw):
+            self.strays.note(problem, stray_in(item.raw, is_span=item.is_span), self._here)
+        return self.spoil(problem)
 
     def add_span(self, wire: WireSpan, resource: Attributes, place: Place) -> None:
         """Take a decoded span in.
@@ -106,6 +119,7 @@ class Gathering:
             trace = trace_id_of(wire, place)
         span = make_span(wire, resource, place, self.count, trace)
         self.spans.setdefault(trace, []).append(span)
+        self._here.add(trace)
         self.count += 1
 
     def lose(self, line: Lost) -> Problem:
@@ -119,8 +133,13 @@ class Gathering:
             places = [span.place for span in spans] + [one.place for one in self.evaluations.get(trace, ())]
             yield from ((trace, place.file, place.line) for place in places)
 
+    def ids_of(self) -> Iterator[tuple[str, str, str]]:
+        """Traces with the id and the parent's id of each span."""
+        for trace, spans in self.spans.items():
+            yield from ((trace, span.id, span.parent) for span in spans)
+
     def spoil_lost(self) -> None:
-        """Refuse the traces of what cannot be read, when all files have been read."""
+        """Refuse the traces of what cannot be read, or states no trace, when all files have been read."""
         if self.lost.is_open:
             self._settle(self.lost.files)
         if self.lost.is_stated:
@@ -128,6 +147,10 @@ class Gathering:
                 problem = self.lost.of(trace)
                 if problem is not None:
                     self.spoiled.setdefault(trace, problem)
+        if self.strays:
+            for trace, problem in self.strays.traces(self.ids_of(), self.lines_of()):
+                if trace in self.spans:
+                    self.spoiled.setdefault(trace, lost_row(problem, trace, LACKS))
 
     def _settle(self, unstated: Mapping[str, list[str]]) -> None:
         """Lines that state nothing may be of any trace of their file, if one of these is spread over lines.
@@ -161,6 +184,7 @@ class Gathering:
         evaluation = log_evaluation(wire, item.place, trace)
         if evaluation is not None and trace:
             self.evaluations.setdefault(trace, []).append(evaluation)
+            self._here.add(trace)
         elif evaluation is not None:
             self.loose.append(evaluation)
 

@@ -38,12 +38,13 @@ class Place(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One span or log record, still encoded, with its resource's attributes."""
+    """One span or log record, still encoded, with its resource's attributes, and the place of its request."""
 
     is_span: bool
     raw: msgspec.Raw
     resource: Attributes
     place: Place
+    request: Place
 
 
 class _Value(msgspec.Struct, rename="camel"):
@@ -292,4 +293,4 @@ def _request_items(request: _Request, text: bytes, base: Place) -> Iterator[Item
             listed += [(False, raw, logs) for scope in group.scope_logs or () for raw in scope.log_records or ()]
             for is_span, raw, places in listed:
                 line, begin = places.of(raw)
-                yield Item(is_span, raw, resource, Place(base.file, line, base.offset + begin))
+                yield Item(is_span, raw, resource, Place(base.file, line, base.offset + begin), base)

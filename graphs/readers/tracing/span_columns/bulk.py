@@ -53,6 +53,13 @@ class Bulk(Gathering):
         rows = zip(*(columns[name].tolist() for name in ("trace", "file", "line")), strict=True)
         yield from ((traces[trace], files[file], line) for trace, file, line in rows)
 
+    def ids_of(self) -> Iterator[tuple[str, str, str]]:
+        """Those of plain spans, too."""
+        yield from super().ids_of()
+        columns, traces = self.plain.columns(), self.plain.traces.listed
+        rows = zip(*(columns[name].tolist() for name in ("trace", "id", "parent")), strict=True)
+        yield from ((traces[trace], f"{own:016x}", f"{parent:016x}" if parent else "") for trace, own, parent in rows)
+
     def gathered(self, limits: Limits) -> Iterator[TraceRecord | Part | Problem]:
         """Parts, records and problems, in the order of the traces."""
         self.spoil_lost()

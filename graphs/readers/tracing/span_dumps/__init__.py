@@ -21,7 +21,7 @@ from graphs.readers.tracing.span_dumps.blocks import Blocks
 from graphs.readers.tracing.span_dumps.dump_types import Dumped
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans, in_batches
 from graphs.readers.tracing.span_dumps.phoenix import phoenix_spans
-from graphs.readers.tracing.span_dumps.spans import lost_spans, plain_span
+from graphs.readers.tracing.span_dumps.spans import lost_spans, plain_span, stray_in
 from graphs.traces.limits import DEFAULT
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
@@ -57,6 +57,7 @@ def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Part | Problem]:
         except TraceError as error:
             problem = bulk.spoil(error.problem)
             if problem is not None:
+                bulk.strays.note(problem, stray_in(dumped.span))
                 problems.append(problem)
 
     blocks = Blocks(bulk.plain, bulk.meet, one)

@@ -19,13 +19,14 @@ from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.common.typed import refuse_repeated
 from graphs.readers.tracing.otlp.gathering import LACKS
+from graphs.readers.tracing.otlp.strays import Stray
 from graphs.readers.tracing.otlp.wire import Attributes, Place, WireEvent, WireLink, WireSpan, WireStatus
 from graphs.readers.tracing.span_dumps.bare_spans import WRAPPERS
 from graphs.readers.tracing.span_dumps.dump_types import SPAN, Context, Dumped, DumpedSpan, Id, Status, Time
 from graphs.readers.tracing.span_dumps.mlflow import of_mlflow
 from graphs.text import excerpt
 
-__all__ = ["failed", "first", "identifier", "lost_spans", "nanoseconds", "plain_span"]
+__all__ = ["failed", "first", "identifier", "lost_spans", "nanoseconds", "plain_span", "stray_in"]
 
 _FAILED = WireStatus(2)
 _T = TypeVar("_T")
@@ -42,6 +43,18 @@ class _Ids(msgspec.Struct):
 
 
 _IDS = msgspec.json.Decoder(_Ids)
+
+
+class _Loose(msgspec.Struct):
+    trace_id: Any = None
+    span_id: Any = None
+    parent_span_id: Any = None
+    parent_id: Any = None
+    context: Any = None
+    parent: Any = None
+
+
+_LOOSE = msgspec.json.Decoder(_Loose)
 
 
 def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
@@ -105,6 +118,31 @@ def _owner(raw: bytes, place: Place) -> str:
     except JSON_ERRORS:
         return ""
     return _trace_id(first(ids.trace_id, (ids.context or _NOWHERE).trace_id), place) or ""
+
+
+def stray_in(span: bytes | DumpedSpan) -> Stray:
+    """The ids of a span that does not state its trace, as `plain_span` has them."""
+    given: Any = span
+    if isinstance(span, bytes):
+        try:
+            given = _LOOSE.decode(span)
+        except JSON_ERRORS:
+            return Stray()
+    own = _loosely(first(given.span_id, _within(given.context, "span_id")))
+    parents = (given.parent_span_id, given.parent_id, _within(given.parent, "span_id"))
+    trace = first(given.trace_id, _within(given.context, "trace_id"))
+    return Stray(own, next(filter(None, map(_loosely, parents)), ""), isinstance(trace, str) and trace != "")
+
+
+def _within(holder: object, key: str) -> object:
+    return holder.get(key) if isinstance(holder, dict) else getattr(holder, key, None)
+
+
+def _loosely(written: object) -> str:
+    """The id of a span; "" for what is none."""
+    if isinstance(written, bool) or not isinstance(written, str | int):
+        return ""
+    return (identifier(written, 16, "span_id", _UNKNOWN) or "").lower()
 
 
 def _trace_id(written: Id, place: Place = _UNKNOWN) -> str | None:

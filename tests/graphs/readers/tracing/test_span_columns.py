@@ -18,7 +18,7 @@ from graphs.readers.tracing import span_dumps
 from graphs.readers.tracing.otlp.gathering import Gathering
 from graphs.readers.tracing.span_columns import forest, turns
 from graphs.readers.tracing.span_dumps.envelopes import dumped_spans
-from graphs.readers.tracing.span_dumps.spans import lost_spans, plain_span
+from graphs.readers.tracing.span_dumps.spans import lost_spans, plain_span, stray_in
 from graphs.traces.assembling import assemble
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
@@ -48,7 +48,9 @@ def one_by_one(sources: list[Source]) -> list[Item]:
                     gathering.add_span(wire, resource, dumped.place)
                 except TraceError as error:
                     problem = gathering.spoil(error.problem)
-                    found += [] if problem is None else [problem]
+                    if problem is not None:
+                        gathering.strays.note(problem, stray_in(dumped.span))
+                        found.append(problem)
         for line in refused_lines(source):
             gathering.lose(line)
     return [*found, *gathering.results()]
