@@ -63,15 +63,18 @@ class LostBatches:
             files.setdefault(file, {})[trace] = None
             is_mixed = is_mixed or holders.setdefault((file, line), trace) != trace
         found: dict[str, Problem] = {}
+        taken: set[str] = set()  # files whose traces are found
+        linked = {file: {other for trace in here for other, _ in places_of[trace]} for file, here in files.items()}
+        spread = {file for file, here in files.items() if any(len(places_of[trace]) > 1 for trace in here)}
         for problem, named, is_several in self._noted:
-            here = files.get(problem.file, {})
             if not is_several and not is_mixed:
                 continue
             met = [trace for trace in named if trace in places_of]
-            if met or any(len(places_of[trace]) > 1 for trace in here):
-                linked = {file for trace in (*met, *here) for file, _ in places_of[trace]}
-                for trace in (trace for file in files if file in linked for trace in files[file]):
-                    found.setdefault(trace, problem)
+            if met or problem.file in spread:
+                near = {file for trace in met for file, _ in places_of[trace]} | linked.get(problem.file, set())
+                for file in sorted(near - taken):
+                    found |= {trace: problem for trace in files[file] if trace not in found}
+                taken |= near
         return found
 
     def _is_several(self, text: bytes) -> bool | None:
