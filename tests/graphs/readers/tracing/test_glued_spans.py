@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ..test_lost_parts import LOGS, dumped, exported, found, scored
+from ..lost.test_lost_parts import LOGS, dumped, exported, found, scored
 
 
 @pytest.mark.parametrize("make", [dumped, exported])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ..test_lost_parts import dumped, exported, found, scored
+from ..lost.test_lost_parts import dumped, exported, found, scored
 
 A, B = "a" * 32, "b" * 32
 

@@ -14,7 +14,7 @@ from graphs.readers import read
 from graphs.traces.batch import Traces
 from graphs.traces.limits import Limits
 
-from .samples import OPENHANDS, SAMPLES
+from ..samples import OPENHANDS, SAMPLES
 
 
 def action(number: int, kind: str = "run", **more: Any) -> dict[str, Any]:
