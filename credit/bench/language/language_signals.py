@@ -191,7 +191,7 @@ def weigh(signal: str, rollout: LanguageRollout, state: Any, runs: Callable[[], 
     sums = fresh_coefficients(1) if state is None else state
     composed = control_advantage(rollout.graph, rollout.reward, [claim], beta=solved_coefficients(sums))
     own = rollout.of_decisions(_advantage(composed.credit))
-    return Weighed(own, None, nothing, cost, learn_coefficients(sums, rollout, composed.others))
+    return Weighed(own, None, nothing, cost, learn_coefficients(sums, rollout, composed))
 
 
 def _contrasts(rollout: LanguageRollout, runs: Reruns) -> tuple[jax.Array, jax.Array]:

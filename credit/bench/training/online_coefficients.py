@@ -14,8 +14,7 @@ from typing import NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
-from estimators.baselines.shared import rloo
-from graphs.event_graph import EventGraph
+from estimators.composition.control import Control
 
 __all__ = ["CoefficientSums", "Decided", "fresh_coefficients", "learn_coefficients", "solved_coefficients"]
 
@@ -25,11 +24,6 @@ MEMORY = 0.95
 
 class Decided(Protocol):
     """Traces of one step: what is read of a rollout here."""
-
-    @property
-    def graph(self) -> EventGraph:
-        """The batch of n traces."""
-        ...
 
     @property
     def reward(self) -> jax.Array:
@@ -78,18 +72,18 @@ def solved_coefficients(sums: CoefficientSums) -> jax.Array:
     return jnp.clip(jax.scipy.linalg.cho_solve((factor, True), sums.moment), 0, 1)
 
 
-def learn_coefficients(sums: CoefficientSums, rollout: Decided, others: jax.Array) -> CoefficientSums:
+def learn_coefficients(sums: CoefficientSums, rollout: Decided, composed: Control) -> CoefficientSums:
     """The sums after a step.
 
     Args:
       sums: before it.
       rollout: the traces of the step.
-      others: float [S, E], the other actions' claims of each source, as `Control.others`.
+      composed: their advantages; b, and the other actions' claims of each source, are read.
     """
-    target = rloo(rollout.graph, rollout.reward)
-    left = rollout.of_decisions(jnp.where(target.valid, target.credit - target.baseline, 0))[:, :1]
-    table = jnp.stack([rollout.of_decisions(own) for own in others])
-    flat = table.reshape(len(others), -1)
+    baseline = rollout.of_decisions(jnp.where(composed.credit.valid, composed.credit.baseline, jnp.nan))[:, :1]
+    left = jnp.where(jnp.isfinite(baseline), rollout.reward[:, None] - baseline, 0)
+    table = jnp.stack([rollout.of_decisions(own) for own in composed.others])
+    flat = table.reshape(len(table), -1)
     return CoefficientSums(
         MEMORY * sums.gram + flat @ flat.T, MEMORY * sums.moment + jnp.sum(table.sum(axis=2) * left.T, axis=1)
     )

@@ -184,7 +184,7 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
         composed = control_advantage(rollout.graph, rollout.reward, claims, beta=coefficients)
         result = composed.credit
         if beta is None:
-            fits = learn_coefficients(fits, rollout, composed.others)
+            fits = learn_coefficients(fits, rollout, composed)
         advantage = _advantage(result)
         if scaled:
             advantage = advantage / agent_scale(rollout.graph, advantage, result.valid).scale
