@@ -42,7 +42,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, the trace refused: "unreadable", those of `graphs.readers.common.json_problems`,
     "unknown-tool-call" (a result of a call that its step does not have), "duplicate-id" (two steps of a trajectory, or
-    two calls of a step, with one id), "bad-value" (an unknown source, not as many log-probabilities as token ids).
+    two calls of a step, with one id), "ambiguous-id" (steps 2 and "2"), "bad-value" (an unknown source, not as many
+    log-probabilities as token ids).
     Named while the trace reads without it: "missing-continuation", a run that goes on in a trajectory that is not at
     hand (the trace is its first part); "missing-subagent", a reference to no trajectory at hand (the sub-agent is
     spawned and returns, and does nothing between); and "unlinked-subagent", a nested trajectory that nothing refers to.

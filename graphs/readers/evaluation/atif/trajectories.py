@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.files import WRITTEN_ALIKE
 from graphs.readers.common.places import Document, Place, Places, stem
 from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.typed import decode, refuse_repeated
@@ -161,7 +162,7 @@ def decode_all(document: Document) -> Trajectory:
 def _steps(raw: bytes, held: msgspec.Raw, place: Place, at: str, trace: str) -> list[tuple[Step, Place, str]]:
     field = f"{at}.steps".lstrip(".")
     steps = []
-    seen: set[int | str] = set()
+    seen: dict[str, int | str] = {}  # how an id is written to what it is
     listed = decode(_LIST, held, file=place.file, line=place.line, at=field, trace=trace)
     for index, (element, where) in enumerate(_placed(raw, held, listed, place)):
         step = decode(_STEP, element, file=where.file, line=where.line, at=f"{field}[{index}]", trace=trace)
@@ -169,12 +170,14 @@ def _steps(raw: bytes, held: msgspec.Raw, place: Place, at: str, trace: str) -> 
             value_text, expected = excerpt(step.source), "one of " + ", ".join(_SOURCES)
             at_source = f"{field}[{index}].source"
             raise TraceError(Problem("bad-value", where.file, where.line, at_source, value_text, expected, trace))
-        if step.step_id is not None and step.step_id in seen:
-            value_text, expected = excerpt(step.step_id), "an id that no other step of the trajectory has"
-            at_id = f"{field}[{index}].step_id"
-            raise TraceError(Problem("duplicate-id", where.file, where.line, at_id, value_text, expected, trace))
+        if step.step_id is not None and str(step.step_id) in seen:
+            kind, expected = "duplicate-id", "an id that no other step of the trajectory has"
+            if seen[str(step.step_id)] != step.step_id:  # one step that is stated twice, or two steps
+                kind, expected = "ambiguous-id", WRITTEN_ALIKE
+            value_text, at_id = excerpt(step.step_id), f"{field}[{index}].step_id"
+            raise TraceError(Problem(kind, where.file, where.line, at_id, value_text, expected, trace))
         if step.step_id is not None:
-            seen.add(step.step_id)
+            seen[str(step.step_id)] = step.step_id
         steps.append((step, where, f"{field}[{index}]"))
     return steps
 

@@ -197,6 +197,8 @@ BAD = {
         "unknown-tool-call",
         "steps[0].observation.results[0].source_call_id",
     ),
+    "two steps": (trajectory([acts(), acts(step_id=1)]), "duplicate-id", "steps[1].step_id"),
+    "a number and a text": (trajectory([acts(), acts(step_id="1")]), "ambiguous-id", "steps[1].step_id"),
     "two calls": (trajectory([acts("a", "a")]), "duplicate-id", "steps[0].tool_calls[1].tool_call_id"),
     "log_probs": (
         trajectory([acts(metrics={"completion_token_ids": [1, 2], "logprobs": [-1.0]})]),
