@@ -30,7 +30,8 @@ __all__ = ["claims", "read", "sniff"]
 
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 _RESULT = frozenset({"task_name", "trial_name"})
-_CONFIGS = (frozenset({"trial_name", "task", "agent"}), frozenset({"jobs_dir", "agents"}))
+_TRIAL_CONFIG = frozenset({"trial_name", "task", "agent"})
+_CONFIGS = (_TRIAL_CONFIG, frozenset({"jobs_dir", "agents"}))
 _JOB = frozenset({"n_total_trials", "stats"})
 
 
@@ -83,20 +84,28 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trial that has a trajectory.
 
     Problem kinds: "unreadable", those of `graphs.readers.common.json_problems` and of the ATIF reader,
-    "several-results" (of one trial), "disagreeing-rewards". Named, though nothing is wrong: "no-events", a trial
-    without a trajectory.
+    "several-results" (of one trial), "disagreeing-rewards", "missing-result" (a trial that has a configuration alone:
+    its trajectory reads as ATIF). Named, though nothing is wrong: "no-events", a trial without a trajectory.
     """
     trajectories: dict[str, list[Source]] = {}
     results: dict[str, list[Source]] = {}
+    configs: dict[str, Source] = {}  # of trials, by folder
     for source in sources:
         try:
-            if frozenset(opening_of(source).keys) >= _RESULT:
+            keys = frozenset(opening_of(source).keys)
+            if keys >= _RESULT:
                 results.setdefault(real_folder(source.name), []).append(source)
+            elif keys >= _TRIAL_CONFIG:
+                configs[real_folder(source.name)] = source
             elif atif.sniff(content(source)):
                 trajectories.setdefault(_trial(source), []).append(source)
         except TraceError as error:
             yield error.problem
         source.release()  # it is read when all files of its trial are known
+    for folder, source in configs.items():
+        if folder not in results:  # a trial that still runs, or was killed
+            trial, expected = os.path.basename(folder), "the trial's result beside it, which states its task and reward"
+            yield Problem("missing-result", source.name, 0, "result.json", "absent", expected, trial)
     for folder, (source, *others) in results.items():
         if others:
             trial, expected = os.path.basename(folder), f"one result in the folder of a trial; {source.name} is another"

@@ -55,6 +55,20 @@ def test_a_trial_of_harbor_is_its_result_and_its_trajectory(
         assert float(traces.reward[0]) == 1.0
 
 
+def test_a_trial_of_harbor_without_its_result_is_named(tmp_path: Path) -> None:
+    """Beside trials with results, its trajectory was read without task and reward, and nothing said so."""
+    config = {"trial_name": "t", "task": {"path": "p"}, "agent": {"name": "a"}}
+    for trial, session in (("whole", "w"), ("killed", "k")):
+        write(tmp_path / trial / "config.json", config)
+        write(tmp_path / trial / "agent" / "trajectory.json", ALL["atif"].values[0] | {"session_id": session})
+    write(tmp_path / "whole" / "result.json", HARBOR_RESULT)
+    traces = read(tmp_path)
+    assert sorted(traces.traces["format"].to_pylist()) == ["atif", "harbor"]
+    (problem,) = traces.problems
+    assert (problem.kind, problem.trace, problem.is_failure) == ("missing-result", "killed", True)
+    assert problem.file == str(tmp_path / "killed" / "config.json")
+
+
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_results_of_swe_agent_are_those_of_the_folder_or_one_above(
     spelling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
