@@ -20,9 +20,9 @@ __all__ = [
 ]
 
 
-_INFORMATION = frozenset({"no-events", "same-file", "several-rewards"})
+_INFORMATION = frozenset({"no-events", "same-file", "several-rewards", "category-score"})
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
-under another, and a trace with rewards of agents but no reward of the team."""
+under another, a trace with rewards of agents but no reward of the team, and a score that is a category."""
 
 
 class CreditError(ValueError):

@@ -40,6 +40,7 @@ __all__ = ["read", "sniff"]
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
+_NUMBERS = ("NUMERIC", "BOOLEAN")  # types of scores whose value is what was scored
 _IDS = ("id", "parentObservationId", "observationId")
 
 
@@ -47,6 +48,7 @@ class _Score(msgspec.Struct):
     name: str
     id: str | None = None
     value: _Float | str | bool | None = None
+    kind: str | None = msgspec.field(default=None, name="dataType")
     trace: str | None = msgspec.field(default=None, name="traceId")
     observation: str | None = msgspec.field(default=None, name="observationId")
 
@@ -106,6 +108,7 @@ class _Gathered:
     spans: list[Span] = dataclasses.field(default_factory=list)
     scores: list[Score] = dataclasses.field(default_factory=list)
     met: set[str] = dataclasses.field(default_factory=set)  # ids of all scores, of categories too
+    no_numbers: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by name, of scores of categories
     named: dict[str, dict[str, Place]] = dataclasses.field(default_factory=dict)  # by field, ids without what they name
     problem: Problem | None = None
 
@@ -117,7 +120,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     `graphs.readers.common.span_trees.scores`, "duplicate-span", "parent-cycle", "missing-parent", "missing-field" (an
     observation without its trace), "lost-row" (a line that cannot be read is part of it, or may be). Named while the
     trace reads: "missing-part". Alone: "unreadable", and faults of an item whose trace is not known. Named, though
-    nothing is wrong: "no-events", a trace without observations.
+    nothing is wrong: "no-events", a trace without observations; "category-score", a score of a category with a number.
     """
     traces: dict[str, _Gathered] = {}
     lost = LostLines("traceId", _IDS, "observations, or scores", first=("id", "traceId"), pages=("data",))
@@ -178,7 +181,7 @@ def _take(
         gathered.scores += [Score(name, value, place, span.id, number=number) for number, (name, value) in columns]
     elif item.trace_id is not None:
         gathered = traces.setdefault(item.trace_id, _Gathered(place))
-        _add_score(gathered, decode_record(_SCORE, raw, trace=item.trace_id, **where), place)
+        _add_score(gathered, decode_record(_SCORE, raw, trace=item.trace_id, **where), item.trace_id, place)
     elif holder or bytes(item.start) or bytes(item.type):
         expected = "the id of the trace, which an observation has"
         raise TraceError(Problem("missing-field", place.file, place.line, "traceId", "absent", expected))
@@ -186,7 +189,8 @@ def _take(
         trace = decode_envelope(_TRACE, raw, **where)
         gathered = traces.setdefault(trace.id, _Gathered(place))
         for score in _held(gathered, "scores", trace.scores, trace.id, place):
-            _add_score(gathered, decode_record(_SCORE, score, trace=trace.id, at="scores", **where), place)
+            listed = decode_record(_SCORE, score, trace=trace.id, at="scores", **where)
+            _add_score(gathered, listed, trace.id, place)
         held = _held(gathered, "observations", trace.observations, trace.id, place)
         return [(one, trace.id) for one in reversed(held)]
     return []
@@ -208,11 +212,22 @@ def _held(gathered: _Gathered, field: str, listed: list[msgspec.Raw] | None, tra
     return held
 
 
-def _add_score(gathered: _Gathered, score: _Score, place: Place) -> None:
-    """Take a score in; a category is no number, and is met alone."""
+def _add_score(gathered: _Gathered, score: _Score, trace: str, place: Place) -> None:
+    """Take a score in; a category is no number, and is met alone.
+
+    Langfuse writes a number for a category too: what the project maps it to, or 0 where it maps it to nothing. The log
+    does not say which.
+    """
     if score.id:
         gathered.met.add(score.id)
-    if isinstance(score.value, bool | int | float):
+    if not isinstance(score.value, bool | int | float):
+        return
+    if score.kind is not None and score.kind not in _NUMBERS:
+        expected = "NUMERIC or BOOLEAN: the number of a category is no reward, and may be 0 for every category"
+        value_text = excerpt(f"{score.kind}, of the score {score.name}")
+        problem = Problem("category-score", place.file, place.line, "scores.dataType", value_text, expected, trace)
+        gathered.no_numbers.setdefault(score.name, problem)
+    else:
         gathered.scores.append(Score(score.name, float(score.value), place, score.observation or "", score.id or ""))
 
 
@@ -237,6 +252,7 @@ def _records(trace: str, gathered: _Gathered, lost: LostLines) -> Iterator[Trace
     if record.ids:
         yield record
         yield from absent
+        yield from gathered.no_numbers.values()
     else:
         expected = "a trace with a generation or a tool"
         yield Problem("no-events", place.file, place.line, "observations", "none of them", expected, trace)

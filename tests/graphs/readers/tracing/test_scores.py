@@ -55,6 +55,21 @@ def test_a_score_in_the_trace_and_on_a_page_counts_once(tmp_path: Path) -> None:
     assert traces.problems == () and step_reward(traces) == 0.25 and float(traces.reward[0]) == 0.5
 
 
+@pytest.mark.parametrize("kind", ["CATEGORICAL", "CORRECTION"])
+@pytest.mark.parametrize("value", [0, 1.5])
+def test_the_number_of_a_category_is_no_reward(tmp_path: Path, kind: str, value: float) -> None:
+    """The 0 that stands for a category without a mapping was the outcome."""
+    category = WHOLE | {"name": "verdict", "value": value, "stringValue": "good", "dataType": kind}
+    traces = read(langfuse(tmp_path, [category, category | {"id": "s2"}, STEP | {"dataType": kind}]))
+    assert np.isnan(traces.reward[0]) and "event_reward" not in traces.evidence
+    assert [(p.kind, p.trace, p.field, p.is_failure) for p in traces.problems] == [
+        ("category-score", "t", "scores.dataType", False)
+    ] * 2
+    assert "verdict" in traces.problems[0].value and "step" in traces.problems[1].value
+    solved = WHOLE | {"value": 1, "stringValue": "True", "dataType": "BOOLEAN"}
+    assert float(read(langfuse(tmp_path, [solved, category | {"id": "s2"}])).reward[0]) == 1.0
+
+
 def test_scores_of_two_ids_at_one_event_add_up(tmp_path: Path) -> None:
     assert step_reward(read(langfuse(tmp_path, [STEP, STEP | {"id": "r2"}]))) == 0.5
     assert step_reward(read(langsmith(tmp_path, feedback(0.5, "a", id="1"), feedback(0.5, "a", id="2")))) == 1.0
