@@ -39,6 +39,8 @@ class TraceRecord:
 
     Attributes:
       trace_id, group_id: ids of the trace and of its task.
+      group_is_text: whether the log states the group's id as a text, and not as a number; None where its format cannot
+        tell, as CSV.
       model, system: the logged name of the acting policy (the model, with its version where it is logged), and of the
         harness that ran the team; "" where the log has none. Both are part of the group's key by default.
       file, line, offset: start of the trace (line 1-based, 0 where the format has none; offset in bytes of the
@@ -83,6 +85,7 @@ class TraceRecord:
     topology: str = ""
     system: str = ""
     model: str = ""
+    group_is_text: bool | None = None
 
     def event(
         self,

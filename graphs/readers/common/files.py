@@ -128,6 +128,10 @@ class WrittenIds:
         is_text = isinstance(given, str)
         return self._is_text.setdefault(group, is_text) is not is_text
 
+    def contradicts(self, group: str, is_text: bool | None) -> bool:
+        """Whether an earlier id of a group was a text and this one is none, or the other way round; None is alike."""
+        return is_text is not None and self._is_text.get(group, is_text) is not is_text
+
     def check(self, record: TraceRecord, field: str, given: object) -> None:
         """Refuse a trace whose group has an id that is written otherwise.
 

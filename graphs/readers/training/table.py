@@ -233,6 +233,8 @@ class _Table:
         if group is not None:
             constant("group", "", group)
             record.group_id = group
+            if self.groups is not None:
+                record.group_is_text = isinstance(value["group"], str)
         model = convert("model", id_text, "text")
         if model is not None:
             constant("model", "", model)

@@ -17,7 +17,7 @@ from graphs.readers.common.tables.early_cuts import EarlyCuts
 from graphs.readers.common.tables.edges import Edges
 from graphs.readers.common.tables.ids import id_text
 from graphs.readers.common.tables.reward_sources import RewardSources
-from graphs.readers.common.tables.rows import LostRow, number, read_rows
+from graphs.readers.common.tables.rows import LostRow, is_csv, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import is_missing_name
@@ -52,6 +52,7 @@ class Join:
     edges: dict[str, Edges] = dataclasses.field(default_factory=lambda: {"reward": Edges(), "group": Edges()})
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
     table: str = ""  # the name of the table of rewards
+    written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
 
     @classmethod
     def load(
@@ -81,6 +82,7 @@ class Join:
         expect(f"{field}s", given, (Mapping, str, os.PathLike), f"a mapping of trace id to {field}, or a file's name")
         rows: Iterable[tuple[int, dict[str, Any] | LostRow]]
         cuts: EarlyCuts | None = None
+        has_types = True
         if isinstance(given, Mapping):
             rows = enumerate(({"trace": trace, field: value} for trace, value in given.items()), start=1)
             name = f"<{field}s>"
@@ -88,11 +90,11 @@ class Join:
             name = str(given)
             source = Source(name, Path(given), limits)
             rows, cuts = read_rows(source), EarlyCuts(source, _TRACE)
+            has_types = not is_csv(source)
         if field == "reward":
             self.table = name
         spoilt = self.spoilt[field]
         columns: dict[str, None] = {}  # an ordered set
-        written = WrittenIds()  # of groups
         for line, row in rows:
             if isinstance(row, LostRow):
                 lost = dataclasses.replace(row.problem, about=field)
@@ -116,7 +118,8 @@ class Join:
                 continue
             trace = id_text(trace)
             problem = _ambiguous(field, trace, into, spoilt) or _unusable(field, value)
-            if problem is None and field == "group" and written.differs(id_text(value), value):
+            is_typed = field == "group" and has_types
+            if problem is None and is_typed and self.written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE
             if problem is None:
                 into[trace] = id_text(value) if field == "group" else float(value)
@@ -155,7 +158,7 @@ class Join:
             elif isinstance(item, TraceRecord):
                 yield from self._cut_rows(item.trace_id)
                 if self._fill_in(item):
-                    yield item
+                    yield self._otherwise_written(item) or item
             elif item.headings and not self._is_stated:
                 self.met.update([heading.trace_id for heading in item.headings])
                 yield item
@@ -180,6 +183,15 @@ class Join:
             trace.rewards[self.channel] = self.rewards[name]
         trace.group_id = self.groups.get(name, trace.group_id)
         return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._cut("group", name)
+
+    def _otherwise_written(self, trace: TraceRecord) -> Problem | None:
+        """The problem of a trace whose group in the log has the text of one of the table, but is another kind of id."""
+        if trace.trace_id in self.groups or not self.written.contradicts(trace.group_id, trace.group_is_text):
+            return None
+        kinds = ("text", "number") if trace.group_is_text else ("number", "text")
+        expected = "an id that is written alike in the log and in the table of groups: here it is a {}, there a {}"
+        shown = excerpt(trace.group_id) if trace.group_is_text else trace.group_id
+        return Problem("ambiguous-id", trace.file, trace.line, "group", shown, expected.format(*kinds), trace.trace_id)
 
     def _cut(self, field: str, name: str) -> Problem | None:
         """The row that was cut, or glued to one that was, and counts as one of this trace, if no other row is."""

@@ -113,6 +113,33 @@ def test_a_group_is_written_alike_in_all_tables(tmp_path: Path) -> None:
     assert [(p.kind, Path(p.file).name, p.trace) for p in traces.problems] == [("ambiguous-id", "2.jsonl", "c")]
 
 
+@pytest.mark.parametrize(("logged", "stated"), [(7, "7"), ("7", 7)])
+def test_a_group_is_written_alike_in_the_log_and_in_the_table_of_groups(
+    tmp_path: Path, logged: int | str, stated: int | str
+) -> None:
+    """7 in the log and "7" in the table were one group without a word; CSV has texts alone."""
+    rows = [{"trace": trace, "group": logged, "reward": 1.0} for trace in NAMES]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    beside, csv = tmp_path / "groups.jsonl", tmp_path / "groups.csv"
+    beside.write_text(json.dumps({"trace": "a", "group": stated}))
+    csv.write_text(f"trace,group\na,{stated}\n")
+    for log_file in (path, tmp_path / "log.parquet"):
+        for groups in (beside, {"a": stated}):
+            traces = read(log_file, groups=groups)  # type: ignore[arg-type]
+            assert groups_of(traces) == {"a": "7"}
+            assert [(p.kind, p.trace, p.line) for p in traces.problems] == [
+                ("ambiguous-id", "b", 2),
+                ("ambiguous-id", "c", 3),
+            ]
+        for alike in (csv, {"a": logged}, {"a": 8 if isinstance(stated, int) else "8"}):
+            traces = read(log_file, groups=alike)  # type: ignore[arg-type]
+            assert len(groups_of(traces)) == 3 and traces.problems == ()
+    as_csv = table(tmp_path / "rows.csv", *((trace, logged, 1.0) for trace in NAMES))
+    assert read(as_csv, groups={"a": stated}).problems == ()  # type: ignore[dict-item]
+
+
 def tau_bench(task: int | str, trial: int) -> dict[str, Any]:
     return {"task_id": task, "trial": trial, "reward": 1.0, "traj": [{"role": "assistant", "content": "x"}]}
 
