@@ -8,15 +8,16 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.keys import opening
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.rows import PARQUET, column_names
-from graphs.readers.training.table_columns import KNOWN
-from graphs.readers.training.table_hints import INDEX, are_outcomes
+from graphs.readers.training.table_columns import KNOWN, TEXTS
+from graphs.readers.training.table_hints import INDEX
 from graphs.text import excerpt
 
-__all__ = ["states_outcomes", "without_outcomes"]
+__all__ = ["may_state_outcomes", "outcomes_problem", "states_outcomes", "without_outcomes"]
 
 Verdict = str | Problem | None
 _HEAD = 1 << 16  # bytes that tell the columns of a table
-_OUTCOMES = frozenset({"trace", "trace_id", "reward", *INDEX})
+_TRACE, _REWARD = frozenset(KNOWN["trace"]), frozenset(KNOWN["reward"])
+_OUTCOMES = _TRACE | _REWARD | INDEX
 _SAYS_NOTHING_OF_WORK = ("trace", "reward", "id", "time")
 _WORK = frozenset(name for ours, names in KNOWN.items() if ours not in _SAYS_NOTHING_OF_WORK for name in names)
 """Columns that say who did what, or in which task."""
@@ -44,7 +45,36 @@ def without_outcomes(
 
 def states_outcomes(source: Source) -> bool:
     """Whether a file's columns are those of a table of outcomes alone."""
-    return are_outcomes(_columns(source))
+    return _are_outcomes(_columns(source))
+
+
+def may_state_outcomes(source: Source) -> bool:
+    """Whether a file's columns state outcomes and nothing about work: what further ones say, its ids may tell."""
+    first = _columns(source)
+    if _says_more(first) or not TEXTS.isdisjoint(map(str.lower, first)):
+        return False
+    try:
+        names = column_names(source)  # a row of JSON lines may have columns that the first one lacks
+    except (TraceError, OSError):  # its reader says why
+        return False
+    finally:
+        source.release()
+    says_nothing = not _says_more(names) and TEXTS.isdisjoint(map(str.lower, names))
+    return says_nothing and not _TRACE.isdisjoint(names) and not _REWARD.isdisjoint(names)
+
+
+def outcomes_problem(source: Source, names: Collection[str], shown: str) -> Problem:
+    """The problem of a table of outcomes in a folder of logs; `shown` says what tells it."""
+    is_ready = "reward" in names and not {"trace", "trace_id"}.isdisjoint(names)
+    renamed = "" if is_ready else " once its columns are called trace and reward"
+    expected = f"--rewards FILE, which reads it{renamed}; or its name beside the folder's, to read its rows as traces"
+    return Problem("outcomes-among-logs", source.name, 0, "content", shown, expected)
+
+
+def _are_outcomes(names: Collection[str]) -> bool:
+    """Whether the columns are a trace and its outcome alone: no other says who did what, or in which task."""
+    said = [name for name in names if name.strip() not in INDEX]
+    return len(said) == 2 and not _TRACE.isdisjoint(said) and not _REWARD.isdisjoint(said)
 
 
 def _says_more(names: Iterable[str]) -> bool:
@@ -54,11 +84,9 @@ def _says_more(names: Iterable[str]) -> bool:
 
 def _problem(source: Source, names: Collection[str]) -> Problem | None:
     """The problem of a table in a folder of logs; None if it states more than outcomes."""
-    if not are_outcomes(names):
+    if not _are_outcomes(names):
         return None
-    expected = "--rewards FILE, which reads it; or its name beside the folder's, to read its rows as traces"
-    columns = f"the columns {excerpt(', '.join(names))} alone, in a folder of logs"
-    return Problem("outcomes-among-logs", source.name, 0, "content", columns, expected)
+    return outcomes_problem(source, names, f"the columns {excerpt(', '.join(names))} alone, in a folder of logs")
 
 
 def _columns(source: Source) -> list[str]:

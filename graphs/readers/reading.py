@@ -17,6 +17,7 @@ from graphs.readers.common.source_search import check_paths, find_sources, witho
 from graphs.readers.common.tables.joins import Join
 from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.formats import FORMATS, reader_of, sort_sources
+from graphs.readers.outcome_rows import OutcomeRows
 from graphs.text import counted, excerpt, one_of
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
@@ -170,6 +171,7 @@ def read_records(
             f"no log among {counted(len(ignored), 'file')} of {place}; logs end in .json, .jsonl, .csv, .parquet, …"
         )
 
+    is_detected = format is None and not columns
     named = {str(path if is_remote(path) else local_path(path)) for path in paths}
 
     def items() -> Iterator[TraceRecord | Part | Problem]:
@@ -178,9 +180,16 @@ def read_records(
         members_of, refused, results = sort_sources(progress(sources), format or ("table" if columns else None), named)
         ignored.extend(results)
         yield from refused
+        outcomes = OutcomeRows(members_of, named) if is_detected else None
         for name, members in members_of.items():
+            if name == "table" and outcomes is not None:  # the last of the formats
+                told = {source.name: problem for source in members if (problem := outcomes.problem(source))}
+                yield from told.values()
+                members = [source for source in members if source.name not in told]
             if members:
                 items_of_format = _read_format(name, members, columns, compiled)
+                if outcomes is not None:
+                    items_of_format = outcomes.noted(items_of_format)
                 silent = True
                 for item in items_of_format:
                     silent = False

@@ -22,7 +22,7 @@ from graphs.readers.common.tables.rows import PARQUET, LostRow, Row, is_csv, num
 from graphs.readers.native.wire import EVENT_CODES
 from graphs.readers.training.lost_table_rows import LostTableRows
 from graphs.readers.training.table_cells import EVIDENCE, LISTS, moment, truth
-from graphs.readers.training.table_columns import KNOWN, find_columns
+from graphs.readers.training.table_columns import KNOWN, TEXTS, find_columns
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -33,11 +33,6 @@ __all__ = ["read", "sniff"]
 
 _NEEDED_TO_TELL = ("reward", "event_reward")
 _LONGEST_ID = 200
-_TEXTS = frozenset(
-    {"answer", "completion", "content", "generation", "input", "message", "output", "prompt", "question", "response",
-     "solution", "text"}
-)  # fmt: skip
-"""Columns of texts, which are no ids: a trace that is named by one must have one row."""
 _HEAD = 1 << 16  # bytes that tell a native log
 _NAMES = frozenset({"trace", "group", "agent", "role", "model", "turn", "type", "id"})
 SINGLE_AGENT = "agent"
@@ -149,7 +144,7 @@ class _Table:
         record = self.traces.get(trace_id)
         if record is None and trace_id in self.traces:
             return None
-        of_texts = column_of["trace"].lower() in _TEXTS
+        of_texts = column_of["trace"].lower() in TEXTS
         for ours, again in (("trace", record is not None), ("group", False)):
             ambiguous = self._ambiguous_id(ours, value.get(ours), again, of_texts)
             if ambiguous is not None:

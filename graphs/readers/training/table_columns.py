@@ -12,7 +12,7 @@ from graphs.readers.training.table_hints import columns_option, likely_column, l
 from graphs.text import excerpt, near_names
 from graphs.traces.schema import EVENT_EVIDENCE
 
-__all__ = ["KNOWN", "find_columns"]
+__all__ = ["KNOWN", "TEXTS", "find_columns"]
 
 KNOWN: dict[str, tuple[str, ...]] = {
     "trace": ("trace", "trace_id", "traj_uid", "traj_id", "trajectory_id", "rollout_id"),
@@ -32,6 +32,11 @@ KNOWN: dict[str, tuple[str, ...]] = {
     **{name: (name,) for name in EVENT_EVIDENCE},
 }
 """Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
+TEXTS = frozenset(
+    {"answer", "completion", "content", "generation", "input", "message", "output", "prompt", "question", "response",
+     "solution", "text"}
+)  # fmt: skip
+"""Columns of texts, which are no ids: a trace that is named by one must have one row."""
 
 
 def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from graphs.readers.common.keys import opening
 from graphs.text import excerpt, printable
 
 __all__ = [
-    "INDEX", "are_outcomes", "columns_option", "likely_column", "listed_names", "other_separator", "table_without",
+    "INDEX", "columns_option", "likely_column", "listed_names", "other_separator", "table_without",
 ]  # fmt: skip
 
 _LIKE = {
@@ -60,12 +60,6 @@ def listed_names(names: Collection[str]) -> str:
 def other_separator(line: str) -> str:
     """What separates the cells of a line that has no commas; "" where it has some, or only one cell."""
     return "" if "," in line else max(_SEPARATORS, key=line.count) if any(s in line for s in _SEPARATORS) else ""
-
-
-def are_outcomes(names: Collection[str]) -> bool:
-    """Whether these are the columns of a table for `--rewards` alone: no other says who did what, or in which task."""
-    said = [name for name in names if name.strip() not in INDEX]
-    return len(said) == 2 and "reward" in said and not {"trace", "trace_id"}.isdisjoint(said)
 
 
 def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[str, str] | None:

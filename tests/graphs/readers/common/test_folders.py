@@ -201,6 +201,57 @@ def test_numbers_of_rows_say_no_more_than_an_outcome(tmp_path: Path, log: str, i
         file.unlink()
 
 
+def log_of(folder: Path, traces: str) -> None:
+    event = {"id": "e", "type": "message", "agent": "x"}
+    values = [{"trace_id": trace, "task_id": "q", "events": [event], "rewards": {"team": 5}} for trace in traces]
+    (folder / "log.jsonl").write_text("\n".join(map(json.dumps, values)))
+
+
+def rows_of(path: Path, columns: str, traces: str) -> Path:
+    """A table whose first two columns are a trace and a number."""
+    trace, reward, *more = columns.split(",")
+    rows = [{trace: name, reward: i} | dict.fromkeys(more, "x") for i, name in enumerate(traces)]
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".csv":
+        path.write_text("\n".join([columns, *(",".join(map(str, row.values())) for row in rows)]))
+    else:
+        path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("columns", ["trace_id,score", "rollout_id,reward,notes", "trace,reward,judge,id"])
+def test_a_table_of_outcomes_of_other_names_and_columns_is_no_log(tmp_path: Path, columns: str, suffix: str) -> None:
+    """The row of a trace that no log has was a trace, with an agent that nothing named."""
+    log_of(tmp_path, "ab")
+    table = rows_of(tmp_path / f"a{suffix}", columns, "abc")
+    found = read(tmp_path)
+    assert found.traces["trace"].to_pylist() == ["a", "b"] and found.reward[:2].tolist() == [5.0, 5.0]
+    (problem,) = found.problems
+    assert (problem.kind, problem.file) == ("outcomes-among-logs", str(table))
+    assert ("once its columns are called" in problem.expected) is not columns.startswith("trace,reward")
+    assert len(read(tmp_path, table).traces) == 3  # named outright, it is a log
+    (tmp_path / "log.jsonl").unlink()
+    assert len(read(tmp_path).traces) == 3 and read(tmp_path).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("columns", "traces"),
+    [
+        ("trace,reward,notes", "cd"),  # of no trace of the log
+        ("trace,reward,notes", "acc"),  # two steps of one trace
+        ("trace,reward,response", "ac"),  # what a step wrote
+        ("trace,reward,group", "ac"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_table_that_may_be_a_log_is_one(tmp_path: Path, columns: str, traces: str, suffix: str) -> None:
+    log_of(tmp_path, "ab")
+    rows_of(tmp_path / f"a{suffix}", columns, traces)
+    assert "outcomes-among-logs" not in {problem.kind for problem in read(tmp_path).problems}
+
+
 def test_a_folder_of_tables_of_outcomes_alone_is_a_log(tmp_path: Path) -> None:
     for step, trace in enumerate("ab"):
         (tmp_path / f"step_{step}.csv").write_text(f"trace,reward\n{trace},{step}\n")
