@@ -42,12 +42,25 @@ class OutcomeFiles:
         """Whether a file is a table that an option names."""
         return identity(step) in {identity(Path(table)) for table in self._tables}
 
-    def problem(self, step: Path) -> Problem | None:
-        """The problem of a file that states the outcomes of logs beside it; None for a step."""
+    def waits(self, step: Path) -> Problem | None:
+        """The problem of a first file that states outcomes alone: what arrives next tells whether it is a step."""
+        own = self._outcomes(step)
+        if own is None:
+            return None
+        expected = "a log beside it, or another such table, which makes each a step: it is not read before one arrives"
+        return Problem("outcomes-alone", own.name, 0, "content", "a table of outcomes", expected)
+
+    def _outcomes(self, step: Path) -> Source | None:
+        """The file of a step, where its columns are those of outcomes alone; None for another step."""
         if step.is_dir() or not self._detects:
             return None
         own = next(iter(find_sources([step], self._limits)[0]), None)
-        if own is None or not states_outcomes(own):
+        return own if own is not None and states_outcomes(own) else None
+
+    def problem(self, step: Path) -> Problem | None:
+        """The problem of a file that states the outcomes of logs beside it; None for a step."""
+        own = self._outcomes(step)
+        if own is None:
             return None
         sources, _ = without_tables(find_sources(self._entries(), self._limits)[0], self._tables, ())
         for source in sources:

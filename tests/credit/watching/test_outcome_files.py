@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import types
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -76,6 +78,49 @@ def test_tables_that_are_all_alike_are_steps(tmp_path: Path) -> None:
     named = watch(tmp_path, "--format", "table")
     assert "outcomes-among-logs" not in named.stderr
     assert watch(tmp_path).stderr.count("1 outcomes-among-logs") == 3
+
+
+def live(folder: Path, monkeypatch: pytest.MonkeyPatch, *arrivals: tuple[str, str]) -> Result:
+    """A watch during which files arrive, one at a time; each is looked at three times."""
+    looks = iter(range(3 * len(arrivals) + 3))
+
+    def wait(_: float) -> None:
+        look = next(looks, None)
+        if look is None:
+            raise KeyboardInterrupt
+        if look % 3 == 0 and look // 3 < len(arrivals):
+            name, content = arrivals[look // 3]
+            (folder / name).write_text(content)
+
+    module = importlib.import_module("credit.cli.logs.watch")
+    monkeypatch.setattr(module, "time", types.SimpleNamespace(sleep=wait))
+    arguments = ["watch", str(folder), "-m", "rloo", "--no-ledger", "--json"]
+    return CliRunner().invoke(cli, arguments)
+
+
+@pytest.mark.parametrize("log", STEPS)
+def test_a_table_of_outcomes_that_arrives_before_the_logs_is_no_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    """It was step 0, and the log step 1."""
+    more = OUTCOMES + "d,1\n"
+    result = live(tmp_path, monkeypatch, ("outcomes.csv", OUTCOMES), ("outcomes.csv", more), (log, STEPS[log]))
+    assert steps(result) == [(0, log)]
+    assert result.stderr.count("1 outcomes-alone") == 1 and result.stderr.count("1 outcomes-among-logs") == 1
+    assert "changed after it was read" not in result.stderr
+
+
+def test_steps_that_are_all_tables_of_outcomes_are_numbered_as_they_arrive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = live(tmp_path, monkeypatch, *((f"{step}.csv", OUTCOMES) for step in range(3)))
+    assert steps(result) == [(step, f"{step}.csv") for step in range(3)]
+    told = "0.csv: content is a table of outcomes"
+    assert result.stderr.count("outcomes-alone") == 2 and result.stderr.count(told) == 1, result.stderr
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "0.csv").write_text(OUTCOMES)
+    once = watch(tmp_path / "alone")
+    assert "outcomes-alone" not in once.stderr
 
 
 def test_files_beside_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
