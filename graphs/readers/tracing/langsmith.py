@@ -137,7 +137,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """
     traces: dict[str, _Trace] = {}
     loose: list[tuple[_Feedback, Place]] = []
-    lost = LostLines("trace_id", ("id", "parent_run_id", "run_id"), "runs, or feedback", first=("id", "run_id", "key"))
+    keys, first = ("id", "parent_run_id", "run_id"), ("id", "run_id", "key")
+    lost = LostLines("trace_id", keys, "runs, or feedback", first=first, pages=("runs",))
     for source in sources:
         for document in lost.documents(source):
             yield from [document] if isinstance(document, Problem) else _take(document, traces, loose, lost)

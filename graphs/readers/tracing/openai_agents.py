@@ -127,7 +127,9 @@ class _Log:
         self.names: dict[str, str] = {}
         self.starts: dict[str, Place] = {}
         self.spoiled: dict[str, Problem] = {}
-        self.lost = LostLines("trace_id", ("id", "parent_id"), "spans", first=("object", "id"))
+        self.lost = LostLines(
+            "trace_id", ("id", "parent_id"), "spans", first=("object", "id"), pages=("data", "traces")
+        )
 
     def add(self, document: Document) -> Iterator[Problem]:
         """Take in an item and all those inside it."""

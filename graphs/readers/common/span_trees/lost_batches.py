@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from graphs.errors import Problem
@@ -11,14 +11,16 @@ from graphs.errors import Problem
 __all__ = ["LostBatches"]
 
 _TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*+)(?:"\s*+(:?)|\\?\Z)|[{}\[\],]', re.DOTALL)
+_BEGIN = re.compile(rb"\s*+(?:\{|\[\s*+\{)")  # not that of a line such as "[12:00 INFO saved"
 _OTHER, _OBJECT, _LIST = range(3)  # of the objects and lists around a place: another, one with lists, such a list
 
 
 class _Batch(NamedTuple):
-    """A batch: the traces that it states, and whether its text shows that it holds several parts."""
+    """A batch: the traces and other ids that it states, and whether its text shows that it holds several parts."""
 
     problem: Problem
     named: tuple[str, ...]
+    ids: tuple[str, ...]
     is_several: bool
 
 
@@ -38,21 +40,23 @@ class LostBatches:
     def __bool__(self) -> bool:
         return bool(self._noted)
 
-    def note(self, problem: Problem, text: bytes, named: Iterable[str]) -> None:
-        """Note what cannot be read, if it is a batch that is cut and states traces."""
+    def note(self, problem: Problem, text: bytes, named: Iterable[str], ids: Iterable[str]) -> None:
+        """Note what cannot be read, if it is a batch that is cut; `ids` are those that tell a trace by its spans."""
         names = tuple(dict.fromkeys(named))
-        is_several = self._is_several(text) if names and self._lists else None
+        is_several = self._is_several(text) if self._lists and (names or _BEGIN.match(text)) else None
         if is_several is not None:
-            self._noted.append(_Batch(problem, names, is_several))
+            self._noted.append(_Batch(problem, names, tuple(ids), is_several))
 
-    def others(self, places: Iterable[tuple[str, str, int]]) -> dict[str, Problem]:
+    def others(self, places: Iterable[tuple[str, str, int]], owners: Mapping[str, str]) -> dict[str, Problem]:
         """The traces at hand that the lost rest of a batch may be of, where one of its file is not all in one place.
 
         Those of another file are among them if it has a trace of the batch's file. A batch that shows one part is none
-        where no line at hand has parts of two traces.
+        where no line at hand has parts of two traces. One that is of no trace at hand, cut before it states any, may be
+        of those of all files that share a trace with another: a log whose traces are each within a file has no others.
 
         Args:
           places: traces, with each file and line that has something of them.
+          owners: the trace of each id that a batch may state in place of a trace.
         """
         places_of: dict[str, dict[tuple[str, int], None]] = {}
         files: dict[str, dict[str, None]] = {}
@@ -62,19 +66,27 @@ class LostBatches:
             places_of.setdefault(trace, {})[file, line] = None
             files.setdefault(file, {})[trace] = None
             is_mixed = is_mixed or holders.setdefault((file, line), trace) != trace
-        found: dict[str, Problem] = {}
-        taken: set[str] = set()  # files whose traces are found
-        linked = {file: {other for trace in here for other, _ in places_of[trace]} for file, here in files.items()}
         spread = {file for file, here in files.items() if any(len(places_of[trace]) > 1 for trace in here)}
-        for problem, named, is_several in self._noted:
+        of_files = ({file for file, _ in held} for held in places_of.values())
+        shared = {file for held in of_files if len(held) > 1 for file in held}
+        found: dict[str, Problem] = {}
+        followed: set[str] = set()  # traces whose files are found
+        taken: set[str] = set()  # files whose traces are found
+        linked: set[str] = set()  # files with batches whose traces are followed
+        for problem, named, ids, is_several in self._noted:
             if not is_several and not is_mixed:
                 continue
-            met = [trace for trace in named if trace in places_of]
+            met = [trace for trace in (*named, *(owners.get(name, "") for name in ids)) if trace in places_of]
             if met or problem.file in spread:
-                near = {file for trace in met for file, _ in places_of[trace]} | linked.get(problem.file, set())
-                for file in sorted(near - taken):
-                    found |= {trace: problem for trace in files[file] if trace not in found}
-                taken |= near
+                here = {*met, *(files.get(problem.file, ()) if problem.file not in linked else ())} - followed
+                near = {file for trace in here for file, _ in places_of[trace]}
+                followed |= here
+                linked.add(problem.file)
+            else:
+                near, shared = shared, set()  # once found, they stay so: no batch goes through them again
+            for file in sorted(near - taken):
+                found |= {trace: problem for trace in files[file] if trace not in found}
+            taken |= near
         return found
 
     def _is_several(self, text: bytes) -> bool | None:

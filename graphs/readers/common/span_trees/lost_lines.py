@@ -142,7 +142,8 @@ class LostLines:
                 self._unnamed.append((problem, tuple(map(_plain, ids)), parts))
             elif not stated and parts is not None and (number == 0 or number < len(texts) - 1):
                 self._any.setdefault(parts, problem)
-        self._batches.note(problem, text, named)
+        within = (_plain(match[1]) for match in self._spans.finditer(text) if match[1] and match[2])
+        self._batches.note(problem, text, named, within)
 
     def _stated(self, text: bytes, is_named: bool, is_line: bool) -> tuple[bool, list[bytes]]:
         """Whether a text states its own trace, if it names some trace or none; and the ids of spans that it states."""
@@ -192,7 +193,7 @@ class LostLines:
                 self._named.setdefault(owners.get(name, name), problem)
         if self._batches:
             noted = ((owners.get(name, name), file, line) for name, file, line in self._places)
-            self._named = self._batches.others([*noted, *places]) | self._named
+            self._named = self._batches.others([*noted, *places], owners) | self._named
         self._unnamed.clear()
         self._any.clear()
 
