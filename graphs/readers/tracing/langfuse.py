@@ -22,6 +22,7 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.keys import has_key, opening
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.foreign_parents import foreign_parents
 from graphs.readers.common.span_trees.lost_lines import LostLines, owners_of
 from graphs.readers.common.span_trees.scores import Score
 from graphs.readers.common.span_trees.span_tree import Kind, Span
@@ -147,10 +148,13 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                     else:
                         gathered.problem = gathered.problem or problem
         source.release()
+    spans = {name: gathered.spans for name, gathered in traces.items()}
     if lost.is_open:
-        lost.settle(owners_of({name: gathered.spans for name, gathered in traces.items()}))
+        lost.settle(owners_of(spans))
+    torn = foreign_parents(spans, "parentObservationId")
+    del spans  # each trace is forgotten once it has been handed out
     for name in list(traces):
-        yield from _records(name, traces.pop(name), lost)
+        yield from _records(name, traces.pop(name), lost, torn.get(name))
 
 
 def _take(
@@ -231,8 +235,8 @@ def _add_score(gathered: _Gathered, score: _Score, trace: str, place: Place) -> 
         gathered.scores.append(Score(score.name, float(score.value), place, score.observation or "", score.id or ""))
 
 
-def _records(trace: str, gathered: _Gathered, lost: LostLines) -> Iterator[TraceRecord | Problem]:
-    problem = gathered.problem or lost.of(trace)
+def _records(trace: str, gathered: _Gathered, lost: LostLines, torn: Problem | None) -> Iterator[TraceRecord | Problem]:
+    problem = gathered.problem or lost.of(trace) or torn
     if problem is not None:
         yield problem
         return

@@ -28,6 +28,7 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.places import Document, Place, Places
 from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.foreign_parents import foreign_parents
 from graphs.readers.common.span_trees.lost_lines import LostLines, owners_of
 from graphs.readers.common.span_trees.scores import Score, place_scores
 from graphs.readers.common.span_trees.span_tree import Kind, Span
@@ -143,8 +144,10 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         for document in lost.documents(source):
             yield from [document] if isinstance(document, Problem) else _take(document, traces, loose, lost)
         source.release()
+    spans = {name: [span for _, span in trace.runs] for name, trace in traces.items()}
     if lost.is_open:
-        lost.settle(owners_of({name: [span for _, span in trace.runs] for name, trace in traces.items()}))
+        lost.settle(owners_of(spans))
+    torn = foreign_parents(spans, "parent_run_id")
     owners = {span.id: trace for trace in traces.values() for _, span in trace.runs}
     for feedback, place in loose:
         owner = owners.get(feedback.run_id) if feedback.run_id else traces.get(feedback.trace_id or "")
@@ -155,7 +158,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             owner.feedback.append((feedback, place))
     for trace_id in list(traces):
         trace = traces.pop(trace_id)
-        yield trace.problem or lost.of(trace_id) or _record(trace_id, trace)
+        yield trace.problem or lost.of(trace_id) or torn.get(trace_id) or _record(trace_id, trace)
 
 
 def _take(
@@ -172,8 +175,7 @@ def _take(
                 whole = not trace_id
                 if whole and run.parent_run_id and not run.trace_id:
                     expected = "the id of the trace, which a run below another has"
-                    problem = Problem("missing-field", place.file, place.line, "trace_id", "absent", expected)
-                    raise TraceError(problem)
+                    raise TraceError(Problem("missing-field", place.file, place.line, "trace_id", "absent", expected))
                 trace_id = run.trace_id or trace_id or run.id
                 if whole:
                     twice = repeated_anywhere(raw)
@@ -241,8 +243,7 @@ def _record(trace_id: str, trace: _Trace) -> TraceRecord | Problem:
     spans = [span for _, span in runs]
     drop_what_is_no_agent(spans)
     group = next((run.reference_example_id for run, _ in runs if run.reference_example_id), trace_id)
-    start = trace.place
-    record = TraceRecord(trace_id, group, start.file, start.line, start.offset, format="langsmith")
+    record = TraceRecord(trace_id, group, *trace.place, format="langsmith")
     try:
         _reward(record, runs, trace.feedback)
         write_spans(record, spans, "workflow", ("id", "parent_run_id"))

@@ -24,6 +24,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.places import Document, Place, Places
 from graphs.readers.common.source import Source
+from graphs.readers.common.span_trees.foreign_parents import foreign_parents
 from graphs.readers.common.span_trees.lost_lines import LostLines, owners_of
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
@@ -206,9 +207,10 @@ class _Log:
         """The traces, in the order in which they were met; each is forgotten once it has been handed out."""
         if self.lost.is_open:
             self.lost.settle(owners_of(self.spans))
+        torn = foreign_parents(self.spans, "parent_id")
         for trace in list(self.spans):
             spans, start = self.spans.pop(trace), self.starts[trace]
-            problem = self.spoiled.get(trace) or self.lost.of(trace)
+            problem = self.spoiled.get(trace) or self.lost.of(trace) or torn.get(trace)
             if problem is not None:
                 yield problem
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -12,6 +12,7 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
 from graphs.readers.common.places import Lost, lost_row
 from graphs.readers.common.repeated_keys import repeated_anywhere
+from graphs.readers.common.span_trees.foreign_parents import foreign_parents
 from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.common.typed import refuse_repeated
 from graphs.readers.tracing.otlp.assembly import build, unplaced
@@ -151,6 +152,12 @@ class Gathering:
             for trace, problem in self.strays.traces(self.ids_of(), self.lines_of()):
                 if trace in self.spans:
                     self.spoiled.setdefault(trace, lost_row(problem, trace, LACKS))
+        for problem in self.torn():
+            self.spoiled.setdefault(problem.trace, problem)
+
+    def torn(self) -> Iterable[Problem]:
+        """Problems of traces with a span below one of another trace, and of that other."""
+        return foreign_parents(self.spans, "parentSpanId").values()
 
     def _settle(self, unstated: Mapping[str, list[str]]) -> None:
         """Lines that state nothing may be of any trace of their file, if one of these is spread over lines.

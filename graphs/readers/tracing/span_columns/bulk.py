@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphs.errors import Problem
+from graphs.readers.common.span_trees.foreign_parents import torn
 from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.tracing.otlp.gathering import Gathering, Without
 from graphs.readers.tracing.otlp.spans import make_span, trace_id_of
 from graphs.readers.tracing.otlp.wire import Attributes, Place, WireSpan
+from graphs.readers.tracing.span_columns.foreign_rows import foreign_rows
 from graphs.readers.tracing.span_columns.plain_spans import PlainSpans, storable
 from graphs.readers.tracing.span_columns.team_parts import teams_of
 from graphs.traces.limits import Limits
@@ -59,6 +61,22 @@ class Bulk(Gathering):
         columns, traces = self.plain.columns(), self.plain.traces.listed
         rows = zip(*(columns[name].tolist() for name in ("trace", "id", "parent")), strict=True)
         yield from ((traces[trace], f"{own:016x}", f"{parent:016x}" if parent else "") for trace, own, parent in rows)
+
+    def torn(self) -> Iterator[Problem]:
+        """As of a `Gathering`, by columns: an object for each span would take longer than all else."""
+        names, columns, files = list(self.spans), self.plain.columns(), self.plain.files.listed
+        number = {name: at for at, name in enumerate(names)}
+        listed = np.array([number[name] for name in self.plain.traces.listed], np.int64)
+        others = [(number[name], span) for name, spans in self.spans.items() for span in spans]
+        trace = np.r_[listed[columns["trace"]], np.array([at for at, _ in others], np.int64)]
+        own = np.r_[columns["id"], np.array([int(span.id, 16) for _, span in others], np.uint64)]
+        parent = np.r_[columns["parent"], np.array([int(span.parent or "0", 16) for _, span in others], np.uint64)]
+        for row, other in foreign_rows(trace, own, parent):
+            if row < self.plain.count:
+                place = Place(files[columns["file"][row]], int(columns["line"][row]), int(columns["offset"][row]))
+            else:
+                place = others[row - self.plain.count][1].place
+            yield from torn(names[trace[row]], names[other], place, "parentSpanId", f"{parent[row]:016x}")
 
     def gathered(self, limits: Limits) -> Iterator[TraceRecord | Part | Problem]:
         """Parts, records and problems, in the order of the traces."""
