@@ -21,6 +21,7 @@ from graphs.readers.common.span_trees.lost_batches import LostBatches
 from graphs.readers.common.span_trees.span_tree import Span
 from graphs.readers.common.tables.beginnings import Beginnings
 from graphs.readers.common.tables.glued_lines import pieces
+from graphs.readers.common.torn_lines import is_torn
 
 __all__ = ["LostLines", "owners_of"]
 
@@ -110,17 +111,20 @@ class LostLines:
     def _add(self, lost: Lost) -> None:
         """Note a line, or the content of a file, that is no JSON."""
         begins = _BEGIN.match(next(pieces(lost.text, self._keys)))
-        if begins is None:
+        torn = is_torn(lost.text)
+        if begins is None and not torn:
             self._note(lost.problem, lost.text, None)
         else:
-            key = begins[1] if len(self._begun) < _MOST_KEYS else b""
-            self._note(lost.problem, lost.text, self._begun.setdefault(key, _Parts()))
+            key = begins[1] if begins is not None and not torn and len(self._begun) < _MOST_KEYS else b""
+            self._note(lost.problem, lost.text, self._begun.setdefault(key, _Parts()), torn)
 
     def add_to_file(self, lost: Lost) -> None:
         """Note a line, or the content of a file, for a reader that says at the end what `files` have parts of."""
         begins = _BEGIN.match(next(pieces(lost.text, self._keys)))
-        is_one = begins is not None and any(key.startswith(begins[1]) for key in self._known)
-        self._note(lost.problem, lost.text, self._files.setdefault(lost.problem.file, _Parts()) if is_one else None)
+        torn = is_torn(lost.text)
+        is_one = torn or (begins is not None and any(key.startswith(begins[1]) for key in self._known))
+        parts = self._files.setdefault(lost.problem.file, _Parts()) if is_one else None
+        self._note(lost.problem, lost.text, parts, torn)
 
     @property
     def files(self) -> dict[str, list[str]]:
@@ -128,10 +132,13 @@ class LostLines:
         return {file: parts.names for file, parts in self._files.items() if parts in self._any}
 
     def add_faulty(self, problem: Problem, raw: bytes) -> None:
-        """Note an item with a fault, which hides its trace; one that states none is no part of a trace."""
-        self._note(problem, raw, None)
+        """Note an item with a fault, which hides its trace; one that states none, and is not torn, is of no trace."""
+        torn = is_torn(raw)
+        self._note(problem, raw, self._begun.setdefault(b"", _Parts()) if torn else None, torn)
 
-    def _note(self, problem: Problem, text: bytes, parts: _Parts | None) -> None:
+    def _note(self, problem: Problem, text: bytes, parts: _Parts | None, torn: bool = False) -> None:
+        if torn and parts is not None:  # what it states may be within its values
+            self._any.setdefault(parts, problem)
         texts = list(pieces(text, self._keys))
         named: list[str] = []
         for number, piece in enumerate(texts):

@@ -10,6 +10,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.tables.csv_rows import csv_header
 from graphs.readers.common.tables.glued_lines import are_early, pieces
 from graphs.readers.common.tables.rows import LostRow, Row
+from graphs.readers.common.torn_lines import is_torn
 
 __all__ = ["EarlyCuts"]
 
@@ -35,9 +36,11 @@ class EarlyCuts:
         return next((header.index(column) for column in self._columns if column in header), None)
 
     def has(self, row: LostRow) -> bool:
-        """Whether a row ends before the id of its trace."""
+        """Whether a row ends before the id of its trace, or has lost it."""
         if row.cells:
             return self._place is not None and not any(row.cells[self._place :])
+        if is_torn(row.text):
+            return row.text.startswith(b"{") or not self._is_stated(row.text)
         return row.text.startswith(b"{") and are_early(list(pieces(row.text)), self._is_stated)
 
     def is_glued(self, row: LostRow) -> bool:

@@ -121,6 +121,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 problem = error.problem
                 if not problem.trace:
                     yield problem
+                    lost.add_faulty(problem, document.raw)
                     continue
                 lost.part(problem.trace)
                 rollout = rollouts.setdefault(problem.trace, _Rollout(document.place))
