@@ -26,6 +26,7 @@ from graphs.readers.common.addresses import is_remote, local_path
 from graphs.readers.common.source import Source
 from graphs.readers.common.source_search import find_sources, without_tables
 from graphs.readers.common.tables.joins import Join
+from graphs.readers.copied_files import without_copies
 from graphs.readers.formats import sort_sources
 from graphs.readers.native import of_source
 from graphs.readers.native.batches import read_compiled, read_records
@@ -257,6 +258,8 @@ def read_chunks(
     if foreign:
         example = members[foreign[0]][0].name
         raise CreditError(f"{example!r} is of format {foreign[0]}; expected native logs: `credit convert` writes them")
+    members, copies = without_copies(members)
+    refused += copies
     sources = [_anywhere(source) for source in members["native"]]
     by_loops = compiles(sources, compiled)
     join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)

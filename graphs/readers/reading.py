@@ -16,6 +16,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.source_search import check_paths, find_sources, without_tables
 from graphs.readers.common.tables.joins import Join
 from graphs.readers.common.tables.reward_sources import RewardSources
+from graphs.readers.copied_files import without_copies
 from graphs.readers.formats import FORMATS, reader_of, sort_sources
 from graphs.readers.outcome_rows import OutcomeRows
 from graphs.text import counted, excerpt, one_of
@@ -180,6 +181,8 @@ def read_records(
         members_of, refused, results = sort_sources(progress(sources), format or ("table" if columns else None), named)
         ignored.extend(results)
         yield from refused
+        members_of, copies = without_copies(members_of)
+        yield from copies
         outcomes = OutcomeRows(members_of, named) if is_detected else None
         for name, members in members_of.items():
             if name == "table" and outcomes is not None:  # the last of the formats

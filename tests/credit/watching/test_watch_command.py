@@ -100,6 +100,16 @@ def test_numbers_are_kept_and_watched_again(rollouts: Path, tmp_path: Path) -> N
     assert run("watch", rollouts, "--once", "-o", rollouts / "kept").exit_code == 1
 
 
+def test_steps_of_equal_content_are_steps(tmp_path: Path) -> None:
+    """Read together, the second would be a copy of the first."""
+    for name in ("step_1.jsonl", "step_2.jsonl"):
+        write(tmp_path / name, [trace("a", "q", 1.0), trace("b", "q", 0.0)])
+    result = run("watch", tmp_path, "--once", "--json")
+    assert result.exit_code == 0, result.output
+    assert [row["credit/traces"] for row in objects(result.stdout)] == [2, 2]
+    assert "same-content" not in result.output
+
+
 def test_the_folder_of_a_trainers_watch(tmp_path: Path) -> None:
     watched = RowAdvantages("rloo", watch=Watch(tmp_path / "watch", compare=["dr_grpo"], ledger=False))
     assert run("watch", tmp_path / "watch", "--once").stdout == "", "known before the first step"
