@@ -119,7 +119,10 @@ def named(column: str, values: Any, n: int | None = None, *, joins: bool = True)
     if pa.types.is_integer(names.type) or not _may_be_missing(names):
         return codes, names
     words = pc.utf8_lower(pc.utf8_trim_whitespace(names))
-    likely = pc.is_in(words, value_set=pa.array(["", "nat", *MISSING_NAMES], words.type))  # few texts are looked at
+    likely = pc.or_(  # few texts are looked at
+        pc.is_in(words, value_set=pa.array(["", "nat", *MISSING_NAMES], words.type)),
+        pc.match_substring_regex(words, r"^\p{Cc}+$"),
+    )
     texts = {code: names[code].as_py() for code in np.flatnonzero(likely.to_numpy(zero_copy_only=False)).tolist()}
     nameless = [
         code for code, text in texts.items() if text == "" or (joins and (text.isspace() or is_missing_name(text)))
@@ -142,7 +145,9 @@ def _may_be_missing(names: pa.Array) -> bool:
     if not content.isascii() or not (ends[1:] > ends[:-1]).all():
         return True
     text = content.decode("ascii").lower()
-    return text.split(None, 1) != [text] or any(name in text for name in ("nat", *MISSING_NAMES))
+    return (
+        not text.isprintable() or text.split(None, 1) != [text] or any(name in text for name in ("nat", *MISSING_NAMES))
+    )
 
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:

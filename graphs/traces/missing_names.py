@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 __all__ = ["MISSING_NAMES", "is_missing_name"]
 
 MISSING_NAMES = frozenset({"nan", "none", "null", "<na>"})
@@ -11,11 +13,14 @@ MISSING_NAMES = frozenset({"nan", "none", "null", "<na>"})
 def is_missing_name(text: str) -> bool:
     """Whether a text is what programs write where a name is missing, blanks around it or not.
 
-    `NaT` counts as pandas writes it only, since a name may be Nat.
+    `NaT` counts as pandas writes it only, since a name may be Nat. Control characters alone are no name: a buffer that
+    was never filled is zeros.
 
     Examples:
-      >>> [is_missing_name(text) for text in ("nan", "<NA>", " None ", "NaT", "Nat", "q1", "")]
-      [True, True, True, True, False, False, False]
+      >>> [is_missing_name(text) for text in ("nan", "<NA>", " None ", "NaT", "\\0", "Nat", "q1", "")]
+      [True, True, True, True, True, False, False, False]
     """
     word = text.strip()
-    return word.lower() in MISSING_NAMES or word == "NaT"
+    if word.lower() in MISSING_NAMES or word == "NaT":
+        return True
+    return word != "" and all(unicodedata.category(character) == "Cc" for character in word)

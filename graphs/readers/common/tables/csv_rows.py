@@ -22,6 +22,8 @@ __all__ = ["csv_header", "csv_rows"]
 _CELL = rb'(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n][^,\r\n]*+|)'
 _RECORD = re.compile(_CELL + rb"(?:," + _CELL + rb")*+(?:\r\n|\n|\r|\Z)")
 _CELLS = re.compile(rb"(" + _CELL + rb")(?:,|\Z)")
+_ZERO = b"\0"
+_WITHOUT_ZEROS = "a row without zero bytes, which a crash leaves in place of what was written"
 _BLOCK = 1 << 20
 _MOST = (1 << 31) - 1 - _BLOCK  # of Arrow, whose positions within a block are 32 bits wide
 
@@ -38,8 +40,8 @@ def csv_header(source: Source) -> list[str]:
 def csv_rows(source: Source) -> Iterator[tuple[int, dict[str, str | None] | Problem, tuple[str, ...]]]:
     """(line where it begins, row or problem, cells of a row with a problem) of each row.
 
-    A row with more or fewer cells than the header is a problem; the other rows are read. After a fault in the quotes
-    the ends of the following rows are unknown, so the table is refused.
+    A row with more or fewer cells than the header is a problem, and so is one with a zero byte; the other rows are
+    read. After a fault in the quotes the ends of the following rows are unknown, so the table is refused.
 
     Raises:
       TraceError: "not-utf-8"; "bad-header"; "bad-csv" for faulty quotes; "too-large" for a row beyond the limits.
@@ -48,23 +50,25 @@ def csv_rows(source: Source) -> Iterator[tuple[int, dict[str, str | None] | Prob
     records = _records(source)
     first = next(records, None)
     header = _header(source, first)
-    longest, any_ragged = 0, False
+    longest, any_bad = 0, False
     for _, start, stop in _records(source):
         longest = max(longest, stop - start)
-        any_ragged = any_ragged or _width(source.data[start:stop]) != len(header)
+        any_bad = any_bad or not _is_whole(source.data[start:stop], len(header))
     if longest > min(source.limits.record_bytes, _MOST):
         expected = f"rows of at most {counted(min(source.limits.record_bytes, _MOST), 'byte')}"
         raise TraceError(Problem("too-large", source.name, 0, "row", counted(longest, "byte"), expected))
-    parsed = _parsed(source, _whole_rows(source, len(header)) if any_ragged else source.data, header, longest)
-    expected = f"{counted(len(header), 'cell')}, as in the header"
-    ragged, latest = 0, None
+    parsed = _parsed(source, _whole_rows(source, len(header)) if any_bad else source.data, header, longest)
+    width = f"{counted(len(header), 'cell')}, as in the header"
+    faults: dict[str, tuple[int, Problem]] = {}  # for each expectation, how many rows missed it, and the latest shown
     for line, start, stop in records:
         record = source.data[start:stop]
-        if _width(record) != len(header):
+        if not _is_whole(record, len(header)):
             texts = tuple(map(_text, _split(record)))
-            ragged += 1
-            if latest is None or ragged <= MOST_LISTED + 1:  # later ones are counted and not shown
+            expected = _WITHOUT_ZEROS if _ZERO in record else width
+            count, latest = faults.get(expected, (0, None))
+            if latest is None or count <= MOST_LISTED:  # later ones are counted and not shown
                 latest = Problem("bad-row", source.name, line, "row", excerpt(list(texts[:8])), expected)
+            faults[expected] = count + 1, latest
             yield line, latest, texts
             continue
         row = next(parsed, None)
@@ -76,9 +80,13 @@ def csv_rows(source: Source) -> Iterator[tuple[int, dict[str, str | None] | Prob
 
 
 def _whole_rows(source: Source, width: int) -> bytes:
-    """The rows with as many cells as the header."""
+    """The rows with as many cells as the header, and without zero bytes."""
     rows = (source.data[start:stop] for _, start, stop in _records(source))
-    return b"\n".join(row for row in rows if _width(row) == width)
+    return b"\n".join(row for row in rows if _is_whole(row, width))
+
+
+def _is_whole(record: bytes, width: int) -> bool:
+    return _ZERO not in record and _width(record) == width
 
 
 def _width(record: bytes) -> int:
@@ -140,6 +148,8 @@ def _header(source: Source, record: tuple[int, int, int] | None) -> list[str]:
         raise TraceError(Problem("empty-file", source.name, 0, "content", "empty", "a table"))
     line, start, stop = record
     names = [_text(cell) for cell in _split(source.data[start:stop])]
+    if _ZERO in source.data[start:stop]:  # the names below it are unknown
+        raise TraceError(Problem("bad-header", source.name, line, "header", excerpt(names), _WITHOUT_ZEROS))
     if len(set(names)) < len(names):
         problem = Problem(
             "bad-header", source.name, line, "header", excerpt(names), "a name for each column, none twice"

@@ -1,10 +1,10 @@
-"""Rows that are cut before the id of their trace: each may be of any trace."""
+"""Rows that are cut before the id of their trace, or have lost it: each may be of any trace."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.csv_rows import csv_header
@@ -31,17 +31,27 @@ class EarlyCuts:
         self._states = re.compile(b'"(?:' + names + b")" + _VALUE)
 
     @functools.cached_property
+    def _header(self) -> list[str]:
+        return csv_header(self._source)
+
+    @functools.cached_property
     def _place(self) -> int | None:
-        header = csv_header(self._source)
+        header = self._header
         return next((header.index(column) for column in self._columns if column in header), None)
 
     def has(self, row: LostRow) -> bool:
         """Whether a row ends before the id of its trace, or has lost it."""
         if row.cells:
-            return self._place is not None and not any(row.cells[self._place :])
+            from_id = row.cells[self._place :] if self._place is not None else ()
+            return self._place is not None and (not any(from_id) or "\0" in from_id[0] or self._hides_rows(row.cells))
         if is_torn(row.text):
             return row.text.startswith(b"{") or not self._is_stated(row.text)
         return row.text.startswith(b"{") and are_early(list(pieces(row.text)), self._is_stated)
+
+    def _hides_rows(self, cells: Sequence[str]) -> bool:
+        """Whether zeros stand in place of so much that another row may have stood there whole."""
+        shortest = len(self._header) + 1  # an id of one character, commas, a line break
+        return any("\0" * shortest in cell for cell in cells)
 
     def is_glued(self, row: LostRow) -> bool:
         """Whether another row of JSON begins within this one."""

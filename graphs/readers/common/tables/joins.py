@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.readers.common.files import WRITTEN_ALIKE, WrittenIds
@@ -84,7 +86,9 @@ class Join:
         cuts: EarlyCuts | None = None
         has_types = True
         if isinstance(given, Mapping):
-            rows = enumerate(({"trace": trace, field: value} for trace, value in given.items()), start=1)
+            rows = enumerate(
+                ({"trace": _plain(trace), field: _plain(value)} for trace, value in given.items()), start=1
+            )
             name = f"<{field}s>"
         else:
             name = str(given)
@@ -223,6 +227,13 @@ class Join:
                     name, line = self.places[f"{field}\0{trace_id}"]
                     expected = f"the id of a trace that was read, whose {field} the row states"
                     yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected, about=field)
+
+
+def _plain(value: Any) -> Any:
+    """A scalar of NumPy as that of Python, which a table would hold: means of arrays come as NumPy's."""
+    if isinstance(value, np.floating):
+        return float(value)  # a long one has itself as its item
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _unreadable_row(problem: Problem, field: str, trace: str) -> Problem:

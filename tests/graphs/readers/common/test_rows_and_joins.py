@@ -276,3 +276,16 @@ def test_a_table_that_is_named_but_cannot_be_read_is_an_error(option: str, log: 
     with pytest.raises(CreditError, match="empty-file") as caught:
         read(log, **{option: tmp_path / "empty.csv"})  # type: ignore[arg-type]
     assert not isinstance(caught.value, NothingReadError)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, np.int8, np.uint64])
+def test_a_mapping_of_numpy_scalars_is_one_of_numbers(kind: Any, log: Path) -> None:
+    traces = read(log, rewards={np.str_("b"): kind(1), "c": kind(0)}, groups={"a": kind(7), "b": 7, "c": np.str_("q")})
+    assert traces.reward[:3].tolist() == [5, 1, 0] and traces.problems == ()
+    assert traces.traces["group"].to_pylist() == ["7", "7", "q"]
+
+
+@pytest.mark.parametrize("value", [np.bool_(True), np.float32("nan"), np.datetime64("2026-01-01")])
+def test_numpy_scalars_that_are_no_numbers(value: Any, log: Path) -> None:
+    traces = read(log, rewards={"b": value})
+    assert [problem.kind for problem in traces.problems] == ["non-finite-reward"] and np.isnan(traces.reward[1])
