@@ -7,13 +7,14 @@
     {rollout_id, attempt_id, sequence_id, status, ...}                                                   (attempt, v0.3)
 
 one a line, or a list. A rollout is a trace; only its last attempt is read: the `last_attempt_id` of the rollout's
-record, or the attempt of the highest number, or else the attempt whose record comes last in the log. Its group is the
-`data_id` of the rollout's record, or its input within its `batch_idx`, under one `resources_id`, which names the
-policy's version; without that record the rollout is a group of its own.
+record, or the attempt of the highest number, or else the one that is last by its times and sequence ids; where these
+state no order, the one whose record comes last in the log. Its group is the `data_id` of the rollout's record, or its
+input within its `batch_idx`, under one `resources_id`, which names the policy's version; without that record the
+rollout is a group of its own.
 
 The last reward is the outcome; earlier ones, and those that are linked to a model call, are rewards at their calls. A
 reward that the system filled in (`source: "fallback"`) is none. `docs/formats/agent-lightning.md` has the whole
-mapping; `requests` reads events, `traced` reads spans.
+mapping; `last_attempt` tells the attempt, `requests` reads events, `traced` reads spans.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.common.typed import decode, refuse_repeated
+from graphs.readers.training.agent_lightning.last_attempt import Attempts
 from graphs.readers.training.agent_lightning.requests import write_requests
 from graphs.readers.training.agent_lightning.traced import write_traced
 from graphs.text import counted, excerpt
@@ -92,9 +94,7 @@ class _Rollout:
     place: Place
     events: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
     spans: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
-    latest: str = ""
-    last_attempt: str = ""
-    last_number: int = 0
+    attempts: Attempts = dataclasses.field(default_factory=Attempts)
     group: str = ""
     problem: Problem | None = None
 
@@ -104,9 +104,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, one rollout refused: those of `graphs.readers.common.json_problems`, "bad-value", "duplicate-span",
     "parent-cycle", "missing-parent", "unknown-span", "disagreeing-rewards", "unknown-item" (neither event, span nor
-    rollout), "mixed-forms" (one attempt with model calls in events and spans, which would count twice), "lost-row" (a
-    line that cannot be read names it, or names none and stands among its lines), "no-events". Alone: "unreadable", and
-    faults of an item whose rollout is not known.
+    rollout), "disagreeing-attempts" (times and sequence ids tell different last ones), "mixed-forms" (one attempt with
+    model calls in events and spans, which would count twice), "lost-row" (a line that cannot be read names it, or names
+    none and stands among its lines), "no-events". Alone: "unreadable", and faults of items whose rollout is not known.
     """
     rollouts: dict[str, _Rollout] = {}
     lost = LostLines("rollout_id", ("rollout_id",), "calls, or its last reward", first=_FIRST)
@@ -145,19 +145,19 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> str:
     attempt = item.attempt_id or ""
     if item.event_type is not None:
         rollout.events.setdefault(attempt, []).append(document)
-        rollout.latest = attempt
+        rollout.attempts.see(attempt)
     elif item.span_id is not None:
         rollout.spans.setdefault(attempt, []).append(document)
-        rollout.latest = attempt
+        rollout.attempts.see(attempt)
     elif item.is_train is not None or bytes(item.input):
         file, line, trace = place.file, place.line, item.rollout_id
         status = decode(_STATUS, item.status, file=file, line=line, at="status", trace=trace)
         last = status.last_attempt_id if isinstance(status, _Status) else None
-        rollout.last_attempt = last or rollout.last_attempt
+        if last:
+            rollout.attempts.state(last)
         rollout.group = _group(item)
     elif item.attempt_id is not None and item.sequence_id is not None and bytes(item.status).startswith(b'"'):
-        if item.sequence_id > rollout.last_number:
-            rollout.last_attempt, rollout.last_number = item.attempt_id, item.sequence_id
+        rollout.attempts.number(item.attempt_id, item.sequence_id)
     else:
         expected = "an event with an event_type, a span with a span_id, an attempt, or a rollout with an input"
         value_text = excerpt(raw[:60])
@@ -193,7 +193,8 @@ def _group(item: _Item) -> str:
 
 
 def _record(name: str, rollout: _Rollout) -> TraceRecord:
-    place, attempt = rollout.place, rollout.last_attempt or rollout.latest
+    place = rollout.place
+    attempt = rollout.attempts.last(rollout.events | rollout.spans, name)
     record = TraceRecord(name, rollout.group or name, place.file, place.line, place.offset, format="agent-lightning")
     events, spans = rollout.events.get(attempt, []), rollout.spans.get(attempt, [])
     if events and spans:
