@@ -8,17 +8,19 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from graphs.errors import Problem, TraceError
-from graphs.readers.common.keys import opening_of
+from graphs.errors import Problem
+from graphs.readers.common.files import real_folder
 from graphs.readers.common.remote import FetchedPath
 from graphs.readers.common.source import Source
 from graphs.text import excerpt
 
 __all__ = ["without_copies"]
 
-_BY_PLACE = ("harbor", "claude-code")
-"""Formats whose files belong to what lies beside them: equal ones in two folders describe two traces. Their readers
-refuse a trial or a session that stands in two files."""
+_BY_PLACE = ("harbor", "claude-code", "swe-agent")
+"""Formats in which the place of a file, or its name, says what it is of: equal ones are of two trials or instances."""
+
+_RUN_A_FOLDER = ("rollouts",)
+"""Formats without ids or times, in which a folder is a run: two runs may begin with equal answers."""
 
 _BLOCK = 1 << 20  # bytes that are in memory at once
 
@@ -33,9 +35,7 @@ def without_copies(members_of: Mapping[str, list[Source]]) -> tuple[dict[str, li
     problems: list[Problem] = []
     for name, members in members_of.items():
         first_of: dict[int, Source] = {}  # by the identity of a copy
-        for equal in () if name in _BY_PLACE else _equal(members):
-            if name == "swe-agent" and not _is_trajectory(equal[0]):
-                continue  # results and predictions of two runs may be alike
+        for equal in () if name in _BY_PLACE else _equal(members, name in _RUN_A_FOLDER):
             first = min(equal, key=lambda source: len(source.name))
             first_of |= {id(source): first for source in equal if source is not first}
         kept[name] = [source for source in members if id(source) not in first_of]
@@ -49,8 +49,8 @@ def _problem(copy: Source, first: Source) -> Problem:
     return Problem("same-content", copy.name, 0, "content", value, expected)
 
 
-def _equal(sources: list[Source]) -> list[list[Source]]:
-    """Groups of two or more files of one content, each in the order of the sources."""
+def _equal(sources: list[Source], each_folder: bool) -> list[list[Source]]:
+    """Groups of two or more files of one content, of one folder if so wanted, each in the order of the sources."""
     of_size: dict[int, list[tuple[Source, Path]]] = defaultdict(list)
     for source in sources:
         if source.path is None or (isinstance(source.path, FetchedPath) and source.path.address):
@@ -61,12 +61,12 @@ def _equal(sources: list[Source]) -> list[list[Source]]:
             continue
         if 0 < size <= source.limits.file_bytes:
             of_size[size].append((source, source.path))
-    groups: dict[bytes, list[Source]] = defaultdict(list)
+    groups: dict[tuple[bytes, str], list[Source]] = defaultdict(list)
     for alike in of_size.values():
         for source, path in alike if len(alike) > 1 else ():
             digest = _digest(path)
             if digest is not None:
-                groups[digest].append(source)
+                groups[digest, real_folder(source.name) if each_folder else ""].append(source)
     return [equal for equal in groups.values() if len(equal) > 1]
 
 
@@ -80,10 +80,3 @@ def _digest(path: Path) -> bytes | None:
     except OSError:
         return None
     return digest.digest()
-
-
-def _is_trajectory(source: Source) -> bool:
-    try:
-        return "trajectory" in opening_of(source).keys
-    except TraceError:  # its reader names it
-        return False

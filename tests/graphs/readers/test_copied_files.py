@@ -14,7 +14,7 @@ from graphs.readers.chunks import read_chunks
 
 from .all_formats import ALL
 
-JOINED_BY_PLACE = {"harbor", "claude-code"}
+JOINED_BY_PLACE = {"harbor", "claude-code", "swe-agent"}
 EVENT = {"id": "e", "type": "message", "agent": "solver"}
 
 
@@ -67,12 +67,11 @@ def test_files_of_other_sizes_are_not_read_for_it(tmp_path: Path, monkeypatch: p
     assert read_too == ["1.jsonl", "3.jsonl"]
 
 
-def test_results_of_two_runs_of_swe_agent_may_be_alike(tmp_path: Path) -> None:
-    sample = ALL["swe-agent"]
-    for number, run in enumerate(("one", "two")):
-        path = tmp_path / run / Path(sample.file).name
+def test_instances_of_swe_agent_are_told_by_their_names(tmp_path: Path) -> None:
+    for run in ("one", "two"):
+        path = tmp_path / run / Path(ALL["swe-agent"].file).name
         path.parent.mkdir()
-        path.write_text(sample.text + " " * number)
+        path.write_text(ALL["swe-agent"].text)
         (path.parent / "results.json").write_text(json.dumps({"resolved": [path.stem], "generated": [path.stem]}))
     traces = read(tmp_path)
     assert traces.reward[:2].tolist() == [1.0, 1.0] and not traces.problems

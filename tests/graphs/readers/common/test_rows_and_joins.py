@@ -280,7 +280,8 @@ def test_a_table_that_is_named_but_cannot_be_read_is_an_error(option: str, log: 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, np.int8, np.uint64])
 def test_a_mapping_of_numpy_scalars_is_one_of_numbers(kind: Any, log: Path) -> None:
-    traces = read(log, rewards={np.str_("b"): kind(1), "c": kind(0)}, groups={"a": kind(7), "b": 7, "c": np.str_("q")})
+    groups: dict[str, Any] = {"a": kind(7), "b": 7, "c": np.str_("q")}
+    traces = read(log, rewards={np.str_("b"): kind(1), "c": kind(0)}, groups=groups)
     assert traces.reward[:3].tolist() == [5, 1, 0] and traces.problems == ()
     assert traces.traces["group"].to_pylist() == ["7", "7", "q"]
 

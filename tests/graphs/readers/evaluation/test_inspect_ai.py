@@ -221,7 +221,7 @@ def test_log_probabilities_are_summed(tmp_path: Path) -> None:
 def test_one_sample_in_two_logs_is_one_group_unless_it_differs(tmp_path: Path) -> None:
     paths = [
         write(tmp_path, log(sample(model())), "a.json"),
-        write(tmp_path, log(sample(model())), "b.json"),
+        write(tmp_path, log(sample(model())) | {"eval_id": "b"}, "b.json"),  # else it would be a copy
         write(tmp_path, log(sample(model(), input="bye")), "c.json"),
         write(tmp_path, log(sample(model()), task="other"), "d.json"),
     ]
@@ -234,7 +234,7 @@ def test_samples_of_one_id_that_differ_are_never_one_group(tmp_path: Path) -> No
     samples = [sample(model(), input=text, epoch=1 + epoch) for epoch, text in enumerate(texts)]
     for folder in ("large", "small"):
         (tmp_path / folder).mkdir()
-        write(tmp_path / folder, log(*samples), "log.json")
+        write(tmp_path / folder, log(*samples) | {"eval_id": folder}, "log.json")  # else one would be a copy
     traces = read(tmp_path)
     assert traces.problems == ()
     assert traces.traces["trace"].to_pylist()[::4] == ["large/log/q/1", "small/log/q/1"]

@@ -180,7 +180,7 @@ def test_compressed_files_read(tmp_path: Path) -> None:
 
 def test_one_task_in_two_files_is_one_group_unless_it_differs(tmp_path: Path) -> None:
     same = write(tmp_path, [run()], "a.json")
-    more = write(tmp_path, [run()], "b.json")
+    more = write(tmp_path, [run(reward=0.0)], "b.json")  # a file of equal bytes would be a copy
     other = write(tmp_path, [run(info={"task": {"instruction": "refund"}})], "c.json")
     traces = read(same, more, other, group_by=("task",))
     assert traces.traces["group"].to_pylist() == ["task-3", "task-3", "c/task-3"]

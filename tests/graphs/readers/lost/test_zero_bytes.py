@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import credit
+from credit.tables.columns import from_columns
 from graphs.errors import CreditError, NothingReadError
 from graphs.readers import read
 from graphs.traces.missing_names import is_missing_name
@@ -86,5 +86,5 @@ def test_control_characters_alone_are_no_name(name: str, log: Path, tmp_path: Pa
     assert traces_of(path) == (["a"], [("missing-field", 2, name), ("missing-field", 3, "b")])
     assert read(log, groups={"a": "q", "b": name}).traces["trace"].to_pylist() == ["a", "c"]
     with pytest.raises(CreditError, match="is no id"):
-        credit.from_columns(group=["q", name], trace=["a", "b"], reward=[1.0, 0.0])
+        from_columns(group=["q", name], trace=["a", "b"], reward=[1.0, 0.0])
     assert not is_missing_name(f"{name}q")
