@@ -52,6 +52,7 @@ class LostLines:
       lacks: what such a line may be.
       first: keys with which such a line may begin, beside those of other lines of its file.
       plain: the id of a trace as readers have it, from how a log writes it.
+      begun: what such ids begin with, from what is left of one that is cut; nothing, if they may be any.
       is_deep: whether what a line states of its traces stands within lists and objects.
       lists, pages: as those of `LostBatches`.
     """
@@ -64,6 +65,7 @@ class LostLines:
         *,
         first: Iterable[str] = (),
         plain: Callable[[str], str | None] | None = None,
+        begun: Callable[[str], list[str]] | None = None,
         is_deep: bool = False,
         lists: Iterable[str] = (),
         pages: Iterable[str] = (),
@@ -71,6 +73,7 @@ class LostLines:
         self._batches = LostBatches(lists, pages)
         self._places: list[tuple[str, str, int]] = []  # of what `part` noted, its file; the line is 0
         self.lacks, self._id, self._is_deep = lacks, plain, is_deep
+        self._begun_id = begun
         spans = list(spans)
         self._trace_key, self._span_keys = trace.encode(), {key.encode() for key in spans}
         self._keys = [key.encode() for key in first]
@@ -169,6 +172,11 @@ class LostLines:
     def _name(self, written: bytes, end: bytes, problem: Problem) -> str:
         """Note a trace by its id, of which `end` is the quote behind it, or nothing; "" for no id."""
         name = _plain(written)
+        if name and not end and self._begun_id is not None:
+            begins = self._begun_id(name)
+            for one in begins:
+                self._begins.note(one, problem)
+            return next(iter(begins), "")
         name = name if self._id is None or not name else self._id(name) or ""
         if name:
             self._named.setdefault(name, problem) if end else self._begins.note(name, problem)

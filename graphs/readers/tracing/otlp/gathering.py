@@ -68,6 +68,9 @@ class Gathering:
     `lost` has the traces of lines that cannot be read, by default as OTLP writes their ids.
     """
 
+    is_by_span = False
+    """Whether the spans of a file stand by themselves, not in requests."""
+
     def __init__(self, format: str, lost: LostLines | None = None) -> None:
         self.format = format
         self.lost = lost or LostLines(
@@ -160,21 +163,30 @@ class Gathering:
         return foreign_parents(self.spans, "parentSpanId").values()
 
     def _settle(self, unstated: Mapping[str, list[str]]) -> None:
-        """Lines that state nothing may be of any trace of their file, if one of these is spread over lines.
+        """Lines that state nothing may be of any trace of their file, if one of these is or may be spread over lines.
 
+        It may be where a span of it has a parent that is not at hand. So it may where a dump has one span only: nothing
+        tells that the next one, which is cut, was not of its trace; a request of OTLP has spans together.
         So may what is cut of a line that holds parts of several traces.
         """
         first: dict[str, tuple[str, int]] = {}
         spread: set[str] = set()
         traces: dict[str, dict[str, None]] = {}
+        spans_of: Counter[str] = Counter()  # by file
         places = list(self.lines_of())
         for trace, file, line in places:
             traces.setdefault(file, {})[trace] = None
+            spans_of[file] += 1
             if first.setdefault(trace, (file, line)) != (file, line):
                 spread.add(trace)
+        if unstated:
+            links = list(self.ids_of())
+            known = {(trace, own) for trace, own, _ in links}
+            spread |= {trace for trace, _, parent in links if parent and (trace, parent) not in known}
         for file, names in unstated.items():
             here = traces.get(file, {})
-            names += [] if spread.isdisjoint(here) else here
+            is_first = self.is_by_span and spans_of[file] == 1
+            names += here if is_first or not spread.isdisjoint(here) else []
         self.lost.settle({}, places)
 
     def _add_span(self, item: Item) -> None:

@@ -26,6 +26,8 @@ __all__ = ["Bulk"]
 class Bulk(Gathering):
     """A `Gathering` whose plain spans are `plain`; `spans` has the others, and every trace in its order."""
 
+    is_by_span = True
+
     def __init__(self, format: str, lost: LostLines) -> None:
         super().__init__(format, lost)
         self.plain = PlainSpans()

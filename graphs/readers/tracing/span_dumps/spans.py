@@ -31,6 +31,7 @@ __all__ = ["failed", "first", "identifier", "lost_spans", "nanoseconds", "plain_
 _FAILED = WireStatus(2)
 _T = TypeVar("_T")
 _HEX = re.compile("[0-9a-fA-F]+").fullmatch
+_BASE64 = re.compile("[A-Za-z0-9+/]+").fullmatch
 _FLATTENED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
 
 
@@ -107,8 +108,33 @@ def lost_spans() -> LostLines:
     """The traces of what cannot be read, with their ids as `plain_span` has them."""
     keys = (*DumpedSpan.__struct_fields__, *WRAPPERS)
     return LostLines(
-        "trace_id", ("trace_id",), LACKS, first=keys, plain=_trace_id, is_deep=True, lists=WRAPPERS, pages=("data",)
+        "trace_id",
+        ("trace_id",),
+        LACKS,
+        first=keys,
+        plain=_trace_id,
+        begun=_begun,
+        is_deep=True,
+        lists=WRAPPERS,
+        pages=("data",),
     )
+
+
+def _begun(cut: str) -> list[str]:
+    """What the ids of traces begin with, in hexadecimal, of which this is written; nothing, if they may be any.
+
+    A cut within `0x` or `tr-` leaves no digit. What is left of base64 lacks the sign at its end which tells it, and may
+    look like hexadecimal digits; six bits a sign make its digits.
+    """
+    digits = identifier(cut, 32, "trace_id", _UNKNOWN)
+    if not digits or cut in ("0", "t"):
+        return []
+    signs = cut.rstrip("=")
+    if not _BASE64(signs):
+        return [digits.lower()]
+    number = int.from_bytes(base64.b64decode(signs + "A" * (-len(signs) % 4)), "big")
+    bits = (len(signs) + -len(signs) % 4) * 6
+    return [digits.lower(), f"{number:0{bits // 4}x}"[: min(len(signs) * 6 // 4, 32)]]
 
 
 def _owner(raw: bytes, place: Place) -> str:
