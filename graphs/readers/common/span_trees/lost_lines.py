@@ -21,7 +21,7 @@ from graphs.readers.common.span_trees.lost_batches import LostBatches
 from graphs.readers.common.span_trees.span_tree import Span
 from graphs.readers.common.tables.beginnings import Beginnings
 from graphs.readers.common.tables.glued_lines import pieces
-from graphs.readers.common.torn_lines import is_torn
+from graphs.readers.common.tables.torn_lines import is_torn
 
 __all__ = ["LostLines", "owners_of"]
 

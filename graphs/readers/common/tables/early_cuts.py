@@ -10,7 +10,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.tables.csv_rows import csv_header
 from graphs.readers.common.tables.glued_lines import are_early, pieces
 from graphs.readers.common.tables.rows import LostRow, Row
-from graphs.readers.common.torn_lines import is_torn
+from graphs.readers.common.tables.torn_lines import is_torn
 
 __all__ = ["EarlyCuts"]
 
