@@ -20,9 +20,10 @@ __all__ = [
 ]
 
 
-_INFORMATION = frozenset({"no-events", "same-file", "several-rewards", "category-score"})
+_INFORMATION = frozenset({"no-events", "same-file", "several-rewards", "category-score", "repeated-rows"})
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
-under another, a trace with rewards of agents but no reward of the team, and a score that is a category."""
+under another, a trace with rewards of agents but no reward of the team, a score that is a category,
+and a table whose second half repeats the first."""
 
 
 class CreditError(ValueError):

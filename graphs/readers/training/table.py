@@ -21,6 +21,7 @@ from graphs.readers.common.tables.ids import id_text
 from graphs.readers.common.tables.rows import PARQUET, LostRow, Row, is_csv, number, read_rows
 from graphs.readers.native.wire import EVENT_CODES
 from graphs.readers.training.lost_table_rows import LostTableRows
+from graphs.readers.training.repeated_rows import repeated_rows
 from graphs.readers.training.table_cells import EVIDENCE, LISTS, moment, truth
 from graphs.readers.training.table_columns import KNOWN, TEXTS, find_columns
 from graphs.text import excerpt, one_of
@@ -98,6 +99,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         else:
             for trace in lost.judged(trace for trace in table.traces.values() if trace is not None):
                 yield (table.unless_taken(trace) if isinstance(trace, TraceRecord) else None) or trace
+            yield from repeated_rows(source)
         source.release()
 
 

@@ -1,0 +1,41 @@
+"""Tables whose rows stand in the file twice over, as where a file was appended to itself: each row counts twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from graphs.errors import Problem
+from graphs.readers.common.source import Source
+from graphs.readers.common.tables.rows import PARQUET, is_csv
+from graphs.text import counted
+
+__all__ = ["repeated_rows"]
+
+
+def repeated_rows(source: Source) -> Iterator[Problem]:
+    """Information where the second half of a table's text repeats the first, of two rows or more.
+
+    It is no fault: steps that are all alike, one after another for all traces, look the same. Nothing in a row tells
+    the two apart where it has no time, turn or id.
+
+    Args:
+      source: the table.
+    """
+    data = source.data
+    if data.startswith(PARQUET):
+        return
+    start = data.find(b"\n") + 1 if is_csv(source) else 0
+    end = len(data)
+    while end > start and data[end - 1 : end] in (b"\n", b"\r"):
+        end -= 1
+    for line_break in (b"\n", b"\r\n"):
+        half = (end - start - len(line_break)) // 2
+        middle = start + half
+        if half <= 0 or data[middle : end - half] != line_break or data[start:middle] != data[end - half : end]:
+            continue
+        rows = data.count(b"\n", start, middle) + 1
+        if rows > 1:
+            shown = f"{counted(rows, 'row')}, and the same again"
+            expected = "each row once, for its rewards count as often as it stands; nothing is wrong if steps are alike"
+            yield Problem("repeated-rows", source.name, 0, "content", shown, expected)
+        return
