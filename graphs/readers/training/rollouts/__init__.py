@@ -75,13 +75,14 @@ def _read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
         yield from read_completions(source, names[source.name])
     others = [source for source in sources if source not in tables]
     names = short_names(others)
+    uids: set[type] = set()
     for source in others:
         try:
             is_rows = begins_with_a_row(source)
         except OSError:
             is_rows = False  # `documents` names the reason
         if is_rows:
-            yield from read_lines(source, names[source.name], _read_one)
+            yield from read_lines(source, names[source.name], _read_one, uids)
         else:
             for document in documents(source):
                 yield from [document] if isinstance(document, Problem) else _read_one(document, names[source.name])

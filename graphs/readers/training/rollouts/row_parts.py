@@ -44,16 +44,22 @@ def begins_with_a_row(source: Source) -> bool:
     return False
 
 
-def read_lines(source: Source, file: str, read_one: Read) -> Iterator[Part | TraceRecord | Problem]:
-    """The results of `read_one` for each line, with the rows that have no fault and no tokens put into parts."""
+def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> Iterator[Part | TraceRecord | Problem]:
+    """The results of `read_one` for each line, with the rows that have no fault and no tokens put into parts.
+
+    Args:
+      source: the file.
+      file: its name in ids of traces.
+      read_one: reads a row by itself.
+      uids: the type of the first `uid` of all files, once one is met; filled in here.
+    """
     batch: list[Heading] = []
     latest: tuple[str, int | None, str] = ("", None, "")  # prompt, step and their group: rows of a group are neighbours
-    uids: type | None = None  # of the first row that has one
     for number, offset, row, plain in _rows(source):
         if row is not None and row.uid is not None:
-            uids = uids or type(row.uid)
-            if type(row.uid) is not uids:  # 1 and "1" would be one group
-                expected = "texts or numbers, the same in every row"
+            uids |= set() if uids else {type(row.uid)}
+            if type(row.uid) not in uids:  # 1 and "1" would be one group
+                expected = "texts or numbers, the same in every row of all files"
                 yield Problem("mixed-ids", source.name, number, "uid", excerpt(row.uid), expected, f"{file}/{number}")
                 continue
         heading = None

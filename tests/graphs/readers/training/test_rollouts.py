@@ -269,3 +269,5 @@ def test_uids_that_differ_only_in_type_are_not_one_group(tmp_path: Path) -> None
     traces = read(tmp_path)
     assert [(p.kind, p.line, p.value) for p in traces.problems] == [("mixed-ids", 2, "'1'")]
     assert traces.traces["group"].to_pylist() == ["1", "2", "1"]
+    (tmp_path / "8.jsonl").write_text(json.dumps({"input": "x", "output": "z", "score": 0.0, "uid": "2"}))
+    assert [(p.kind, p.value) for p in read(tmp_path).problems] == [("mixed-ids", "'1'"), ("mixed-ids", "'2'")]
