@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 
@@ -29,15 +28,6 @@ WHOLE = {
     "an id": '{"trace": "b", "reward": 0.5}\n{"trace": "zzz", "rew',
     "cells enough": "trace,reward\nb,0.5\nzzz",
 }
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    """Three traces with outcomes of their own."""
-    event = {"id": "1", "type": "message", "agent": "x"}
-    lines = [{"trace_id": name, "task_id": "k", "events": [event], "rewards": {"team": 5.0}} for name in "abc"]
-    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    return tmp_path / "log.jsonl"
 
 
 @pytest.mark.parametrize("case", CUT)

@@ -25,14 +25,6 @@ def traces_of(path: Path) -> tuple[list[str], list[tuple[str, int, str]]]:
     return traces.traces["trace"].to_pylist(), problems
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    event = {"id": "1", "type": "message", "agent": "x"}
-    lines = [{"trace_id": name, "task_id": "k", "events": [event], "rewards": {"team": 5.0}} for name in "abc"]
-    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    return tmp_path / "log.jsonl"
-
-
 def test_zero_bytes_are_no_trace(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(f"{HEADER}a,q,1\nb,q,0\n\0,q,1\n\0\0,q,0\n")
