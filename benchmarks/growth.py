@@ -122,6 +122,8 @@ def many_traces(events: int) -> Iterator[dict[str, Any]]:
 
 
 SHAPES = {"events": one_trace, "agents": one_team, "traces": many_traces}
+ENDED = (0, 2, 3)
+"""Exit codes of a command that came to its end: all is read, nothing is, a part is."""
 FIRST = {"events": ("t", "e1"), "agents": ("t", "m0"), "traces": ("t0", "e0")}
 """A trace and an event of each shape."""
 
@@ -146,10 +148,10 @@ def measure(
     )  # fmt: skip
     code, message = done.returncode, done.stderr.decode()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if code not in (0, 3):
+    if code not in ENDED:
         print(f"{' '.join(own)}: {message[-300:]}", file=sys.stderr)
     user, system = used.ru_utime, used.ru_stime
-    if warm and code in (0, 3):
+    if warm and code in ENDED:
         user, system = map(float, message.split()[-2:])
     return user, system, used.ru_maxrss / 1e3, code
 
@@ -202,29 +204,41 @@ def main() -> None:
             for name in given.commands:
                 if name in MANY_TRACES_ONLY and shape != "traces":
                     continue
-                found = {
-                    size: in_a_process_of_its_own(
-                        COMMANDS[name], shape, log, folder, given.warm, given.once, given.limit, given.gigabytes
-                    )
-                    for size, log in logs.items()
-                }
-                start = (0.0, 0.0) if given.warm else found[SMALL][:2]
-                user = {size: max(found[size][0] - start[0], 0.0) for size in sizes}
-                seconds = {size: max(sum(found[size][:2]) - sum(start), 0.0) for size in sizes}
-                memory = {size: max(found[size][2] - found[SMALL][2], 0.0) for size in sizes}
-                exponents = {
-                    what: [_exponent(values[a], values[b], b / a, least) for a, b in itertools.pairwise(sizes)]
-                    for what, values, least in (("time", seconds, 0.05), ("user", user, 0.05), ("memory", memory, 5.0))
-                }
-                over = any(e is not None and e > BOUND for what in ("user", "memory") for e in exponents[what])
+                bounds = (given.once, given.limit, given.gigabytes)
                 rows = [row for row in rows if (row["shape"], row["command"]) != (shape, name)]
-                rows.append(
-                    {"shape": shape, "command": name, "seconds": seconds, "user": user, "megabytes": memory,
-                     "exponents": exponents, "exit codes": [found[size][3] for size in sizes],
-                     "within the bound": not over, "load": os.getloadavg()}
-                )  # fmt: skip
+                rows.append({"shape": shape, **grown(name, shape, logs, folder, given.warm, *bounds)})
                 print(json.dumps(rows[-1]), flush=True)
                 write_report(given.output, sizes, given.warm, rows)
+
+
+def grown(
+    name: str,
+    shape: str,
+    logs: dict[int, Path],
+    folder: Path,
+    warm: int,
+    once: float = 20.0,
+    limit: int = 600,
+    gigabytes: int = 15,
+) -> dict[str, Any]:
+    """What a command takes on logs of a hundred events and of larger sizes, and the exponents between these."""
+    command, sizes = COMMANDS[name], [size for size in logs if size != SMALL]
+    found = {
+        size: in_a_process_of_its_own(command, shape, log, folder, warm, once, limit, gigabytes)
+        for size, log in logs.items()
+    }
+    start = (0.0, 0.0) if warm else found[SMALL][:2]
+    user = {size: max(found[size][0] - start[0], 0.0) for size in sizes}
+    seconds = {size: max(sum(found[size][:2]) - sum(start), 0.0) for size in sizes}
+    memory = {size: max(found[size][2] - found[SMALL][2], 0.0) for size in sizes}
+    exponents = {
+        what: [_exponent(values[a], values[b], b / a, least) for a, b in itertools.pairwise(sizes)]
+        for what, values, least in (("time", seconds, 0.05), ("user", user, 0.05), ("memory", memory, 5.0))
+    }
+    over = any(e is not None and e > BOUND for what in ("user", "memory") for e in exponents[what])
+    return {"command": name, "seconds": seconds, "user": user, "megabytes": memory, "exponents": exponents,
+            "exit codes": [found[size][3] for size in sizes], "within the bound": not over,
+            "load": os.getloadavg()}  # fmt: skip
 
 
 def written(shape: str, size: int, log: Path) -> Path:

@@ -1,0 +1,201 @@
+"""Methods each of which breaks one law, and a sound one that they were made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from estimators.base import Credit, Reason, check_event_array, finish
+from graphs.floats import at_least_float32
+from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
+
+
+def good(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    """Reward against the group's mean, each trace once: what the flawed ones below should have been."""
+    reward = at_least_float32(reward)
+    there = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
+    acted = segment_count(graph.trace_ids, graph.num_traces, graph.event_mask & graph.action_mask) > 0
+    x = jnp.where(there, reward, 0)
+    if event_reward is not None:
+        step, real = check_event_array(graph, "event_reward", event_reward)
+        x = x + segment_sum(step, graph.trace_ids, graph.num_traces, real)
+    return against_mean(graph, x, there & acted)
+
+
+def against_mean(graph: Any, x: Any, there: Any, **changes: Any) -> Credit:
+    groups, num = jnp.asarray(graph.group_ids), graph.num_traces
+    n = segment_count(groups, num, there, x.dtype)
+    reference = x[segment_first(groups, num, there)]
+    relative = segment_sum(x - reference[groups], groups, num, there)
+    mean = reference + safe_divide(relative, n)
+    trace = jnp.asarray(graph.trace_ids)
+    reason = jnp.where(there, jnp.where(n[groups] > 1, Reason.VALID, Reason.SINGLETON), Reason.NO_REWARD)
+    return finish(
+        graph,
+        **{
+            "credit": x[trace],
+            "baseline": mean[groups][trace],
+            "scale": jnp.ones_like(x[trace]),
+            "stderr": jnp.full_like(x[trace], jnp.inf),
+            "reason": reason[trace],
+            "unit": "trace",
+            "estimand": "return",
+            "source": "good",
+            "centred": False,
+            "own_outcome": True,
+            **changes,
+        },
+    )
+
+
+def replaced(result: Credit, **changes: Any) -> Credit:
+    return dataclasses.replace(result, **changes)
+
+
+def concretises(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    if float(reward[0]) > 0:
+        return good(graph, reward, event_reward=event_reward)
+    return good(graph, reward, event_reward=event_reward)
+
+
+def differs_when_compiled(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(out, credit=out.credit * (2.0 if isinstance(reward, jax.core.Tracer) else 1.0))
+
+
+def fills_padding(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(out, credit=jnp.where(graph.event_mask, out.credit, 7.0))
+
+
+def divides_by_padded_length(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(out, scale=jnp.where(out.valid, graph.num_events / 100.0, 1.0))
+
+
+def forgets_the_mask(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    step = jax.ops.segment_sum(jnp.asarray(event_reward), graph.trace_ids, num_segments=graph.num_traces)
+    return good(graph, reward + step)
+
+
+def counts_from_the_first(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(
+        out, credit=jnp.where(out.valid, out.credit + 0.01 * jnp.asarray(graph.trace_ids, out.credit.dtype), 0)
+    )
+
+
+def takes_missing_for_zero(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    return good(graph, jnp.where(jnp.isfinite(reward), reward, 0), event_reward=event_reward)
+
+
+def looks_at_the_batch(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    spread = jnp.max(jnp.where(jnp.isfinite(reward) & graph.trace_mask, reward, 0))
+    return replaced(out, scale=jnp.where(out.valid, 1 + jnp.abs(spread), 1))
+
+
+def looks_at_itself_only(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(out, baseline=jnp.zeros_like(out.baseline))
+
+
+def ignores_reward(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(out, credit=jnp.zeros_like(out.credit), baseline=jnp.zeros_like(out.credit))
+
+
+def refuses_agents(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    off = out.valid & (jnp.asarray(graph.agent_ids) % 2 == 1)
+    return replaced(
+        out,
+        credit=jnp.where(off, 0, out.credit),
+        baseline=jnp.where(off, 0, out.baseline),
+        reason=jnp.where(off, Reason.NO_EVIDENCE, out.reason).astype(jnp.int8),
+    )
+
+
+def divides_by_spread(root: Callable[[Any], Any]) -> Callable[..., Credit]:
+    def method(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        out = good(graph, reward, event_reward=event_reward)
+        group = jnp.asarray(graph.group_ids)[graph.trace_ids]
+        squares = segment_sum((out.credit - out.baseline) ** 2, group, graph.num_traces, out.valid)
+        return replaced(out, scale=jnp.where(out.valid, root(squares)[group], 1.0))
+
+    return method
+
+
+divides_by_zero = divides_by_spread(jnp.sqrt)
+has_infinite_slopes = divides_by_spread(lambda squares: jnp.sqrt(squares) + 1e-6)
+
+
+def has_double_constants(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(out, stderr=out.stderr.astype(float) + jnp.zeros(graph.num_events))
+
+
+def computes_in_bfloat16(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    if reward.dtype != jnp.bfloat16:
+        return out
+    return replaced(out, baseline=(out.baseline / 3).astype(jnp.bfloat16).astype(jnp.float32) * 3)
+
+
+def rounds_at_ties(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(out, baseline=jnp.where(out.valid, out.credit * 1.000001, 0))
+
+
+def divides_marks_by_the_spread_of_outcomes(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    plain = divides_by_spread(lambda squares: jnp.sqrt(squares + 1e-12))(graph, reward)
+    marked = good(graph, reward, event_reward=event_reward)
+    return replaced(marked, scale=plain.scale)
+
+
+def keeps_the_last_axis(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    @jax.custom_batching.custom_vmap
+    def double(x: Any) -> Any:
+        return x
+
+    @double.def_vmap
+    def rule(size: int, batched: Any, x: Any) -> Any:
+        return jnp.broadcast_to(x[:1], x.shape), True
+
+    return good(graph, double(reward), event_reward=event_reward)
+
+
+def dislikes_no_event_reward(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return out if event_reward is not None else replaced(out, credit=out.credit * 2)
+
+
+def splits_units(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(out, credit=jnp.where(out.valid, out.credit + check_event_array(graph, "e", event_reward)[0], 0))
+
+
+def names_no_unit(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    return replaced(good(graph, reward, event_reward=event_reward), unit="team")
+
+
+def scales_event_rewards_by_the_largest(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    step, _ = check_event_array(graph, "event_reward", event_reward)
+    largest = jnp.max(jnp.abs(step))
+    return good(graph, reward, event_reward=step / jnp.where(largest > 0, largest, 1))
+
+
+def divides_by_the_number_of_outcomes(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    scored = jnp.sum(jnp.where(jnp.isfinite(reward) & graph.trace_mask, 1, 0)).astype(out.credit.dtype)
+    return replaced(out, scale=jnp.where(out.valid, scored, 1))
+
+
+def subtracts_the_largest_value(graph: Any, reward: Any, *, event_reward: Any = None, value: Any) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    largest = jnp.max(check_event_array(graph, "value", value)[0])
+    return replaced(out, baseline=jnp.where(out.valid, out.baseline + largest, 0))

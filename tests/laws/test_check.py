@@ -1,0 +1,78 @@
+"""`check` as its user meets it: what it takes and refuses, what its report says, the batches that it draws."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credit
+import credit.laws.trial_batches
+from credit.laws import LAWS, check
+from estimators.base import Credit
+from graphs.floats import at_least_float32
+
+from .flawed_methods import concretises, good, replaced
+
+
+def test_check_takes_entries_of_the_table_and_partials() -> None:
+    few = [name for name in LAWS if name not in ("jit", "response")]
+    assert "laws of remax" in str(check(credit.METHODS["remax"], skip=few))
+    report = check(functools.partial(credit.grpo, eps=1e-4), skip=few)
+    assert report.method == "grpo" and all(result.passed for result in report.results)
+
+
+def test_evidence_of_ones_own_is_drawn() -> None:
+    def mine(graph: Any, reward: Any, *, mood: Any) -> Credit:
+        seen.append(mood.shape)
+        shifted = good(graph, reward)
+        amount = shifted.credit + jnp.nan_to_num(at_least_float32(mood))
+        return replaced(shifted, credit=jnp.where(shifted.valid, amount, 0), unit="event")
+
+    seen: list[tuple[int, ...]] = []
+    report = check(mine, needs={"mood": "event"}, skip=["equal_rewards", "absent_evidence"])
+    assert set(seen) >= {(256,), (448,)}
+    assert next(r for r in report.results if r.law == "no_event_reward").passed is None
+
+
+def test_a_report_without_raising_tells_the_rest() -> None:
+    report = check(concretises, strict=False)
+    assert [result.law for result in report.broken] == ["jit"]
+    assert all(result.passed is None for result in report.results[1:])
+    assert "jit" in str(report) and "BROKEN" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"scope": "team"}, "scope is 'team'"),
+        ({"skip": ["gravity"]}, "skip has 'gravity'"),
+        ({"needs": ["vibes"]}, "needs has 'vibes'"),
+    ],
+)
+def test_unknown_names_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        check(good, **options)
+
+
+def test_ragged_batches_hold_what_they_promise() -> None:
+    for seed in range(5):
+        batch = credit.laws.trial_batches.ragged(seed, {"value": "event", "tokens": "event", "greedy_reward": "trace"})
+        graph = batch.graph
+        assert np.isnan(batch.reward).sum() == 2
+        assert (np.bincount(graph.group_ids) == [5, 3, 1, 4, 2, 3, 2]).all()
+        assert not np.isin(np.arange(graph.num_traces), graph.trace_ids[graph.action_mask]).all()
+        assert not np.isin(np.arange(graph.num_agents), graph.agent_ids).all()
+        assert (graph.senders < graph.receivers).all() and np.isnan(batch.evidence["value"]).any()
+        assert (batch.evidence["tokens"] == -1).any()
+
+
+def test_the_page_of_laws_lists_each_of_them() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "laws.md").read_text()
+    section = page.split("## The laws")[1].split("\n## ")[0]
+    listed = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert listed == list(LAWS)

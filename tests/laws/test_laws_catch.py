@@ -1,0 +1,133 @@
+"""Every law is broken by some method that deserves it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import pytest
+
+import credit
+from credit.laws import LAWS, LawError, Subject, check
+from estimators.base import Credit
+from graphs.traces.schema import TRACE_EVIDENCE
+
+from . import flawed_methods as flawed
+
+FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
+    ("jit", flawed.concretises, "Abstract tracer"),
+    ("jit", flawed.differs_when_compiled, "credit of event"),
+    ("padding_is_zero", flawed.fills_padding, "is 7.0; expected 0.0"),
+    ("padding_changes_nothing", flawed.divides_by_padded_length, "scale of event"),
+    ("poison", flawed.forgets_the_mask, "of event"),
+    ("order", flawed.counts_from_the_first, "after renumbering"),
+    ("missing_reward", flawed.takes_missing_for_zero, "trace without reward is valid"),
+    ("independence", flawed.looks_at_the_batch, "another group"),
+    ("tight_scope", flawed.looks_at_itself_only, "scope 'group' is too wide"),
+    ("response", flawed.ignores_reward, "no reward of group 0"),
+    ("regular_is_valid", flawed.refuses_agents, "is not valid, with reason 5"),
+    ("finite", flawed.divides_by_zero, "scale of event"),
+    ("gradients", flawed.has_infinite_slopes, "the gradient to the event reward"),
+    ("dtypes", flawed.has_double_constants, "stderr is float64 for float32"),
+    ("dtypes", flawed.computes_in_bfloat16, "in bfloat16, against float32"),
+    ("equal_rewards", flawed.rounds_at_ties, "where every reward is"),
+    ("bounded", flawed.divides_marks_by_the_spread_of_outcomes, "where rewards of a group differ by"),
+    ("vmap", flawed.keeps_the_last_axis, "(mapped)"),
+    ("no_event_reward", flawed.dislikes_no_event_reward, "credit of event"),
+    ("unit", flawed.splits_units, "another event of its trace"),
+    ("unit", flawed.names_no_unit, "unit is 'team'"),
+]
+
+
+def test_every_law_is_broken_by_some_method() -> None:
+    assert {law for law, _, _ in FLAWED} | {"absent_evidence"} == set(LAWS)
+
+
+@pytest.mark.parametrize("name", ["gae", "coma", "remax"])
+def test_law_catches_a_method_fed_with_zeros_for_absent_evidence(name: str) -> None:
+    method = credit.METHODS[name]
+
+    def fed_with_zeros(graph: Any, reward: Any, *, event_reward: Any = None, **evidence: Any) -> Credit:
+        zeros = {key: jnp.where(v >= 0, v, jnp.zeros_like(v)) for key, v in evidence.items()}
+        return method.fn(graph, reward, event_reward=event_reward, **zeros)
+
+    fed = dataclasses.replace(method, fn=fed_with_zeros)
+    report = check(fed, skip=[law for law in LAWS if law != "absent_evidence"], strict=False)
+    assert [result.law for result in report.broken] == ["absent_evidence"]
+    assert "counts as 0 where it is absent" in report.broken[0].detail
+
+
+@pytest.mark.slow
+def test_the_sound_method_breaks_no_law() -> None:
+    report = check(flawed.good)
+    assert not report.broken
+    assert [result.law for result in report.results] == list(LAWS)
+
+
+@pytest.mark.parametrize(("law", "method", "words"), FLAWED, ids=[f"{law}-{fn.__name__}" for law, fn, _ in FLAWED])
+def test_law_catches(law: str, method: Callable[..., Credit], words: str) -> None:
+    with pytest.raises(LawError, match=r"breaks the law") as caught:
+        check(method, skip=[name for name in LAWS if name != law])
+    assert str(caught.value).startswith(f"{method.__name__} breaks the law {law!r}: ")
+    assert words in str(caught.value)
+
+
+def declared(name: str, scope: Any) -> Subject:
+    """A method of the table, with a scope that it may not have."""
+    method = credit.METHODS[name]
+    levels = {need: "trace" if need in TRACE_EVIDENCE else "event" for need in method.needs}
+    return Subject(method.fn, levels, scope, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("scope", "method", "law"),
+    [
+        ("trace", "rloo", "independence"),
+        ("group", "reinforce_batch", "independence"),
+        ("group", "moving_average", "independence"),
+        ("sequence", "rloo", "independence"),
+        ("group", "remax", "tight_scope"),
+        ("batch", "rloo", "tight_scope"),
+        ("sequence", "remax", "tight_scope"),
+    ],
+)
+def test_a_wrong_scope_is_caught(scope: Any, method: str, law: str) -> None:
+    assert declared(method, scope).try_law(law, LAWS[law]).passed is False
+
+
+@pytest.mark.parametrize(
+    ("method", "needs", "what"),
+    [
+        (flawed.scales_event_rewards_by_the_largest, (), "event rewards"),
+        (flawed.divides_by_the_number_of_outcomes, (), "outcomes, some of which are now missing,"),
+        (flawed.subtracts_the_largest_value, ("value",), "evidence"),
+    ],
+)
+def test_all_that_other_groups_log_is_beyond_the_group(
+    method: Callable[..., Credit], needs: tuple[str, ...], what: str
+) -> None:
+    levels = {need: "event" for need in needs}
+    broken = Subject(method, levels, "group", 0).try_law("independence", LAWS["independence"])
+    assert broken.passed is False and f"before the {what} of another group changed" in broken.detail
+    assert Subject(method, levels, "batch", 0).try_law("tight_scope", LAWS["tight_scope"]).passed
+
+
+def test_who_declares_that_no_outcome_enters_is_held_to_it() -> None:
+    assert declared("coma", credit.METHODS["coma"].scope).try_law("response", LAWS["response"]).passed is None
+
+    def hides_its_outcome(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        return flawed.replaced(flawed.good(graph, reward, event_reward=event_reward), own_outcome=False)
+
+    with pytest.raises(LawError, match="though it declares that no outcome enters"):
+        check(hides_its_outcome, scope="trace", skip=[name for name in LAWS if name != "response"])
+
+
+def test_an_overflow_is_told_with_the_rewards_that_make_it() -> None:
+    def between(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        result = flawed.good(graph, reward, event_reward=event_reward)
+        return flawed.replaced(result, baseline=(result.baseline + result.credit) / 2)
+
+    with pytest.raises(LawError, match=r"event \d+ is -?inf, where rewards are ±3e38: a sum of two overflows"):
+        check(between, skip=[name for name in LAWS if name != "finite"])
