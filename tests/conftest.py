@@ -143,7 +143,7 @@ SETTLED = {
 
 LONGEST = (
     "tests/credit/bench/test_bench_bias.py", "tests/credit/test_killed.py", "tests/credit/bench/test_bench_snr.py",
-    "tests/estimators/counterfactual/test_offpolicy.py", "tests/credit/page/test_browser.py",
+    "tests/estimators/counterfactual/test_offpolicy_coverage.py", "tests/credit/page/test_browser.py",
     "tests/credit/test_devices.py", "tests/estimators/composition/test_reconcile.py",
     "tests/training/test_training_loop.py", "tests/test_page_blocks.py", "tests/critic/test_devices_fit.py",
     "tests/graphs/readers/hostile/test_hostile_memory.py", "tests/critic/test_training.py",
