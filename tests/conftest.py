@@ -198,8 +198,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 COMPILED_LOOPS = (
     "tests/test_docs.py",  # imports every module, after which readers take the loops
     "tests/graphs/test_problem_log.py", "tests/graphs/traces/test_grouping.py", "tests/graphs/readers/native/",
-    "tests/graphs/readers/test_malformed.py", "tests/graphs/readers/hostile/",
-    "tests/graphs/readers/test_chunks.py",
+    "tests/graphs/readers/hostile/", "tests/graphs/readers/test_chunks.py",
 )  # fmt: skip
 """Tests that run Numba's loops: together in the default run, where compiling them twice would cost ten seconds."""
 
