@@ -31,10 +31,7 @@ from graphs.worlds.games import activate, closure
 Value = Callable[[frozenset[int]], Fraction]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def double_precision():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def forest(n: int, seed: int) -> np.ndarray:
