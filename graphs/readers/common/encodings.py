@@ -1,13 +1,14 @@
-"""Detection of text in UTF-16 or UTF-32 by its first bytes, so that the error names the encoding."""
+"""The encoding of text: whether it is UTF-8, and UTF-16 or UTF-32 by first bytes, so that the error names it."""
 
 from __future__ import annotations
 
+import codecs
 from string import printable
 
 from graphs.errors import Problem
 from graphs.text import excerpt
 
-__all__ = ["wide_encoding", "wide_text"]
+__all__ = ["is_utf8", "wide_encoding", "wide_text"]
 
 _MARKS = (  # the longer first: UTF-32's mark begins with that of UTF-16
     (b"\xff\xfe\x00\x00", "UTF-32LE"),
@@ -18,6 +19,22 @@ _MARKS = (  # the longer first: UTF-32's mark begins with that of UTF-16
 _LOOKED_AT = 8  # bytes: two characters of UTF-32
 _WITHOUT_MARK = (("UTF-16LE", 2, 0), ("UTF-16BE", 2, 1), ("UTF-32LE", 4, 0), ("UTF-32BE", 4, 3))
 """For each encoding, the number of bytes of a character, and the index of the nonzero byte in plain text."""
+
+
+_BLOCK = 1 << 20  # bytes that are decoded at once
+
+
+def is_utf8(text: bytes) -> bool:
+    """Whether all of a text is UTF-8; a decoder of JSON does not look at keys and texts that it skips."""
+    if text.isascii():
+        return True
+    decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(text)
+    try:
+        for start in range(0, len(text), _BLOCK):
+            decoder.decode(view[start : start + _BLOCK], start + _BLOCK >= len(text))
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def wide_encoding(head: bytes) -> str | None:

@@ -48,10 +48,15 @@ def json_problem(error: Exception, data: bytes, file: str, line: int) -> Problem
     if isinstance(error, RecursionError):
         return Problem("too-deep", file, line, "content", excerpt(data[:60]), "less nesting of lists and objects")
     if isinstance(error, UnicodeDecodeError):
-        return Problem("not-utf-8", file, line, "content", excerpt(data[:60]), "text in UTF-8")
+        return not_utf8(data, file, line)
     if isinstance(error, msgspec.ValidationError):
         return _invalid(str(error), data, file, line)
     return _malformed(str(error), data, file, line)
+
+
+def not_utf8(data: bytes, file: str, line: int) -> Problem:
+    """The problem of bytes that are no text, though a decoder may take them within what it skips."""
+    return Problem("not-utf-8", file, line, "content", excerpt(data[:60]), "text in UTF-8")
 
 
 def brief_kind(error: Exception) -> str:

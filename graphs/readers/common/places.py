@@ -10,7 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.encodings import is_utf8
+from graphs.readers.common.json_problems import JSON_ERRORS, not_utf8
 from graphs.readers.common.source import COMPRESSIONS, Source
 from graphs.readers.common.typed import content, decode
 
@@ -142,8 +143,10 @@ def _elements(source: Source, data: bytes) -> Iterator[Document | Lost]:
     if not elements:
         yield Lost(Problem("empty-trace", source.name, 1, "content", "[]", "at least one trace"))
     places = Places(data)
-    for element in elements:
-        yield Document(bytes(element), Place(source.name, *places.of(element)))
+    for element in map(bytes, elements):
+        place = Place(source.name, *places.of(element))
+        whole = is_utf8(element)
+        yield Document(element, place) if whole else Lost(not_utf8(element, source.name, place.line), element)
 
 
 def _is_json(text: bytes) -> bool:
@@ -165,4 +168,4 @@ def _problem(source: Source, text: bytes, line: int) -> Problem | None:
         decode(_RAW, text, file=source.name, line=line)
     except TraceError as error:
         return error.problem
-    return None
+    return None if is_utf8(text) else not_utf8(text, source.name, line)

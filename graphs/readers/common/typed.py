@@ -8,11 +8,12 @@ from typing import TypeVar
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.encodings import is_utf8
+from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, not_utf8
 from graphs.readers.common.repeated_keys import repeated_anywhere, repeated_where_read
 from graphs.readers.common.source import Source, unreadable
 
-__all__ = ["content", "decode", "decode_envelope", "decode_record", "refuse_repeated"]
+__all__ = ["check_record", "content", "decode", "decode_envelope", "decode_record", "refuse_repeated"]
 
 T = TypeVar("T")
 
@@ -55,14 +56,26 @@ def decode(
 def decode_record(
     decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, *, file: str, line: int, at: str = "", trace: str = ""
 ) -> T:
-    """As `decode`, for a record: a key that stands twice in one of its objects, however deep, refuses it.
+    """As `decode`, for a record, with `check_record`.
 
     Raises:
-      TraceError: also "repeated-key".
+      TraceError: also "not-utf-8" where the decoder skips it, and "repeated-key".
     """
     value = decode(decoder, data, file=file, line=line, at=at, trace=trace)
-    refuse_repeated(repeated_anywhere(bytes(data)), file=file, line=line, at=at, trace=trace)
+    check_record(data, file=file, line=line, at=at, trace=trace)
     return value
+
+
+def check_record(data: bytes | msgspec.Raw, *, file: str, line: int, at: str = "", trace: str = "") -> None:
+    """Refuse what a decoder takes without a word: bytes that are no text where it skips, or a key that stands twice.
+
+    Raises:
+      TraceError: "not-utf-8", "repeated-key".
+    """
+    text = bytes(data)
+    if not is_utf8(text):
+        raise TraceError(_within(not_utf8(text, file, line), at, trace, False))
+    refuse_repeated(repeated_anywhere(text), file=file, line=line, at=at, trace=trace)
 
 
 def decode_envelope(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, *, file: str, line: int) -> T:

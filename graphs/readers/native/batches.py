@@ -19,7 +19,8 @@ import numpy as np
 
 from graphs.errors import Problem, TraceError
 from graphs.problem_log import MOST_LISTED
-from graphs.readers.common.json_problems import JSON_ERRORS, brief_kind, json_problem, untyped
+from graphs.readers.common.encodings import is_utf8
+from graphs.readers.common.json_problems import JSON_ERRORS, brief_kind, json_problem, not_utf8, untyped
 from graphs.readers.common.source import Source
 from graphs.readers.native.columns import Decoded, columns
 from graphs.readers.native.records import from_wire
@@ -185,6 +186,8 @@ def _decode(record: Record, decoder: SlimDecoder, faults: Faults | None = None) 
         if faults is not None and faults.counts(error, record):
             return None
         return json_problem(error, data, source.name, line)
+    if not is_utf8(data):
+        return not_utf8(data, source.name, line)
     known = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ())  # objects at a known depth
     return source.limits.refuse_depth(data, source.name, line, known) or trace
 

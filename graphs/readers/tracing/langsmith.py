@@ -26,7 +26,6 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.places import Document, Place, Places
-from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.foreign_parents import foreign_parents
 from graphs.readers.common.span_trees.lost_lines import LostLines, owners_of
@@ -34,7 +33,7 @@ from graphs.readers.common.span_trees.scores import Score, place_scores
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
-from graphs.readers.common.typed import decode, decode_envelope, decode_record, refuse_repeated
+from graphs.readers.common.typed import check_record, decode, decode_envelope, decode_record
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
@@ -178,8 +177,7 @@ def _take(
                     raise TraceError(Problem("missing-field", place.file, place.line, "trace_id", "absent", expected))
                 trace_id = run.trace_id or trace_id or run.id
                 if whole:
-                    twice = repeated_anywhere(raw)
-                    refuse_repeated(twice, file=place.file, line=place.line, trace=trace_id)
+                    check_record(raw, file=place.file, line=place.line, trace=trace_id)
                 trace = traces.setdefault(trace_id, _Trace(place))
                 trace.runs.append((run, _span(run, place, parent, trace_id)))
                 inner = _inside(raw, run.child_runs, "child_runs", place, trace_id)

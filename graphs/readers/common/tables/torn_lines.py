@@ -6,16 +6,21 @@ the wrong byte cuts a line's head. A line of another program, such as "12:00 INF
 
 from __future__ import annotations
 
+import re
+
+from graphs.readers.common.encodings import is_utf8
+
 __all__ = ["is_torn"]
 
-_FILLS = (b"\0", b"\xff\xff")  # neither stands in a text
+_LONGEST_CHARACTER = 4  # bytes
+_RUN = re.compile(rb"[\x80-\xff]{2}")
 
 
 def is_torn(text: bytes) -> bool:
     """Whether a line that is no JSON has lost bytes before its end.
 
-    It holds a zero, or a run of ones; or it begins within an object, so that more are closed than opened; or it is no
-    text.
+    It holds a zero; or it is no text, but for a last character that is cut, with a run of bytes that are none alone; or
+    it begins within an object, so that more are closed than opened.
 
     Examples:
       >>> is_torn(b'"t1", "name": "reward"}'), is_torn(b'{"id": "\\0\\0\\0"}'), is_torn(b'INFO saved {"a": 1}')
@@ -24,16 +29,9 @@ def is_torn(text: bytes) -> bool:
     Args:
       text: the line.
     """
-    if any(fill in text for fill in _FILLS):
+    if b"\0" in text:
         return True
-    if text.lstrip().startswith(b"{"):
-        return False  # cut at its end, or glued to another
-    return text.count(b"}") > text.count(b"{") or not _is_text(text)
-
-
-def _is_text(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    is_line = text.lstrip().startswith(b"{")  # whole but for a fill, cut at its end, or glued to another
+    if not any(is_utf8(text[: len(text) - cut]) for cut in range(_LONGEST_CHARACTER)):
+        return not is_line or _RUN.search(text) is not None
+    return not is_line and text.count(b"}") > text.count(b"{")

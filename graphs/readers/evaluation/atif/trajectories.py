@@ -12,8 +12,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.files import WRITTEN_ALIKE
 from graphs.readers.common.places import Document, Place, Places, stem
-from graphs.readers.common.repeated_keys import repeated_anywhere
-from graphs.readers.common.typed import decode, refuse_repeated
+from graphs.readers.common.typed import check_record, decode
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 
@@ -134,7 +133,7 @@ def decode_all(document: Document) -> Trajectory:
         trajectory = decode(_TRAJECTORY, raw, file=place.file, line=place.line, at=at, trace=trace)
         trace = trace or trajectory.trajectory_id or trajectory.session_id or stem(place.file)
         if parent is None:
-            refuse_repeated(repeated_anywhere(raw), file=place.file, line=place.line, trace=trace)
+            check_record(raw, file=place.file, line=place.line, trace=trace)
         doc = Trajectory(
             trajectory.agent.name,
             place,

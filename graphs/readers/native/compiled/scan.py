@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from graphs.readers.common.encodings import is_utf8
 from graphs.readers.native.compiled.kernels import scan
 from graphs.readers.native.compiled.scan_tables import (
     ABSENT,
@@ -86,7 +87,7 @@ def scan_traces(records: Sequence[bytes]) -> Scanned | None:
     The records together are at most `MOST_TEXT` bytes.
     """
     whole = records[0] if len(records) == 1 else b"".join(records)
-    if not _is_utf8(whole):
+    if not is_utf8(whole):
         return None
     text = np.frombuffer(whole, np.uint8)
     ends = np.cumsum([len(record) for record in records])
@@ -120,16 +121,6 @@ def scan_traces(records: Sequence[bytes]) -> Scanned | None:
         Events(counts[:, 0], rows.codes[:n].astype(np.int32), fields, fields.pop("turn", None), sound),
         Edges(counts[:, 1], senders, receivers, links.codes[:k].astype(np.int32), sound),
     )
-
-
-def _is_utf8(text: bytes) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.decode()
-    except UnicodeDecodeError:  # the decoder of structs names the place
-        return False
-    return True
 
 
 def _header(record: bytes, events: int, after_events: int, edges: int, after_edges: int) -> bytes:

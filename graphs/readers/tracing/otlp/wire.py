@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.encodings import is_utf8
+from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, not_utf8
 from graphs.readers.common.places import Lost, Places
 from graphs.readers.common.repeated_keys import repeated_where_read
 from graphs.readers.common.source import Source
@@ -235,9 +236,9 @@ def items(source: Source) -> Iterator[Item | Lost]:
     data = source.data
     whole = _whole(data)
     if isinstance(whole, _Request):
-        twice = _repeated(data, source.name, 1)
-        if twice is not None:
-            yield Lost(twice, data)
+        fault = _unseen(data, source.name, 1)
+        if fault is not None:
+            yield Lost(fault, data)
             return
         yield from _request_items(whole, data, Place(source.name, 1, 0))
         return
@@ -251,15 +252,17 @@ def items(source: Source) -> Iterator[Item | Lost]:
         except JSON_ERRORS as error:
             yield Lost(json_problem(error, content, source.name, line), content)
             continue
-        twice = _repeated(content, source.name, line)
-        if twice is not None:
-            yield Lost(twice, content)
+        fault = _unseen(content, source.name, line)
+        if fault is not None:
+            yield Lost(fault, content)
             continue
         yield from _request_items(request, content, place)
 
 
-def _repeated(request: bytes, file: str, line: int) -> Problem | None:
-    """The problem of a request that states a key of its own twice; its spans and log records are looked at alone."""
+def _unseen(request: bytes, file: str, line: int) -> Problem | None:
+    """The problem of a request that is no text, or states a key of its own twice; its records are looked at alone."""
+    if not is_utf8(request):
+        return not_utf8(request, file, line)
     try:
         refuse_repeated(repeated_where_read(_Request, request), file=file, line=line)
     except TraceError as error:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from graphs.readers.common.encodings import is_utf8
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.repeated_keys import keeps_all_pairs, repeated_anywhere
 from graphs.readers.tracing.span_dumps.dump_types import SPAN, Context, DumpedSpan, Event, Link, Resource, Status
@@ -98,14 +99,14 @@ _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
 def bare_span(text: bytes) -> DumpedSpan | None:
-    """The span that a text is; None for one that may hold spans, does not decode, or states a key twice."""
+    """The span that a text is; None for one that may hold spans, is no text, does not decode, or states a key twice."""
     try:
         span = _BARE.decode(text)
     except JSON_ERRORS:
         return None
-    if not (span.spans is span.data is span.trace is span.traces is UNSET) or repeated_anywhere(text) is not None:
+    if not (span.spans is span.data is span.trace is span.traces is UNSET) or not is_utf8(text):
         return None
-    return span
+    return None if repeated_anywhere(text) is not None else span
 
 
 def bare_spans(text: bytes, ends: np.ndarray, limits: Limits) -> Bare | None:
@@ -116,7 +117,7 @@ def bare_spans(text: bytes, ends: np.ndarray, limits: Limits) -> Bare | None:
       ends: where each ends.
       limits: what they may be.
     """
-    if len(text) > min(limits.record_bytes, limits.string_bytes):
+    if len(text) > min(limits.record_bytes, limits.string_bytes) or not is_utf8(text):
         return None
     try:
         try:

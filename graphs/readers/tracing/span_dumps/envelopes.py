@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from graphs.errors import Problem
-from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
+from graphs.readers.common.encodings import is_utf8
+from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, not_utf8
 from graphs.readers.common.places import Lost
 from graphs.readers.common.repeated_keys import repeated_anywhere, repeated_where_read
 from graphs.readers.common.source import Source
@@ -191,6 +192,9 @@ def _unwrapped(text: bytes, place: Place, within: bytes, limits: Limits) -> Iter
             members = _OBJECT.decode(value)
         except JSON_ERRORS as error:
             yield Lost(json_problem(error, value, place.file, place.line), value)
+            continue
+        if not is_utf8(value):
+            yield Lost(not_utf8(value, place.file, inner.next(value)[0]), value)
             continue
         # In the order of the file, so that each span is found behind the one before.
         holders = [key for key, held in members.items() if key in WRAPPERS and bytes(held)[:1] in (b"[", b"{")]

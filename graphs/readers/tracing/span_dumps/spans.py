@@ -15,9 +15,8 @@ from msgspec import UNSET, UnsetType
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem
-from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.span_trees.lost_lines import LostLines
-from graphs.readers.common.typed import refuse_repeated
+from graphs.readers.common.typed import check_record
 from graphs.readers.tracing.otlp.gathering import LACKS
 from graphs.readers.tracing.otlp.strays import Stray
 from graphs.readers.tracing.otlp.wire import Attributes, Place, WireEvent, WireLink, WireSpan, WireStatus
@@ -76,7 +75,7 @@ def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
     context = span.context or _NOWHERE
     trace = _trace_id(first(span.trace_id, context.trace_id), place)
     if isinstance(dumped.span, bytes):
-        refuse_repeated(repeated_anywhere(dumped.span), file=place.file, line=place.line, trace=trace or "")
+        check_record(dumped.span, file=place.file, line=place.line, trace=trace or "")
     parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
     given = _flat(span.attributes or {})
     if span.span_kind and "openinference.span.kind" not in given and not span.span_kind.startswith("SpanKind"):

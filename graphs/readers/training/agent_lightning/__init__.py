@@ -30,10 +30,9 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, Place
-from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.lost_lines import LostLines
-from graphs.readers.common.typed import decode, refuse_repeated
+from graphs.readers.common.typed import check_record, decode
 from graphs.readers.training.agent_lightning.last_attempt import Attempts
 from graphs.readers.training.agent_lightning.requests import write_requests
 from graphs.readers.training.agent_lightning.traced import write_traced
@@ -140,7 +139,7 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> str:
     """Take an item in; its rollout."""
     raw, place = document
     item = _item(document)
-    refuse_repeated(repeated_anywhere(raw), file=place.file, line=place.line, trace=item.rollout_id)
+    check_record(raw, file=place.file, line=place.line, trace=item.rollout_id)
     rollout = rollouts.setdefault(item.rollout_id, _Rollout(place))
     attempt = item.attempt_id or ""
     if item.event_type is not None:

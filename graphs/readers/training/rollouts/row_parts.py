@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from graphs.errors import Problem
 from graphs.event_types import EventType
+from graphs.readers.common.encodings import is_utf8
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, line_document
 from graphs.readers.common.repeated_keys import may_repeat, members_of_lines
@@ -110,7 +111,9 @@ def _starts(text: bytes) -> list[int]:
 
 
 def _decoded(text: bytes, starts: list[int], limits: Limits) -> list[Row] | None:
-    """The rows of lines together; None where one may be no row, state a key twice, or pass the limits."""
+    """The rows of lines together; None where one may be no row, no text, state a key twice, or pass the limits."""
+    if not is_utf8(text):
+        return None
     try:
         rows = ROW.decode_lines(text)
     except JSON_ERRORS:
@@ -143,7 +146,7 @@ def _one_by_one(
         except JSON_ERRORS:
             yield at, offset, None, False
         else:
-            yield at, offset, row, not may_repeat(line)
+            yield at, offset, row, is_utf8(line) and not may_repeat(line)
 
 
 def _line_at(data: bytes, offset: int) -> bytes:
