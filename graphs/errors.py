@@ -20,10 +20,12 @@ __all__ = [
 ]
 
 
-_INFORMATION = frozenset({"no-events", "same-file", "several-rewards", "category-score", "repeated-rows"})
+_INFORMATION = frozenset(
+    {"no-events", "same-file", "several-rewards", "category-score", "repeated-rows", "groups-of-some"}
+)
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
 under another, a trace with rewards of agents but no reward of the team, a score that is a category,
-and a table whose second half repeats the first."""
+a table whose second half repeats the first, and a table of groups without a row for some traces."""
 
 
 class CreditError(ValueError):

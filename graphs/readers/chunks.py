@@ -150,9 +150,11 @@ class Chunks:
           unread: what `unread` returned for all batches, int64.
         """
         read = set(self._index.name.tolist()).difference(unread.tolist())
-        tables: tuple[Iterable[str], ...] = (self._join.rewards, self._join.groups, *self._join.lost.values())
+        tables: tuple[Iterable[str], ...] = (
+            self._join.rewards, self._join.groups, *self._join.lost.values(), *self._join.spoilt.values()
+        )  # fmt: skip
         self._join.met |= {trace for table in tables for trace in table if hash_of(trace) in read}
-        return ProblemLog([*self._before, *self._join.unmatched()])
+        return ProblemLog([*self._before, *self._join.unmatched(len(read))])
 
     def fingerprint(self, number: int) -> bytes:
         """A hash of what a batch is made of: the bytes of its traces, where they lie, the tables, how all is read."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
@@ -18,17 +15,15 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.tables.early_cuts import EarlyCuts
 from graphs.readers.common.tables.edges import Edges
 from graphs.readers.common.tables.ids import id_text
+from graphs.readers.common.tables.join_rows import TRACE, ambiguous, check_columns, plain, unusable
 from graphs.readers.common.tables.reward_sources import RewardSources
-from graphs.readers.common.tables.rows import LostRow, is_csv, number, read_rows
-from graphs.text import excerpt
+from graphs.readers.common.tables.rows import PARQUET, LostRow, column_names, is_csv, read_rows
+from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
-from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
-from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT, TraceRecord
+from graphs.traces.record import TraceRecord
 
 __all__ = ["Join"]
-
-_TRACE = ("trace", "trace_id")
 
 
 @dataclasses.dataclass
@@ -54,6 +49,7 @@ class Join:
     edges: dict[str, Edges] = dataclasses.field(default_factory=lambda: {"reward": Edges(), "group": Edges()})
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
     table: str = ""  # the name of the table of rewards
+    table_of_groups: str = ""
     written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
 
     @classmethod
@@ -69,7 +65,8 @@ class Join:
 
         Raises:
           CreditError: neither a mapping nor the name of a file.
-          TraceError: a named table cannot be read. Without it the rewards would be those of the log.
+          TraceError: a named table cannot be read, lacks a column, or has no row. Without it the rewards would be those
+            of the log.
         """
         join = cls(channel, {}, {}, ProblemLog(), {})
         join._fill("reward", rewards, join.rewards, limits)
@@ -86,20 +83,24 @@ class Join:
         cuts: EarlyCuts | None = None
         has_types = True
         if isinstance(given, Mapping):
-            rows = enumerate(
-                ({"trace": _plain(trace), field: _plain(value)} for trace, value in given.items()), start=1
-            )
+            rows = enumerate(({"trace": plain(trace), field: plain(value)} for trace, value in given.items()), start=1)
             name = f"<{field}s>"
         else:
             name = str(given)
             source = Source(name, Path(given), limits)
-            rows, cuts = read_rows(source), EarlyCuts(source, _TRACE)
+            rows, cuts = read_rows(source), EarlyCuts(source, TRACE)
             has_types = not is_csv(source)
+            if not has_types or source.data.startswith(PARQUET):
+                check_columns(field, name, column_names(source))  # which a table has that has no row
         if field == "reward":
             self.table = name
+        else:
+            self.table_of_groups = name
         spoilt = self.spoilt[field]
         columns: dict[str, None] = {}  # an ordered set
+        is_empty = not isinstance(given, Mapping)
         for line, row in rows:
+            is_empty = False
             if isinstance(row, LostRow):
                 lost = dataclasses.replace(row.problem, about=field)
                 self.problems.append(lost)
@@ -121,7 +122,7 @@ class Join:
                     self.begins[field][""] = unnamed
                 continue
             trace = id_text(trace)
-            problem = _ambiguous(field, trace, into, spoilt) or _unusable(field, value)
+            problem = ambiguous(field, trace, into, spoilt) or unusable(field, value)
             is_typed = field == "group" and has_types
             if problem is None and is_typed and self.written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE
@@ -134,9 +135,11 @@ class Join:
                 kind, at, wrong, expected = problem
                 shown = excerpt(wrong) if wrong is not None else "empty" if at in row else "missing"
                 self.problems.append(Problem(kind, name, line, at, shown, expected, trace, about=field))
-        if columns and not (field in columns and columns.keys() & {"trace", "trace_id"}):
-            value_text = excerpt(", ".join(columns))
-            raise TraceError(Problem("bad-header", name, 1, "columns", value_text, f"columns `trace` and `{field}`"))
+        if columns:
+            check_columns(field, name, columns)
+        if is_empty:
+            expected = f"a row with the {field} of a trace"
+            raise TraceError(Problem("empty-file", name, 0, "content", "a table without a row", expected))
 
     def sources(self) -> RewardSources:
         """A count, from 0, of where outcomes come from."""
@@ -215,8 +218,12 @@ class Join:
             if problem is not None and name not in self.spoilt[field] and name not in self.lost[field]:
                 yield _unreadable_row(problem, field, name)
 
-    def unmatched(self) -> Iterator[Problem]:
-        """Problems of rows without a trace, and of traces that an unreadable row mentions."""
+    def unmatched(self, read: int | None = None) -> Iterator[Problem]:
+        """Problems of rows without a trace, of traces that an unreadable row mentions, and of groups of two sources.
+
+        Args:
+          read: how many traces were read, where these are not the traces that passed here.
+        """
         for field, mentions in self.lost.items():
             for trace_id, problem in mentions.items():
                 if trace_id in self.met and trace_id not in self.spoilt[field]:
@@ -227,46 +234,16 @@ class Join:
                     name, line = self.places[f"{field}\0{trace_id}"]
                     expected = f"the id of a trace that was read, whose {field} the row states"
                     yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected, about=field)
-
-
-def _plain(value: Any) -> Any:
-    """A scalar of NumPy as that of Python, which a table would hold: means of arrays come as NumPy's."""
-    if isinstance(value, np.floating):
-        return float(value)  # a long one has itself as its item
-    return value.item() if isinstance(value, np.generic) else value
+        stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
+        listed = sum(trace in self.met for trace in stated)
+        read = len(self.met) if read is None else read
+        if listed < read and any(trace in self.met for trace in self.groups):
+            shown = f"a row for {listed} of {counted(read, 'trace')}"
+            expected = "a row for each: the others keep the group of the log"
+            yield Problem("groups-of-some", self.table_of_groups, 0, "trace", shown, expected, about="group")
 
 
 def _unreadable_row(problem: Problem, field: str, trace: str) -> Problem:
     """The problem of a row that cannot be read, as one of a trace that it mentions."""
     expected = f"a readable row: without it the {field} of the trace is unknown"
     return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
-
-
-def _ambiguous(
-    field: str, trace: str, known: Collection[str], spoilt: Collection[str]
-) -> tuple[str, str, object, str] | None:
-    """The fault of a second row of a trace; None for the first row."""
-    is_known = trace in known or trace in spoilt
-    return ("ambiguous-row", "trace", trace, f"one row with a {field} for each trace") if is_known else None
-
-
-def _unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
-    """The fault of a cell: kind, field, value and expectation of a `Problem`; None if it has none."""
-    if value is None and field == "group":
-        return "bad-row", field, value, "the id of a group: without it the trace is left out"
-    if value is None:
-        return "bad-row", field, value, "a finite number: without it the trace has no outcome"
-    if field == "group":
-        if isinstance(value, bool | list | dict) or value != value:
-            return "bad-type", field, value, "a text or a number: the id of a group"
-        if is_missing_name(str(value)):  # it would be the group of every row without one
-            return "missing-field", field, value, "the name of a group"
-        return ("empty-id", field, value, "the id of a group") if not str(value).strip() else None
-    amount = number(value)
-    if amount is None or not math.isfinite(amount):
-        is_truth = str(value).strip().lower() in ("true", "false")
-        expected = "a finite number" + (", such as 1 for true and 0 for false" if is_truth else "")
-        return "non-finite-reward", field, value, expected
-    if abs(amount) > LARGEST_FLOAT:
-        return "out-of-range", field, value, FLOAT_RANGE
-    return None
