@@ -143,12 +143,12 @@ def _printable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 def _write_parquet(table: pa.Table, file: BinaryIO) -> None:
-    pyarrow.parquet.write_table(_stamped(table), file, compression="zstd")
+    pyarrow.parquet.write_table(_stamped(table), file, compression="zstd", write_page_checksum=True)
 
 
 def _stream_parquet(tables: Iterator[pa.Table], file: BinaryIO) -> None:
     first = _stamped(_first(tables))
-    with pyarrow.parquet.ParquetWriter(file, first.schema, compression="zstd") as writer:
+    with pyarrow.parquet.ParquetWriter(file, first.schema, compression="zstd", write_page_checksum=True) as writer:
         for table in itertools.chain([first], tables):
             writer.write_table(table)
 

@@ -26,7 +26,7 @@ from graphs.traces.assembling import clustered
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence, numbers_of_traces
 from graphs.traces.limits import DEFAULT, Limits
-from graphs.traces.parquet_limits import PackedError, read_decoded, unpacked_bytes
+from graphs.traces.parquet_limits import PackedError, checked_metadata, read_decoded, unpacked_bytes
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 from graphs.traces.tokens import Tokens
 
@@ -118,7 +118,9 @@ def write_cache(traces: Traces, path: str | Path) -> None:
                     schema = rows.schema.with_metadata({KEY: msgspec.json.encode(about)})
                     # These settings make reading fast; `benchmarks/reading.py` measures it.
                     words = [f"{name}.list.element" for name in _WORDS]
-                    writer = pq.ParquetWriter(file, schema, compression="lz4", use_dictionary=words)
+                    writer = pq.ParquetWriter(
+                        file, schema, compression="lz4", use_dictionary=words, write_page_checksum=True
+                    )
                 writer.write_table(rows.replace_schema_metadata(writer.schema.metadata))
         finally:
             if writer is not None:
@@ -248,13 +250,13 @@ def read_cache(path: str | Path, *, reward: str = "team", to: Sizes | None = Non
         return NothingReadError("no trace could be read", (problem,))
 
     try:
-        with pq.ParquetFile(path) as file:
-            unpacked = unpacked_bytes(file.metadata)
-            metadata = file.metadata
-            if unpacked > limits.file_bytes:
-                raise refuse(
-                    "too-large", "file", counted(unpacked, "byte"), f"at most {counted(limits.file_bytes, 'byte')}"
-                )
+        with pa.OSFile(str(path)) as file:
+            metadata = checked_metadata(file)
+        unpacked = unpacked_bytes(metadata)
+        if unpacked > limits.file_bytes:
+            raise refuse(
+                "too-large", "file", counted(unpacked, "byte"), f"at most {counted(limits.file_bytes, 'byte')}"
+            )
         rows = read_decoded(path, metadata, limits.file_bytes)
         about = msgspec.json.decode((rows.schema.metadata or {}).get(KEY, b""), type=_About)
         if about.version != VERSION:

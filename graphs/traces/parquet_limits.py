@@ -1,13 +1,18 @@
-"""Bounds on the unpacked size of a Parquet file, computed before it is unpacked.
+"""Parquet files that are not trusted: bounds on the unpacked size, computed before it is unpacked, and damage.
 
 A few kilobytes can encode a billion rows: a run of one value is a value and a count, and repeated texts are one entry
 of a dictionary. The bound is therefore the number of values times their width, and a limit on texts by their encoding.
+
+Arrow checks less than a damaged file needs. It ends the process on some metadata, so `checked_metadata` comes first. It
+lets an entry of a dictionary be one that is not there, so `checked_batches` looks. It verifies checksums if asked to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import io
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +20,10 @@ import pyarrow.parquet as pq
 
 from graphs.errors import CreditError
 
-__all__ = ["PackedError", "dictionary_columns", "read_decoded", "refuse_spelt_out", "unpacked_bytes"]
+__all__ = [
+    "PackedError", "checked_batches", "checked_metadata", "dictionary_columns", "read_decoded", "refuse_spelt_out",
+    "unpacked_bytes",
+]  # fmt: skip
 
 _WIDEST = 16  # bytes of a number, a date or the reference to a text
 _HONEST = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BINARY_PACKED"})
@@ -24,6 +32,67 @@ _DICTIONARY = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 
 class PackedError(CreditError):
     """The unpacked size of a Parquet file is unknown or exceeds the limit."""
+
+
+class _PageError(Exception):
+    """A page was asked for."""
+
+
+class _NoPages(io.RawIOBase):
+    """A file of a size whose content cannot be read."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.at = size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self.at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: self.size}[whence]
+        return self.at
+
+    def tell(self) -> int:
+        return self.at
+
+    def read(self, size: int = -1) -> bytes:
+        raise _PageError
+
+
+def checked_metadata(file: pa.NativeFile) -> pq.FileMetaData:
+    """The metadata of a file, of which every part can be looked at.
+
+    `RowGroupMetaData.column` ends the process where a chunk's metadata are damaged. Readers go over the same metadata,
+    but raise an error. One that reads ahead goes over those of all chunks before it asks for the first page.
+
+    Raises:
+      pa.ArrowException, OSError: the metadata are damaged.
+    """
+    metadata = pq.read_metadata(file)
+    for i in range(metadata.num_row_groups):
+        columns = metadata.row_group(i).num_columns
+        if columns != metadata.num_columns:
+            raise pa.ArrowInvalid(f"row group {i} has {columns} columns; expected {metadata.num_columns}")
+    pages = pa.PythonFile(_NoPages(file.size()), "r")
+    try:
+        reader = pq.ParquetFile(pages, metadata=metadata, pre_buffer=True)
+        reader.read_row_groups(range(metadata.num_row_groups), use_threads=False)
+    except _PageError:
+        pass  # all metadata were gone over
+    return metadata
+
+
+def checked_batches(file: pq.ParquetFile, columns: Collection[str] | None = None, rows: int = 65536) -> Iterator[Any]:
+    """Batches of at most `rows` rows whose texts and lists are inside of what they refer to.
+
+    Raises:
+      pa.ArrowException, OSError: the file is damaged.
+    """
+    for batch in file.iter_batches(batch_size=rows, columns=columns):
+        batch.validate(full=True)
+        yield batch
 
 
 def unpacked_bytes(metadata: pq.FileMetaData) -> int:
@@ -72,7 +141,7 @@ def refuse_spelt_out(file: pq.ParquetFile, columns: Collection[str], most: int) 
     """
     nested = [field.name for field in file.schema_arrow if field.name in columns and pa.types.is_nested(field.type)]
     left = most
-    for batch in file.iter_batches(columns=nested) if nested else ():
+    for batch in checked_batches(file, nested) if nested else ():
         left -= sum(map(_spelt_out, batch.columns))
         if left < 0:
             raise PackedError(f"texts of more than {most} bytes, each spelt out; expected at most {most}")
@@ -102,12 +171,15 @@ def read_decoded(path: str | Path, metadata: pq.FileMetaData, most: int) -> pa.T
       PackedError: the texts have more than `most` bytes.
       pa.ArrowException, OSError: the file cannot be read.
     """
-    with pq.ParquetFile(path, read_dictionary=dictionary_columns(metadata)) as file:
+    dictionaries = dictionary_columns(metadata)
+    with pq.ParquetFile(path, read_dictionary=dictionaries, page_checksum_verification=True) as file:
         if file.num_row_groups == 0:
             return file.read()
         parts = []
         for i in range(file.num_row_groups):
-            part, size = _decoded(file.read_row_group(i), most)
+            group = file.read_row_group(i)
+            group.validate(full=True)
+            part, size = _decoded(group, most)
             parts.append(part)
             most -= size
     return pa.concat_tables(parts).replace_schema_metadata(parts[0].schema.metadata)

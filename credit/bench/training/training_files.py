@@ -70,7 +70,7 @@ def kept_rows(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
         else:
             import pyarrow.parquet as pq
 
-            table = pq.read_table(path)
+            table = pq.read_table(path, page_checksum_verification=True)
             stated, rows = json.loads((table.schema.metadata or {})[b"settings"]), table.to_pylist()
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise TypeError("rows")
@@ -126,7 +126,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]], about: dict[str, Any]) ->
 
         table = pa.Table.from_pylist(rows).replace_schema_metadata({"settings": json.dumps(about)})
         buffer = io.BytesIO()
-        pq.write_table(table, buffer)
+        pq.write_table(table, buffer, write_page_checksum=True)
         content = buffer.getvalue()
     with atomic_write(path) as file:
         file.write(content)

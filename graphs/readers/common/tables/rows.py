@@ -23,7 +23,14 @@ from graphs.readers.common.tables.csv_rows import csv_header, csv_rows
 from graphs.readers.common.tables.glued_lines import pieces
 from graphs.readers.common.tables.ids import id_text
 from graphs.text import counted, excerpt
-from graphs.traces.parquet_limits import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
+from graphs.traces.parquet_limits import (
+    PackedError,
+    checked_batches,
+    checked_metadata,
+    dictionary_columns,
+    refuse_spelt_out,
+    unpacked_bytes,
+)
 
 __all__ = [
     "PARQUET", "LostRow", "Row", "column_names", "is_csv", "nested_names", "number", "open_parquet", "read_rows",
@@ -193,11 +200,15 @@ def open_parquet(source: Source) -> pq.ParquetFile:
     """
     most = f"at most {counted(source.limits.file_bytes, 'byte')}"
     try:
-        metadata = pq.read_metadata(pa.BufferReader(source.data))
+        metadata = checked_metadata(pa.BufferReader(source.data))
         unpacked = unpacked_bytes(metadata)
         if unpacked > source.limits.file_bytes:
             raise TraceError(Problem("too-large", source.name, 0, "file", counted(unpacked, "byte"), most))
-        file = pq.ParquetFile(pa.BufferReader(source.data), read_dictionary=dictionary_columns(metadata))
+        file = pq.ParquetFile(
+            pa.BufferReader(source.data),
+            read_dictionary=dictionary_columns(metadata),
+            page_checksum_verification=True,
+        )
         names = file.schema_arrow.names
     except PackedError as error:
         raise TraceError(Problem("too-large", source.name, 0, "file", excerpt(str(error)), most)) from error
@@ -241,7 +252,7 @@ def _parquet(source: Source, columns: Collection[str] | None, lists: Collection[
     except (pa.ArrowException, OSError) as error:
         raise TraceError(Problem("bad-parquet", source.name, 0, "row", excerpt(str(error)), "readable rows")) from error
     try:
-        for batch in file.iter_batches(columns=wanted):
+        for batch in checked_batches(file, wanted):
             values = [_texts(to_values(column, shared)) for column in batch.columns]
             for cells in zip(*values, strict=True):
                 row_number += 1

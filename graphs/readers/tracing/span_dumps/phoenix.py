@@ -15,6 +15,7 @@ from graphs.readers.common.tables.rows import open_parquet, refuse_long_lists, t
 from graphs.readers.tracing.otlp.wire import Place
 from graphs.readers.tracing.span_dumps.dump_types import Dumped, DumpedSpan
 from graphs.text import excerpt
+from graphs.traces.parquet_limits import checked_batches
 
 __all__ = ["phoenix_spans"]
 
@@ -30,7 +31,7 @@ def phoenix_spans(source: Source) -> Iterator[Dumped | Problem | Lost]:
         file, row = open_parquet(source), 0
         refuse_long_lists(source, file, file.schema_arrow.names)
         shared: dict[Any, Any] = {}
-        for batch in file.iter_batches(batch_size=1024):
+        for batch in checked_batches(file, rows=1024):
             for cells in zip(*(to_values(column, shared) for column in batch.columns), strict=True):
                 row += 1
                 yield _span(dict(zip(batch.schema.names, cells, strict=True)), Place(source.name, row, -1))

@@ -18,6 +18,7 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.tables.rows import open_parquet, refuse_long_lists, to_values
 from graphs.readers.training.rollouts.rows import prompt_group
 from graphs.text import excerpt
+from graphs.traces.parquet_limits import checked_batches
 from graphs.traces.record import TraceRecord
 
 __all__ = ["read_completions"]
@@ -46,7 +47,7 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
         refuse_long_lists(source, file, columns)
         shared: dict[Any, Any] = {}
         groups: dict[tuple[str, int], str] = {}  # rows that share a prompt share the digest of it
-        for batch in file.iter_batches(batch_size=_ROWS, columns=columns):
+        for batch in checked_batches(file, columns, _ROWS):
             for cells in zip(*(to_values(column, shared) for column in batch.columns), strict=True):
                 number += 1
                 row = dict(zip(batch.schema.names, cells, strict=True))

