@@ -182,6 +182,10 @@ def _in_archive(source: Source) -> Iterator[_Item]:
                 yield log, archive.read(name), nowhere, name
             except TraceError as error:
                 yield log, error.problem, nowhere, name
+    for name, own in archive.renamed():
+        if _SAMPLE.fullmatch(own) and not _SAMPLE.fullmatch(name):  # else it was read above, or is no sample
+            expected = "one name of a member, in the archive's directory and before its content: the sample is left out"
+            yield log, Problem("bad-zip", source.name, 0, own, excerpt(name), expected), nowhere, own
 
 
 def _header_name(archive: Archive, source: Source) -> str:

@@ -12,6 +12,7 @@ import lzma
 import zipfile
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from typing import NoReturn
 
 import zstandard
@@ -26,6 +27,7 @@ __all__ = ["Archive"]
 
 _ZSTANDARD = 93
 _LOCAL_HEADER = 30  # bytes of a member's local header before its name
+_UTF8_NAME = 0x800  # flag of a member
 # What zipfile raises for damage: NotImplementedError for an unknown compression, RuntimeError for a member under a
 # password; all of them become a named problem.
 _DAMAGE = (
@@ -85,6 +87,19 @@ class Archive:
         except (*_DAMAGE, zstandard.ZstdError) as error:
             self._damaged(name, error)
         return unpacked
+
+    def renamed(self) -> Iterator[tuple[str, str]]:
+        """(name in the directory, own name) of each member whose two names differ: one of them is damaged."""
+        for member in self.zip.infolist():
+            start = member.header_offset + _LOCAL_HEADER
+            header = self.data[member.header_offset : start]
+            if not header.startswith(b"PK\x03\x04"):
+                continue  # `read` refuses it
+            raw = self.data[start : start + int.from_bytes(header[26:28], "little")]
+            is_utf8 = int.from_bytes(header[6:8], "little") & _UTF8_NAME
+            own = raw.decode("utf-8" if is_utf8 else "cp437", "replace")
+            if own != member.orig_filename:
+                yield member.filename, own
 
     def _unpack(self, member: zipfile.ZipInfo) -> bytes:
         """At most one byte more than the directory states."""

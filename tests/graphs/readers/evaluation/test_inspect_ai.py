@@ -286,6 +286,21 @@ def test_archives_read_however_packed(tmp_path: Path, how: int) -> None:
     assert isinstance(problem, Problem) and problem.kind == "bad-json"
 
 
+@pytest.mark.parametrize("bit", [1, 128], ids=["letter", "beyond-ascii"])
+@pytest.mark.parametrize("at", [0, 6, 7, -1])
+def test_a_sample_whose_name_is_damaged_is_named(at: int, bit: int, tmp_path: Path) -> None:
+    """Samples are found by their names in the archive's directory."""
+    names = ["samples/q_epoch_1.json", "samples/r_epoch_1.json"]
+    path = pack(tmp_path, {"header.json": HEADER} | dict.fromkeys(names, sample(model())))
+    data = bytearray(path.read_bytes())
+    start = data.rindex(names[1].encode())
+    data[start + at % len(names[1])] ^= bit
+    path.write_bytes(data)
+    record, problem = items(path)
+    assert isinstance(record, TraceRecord) and isinstance(problem, Problem)
+    assert (problem.kind, problem.field) == ("bad-zip", names[1])
+
+
 def refused(path: Path, **limits: int) -> Problem:
     with pytest.raises(NothingReadError) as caught:
         read(path, limits=Limits(**limits))
