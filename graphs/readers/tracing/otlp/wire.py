@@ -7,6 +7,7 @@ decimal strings (numbers are taken too), enumerations as integers. Unknown keys 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -20,7 +21,8 @@ from graphs.readers.common.places import Lost, Places
 from graphs.readers.common.repeated_keys import repeated_where_read
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import refuse_repeated
-from graphs.text import printable
+from graphs.readers.tracing.otlp.unread import unread_member
+from graphs.text import excerpt, printable
 
 __all__ = [
     "Attributes", "Item", "Place", "TraceIdOnly", "WireEvent", "WireLink", "WireLog", "WireSpan", "WireStatus",
@@ -136,11 +138,37 @@ class _ScopeLogs(msgspec.Struct, rename="camel"):
 
 
 class _Of(msgspec.Struct, rename="camel"):
-    """The records of one resource, or, at the top, of a file that leaves out the outermost list."""
+    """The records of one resource, or, at the top, of a file that leaves out the outermost list.
+
+    The protocol called a scope an instrumentation library until 2022.
+    """
 
     resource: _Resource | None = None
     scope_spans: list[_ScopeSpans] | None = None
     scope_logs: list[_ScopeLogs] | None = None
+    instrumentation_library_spans: list[_ScopeSpans] | None = None
+    instrumentation_library_logs: list[_ScopeLogs] | None = None
+
+    @property
+    def spans(self) -> Iterator[msgspec.Raw]:
+        """The spans of all scopes."""
+        for scope in itertools.chain(self.scope_spans or (), self.instrumentation_library_spans or ()):
+            yield from scope.spans or ()
+
+    @property
+    def is_read(self) -> bool:
+        """Whether there are scopes, and each has a list of spans or log records."""
+        spans = self.scope_spans or self.instrumentation_library_spans
+        logs = self.scope_logs or self.instrumentation_library_logs
+        return bool(spans or logs) and not (
+            any(scope.spans is None for scope in spans or ()) or any(scope.log_records is None for scope in logs or ())
+        )
+
+    @property
+    def logs(self) -> Iterator[msgspec.Raw]:
+        """The log records of all scopes."""
+        for scope in itertools.chain(self.scope_logs or (), self.instrumentation_library_logs or ()):
+            yield from scope.log_records or ()
 
 
 class _Request(_Of, rename="camel"):
@@ -148,6 +176,7 @@ class _Request(_Of, rename="camel"):
     resource_logs: list[_Of] | None = None
 
 
+_TRACE_ID = re.compile(rb"(?<![0-9a-fA-F])[0-9a-fA-F]{32}(?![0-9a-fA-F])")
 _REQUEST = msgspec.json.Decoder(_Request)
 _ANY_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(_Array)
@@ -236,9 +265,9 @@ def items(source: Source) -> Iterator[Item | Lost]:
     data = source.data
     whole = _whole(data)
     if isinstance(whole, _Request):
-        fault = _unseen(data, source.name, 1)
-        if fault is not None:
-            yield Lost(fault, data)
+        lost = _not_read(whole, data, source.name, 1)
+        if lost is not None:
+            yield lost
             return
         yield from _request_items(whole, data, Place(source.name, 1, 0))
         return
@@ -252,22 +281,45 @@ def items(source: Source) -> Iterator[Item | Lost]:
         except JSON_ERRORS as error:
             yield Lost(json_problem(error, content, source.name, line), content)
             continue
-        fault = _unseen(content, source.name, line)
-        if fault is not None:
-            yield Lost(fault, content)
+        lost = _not_read(request, content, source.name, line)
+        if lost is not None:
+            yield lost
             continue
         yield from _request_items(request, content, place)
 
 
-def _unseen(request: bytes, file: str, line: int) -> Problem | None:
-    """The problem of a request that is no text, or states a key of its own twice; its records are looked at alone."""
-    if not is_utf8(request):
-        return not_utf8(request, file, line)
+def _not_read(request: _Request, text: bytes, file: str, line: int) -> Lost | None:
+    """A request that is no text, states a key twice, or has its content under keys that are read nowhere; else None."""
+    if not is_utf8(text):
+        return Lost(not_utf8(text, file, line), text)
+    twice = _repeated(text, file, line)
+    if twice is not None:
+        return Lost(twice, text)
+    field = None if _is_read(request) else unread_member(text)
+    if field is None:
+        return None
+    expected = "an export request: resourceSpans or resourceLogs, with scopeSpans or scopeLogs within"
+    problem = Problem("unknown-item", file, line, field, excerpt(text[:60]), expected)
+    # Ids of traces, whatever keys state them, and within texts, too, as `LostLines` finds them; no more of the line.
+    ids = b",".join(b'{"traceId":"' + own + b'"}' for own in dict.fromkeys(_TRACE_ID.findall(text)))
+    return Lost(problem, b'{"line":[' + ids + b"]}")
+
+
+def _repeated(request: bytes, file: str, line: int) -> Problem | None:
+    """The problem of a request that states a key of its own twice; its spans and log records are looked at alone."""
     try:
         refuse_repeated(repeated_where_read(_Request, request), file=file, line=line)
     except TraceError as error:
         return error.problem
     return None
+
+
+def _is_read(request: _Request) -> bool:
+    """Whether a request, and all within, has a list that is read here."""
+    groups = [*(request.resource_spans or ()), *(request.resource_logs or ())]
+    if request.resource_spans is None and request.resource_logs is None:
+        groups.append(request)
+    return all(group.is_read for group in groups)
 
 
 def _whole(data: bytes) -> _Request | Exception | None:
@@ -292,8 +344,7 @@ def _request_items(request: _Request, text: bytes, base: Place) -> Iterator[Item
         spans, logs = Places(text, 0, base.line), Places(text, 0, base.line)
         for group in groups:
             resource = attributes(group.resource.attributes if group.resource else None)
-            listed = [(True, raw, spans) for scope in group.scope_spans or () for raw in scope.spans or ()]
-            listed += [(False, raw, logs) for scope in group.scope_logs or () for raw in scope.log_records or ()]
+            listed = [(True, raw, spans) for raw in group.spans] + [(False, raw, logs) for raw in group.logs]
             for is_span, raw, places in listed:
                 line, begin = places.of(raw)
                 yield Item(is_span, raw, resource, Place(base.file, line, base.offset + begin), base)
