@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,18 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode, decode_record
 from graphs.text import excerpt
 
-__all__ = ["Block", "Entry", "Message", "SpawnResult", "Transcript", "Usage", "identify", "read_lines", "spawn_result"]
+__all__ = [
+    "Block",
+    "Entry",
+    "Link",
+    "Message",
+    "SpawnResult",
+    "Transcript",
+    "Usage",
+    "identify",
+    "read_lines",
+    "spawn_result",
+]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**29)]  # so that the sum of three fits an int32
 _Time = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
@@ -33,6 +44,7 @@ class _Line(msgspec.Struct):
     type: str
     uuid: str | None = None
     parent: str | None = msgspec.field(default=None, name="parentUuid")
+    logical_parent: str | None = msgspec.field(default=None, name="logicalParentUuid")
     session: str | None = msgspec.field(default=None, name="sessionId")
     agent: str | None = msgspec.field(default=None, name="agentId")
     time: _Time | None = msgspec.field(default=None, name="timestamp")
@@ -129,14 +141,30 @@ class Entry:
         return TraceError(Problem(kind, self.file, self.line, field, excerpt(value), expected, trace))
 
 
+class Link(NamedTuple):
+    """A line of any type with a `uuid`: where it stands, and what it hangs on.
+
+    `above` is the parent, or the last line before a compaction, which begins anew; `is_continued` is True for the lines
+    that a compaction begins with.
+    """
+
+    line: int
+    session: str | None
+    parent: str | None
+    above: str | None
+    is_side: bool
+    is_message: bool
+    is_continued: bool
+
+
 @dataclasses.dataclass(slots=True)
 class Transcript:
-    """One file: its entries in order, the agents that tool uses started, parents of lines, and its session's ids."""
+    """One file: its entries in order, the agents that tool uses started, all lines by uuid, and its session's ids."""
 
     file: str
     entries: list[Entry]
     agents: dict[str, str]  # tool use id -> agent id, from progress lines
-    parents: dict[str, str | None]  # uuid -> uuid of the line before it, of every line
+    links: dict[str, Link]  # by uuid, of every line
     sessions: list[str]  # in order of first appearance
     is_blank: bool = False
 
@@ -166,7 +194,7 @@ def read_lines(source: Source) -> Transcript:
                     continue
                 expected = f"an id that no other line has (also line {first})"
                 raise TraceError(Problem("duplicate-id", source.name, number, "uuid", excerpt(line.uuid), expected))
-            transcript.parents[line.uuid] = line.parent
+            transcript.links[line.uuid] = _link(number, line)
         if line.session is not None:
             sessions[line.session] = None
         if line.type in ("user", "assistant"):
@@ -177,6 +205,18 @@ def read_lines(source: Source) -> Transcript:
                 transcript.agents.setdefault(line.tool_use, progress.agent)
     transcript.sessions = list(sessions)
     return transcript
+
+
+def _link(number: int, line: _Line) -> Link:
+    return Link(
+        number,
+        line.session,
+        line.parent,
+        above=line.parent if line.parent is not None else line.logical_parent,
+        is_side=bool(line.sidechain),
+        is_message=line.type in ("user", "assistant"),
+        is_continued=bool(line.summary) or line.logical_parent is not None,
+    )
 
 
 def _entry(file: str, number: int, offset: int, line: _Line) -> Entry:

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from graphs.readers.coding.claude_code.lines import Block, Entry, Transcript, spawn_result
+from graphs.readers.coding.claude_code.lines import Block, Entry, Link, Transcript, spawn_result
 from graphs.readers.common.json_problems import JSON_ERRORS
 
-__all__ = ["Chain", "Spawn", "chains_of", "find_spawns", "is_prompt"]
+__all__ = ["COMPACTION", "Chain", "Spawn", "agent_of_file", "chains_of", "find_spawns", "is_prompt"]
 
 SPAWNERS = ("Task", "Agent")
 COMPACTION = "acompact"  # agent ids that begin so are the harness's own summaries of a conversation
@@ -89,28 +89,28 @@ def chains_of(main: Transcript, others: list[Transcript]) -> list[Chain]:
     known: dict[str, str | None] = {}
     for entry in main.entries:
         if entry.sidechain:
-            top = _top(entry, main.parents, inside, known)
+            top = _top(entry, main.links, inside, known)
             chain = by_root.setdefault(top, Chain([], entry.agent))
             chain.entries.append(entry)
-    files = [Chain(other.entries, _agent_of_file(other)) for other in others if other.entries]
+    files = [Chain(other.entries, agent_of_file(other)) for other in others if other.entries]
     chains = (chain for chain in [*by_root.values(), *files] if not (chain.agent or "").startswith(COMPACTION))
     return [root, *chains]
 
 
-def _agent_of_file(transcript: Transcript) -> str:
+def agent_of_file(transcript: Transcript) -> str:
     """The agent id that the lines of a sub-agent's file name, or else its name."""
     named = next((entry.agent for entry in transcript.entries if entry.agent), None)
     return named or re.split(r"[\\/]", transcript.file)[-1].split(".")[0].removeprefix("agent-")
 
 
-def _top(entry: Entry, parents: dict[str, str | None], inside: set[str], known: dict[str, str | None]) -> str:
+def _top(entry: Entry, links: dict[str, Link], inside: set[str], known: dict[str, str | None]) -> str:
     """The first sidechain line that a sidechain line hangs on, through lines of any type.
 
     A line whose parents are not in the file is its own top, and so is one in a ring of lines.
 
     Args:
       entry: the line.
-      parents: of every line of the file.
+      links: every line of the file.
       inside: the sidechain lines.
       known: of lines met before, the first sidechain line at or above them, or None; grows.
     """
@@ -118,13 +118,13 @@ def _top(entry: Entry, parents: dict[str, str | None], inside: set[str], known: 
     top = next(iter(path))
     above: str | None = None  # the first sidechain line above the path
     current = entry.parent
-    while current is not None and current in parents and current not in path:
+    while current is not None and current in links and current not in path:
         if current in known:
             above = known[current]
             break
         path[current] = None
         top = current if current in inside else top
-        current = parents[current]
+        current = links[current].parent
     else:
         order = list(path)
         if current is not None and current in path and order.index(current) <= order.index(top):
