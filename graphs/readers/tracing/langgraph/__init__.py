@@ -26,6 +26,7 @@ from graphs.readers.common.places import Document, Place, documents
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import content, decode, decode_record
+from graphs.readers.tracing.langgraph.checkpoints import Checkpoints, Fault
 from graphs.readers.tracing.langgraph.hearing import Allowance
 from graphs.readers.tracing.langgraph.history import begins_history, runs_of
 from graphs.readers.tracing.langgraph.runs import Run, Step, Task
@@ -49,21 +50,47 @@ class _Event(msgspec.Struct):
 class _Named(msgspec.Struct):
     id: str | None = None
     thread_id: str | int | None = None
+    checkpoint_id: str | None = None
 
 
 class _Config(msgspec.Struct):
     configurable: _Named | None = None
 
 
+class _Metadata(msgspec.Struct):
+    source: str | None = None
+
+
 class _Checkpoint(msgspec.Struct):
     config: _Config | None = None
+    parent_config: _Config | None = None
+    metadata: _Metadata | None = None
     tasks: list[_Named] = []
+
+    @property
+    def id(self) -> str | None:
+        """Its own id."""
+        return _id(self.config)
+
+    @property
+    def source(self) -> str | None:
+        """What made it: "loop", the steps of the graph; or "input", "update" or "fork", which begin anew."""
+        return None if self.metadata is None else self.metadata.source
+
+    @property
+    def followed(self) -> str | None:
+        """The id of the checkpoint that it follows, if the steps between are of the same run."""
+        return _id(self.parent_config) if self.source == "loop" else None
 
     @property
     def thread(self) -> str | int:
         """The id of the thread; "" without one."""
         named = self.config.configurable if self.config is not None else None
         return "" if named is None or named.thread_id is None else named.thread_id
+
+
+def _id(config: _Config | None) -> str | None:
+    return None if config is None or config.configurable is None else config.configurable.checkpoint_id
 
 
 _EVENT = msgspec.json.Decoder(_Event)
@@ -87,22 +114,27 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "bad-value", "unknown-task",
     "unknown-tool-call", "forked-thread", "step-back", "ambiguous-id", "empty-trace". One thread refused: "too-many"
-    edges.
+    edges; "missing-parent", "parted-thread", "duplicate-id": checkpoints that are not in the file, or in another, too.
+    Named while the thread reads: "unfinished-task".
     """
     names = short_names(sources)
+    checkpoints = Checkpoints()
     for source in sources:
         try:
-            yield from _read(source, names[source.name])
+            yield from _read(source, names[source.name], checkpoints)
         except TraceError as error:
             yield error.problem
         source.release()
 
 
-def _read(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
+def _read(source: Source, name: str, checkpoints: Checkpoints) -> Iterator[TraceRecord | Problem]:
     content(source)
     history = begins_history(source.head(_HEAD))
     allowance = Allowance(source.limits)
-    runs = runs_of(documents(source), name, allowance) if history else _streamed(source, name, allowance)
+    if history:
+        runs = runs_of(documents(source), name, allowance, checkpoints)
+    else:
+        runs = _streamed(source, name, allowance, checkpoints)
     if len({str(own) for own in runs}) < len(runs):
         value, expected = excerpt(list(runs)), "ids of threads that differ in more than their types"
         raise TraceError(Problem("ambiguous-id", source.name, 1, "thread_id", value, expected, name))
@@ -115,12 +147,16 @@ def _read(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
     for run in runs.values():
         try:
             yield run.finish()
+            if run.unfinished is not None:
+                yield run.unfinished.problem(run.record.trace_id)
         except TraceError as error:
             yield error.problem
 
 
-def _streamed(source: Source, name: str, allowance: Allowance) -> dict[str | int, Run]:
+def _streamed(source: Source, name: str, allowance: Allowance, checkpoints: Checkpoints) -> dict[str | int, Run]:
     """The runs of a file's debug events by thread."""
+    made: dict[str | int, dict[str, Place]] = {}  # thread -> its checkpoints
+    followed: dict[str | int, dict[str, Place]] = {}
     runs: dict[str | int, Run] = {}
     thread_of: dict[str, str | int] = {}
     thread: str | int = ""
@@ -136,10 +172,18 @@ def _streamed(source: Source, name: str, allowance: Allowance) -> dict[str | int
             event = decode(_EVENT, event_raw, **where)
         else:
             event = decode_record(_EVENT, raw, **where)
+        outer = tuple(part.partition(":")[::2] for part in namespace)
         if event.type == "checkpoint":
             checkpoint = decode(_CHECKPOINT, event.payload, at="payload", **where)
             thread = thread if checkpoint.thread == "" else checkpoint.thread
             thread_of |= {task.id: thread for task in checkpoint.tasks if task.id}
+            for ids, named in ((made, checkpoint.id), (followed, checkpoint.followed)):
+                if named is not None:
+                    ids.setdefault(thread, {}).setdefault(named, place)
+            if thread in runs and checkpoint.source == "loop":
+                runs[thread].settle(outer, event.step)
+            elif thread in runs and checkpoint.source is not None:
+                runs[thread].abandon(outer)
         elif event.type in ("task", "task_result"):
             task = decode(_TASK, event.payload, at="payload", **where)
             own = thread_of.get(task.id, thread)
@@ -155,11 +199,22 @@ def _streamed(source: Source, name: str, allowance: Allowance) -> dict[str | int
                 run = runs[own] = Run(record, allowance)
             run.grow(len(raw))
             time = seconds(event.timestamp)
-            step = run.begin if event.type == "task" else run.end
-            step(Step(event.step, tuple(part.partition(":")[::2] for part in namespace), time, place), task)
+            step = Step(event.step, outer, time, place)
+            if event.type == "task":
+                run.settle(outer, event.step - 1)
+                run.begin(step, task)
+            else:
+                run.end(step, task)
         else:
             expected = "checkpoint, task or task_result"
             raise TraceError(Problem("bad-value", place.file, place.line, "type", excerpt(event.type), expected, name))
+    for own, run in runs.items():
+        run.fault = checkpoints.take(made.get(own, {}), followed.get(own, {}))
+    if "" in runs and len(runs) > 1:
+        unnamed = runs[""].record
+        expected = "a checkpoint before it that names its thread, as others of the file do"
+        place = Place(source.name, unnamed.line, unnamed.offset)
+        runs[""].fault = Fault("missing-parent", place, "content", "a task of no thread", expected)
     return runs
 
 

@@ -21,6 +21,7 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode_record
+from graphs.readers.tracing.langgraph.checkpoints import Checkpoints
 from graphs.readers.tracing.langgraph.hearing import Allowance
 from graphs.readers.tracing.langgraph.runs import SENT, Run, Step, Task
 from graphs.text import excerpt
@@ -73,8 +74,12 @@ def begins_history(head: bytes) -> bool:
     return frozenset(opening(head).keys) >= _KEYS
 
 
-def runs_of(items: Iterable[Document | Problem], name: str, allowance: Allowance) -> dict[str | int, Run]:
+def runs_of(
+    items: Iterable[Document | Problem], name: str, allowance: Allowance, checkpoints: Checkpoints
+) -> dict[str | int, Run]:
     """The runs of a file's checkpoints by thread; checkpoints of a thread stand in any order.
+
+    `checkpoints` has those of the files before; a thread that lacks some, or shares them with a file, is refused.
 
     Raises:
       TraceError: a fault of a checkpoint; "forked-thread", two checkpoints that follow the same one.
@@ -86,7 +91,13 @@ def runs_of(items: Iterable[Document | Problem], name: str, allowance: Allowance
         raw, place = document
         snapshot = decode_record(_SNAPSHOT, raw, file=place.file, line=place.line, trace=name)
         threads.setdefault(snapshot.config.configurable.thread_id, []).append((snapshot, document))
-    return {thread: _run(snapshots, name, allowance) for thread, snapshots in threads.items()}
+    runs = {thread: _run(snapshots, name, allowance) for thread, snapshots in threads.items()}
+    for thread, snapshots in threads.items():
+        own = {one.config.configurable.checkpoint_id: document.place for one, document in snapshots}
+        parents = [(one.parent_config, document.place) for one, document in snapshots]
+        followed = {one.configurable.checkpoint_id: place for one, place in parents if one is not None}
+        runs[thread].fault = checkpoints.take(own, followed)
+    return runs
 
 
 def _run(snapshots: list[tuple[_Snapshot, Document]], name: str, allowance: Allowance) -> Run:

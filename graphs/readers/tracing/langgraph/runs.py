@@ -13,6 +13,7 @@ from graphs.event_types import EdgeType, EventType
 from graphs.readers.common.chats.messages import OpenCalls
 from graphs.readers.common.files import model_names
 from graphs.readers.common.places import Place
+from graphs.readers.tracing.langgraph.checkpoints import Fault
 from graphs.readers.tracing.langgraph.hearing import USER, Allowance, Calls, Causes, Hearing
 from graphs.readers.tracing.langgraph.messages import CALL, HUMAN, RESULT, Message, Usage, messages_of
 from graphs.text import excerpt
@@ -33,6 +34,7 @@ class Task(msgspec.Struct):
     input: msgspec.Raw = msgspec.Raw()
     result: msgspec.Raw = msgspec.Raw()
     triggers: list[str] = []
+    interrupts: list[msgspec.Raw] = []
 
 
 class Step(NamedTuple):
@@ -68,7 +70,10 @@ class Run:
         self.record, self.calls = record, OpenCalls()
         self.hearing = Hearing(record, allowance)
         record.system = "langgraph"
+        self.fault: Fault | None = None  # that refuses the thread
+        self.unfinished: Fault | None = None  # a task whose result is not in the log, though its step has ended
         self.tasks: dict[str, _Begun] = {}
+        self.open: dict[tuple[tuple[str, ...], ...], dict[str, Step]] = {}  # graph -> its tasks without a result
         self.inner: set[str] = set()  # tasks that are sub-graphs
         self.position: dict[str, int | None] = {}  # message id -> event; None for one that is no event
         self.last: dict[str, int] = {}
@@ -98,6 +103,7 @@ class Run:
             earlier = bisect.bisect_left(steps, step.number)
             given = self.latest[step.outer][steps[earlier - 1]] if earlier else causes
         self.tasks[task.id] = _Begun(agent, keys, given)
+        self.open.setdefault(step.outer, {})[task.id] = step
 
     def _given(self, step: Step, task: Task, sent: bool) -> tuple[collections.Counter[str], Causes]:
         """How often the input of a task has messages by key, and the events that are among them."""
@@ -122,6 +128,10 @@ class Run:
         begun = self.tasks.pop(task.id, None)
         if begun is None:
             self._refuse("unknown-task", step, "payload.id", task.id, "the id of a task that has begun")
+        self.open.get(step.outer, {}).pop(task.id, None)
+        inside = self.open.pop((*step.outer, (task.name, task.id)), {})
+        if inside and not task.interrupts:
+            self._note_unfinished(*next(iter(inside.items())))
         repeated = collections.Counter[str]()
         for index, (message, key) in enumerate(messages_of(task.result, **self._where(step, "payload.result"))):
             if repeated[key] < begun.keys[key]:  # a node may return the whole state
@@ -132,6 +142,22 @@ class Run:
                 position = self._add(f"{task.id}/{index}", message, begun, step)
                 if message.id:
                     self.position[key] = position
+
+    def settle(self, outer: tuple[tuple[str, ...], ...], number: int) -> None:
+        """Note that the steps of a graph up to this one have ended: tasks of these have a result, or it is lost."""
+        tasks = self.open.get(outer, {})
+        while tasks and next(iter(tasks.values())).number <= number:  # in the order of their steps
+            task = next(iter(tasks))
+            self._note_unfinished(task, tasks.pop(task))
+
+    def abandon(self, outer: tuple[tuple[str, ...], ...]) -> None:
+        """Note that a graph begins anew, with another input: tasks that were interrupted get no result."""
+        self.open.pop(outer, None)
+
+    def _note_unfinished(self, task: str, step: Step) -> None:
+        if self.unfinished is None:
+            expected = "a task with a result: its step has ended, and the thread reads without what it did"
+            self.unfinished = Fault("unfinished-task", step.place, "payload.id", excerpt(task), expected)
 
     def _add(self, event_id: str, message: Message, begun: _Begun, step: Step) -> int | None:
         if message.type in CALL:
@@ -178,8 +204,11 @@ class Run:
         """The record, with its models and all edges.
 
         Raises:
-          TraceError: kind "too-many", the messages that its calls were given are more edges than the limits allow.
+          TraceError: `fault`; kind "too-many", the messages that its calls were given are more edges than the limits
+            allow.
         """
+        if self.fault is not None:
+            raise TraceError(self.fault.problem(self.record.trace_id))
         self.hearing.draw()
         self.record.model = model_names(self.models)
         return self.record
