@@ -23,7 +23,8 @@ def pieces(text: bytes, keys: Sequence[bytes] = ()) -> Iterator[bytes]:
         behind = text.index(b"{") + 1
         alike = _places(text, behind, [begin[1] or b""])
         places = alike | (_places(text, behind, keys) if keys else set())
-        while places and (at := _next(text, start, places, alike)):
+        end = len(text.rstrip())  # once: it copies the text, and one line may hold thousands
+        while places and (at := _next(text, start, end, places, alike)):
             yield text[start:at]
             start = at
     yield text[start:]
@@ -35,9 +36,8 @@ def _places(text: bytes, start: int, keys: Sequence[bytes]) -> set[int]:
     return {match.start() for match in begin.finditer(text, start)}
 
 
-def _next(text: bytes, start: int, places: set[int], alike: set[int]) -> int:
-    """The place where another line begins behind the one that begins at `start`; 0 for none."""
-    end = len(text.rstrip())
+def _next(text: bytes, start: int, end: int, places: set[int], alike: set[int]) -> int:
+    """The place where another line begins behind the one that begins at `start`; 0 for none; `end` is the text's."""
     depth = 0
     within: list[tuple[int, int]] = []  # the places where a value may stand, with their depths
     for match in _TOKEN.finditer(text, start):
