@@ -54,6 +54,8 @@ def dumped_spans(source: Source) -> Iterator[Batch | Problem | Lost]:
         return
     line = next(source.lines(), None)
     starts = [match.start() for match in _START.finditer(data)] if line and not _is_one_value(line[2]) else []
+    if starts and (before := data[: starts[0]]).strip():  # an object that is indented, or what a cut left of one
+        starts.insert(0, len(before) - len(before.lstrip()))
     yield from _in_a_row(source, data, starts) if starts else _by_line(source)
 
 

@@ -226,3 +226,22 @@ def read_problem(path: Path) -> Any:
     with pytest.raises(NothingReadError) as caught:
         read(path)
     return caught.value.problems[0]
+
+
+@pytest.mark.parametrize("cut", [60, 150])
+def test_an_indented_first_line_that_is_no_json_refuses_its_trace(tmp_path: Path, cut: int) -> None:
+    """What stood before the first line that begins with a brace was passed over."""
+    lines = [
+        json.dumps({"trace_id": trace * 32, "span_id": str(number) * 16, "name": "c", "start_time": number + 1,
+                    "end_time": number + 2, "attributes": {"gen_ai.operation.name": "chat"}})
+        for number, trace in enumerate("aaab", start=1)
+    ]  # fmt: skip
+    path = tmp_path / "spans.jsonl"
+    path.write_text("\n".join(["  " + lines[0][:cut], *lines[1:]]))
+    traces = read(path)
+    assert traces.traces["trace"].to_pylist() == ["b" * 32]
+    assert [(problem.kind, problem.line, problem.trace) for problem in traces.problems] == [
+        ("bad-json", 1, ""), ("lost-row", 1, "a" * 32),
+    ]  # fmt: skip
+    path.write_text("\n".join(["  " + json.dumps(json.loads(lines[0]), indent=1), *lines[1:]]))
+    assert (read(path).problems, read(path).sizes.events) == ((), 4)
