@@ -21,11 +21,13 @@ __all__ = [
 
 
 _INFORMATION = frozenset(
-    {"no-events", "same-file", "several-rewards", "category-score", "repeated-rows", "groups-of-some"}
-)
+    {"no-events", "same-file", "several-rewards", "category-score", "repeated-rows", "repeated-run", "repeated-header",
+     "groups-of-some"}
+)  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
-under another, a trace with rewards of agents but no reward of the team, a score that is a category,
-a table whose second half repeats the first, and a table of groups without a row for some traces."""
+under another, a trace with rewards of agents but no reward of the team, a score that is a category, a table whose
+second half repeats the first, a run that another log has, a row of a table that repeats its header, and a table of
+groups without a row for some traces."""
 
 
 class CreditError(ValueError):

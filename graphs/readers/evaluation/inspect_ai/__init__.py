@@ -28,6 +28,7 @@ from graphs.readers.common.typed import content, decode, decode_envelope, decode
 from graphs.readers.evaluation.inspect_ai.archive import Archive
 from graphs.readers.evaluation.inspect_ai.events import spans_of
 from graphs.readers.evaluation.inspect_ai.outcomes import channels
+from graphs.readers.repeated_runs import RepeatedRuns, Run, digest_of
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
@@ -65,6 +66,7 @@ class _Results(msgspec.Struct):
 class _Header(msgspec.Struct):
     eval: _Eval
     results: _Results | None = None
+    status: Any = None
 
     @property
     def scorer(self) -> str:
@@ -94,12 +96,14 @@ class _Sample(msgspec.Struct):
     input: msgspec.Raw = msgspec.Raw()
     scores: dict[str, _Score] | None = None
     score: _Score | None = None
+    uuid: Any = None
 
 
 _HEADER = msgspec.json.Decoder(_Header)
 _LOG = msgspec.json.Decoder(_Log)
 _SAMPLES = msgspec.json.Decoder(list[msgspec.Raw] | None)
 _DECODE_SAMPLE = msgspec.json.Decoder(_Sample)
+_EVENTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def sniff(head: bytes) -> bool:
@@ -115,9 +119,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     Problem kinds: those of `graphs.readers.common.json_problems`, "unreadable", "bad-zip", "zip-bomb",
     "repeated-member"; "missing-header" (an archive without); "missing-field"; of the spans "duplicate-span",
     "parent-cycle", "missing-parent"; "ambiguous-id"; "empty-trace" (a log without samples). Named while the sample
-    reads without it: "bad-score", a score that is no number.
+    reads without it: "bad-score", a score that is no number. Of a sample whose `uuid` several logs have:
+    "repeated-run", it is read from another log; "disagreeing-rewards", two state different scores.
     """
     tasks, names = Tasks(), short_names(sources, ".eval")
+    runs = _runs_of(sources)
     for source in sources:
         try:
             data = content(source)
@@ -126,7 +132,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             for header, raw, place, at in samples:
                 count += 1
                 if isinstance(raw, bytes):
-                    yield from _read_sample(names[source.name], header, raw, place, at, tasks)
+                    yield from _read_sample(names[source.name], header, raw, place, at, tasks, runs)
                 else:
                     yield raw
             if not count:
@@ -197,12 +203,18 @@ def _header_name(archive: Archive, source: Source) -> str:
 
 
 def _read_sample(
-    name: str, log: _Header, raw: bytes, place: Place, at: str, tasks: Tasks
+    name: str, log: _Header, raw: bytes, place: Place, at: str, tasks: Tasks, runs: RepeatedRuns
 ) -> Iterator[TraceRecord | Problem]:
     file = place.file
     try:
         sample = decode_record(_DECODE_SAMPLE, raw, file=file, line=place.line, at=at)
         trace, group = f"{name}/{sample.id}/{sample.epoch}", f"{log.eval.task}/{sample.id}"
+        scores = _scores_of(sample, log, place, at, trace)
+        key = _key(sample, log)
+        if key is not None:  # before the sample can say what the text of its task is
+            repeated = runs.problem(key, Run(_outcome(scores), (), file), f"{at}.uuid", place.line, trace)
+            if repeated is not None:
+                raise TraceError(repeated)
         text = bytes(sample.input)
         if text.startswith(b'"'):  # a list of messages bears ids that differ from run to run
             group = tasks.group(group, text, f"{name}/{sample.id}")
@@ -211,7 +223,6 @@ def _read_sample(
         record.model, record.system = log.eval.model, log.eval.solver or ""
         events = _events_of(sample, place, at, trace)
         write_spans(record, spans_of(events, _place_of(raw, events, place), trace), "main", ("id", "parent_id"))
-        scores = _scores_of(sample, log, place, at, trace)
     except TraceError as error:
         yield error.problem
         return
@@ -234,6 +245,62 @@ def _read_sample(
         if only in record.rewards:
             record.rewards["team"] = record.rewards[only]
     yield record
+
+
+def _runs_of(sources: list[Source]) -> RepeatedRuns:
+    """The samples of several logs by their `uuid`, which a retry and a copy of a log keep.
+
+    A log or sample that cannot be read is not among them: `read` names it.
+    """
+    runs = RepeatedRuns()
+    for source in sources if len(sources) > 1 else ():
+        met: list[tuple[bytes, bytes | None, int]] = []
+        success = False
+        try:
+            data = content(source)
+            for log, raw, place, at in _in_archive(source) if data.startswith(_ZIP) else _in_json(source, data):
+                success = log.status == "success"
+                if isinstance(raw, bytes):
+                    met += _glimpse(log, raw, place, at)
+        except TraceError:
+            pass  # what stands before it was met, and `read` yields the problem
+        for key, outcome, events in met:
+            runs.note(key, Run(outcome, (events, success, len(met)), source.name))
+        source.release()
+    return runs
+
+
+def _glimpse(log: _Header, raw: bytes, place: Place, at: str) -> list[tuple[bytes, bytes | None, int]]:
+    """The key of a sample that has one, a digest of its scores, and its number of events."""
+    try:
+        sample = decode(_DECODE_SAMPLE, raw, file=place.file, line=place.line, at=at)
+        key = _key(sample, log)
+        if key is None:
+            return []
+        events = decode(_EVENTS, _events_of(sample, place, at, ""), file=place.file, line=place.line, at=at)
+        return [(key, _outcome(_scores_of(sample, log, place, at, "")), len(events))]
+    except TraceError:  # which `read` yields
+        return []
+
+
+def _key(sample: _Sample, log: _Header) -> bytes | None:
+    """What tells a sample among all logs; None where it has no `uuid`, as in older logs."""
+    if not isinstance(sample.uuid, str) or not sample.uuid:
+        return None
+    return digest_of(log.eval.task, str(sample.id), sample.epoch, sample.uuid)
+
+
+def _outcome(scores: dict[str, _Score]) -> bytes | None:
+    """A digest of what is scored, whichever way it is written; None without any score."""
+    if not scores:
+        return None
+    amounts = [(name, _amounts(name, score.value)) for name, score in sorted(scores.items())]
+    return digest_of(*amounts)
+
+
+def _amounts(scorer: str, value: Any) -> list[tuple[str, Any]]:
+    found = sorted(channels(scorer, value).items())
+    return found if all(amount is not None for _, amount in found) else [("", value)]
 
 
 def _events_of(sample: _Sample, place: Place, at: str, trace: str) -> msgspec.Raw:

@@ -1,0 +1,123 @@
+"""A run that several logs of one reading hold counts once; one with two scores counts nowhere."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphs.errors import Problem
+from graphs.readers import read
+from graphs.readers.common.source import Source
+from graphs.readers.evaluation.inspect_ai import read as read_inspect
+from graphs.traces.batch import Traces
+from graphs.traces.record import TraceRecord
+from graphs.writers import inspect_logs
+
+
+def sample(epoch: int, value: str | float | None, uuid: str, **more: Any) -> dict[str, Any]:
+    scores = {} if value is None else {"match": {"value": value}}
+    events = [{"event": "model", "uuid": f"m{uuid}", "output": {"choices": [{}]}}]
+    return {"id": 1, "epoch": epoch, "uuid": uuid, "input": "q", "scores": scores, "events": events} | more
+
+
+def log(path: Path, status: str, samples: list[dict[str, Any]]) -> Path:
+    header = {"version": 2, "status": status, "eval": {"task": "quiz", "task_id": "T1", "model": "m"}}
+    path.write_text(json.dumps(header | {"samples": samples}))
+    return path
+
+
+KEPT = [sample(1, "C", "u1"), sample(2, "I", "u2"), sample(3, "I", "u3")]
+WHOLE = [*KEPT, sample(4, "C", "u4")]
+
+
+def kinds(traces: Traces) -> list[tuple[str, str, bool]]:
+    return [(problem.kind, Path(problem.file).name, problem.is_failure) for problem in traces.problems]
+
+
+@pytest.mark.parametrize("failed, retried", [("01.json", "02.json"), ("02.json", "01.json"), ("a.json", "long.json")])
+def test_a_retry_counts_what_it_kept_once(tmp_path: Path, failed: str, retried: str) -> None:
+    final = log(tmp_path / retried, "success", WHOLE)
+    alone = read(final)
+    log(tmp_path / failed, "error", KEPT)
+    both = read(tmp_path)
+    assert both.traces.equals(alone.traces) and both.reward[:4].tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert kinds(both) == [("repeated-run", failed, False)] * 3
+    assert [problem.trace[-1] for problem in both.problems] == ["1", "2", "3"]
+    assert repr(str(final)) in both.problems[0].value and both.problems[0].field == "samples[0].uuid"
+
+
+def test_the_order_of_the_files_says_nothing(tmp_path: Path) -> None:
+    paths = [
+        log(tmp_path / "a.json", "error", KEPT[:2]),
+        log(tmp_path / "b.json", "error", KEPT),
+        log(tmp_path / "c.json", "success", [*WHOLE, sample(5, "C", "u5")]),
+        log(tmp_path / "d.json", "success", [sample(5, "I", "u5"), sample(6, "C", "u6")]),
+    ]
+    found = {
+        (
+            frozenset(item.trace_id for item in items if isinstance(item, TraceRecord)),
+            frozenset(item for item in items if isinstance(item, Problem)),
+        )
+        for order in itertools.permutations(paths)
+        for items in [list(read_inspect([Source(str(path), path) for path in order]))]
+    }
+    ((traces, problems),) = found
+    assert sorted(traces) == ["c/1/1", "c/1/2", "c/1/3", "c/1/4", "d/1/6"]
+    assert sorted((problem.kind, problem.trace) for problem in problems if problem.is_failure) == [
+        ("disagreeing-rewards", "c/1/5"),
+        ("disagreeing-rewards", "d/1/5"),
+    ]
+
+
+def test_two_scores_of_a_sample_refuse_both(tmp_path: Path) -> None:
+    log(tmp_path / "1.json", "success", [sample(1, "C", "u1"), sample(2, "C", "u2")])
+    log(tmp_path / "2.json", "success", [sample(1, "I", "u1"), sample(2, 1.0, "u2")])
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["1/1/2"]
+    first, second, again = sorted(traces.problems, key=lambda problem: (problem.kind, problem.file))
+    assert (first.kind, first.trace, second.kind, second.trace) == (
+        "disagreeing-rewards", "1/1/1", "disagreeing-rewards", "2/1/1"
+    )  # fmt: skip
+    assert "2.json" in first.expected and "1.json" in second.expected and first.is_failure
+    assert (again.kind, again.trace) == ("repeated-run", "2/1/2")
+
+
+def test_a_log_before_it_is_scored_gives_way(tmp_path: Path) -> None:
+    log(tmp_path / "1.json", "success", [sample(1, None, "u1")])
+    log(tmp_path / "1-scored.json", "success", [sample(1, "C", "u1")])
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["1-scored/1/1"] and traces.reward[0] == 1
+    assert kinds(traces) == [("repeated-run", "1.json", False)]
+
+
+def test_a_log_with_advantages_beside_its_archive(tmp_path: Path) -> None:
+    path = tmp_path / "x.eval"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("header.json", json.dumps({"version": 2, "status": "success", "eval": {"task": "quiz"}}))
+        for one in WHOLE:
+            file.writestr(f"samples/1_epoch_{one['epoch']}.json", json.dumps(one))
+    alone = read(path)
+    inspect_logs.write(alone, [1.0] * 4, [True] * 4, tmp_path / "credited")
+    both = read(tmp_path)
+    assert both.traces.num_rows == 4 and set(both.traces["file"].to_pylist()) == {str(path)}
+    assert kinds(both) == [("repeated-run", "x.json", False)] * 4
+
+
+def test_samples_without_a_uuid_or_of_another_are_runs_of_their_own(tmp_path: Path) -> None:
+    log(tmp_path / "1.json", "success", [sample(1, "C", "u1"), sample(2, "C", ""), sample(3, "C", "v")])
+    log(tmp_path / "2.json", "success", [sample(1, "C", "w1"), sample(2, "C", ""), sample(3, "C", "v", id=2)])
+    traces = read(tmp_path)
+    assert traces.traces.num_rows == 6 and not traces.problems
+
+
+def test_a_sample_that_cannot_be_read_takes_no_other_place(tmp_path: Path) -> None:
+    log(tmp_path / "1.json", "success", [sample(1, "C", "u1", events=5), *WHOLE[1:]])
+    log(tmp_path / "retry.json", "success", WHOLE)
+    traces = read(tmp_path)
+    assert sorted(traces.traces["trace"].to_pylist()) == [f"retry/1/{epoch}" for epoch in (1, 2, 3, 4)]
+    assert kinds(traces) == [("repeated-run", "1.json", False)] * 4
