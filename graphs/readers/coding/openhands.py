@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from typing import Annotated
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
+from graphs.readers.coding.openhands_rows import ROW, Settings, Tool, Usage, key_of, run_of, runs_of
 from graphs.readers.common.files import model_names, short_names
 from graphs.readers.common.keys import has_key, opening
 from graphs.readers.common.model_calls import Team
@@ -25,34 +25,16 @@ from graphs.readers.common.places import Document, Place, documents, lost_row
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
+from graphs.readers.repeated_runs import RepeatedRuns
 from graphs.text import excerpt
-from graphs.traces.record import LARGEST_COUNT, TraceRecord
+from graphs.traces.record import TraceRecord
 
 __all__ = ["read", "sniff"]
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _AGENT, _USER = "agent", "user"
 _SILENT = frozenset({"null", "system", "recall", "change_agent_state", "condensation", "condensation_request", "pause"})
 _SILENT_RESULTS = frozenset({"null", "recall", "agent_state_changed", "condense", "user_rejected", "success"})
 _WITHOUT_TOOL = frozenset({"message", "finish", "reject", "think"})
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
-    response_id: str | None = None
-    model: str | None = None
-
-
-class _Response(msgspec.Struct):
-    id: str | None = None
-    usage: _Usage | None = None
-
-
-class _Tool(msgspec.Struct):
-    tool_call_id: str | None = None
-    function_name: str | None = None
-    model_response: _Response | None = None
 
 
 class _Event(msgspec.Struct):
@@ -62,65 +44,9 @@ class _Event(msgspec.Struct):
     action: str | None = None
     observation: str | None = None
     cause: int | None = None
-    tool: _Tool | None = msgspec.field(default=None, name="tool_call_metadata")
+    tool: Tool | None = msgspec.field(default=None, name="tool_call_metadata")
 
 
-class _Metrics(msgspec.Struct):
-    token_usages: list[_Usage] = []
-
-
-class _Report(msgspec.Struct):
-    resolved: bool | None = None
-
-
-class _Test(msgspec.Struct):
-    report: _Report | None = None
-    resolved: bool | None = None
-
-
-class _Model(msgspec.Struct):
-    model: str | None = None
-
-
-class _Settings(msgspec.Struct):
-    agent_class: str | None = None
-    llm_config: _Model | None = None
-
-
-class _Issue(msgspec.Struct):
-    owner: str = ""
-    repo: str = ""
-    number: int = 0
-
-
-class _Row(msgspec.Struct):
-    history: list[msgspec.Raw]
-    instance_id: str | None = None
-    issue: _Issue | None = None
-    metrics: _Metrics | None = None
-    success: bool | None = None
-    resolved: bool | None = None
-    report: _Report | None = None
-    test_result: _Test | None = None
-    metadata: _Settings | None = None
-
-    @property
-    def task(self) -> str:
-        """The instance, or the repository's issue."""
-        if self.instance_id:
-            return self.instance_id
-        return f"{self.issue.owner}/{self.issue.repo}#{self.issue.number}" if self.issue is not None else ""
-
-    @property
-    def verdicts(self) -> list[bool]:
-        """Whether the harness's tests passed, as often as it is stated, else whether the run was judged a success."""
-        test = self.test_result or _Test()
-        report, inner = self.report or _Report(), test.report or _Report()
-        tested = [v for v in (self.resolved, report.resolved, test.resolved, inner.resolved) if v is not None]
-        return tested or ([] if self.success is None else [self.success])
-
-
-_ROW = msgspec.json.Decoder(_Row)
 _EVENT = msgspec.json.Decoder(_Event)
 _PAIR = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -140,9 +66,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each row, and for each file of events, which a line that cannot be read refuses.
 
     Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "unknown-tool-call", "lost-row",
-    "empty-trace".
+    "empty-trace". Of rows with one history and verdict: "repeated-run", it is read from another row.
     """
-    names = short_names(sources)
+    names, runs = short_names(sources), runs_of(sources)
     for source in sources:
         stream: list[tuple[bytes, Place]] = []
         lost: Problem | None = None
@@ -152,7 +78,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 yield document
             elif has_key(document.raw, "history"):
                 try:
-                    yield _row(document, names[source.name])
+                    yield _row(document, names[source.name], runs)
                 except TraceError as error:
                     yield error.problem
             else:
@@ -169,13 +95,17 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         source.release()
 
 
-def _row(document: Document, file: str) -> TraceRecord:
+def _row(document: Document, file: str, runs: RepeatedRuns) -> TraceRecord:
     raw, place = document
-    row = decode_envelope(_ROW, raw, file=place.file, line=place.line)
+    row = decode_envelope(ROW, raw, file=place.file, line=place.line)
+    trace = f"{file}/{place.line}"
+    repeated = runs.problem(key_of(row), run_of(row, place), "history", place.line, trace)
+    if repeated is not None:
+        raise TraceError(repeated)
     task = row.task or f"{file}/{place.line}"
-    record = TraceRecord(f"{file}/{place.line}", task, place.file, place.line, place.offset, format="openhands")
+    record = TraceRecord(trace, task, place.file, place.line, place.offset, format="openhands")
     usages = row.metrics.token_usages if row.metrics is not None else []
-    settings = row.metadata or _Settings()
+    settings = row.metadata or Settings()
     record.system = settings.agent_class or "openhands"
     record.model = (settings.llm_config.model if settings.llm_config else None) or model_names(u.model for u in usages)
     verdicts = row.verdicts
@@ -197,7 +127,7 @@ def _row(document: Document, file: str) -> TraceRecord:
 class _History:
     """Turns OpenHands' events into events of the record."""
 
-    def __init__(self, record: TraceRecord, usages: dict[str, _Usage]) -> None:
+    def __init__(self, record: TraceRecord, usages: dict[str, Usage]) -> None:
         self.record, self.usages, self.team = record, usages, Team(record)
         self.team.agent(_AGENT, _AGENT)
         self.working = [_AGENT]  # who works, the delegates innermost
@@ -258,7 +188,7 @@ class _History:
         name = (response.id if response is not None else None) or ""
         if name in self.calls:
             return self.calls[name]
-        usage = self.usages.get(name) or (response.usage if response is not None else None) or _Usage()
+        usage = self.usages.get(name) or (response.usage if response is not None else None) or Usage()
         position = self.team.call(
             self.working[-1], event_id, place, time=time,
             event_type=EventType.STOP if event.action in ("finish", "reject") else None,

@@ -73,13 +73,16 @@ def model_names(models: Iterable[str | None]) -> str:
     return " + ".join(sorted({model for model in models if model}))
 
 
-def read_each(sources: Iterable[Source], read: Read, *suffixes: str) -> Iterator[TraceRecord | Problem]:
+def read_each(
+    sources: Iterable[Source], read: Read, *suffixes: str, after: Callable[[Source], Iterable[Problem]] | None = None
+) -> Iterator[TraceRecord | Problem]:
     """Apply `read` to each JSON value of each file; a `TraceError` is a problem of that value alone.
 
     Args:
       sources: the files; JSON lines, one value, or a list of values.
       read: takes a value and the short name of its file.
       suffixes: further suffixes that a short name drops.
+      after: what else there is to say of a file, once its values are read.
     """
     sources = list(sources)
     names = short_names(sources, *suffixes)
@@ -92,6 +95,8 @@ def read_each(sources: Iterable[Source], read: Read, *suffixes: str) -> Iterator
                 yield from read(document, names[source.name])
             except TraceError as error:
                 yield error.problem
+        if after is not None:
+            yield from after(source)
         source.release()
 
 

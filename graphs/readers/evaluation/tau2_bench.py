@@ -25,6 +25,7 @@ from graphs.readers.common.places import Place, Places
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import content, decode, decode_envelope, decode_record
+from graphs.readers.repeated_runs import RepeatedRuns, Run, digest_of
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["read", "sniff"]
@@ -99,9 +100,10 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each simulation.
 
     Problem kinds: "unreadable" and those of `graphs.readers.common.json_problems` (the whole file, or one simulation);
-    "bad-value", "unknown-tool-call", "ambiguous-id" (one simulation); "empty-trace" (a file without simulations).
+    "bad-value", "unknown-tool-call", "ambiguous-id" (one simulation); "empty-trace" (a file without simulations). Of a
+    simulation whose `id` several files have: "repeated-run", "disagreeing-rewards".
     """
-    names, ids = short_names(sources), WrittenIds()
+    names, ids, runs = short_names(sources), WrittenIds(), _runs_of(sources)
     for source in sources:
         try:
             data = content(source)
@@ -115,13 +117,51 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         for index, raw in enumerate(results.simulations):
             place = Place(source.name, *places.of(raw))
             try:
-                yield _record(results, raw, place, f"simulations[{index}]", names[source.name], ids)
+                yield _record(results, raw, place, f"simulations[{index}]", names[source.name], ids, runs)
             except TraceError as error:
                 yield error.problem
         source.release()
 
 
-def _record(results: _Results, raw: msgspec.Raw, place: Place, at: str, file: str, ids: WrittenIds) -> TraceRecord:
+def _runs_of(sources: list[Source]) -> RepeatedRuns:
+    """The simulations of several files by their `id`, which a partial copy keeps; `read` names what cannot be read."""
+    runs = RepeatedRuns()
+    for source in sources if len(sources) > 1 else ():
+        try:
+            results = decode_envelope(_RESULTS, content(source), file=source.name, line=1)
+        except TraceError:
+            continue
+        for raw in results.simulations:
+            try:
+                simulation = decode(_SIMULATION, raw, file=source.name, line=1)
+                messages = len(decode(_LIST, simulation.messages, file=source.name, line=1))
+            except TraceError:
+                continue
+            fullness = messages, len(results.simulations)
+            runs.note(_key(simulation, results), Run(_outcome(simulation), fullness, source.name))
+        source.release()
+    return runs
+
+
+def _key(simulation: _Simulation, results: _Results) -> bytes:
+    """What tells a simulation among all files: its `id`, and what the run states of it."""
+    info = results.info or _Info()
+    domain, agent = info.environment_info or _Environment(), info.agent_info or _Agent()
+    run = domain.domain_name, agent.llm, agent.implementation
+    return digest_of(run, str(simulation.task_id), simulation.trial, simulation.id)
+
+
+def _outcome(simulation: _Simulation) -> bytes | None:
+    """A digest of the rewards; None without any."""
+    reward = simulation.reward_info
+    if reward is None or (reward.reward is None and not reward.reward_breakdown):
+        return None
+    return digest_of(reward.reward, sorted((reward.reward_breakdown or {}).items()))
+
+
+def _record(
+    results: _Results, raw: msgspec.Raw, place: Place, at: str, file: str, ids: WrittenIds, runs: RepeatedRuns
+) -> TraceRecord:
     simulation = decode_record(_SIMULATION, raw, file=place.file, line=place.line, at=at)
     info = results.info or _Info()
     domain = info.environment_info.domain_name if info.environment_info else None
@@ -129,6 +169,10 @@ def _record(results: _Results, raw: msgspec.Raw, place: Place, at: str, file: st
     task = f"task-{simulation.task_id}"
     group = f"{domain}/{task}" if domain else task
     trace = f"{file}/{task}/{trial}"
+    own = Run(_outcome(simulation), (), place.file)
+    repeated = runs.problem(_key(simulation, results), own, f"{at}.id", place.line, trace)
+    if repeated is not None:
+        raise TraceError(repeated)
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="tau2-bench")
     ids.check(record, f"{at}.task_id", simulation.task_id)
     agent = info.agent_info or _Agent()

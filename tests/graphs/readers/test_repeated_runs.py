@@ -6,7 +6,7 @@ import itertools
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,8 @@ from graphs.readers.evaluation.inspect_ai import read as read_inspect
 from graphs.traces.batch import Traces
 from graphs.traces.record import TraceRecord
 from graphs.writers import inspect_logs
+
+from .samples import NEMO_GYM, NEMO_RL, OPENHANDS, RESULT, SKYRL, TAU2, VERL
 
 
 def sample(epoch: int, value: str | float | None, uuid: str, **more: Any) -> dict[str, Any]:
@@ -121,3 +123,62 @@ def test_a_sample_that_cannot_be_read_takes_no_other_place(tmp_path: Path) -> No
     traces = read(tmp_path)
     assert sorted(traces.traces["trace"].to_pylist()) == [f"retry/1/{epoch}" for epoch in (1, 2, 3, 4)]
     assert kinds(traces) == [("repeated-run", "1.json", False)] * 4
+
+
+def simulations(count: int, **more: Any) -> dict[str, Any]:
+    one: dict[str, Any] = cast(list[Any], TAU2["simulations"])[0]
+    return TAU2 | {"simulations": [one | {"id": f"s{trial}", "trial": trial} | more for trial in range(count)]}
+
+
+def test_a_partial_copy_of_tau2_counts_nothing_twice(tmp_path: Path) -> None:
+    (tmp_path / "r_final.json").write_text(json.dumps(simulations(4)))
+    alone = read(tmp_path)
+    (tmp_path / "r.json").write_text(json.dumps(simulations(3)))
+    both = read(tmp_path)
+    assert both.traces.equals(alone.traces)
+    assert kinds(both) == [("repeated-run", "r.json", False)] * 3
+    (tmp_path / "r.json").write_text(json.dumps(simulations(1, reward_info={"reward": 1.0})))
+    both = read(tmp_path)
+    assert both.traces["trace"].to_pylist() == [f"r_final/task-8/trial-{trial}" for trial in (1, 2, 3)]
+    assert sorted(kinds(both)) == [("disagreeing-rewards", name, True) for name in ("r.json", "r_final.json")]
+
+
+def test_rows_of_an_attempt_beside_the_output_of_openhands(tmp_path: Path) -> None:
+    rows = [OPENHANDS | {"instance_id": f"repo-{number}"} for number in range(3)]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    (tmp_path / "output.jsonl").write_text("".join(lines))
+    alone = read(tmp_path)
+    (tmp_path / "output.critic_attempt_1.jsonl").write_text("".join(lines[:2]))
+    both = read(tmp_path)
+    assert both.traces.equals(alone.traces)
+    assert kinds(both) == [("repeated-run", "output.critic_attempt_1.jsonl", False)] * 2
+    (tmp_path / "output.critic_attempt_1.jsonl").write_text(json.dumps(rows[0] | {"success": False}) + "\n")
+    assert read(tmp_path).traces.num_rows == 4
+
+
+def test_rows_that_nemo_gym_appended_again(tmp_path: Path) -> None:
+    lines = [json.dumps(NEMO_GYM | {"_ng_rollout_index": number}) + "\n" for number in range(3)]
+    (tmp_path / "rollouts.jsonl").write_text("".join(lines))
+    alone = read(tmp_path)
+    (tmp_path / "rollouts.jsonl").write_text("".join(lines + lines[:2]))
+    traces = read(tmp_path)
+    assert traces.traces.equals(alone.traces)
+    assert [(problem.kind, problem.line) for problem in traces.problems] == [("repeated-run", 4), ("repeated-run", 5)]
+    (tmp_path / "rollouts.jsonl").write_text("".join([*lines, json.dumps(NEMO_GYM | {"reward": 1.0}) + "\n"]))
+    assert read(tmp_path).traces.num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("row", "field"), [(VERL, "output"), (SKYRL, "output_response"), (NEMO_RL, "idx"), (RESULT, "metrics")]
+)
+def test_a_dump_that_stands_twice_is_named(tmp_path: Path, row: dict[str, Any], field: str) -> None:
+    other = row | {field: {"metrics": {"x": 1.0}, "idx": 1}.get(field, "3")}
+    text = json.dumps(row) + "\n" + json.dumps(other) + "\n"
+    path = tmp_path / "results.jsonl"
+    path.write_text(text)
+    assert not read(path).problems
+    path.write_text(text + text)
+    (problem,) = read(path).problems
+    assert (problem.kind, problem.value) == ("repeated-rows", "2 rows, and the same again")
+    path.write_text((json.dumps(row) + "\n") * 4)
+    assert not read(path).problems, "rollouts of one text are equal rows"

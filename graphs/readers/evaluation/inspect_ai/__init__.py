@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -28,7 +27,9 @@ from graphs.readers.common.typed import content, decode, decode_envelope, decode
 from graphs.readers.evaluation.inspect_ai.archive import Archive
 from graphs.readers.evaluation.inspect_ai.events import spans_of
 from graphs.readers.evaluation.inspect_ai.outcomes import channels
-from graphs.readers.repeated_runs import RepeatedRuns, Run, digest_of
+from graphs.readers.evaluation.inspect_ai.repeated_samples import Item, key_of, outcome_of, runs_of
+from graphs.readers.evaluation.inspect_ai.sample_fields import DECODE_SAMPLE, Header, Log, events_of, scores_of
+from graphs.readers.repeated_runs import RepeatedRuns, Run
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
@@ -40,70 +41,9 @@ _HEADERS = ("header.json", "_journal/start.json")
 _SAMPLE = re.compile(r"samples/.+\.json")
 
 
-class _Eval(msgspec.Struct):
-    task: str
-    model: str = ""
-    solver: str | None = None
-
-
-class _Named(msgspec.Struct):
-    name: str | None = None
-
-
-class _Results(msgspec.Struct):
-    """What a log knows of its scorers: a list, or in older logs one."""
-
-    scores: list[_Named] = []
-    scorer: _Named | None = None
-
-    @property
-    def first(self) -> str:
-        """The name of the first scorer."""
-        names = [scorer.name for scorer in (*self.scores, self.scorer) if scorer is not None and scorer.name]
-        return names[0] if names else "score"
-
-
-class _Header(msgspec.Struct):
-    eval: _Eval
-    results: _Results | None = None
-    status: Any = None
-
-    @property
-    def scorer(self) -> str:
-        """The scorer that the only score of an older sample is of."""
-        return (self.results or _Results()).first
-
-
-class _Log(_Header):
-    samples: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Score(msgspec.Struct):
-    value: Any = None
-
-
-class _Transcript(msgspec.Struct):
-    events: msgspec.Raw
-
-
-class _Sample(msgspec.Struct):
-    """A sample; `transcript` and `score` are what logs had before `events` and `scores`."""
-
-    id: int | str
-    epoch: int
-    events: msgspec.Raw = msgspec.Raw()
-    transcript: _Transcript | None = None
-    input: msgspec.Raw = msgspec.Raw()
-    scores: dict[str, _Score] | None = None
-    score: _Score | None = None
-    uuid: Any = None
-
-
-_HEADER = msgspec.json.Decoder(_Header)
-_LOG = msgspec.json.Decoder(_Log)
+_HEADER = msgspec.json.Decoder(Header)
+_LOG = msgspec.json.Decoder(Log)
 _SAMPLES = msgspec.json.Decoder(list[msgspec.Raw] | None)
-_DECODE_SAMPLE = msgspec.json.Decoder(_Sample)
-_EVENTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def sniff(head: bytes) -> bool:
@@ -123,13 +63,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     "repeated-run", it is read from another log; "disagreeing-rewards", two state different scores.
     """
     tasks, names = Tasks(), short_names(sources, ".eval")
-    runs = _runs_of(sources)
+    runs = runs_of(sources, _items)
     for source in sources:
         try:
-            data = content(source)
-            samples = _in_archive(source) if data.startswith(_ZIP) else _in_json(source, data)
             count = 0
-            for header, raw, place, at in samples:
+            for header, raw, place, at in _items(source):
                 count += 1
                 if isinstance(raw, bytes):
                     yield from _read_sample(names[source.name], header, raw, place, at, tasks, runs)
@@ -161,15 +99,16 @@ def samples_of(source: Source) -> Iterator[bytes | Problem]:
     Raises:
       TraceError: it cannot be read.
     """
-    data = content(source)
-    for _, raw, _, _ in _in_archive(source) if data.startswith(_ZIP) else _in_json(source, data):
+    for _, raw, _, _ in _items(source):
         yield raw
 
 
-_Item = tuple[_Header, bytes | Problem, Place, str]  # header, the sample or what is wrong with it, place, field
+def _items(source: Source) -> Iterator[Item]:
+    data = content(source)
+    return _in_archive(source) if data.startswith(_ZIP) else _in_json(source, data)
 
 
-def _in_json(source: Source, data: bytes) -> Iterator[_Item]:
+def _in_json(source: Source, data: bytes) -> Iterator[Item]:
     log = decode_envelope(_LOG, data, file=source.name, line=1)
     start = _behind_key(data, b"samples", bytes(log.samples))
     places = Places(data, start, 1 + data.count(b"\n", 0, start))
@@ -177,7 +116,7 @@ def _in_json(source: Source, data: bytes) -> Iterator[_Item]:
         yield log, bytes(raw), Place(source.name, *places.of(raw)), f"samples[{index}]"
 
 
-def _in_archive(source: Source) -> Iterator[_Item]:
+def _in_archive(source: Source) -> Iterator[Item]:
     archive = Archive(source)
     header = _header_name(archive, source)
     log = decode_record(_HEADER, archive.read(header), file=source.name, line=0, at=header)
@@ -203,16 +142,16 @@ def _header_name(archive: Archive, source: Source) -> str:
 
 
 def _read_sample(
-    name: str, log: _Header, raw: bytes, place: Place, at: str, tasks: Tasks, runs: RepeatedRuns
+    name: str, log: Header, raw: bytes, place: Place, at: str, tasks: Tasks, runs: RepeatedRuns
 ) -> Iterator[TraceRecord | Problem]:
     file = place.file
     try:
-        sample = decode_record(_DECODE_SAMPLE, raw, file=file, line=place.line, at=at)
+        sample = decode_record(DECODE_SAMPLE, raw, file=file, line=place.line, at=at)
         trace, group = f"{name}/{sample.id}/{sample.epoch}", f"{log.eval.task}/{sample.id}"
-        scores = _scores_of(sample, log, place, at, trace)
-        key = _key(sample, log)
+        scores = scores_of(sample, log, place, at, trace)
+        key = key_of(sample, log)
         if key is not None:  # before the sample can say what the text of its task is
-            repeated = runs.problem(key, Run(_outcome(scores), (), file), f"{at}.uuid", place.line, trace)
+            repeated = runs.problem(key, Run(outcome_of(scores), (), file), f"{at}.uuid", place.line, trace)
             if repeated is not None:
                 raise TraceError(repeated)
         text = bytes(sample.input)
@@ -221,7 +160,7 @@ def _read_sample(
         record = TraceRecord(trace, group, file, place.line, max(place.offset, 0), format="inspect-ai")
         tasks.ids.check(record, f"{at}.id", sample.id)
         record.model, record.system = log.eval.model, log.eval.solver or ""
-        events = _events_of(sample, place, at, trace)
+        events = events_of(sample, place, at, trace)
         write_spans(record, spans_of(events, _place_of(raw, events, place), trace), "main", ("id", "parent_id"))
     except TraceError as error:
         yield error.problem
@@ -245,81 +184,6 @@ def _read_sample(
         if only in record.rewards:
             record.rewards["team"] = record.rewards[only]
     yield record
-
-
-def _runs_of(sources: list[Source]) -> RepeatedRuns:
-    """The samples of several logs by their `uuid`, which a retry and a copy of a log keep.
-
-    A log or sample that cannot be read is not among them: `read` names it.
-    """
-    runs = RepeatedRuns()
-    for source in sources if len(sources) > 1 else ():
-        met: list[tuple[bytes, bytes | None, int]] = []
-        success = False
-        try:
-            data = content(source)
-            for log, raw, place, at in _in_archive(source) if data.startswith(_ZIP) else _in_json(source, data):
-                success = log.status == "success"
-                if isinstance(raw, bytes):
-                    met += _glimpse(log, raw, place, at)
-        except TraceError:
-            pass  # what stands before it was met, and `read` yields the problem
-        for key, outcome, events in met:
-            runs.note(key, Run(outcome, (events, success, len(met)), source.name))
-        source.release()
-    return runs
-
-
-def _glimpse(log: _Header, raw: bytes, place: Place, at: str) -> list[tuple[bytes, bytes | None, int]]:
-    """The key of a sample that has one, a digest of its scores, and its number of events."""
-    try:
-        sample = decode(_DECODE_SAMPLE, raw, file=place.file, line=place.line, at=at)
-        key = _key(sample, log)
-        if key is None:
-            return []
-        events = decode(_EVENTS, _events_of(sample, place, at, ""), file=place.file, line=place.line, at=at)
-        return [(key, _outcome(_scores_of(sample, log, place, at, "")), len(events))]
-    except TraceError:  # which `read` yields
-        return []
-
-
-def _key(sample: _Sample, log: _Header) -> bytes | None:
-    """What tells a sample among all logs; None where it has no `uuid`, as in older logs."""
-    if not isinstance(sample.uuid, str) or not sample.uuid:
-        return None
-    return digest_of(log.eval.task, str(sample.id), sample.epoch, sample.uuid)
-
-
-def _outcome(scores: dict[str, _Score]) -> bytes | None:
-    """A digest of what is scored, whichever way it is written; None without any score."""
-    if not scores:
-        return None
-    amounts = [(name, _amounts(name, score.value)) for name, score in sorted(scores.items())]
-    return digest_of(*amounts)
-
-
-def _amounts(scorer: str, value: Any) -> list[tuple[str, Any]]:
-    found = sorted(channels(scorer, value).items())
-    return found if all(amount is not None for _, amount in found) else [("", value)]
-
-
-def _events_of(sample: _Sample, place: Place, at: str, trace: str) -> msgspec.Raw:
-    """The sample's events, which older logs keep in its transcript."""
-    if bytes(sample.events):
-        return sample.events
-    if sample.transcript is not None:
-        return sample.transcript.events
-    raise TraceError(Problem("missing-field", place.file, place.line, f"{at}.events", "absent", "a list", trace))
-
-
-def _scores_of(sample: _Sample, log: _Header, place: Place, at: str, trace: str) -> dict[str, _Score]:
-    """The sample's scores by scorer; the one `score` of an older log is of the log's first scorer."""
-    if sample.score is None:
-        return sample.scores or {}
-    if sample.scores:
-        expected = "`score`, as in older logs, or `scores`, but not both"
-        raise TraceError(Problem("bad-value", place.file, place.line, f"{at}.score", "given twice", expected, trace))
-    return {log.scorer: sample.score}
 
 
 def _place_of(raw: bytes, events: msgspec.Raw, place: Place) -> Place:

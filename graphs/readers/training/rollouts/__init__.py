@@ -25,7 +25,8 @@ from graphs.readers.common.files import real_folder, short_names, systems
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document, documents
 from graphs.readers.common.source import Source
-from graphs.readers.training.rollouts.nemo_gym import read_gym
+from graphs.readers.training.repeated_rows import repeated_rows
+from graphs.readers.training.rollouts.nemo_gym import GymRows, read_gym
 from graphs.readers.training.rollouts.row_parts import begins_with_a_row, read_lines
 from graphs.readers.training.rollouts.rows import NEMO_RL, SKYRL, VERL, read_row
 from graphs.readers.training.rollouts.trl import read_completions
@@ -56,7 +57,8 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     Problem kinds, the row refused: those of `graphs.readers.common.json_problems`, "unknown-item" (a row of no known
     trainer), "repeated-key", "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
     "bad-row", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its rows read:
-    "several-rewards", several reward functions whose weights the file does not hold.
+    "several-rewards", several reward functions whose weights the file does not hold; "repeated-rows", lines that repeat
+    the lines before. A row of NeMo Gym that stands twice, with its numbers, is read once: "repeated-run".
     """
     folders = {source.name: real_folder(source.name) for source in sources}
     systems_of = functools.cache(lambda system: systems(system, folders))
@@ -77,15 +79,22 @@ def _read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     names = short_names(others)
     uids: set[type] = set()
     for source in others:
+        file, gym, is_readable = names[source.name], GymRows(), True
         try:
             is_rows = begins_with_a_row(source)
         except OSError:
-            is_rows = False  # `documents` names the reason
+            is_rows = is_readable = False  # `documents` names the reason
         if is_rows:
-            yield from read_lines(source, names[source.name], _read_one, uids)
+            yield from read_lines(source, file, _read_one, uids)
         else:
             for document in documents(source):
-                yield from [document] if isinstance(document, Problem) else _read_one(document, names[source.name])
+                problem = document if isinstance(document, Problem) else gym.repeated(document, file)
+                if problem is not None:
+                    yield problem
+                elif isinstance(document, Document):
+                    yield from _read_one(document, file)
+        if is_readable and not gym.any_repeated:
+            yield from repeated_rows(source, rows_are_runs=True)
         source.release()
 
 

@@ -10,12 +10,14 @@ import msgspec
 from graphs.errors import Problem
 from graphs.readers.common.chats.messages import Chat
 from graphs.readers.common.chats.responses import Item, Responses, Usage
-from graphs.readers.common.places import Document
+from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.places import Document, Place
 from graphs.readers.common.typed import decode_record
+from graphs.readers.repeated_runs import digest_of
 from graphs.readers.training.rollouts.rows import prompt_group
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
-__all__ = ["read_gym"]
+__all__ = ["GymRows", "read_gym"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
@@ -45,8 +47,42 @@ class _Row(msgspec.Struct):
     rollout: _Count | None = msgspec.field(default=None, name="_ng_rollout_index")
 
 
+class _Indices(msgspec.Struct):
+    task: _Count = msgspec.field(name="_ng_task_index")
+    rollout: _Count = msgspec.field(name="_ng_rollout_index")
+
+
 _NO_PROMPT = frozenset({b"null", b'""', b"[]"})
 _ROW = msgspec.json.Decoder(_Row)
+_INDICES = msgspec.json.Decoder(_Indices)
+
+
+class GymRows:
+    """The rows of one file that number their task and rollout: a run that went on may have appended some again.
+
+    Attributes:
+      any_repeated: whether a row was.
+    """
+
+    def __init__(self) -> None:
+        self.any_repeated = False
+        self._place_of: dict[bytes, Place] = {}
+
+    def repeated(self, document: Document, file: str) -> Problem | None:
+        """The problem of a row that an earlier line has, byte for byte; None for any other."""
+        raw, place = document
+        try:
+            indices = _INDICES.decode(raw)
+        except JSON_ERRORS:  # rows without numbers may be equal, and `read_gym` names those that cannot be read
+            return None
+        first = self._place_of.setdefault(digest_of(raw), place)
+        if first == place:
+            return None
+        self.any_repeated = True
+        shown = f"rollout {indices.rollout} of task {indices.task}, as in line {first.line}"
+        expected = f"each run once, so it is read from line {first.line} alone"
+        trace = f"{file}/{place.line}"
+        return Problem("repeated-run", place.file, place.line, "_ng_rollout_index", shown, expected, trace)
 
 
 def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:

@@ -19,6 +19,7 @@ from graphs.readers.common.files import Tasks, read_each
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document
 from graphs.readers.common.source import Source
+from graphs.readers.training.repeated_rows import repeated_rows
 from graphs.readers.training.verifiers.episodes import read_episode
 from graphs.readers.training.verifiers.results import read_result
 from graphs.traces.record import TraceRecord
@@ -42,13 +43,22 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, the trace refused: those of `graphs.readers.common.json_problems`, "bad-parent", "unknown-tool-call",
     "bad-value". Named, though nothing is wrong with the log: "several-rewards", the agents have different rewards, so
-    that none is the team's; "no-events", an episode in which no agent was run.
+    that none is the team's; "no-events", an episode in which no agent was run; "repeated-rows", lines of
+    `results.jsonl` that repeat the lines before.
     """
     tasks = Tasks()
+    files_of_results: set[str] = set()
 
     def read_one(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
         raw = document.raw  # quotes within a text are escaped there, so that these bytes are keys
         is_result = b'"example_id"' in raw and b'"completion"' in raw and b'"nodes"' not in raw
-        return read_result(document, file, tasks) if is_result else read_episode(document)
+        if is_result:
+            files_of_results.add(document.place.file)
+            return read_result(document, file, tasks)
+        return read_episode(document)
 
-    return read_each(sources, read_one)
+    def repeated(source: Source) -> Iterator[Problem]:
+        if source.name in files_of_results:  # episodes have ids, which are refused where they come again
+            yield from repeated_rows(source, rows_are_runs=True)
+
+    return read_each(sources, read_one, after=repeated)

@@ -192,8 +192,12 @@ def test_rows_whose_texts_have_many_brackets_are_decoded_together(tmp_path: Path
 
 
 def test_four_rollouts_of_equal_text_are_four_traces(tmp_path: Path) -> None:
-    for row in (VERL, SKYRL, NEMO_RL, NEMO_GYM):
+    for row in (VERL, SKYRL, NEMO_RL):
         assert read(write(tmp_path, [row] * 4)).sizes.traces == 4
+    numbered = [NEMO_GYM | {"_ng_rollout_index": number} for number in range(4)]
+    assert read(write(tmp_path, numbered)).sizes.traces == 4
+    without = {name: value for name, value in NEMO_GYM.items() if not name.startswith("_ng_")}
+    assert read(write(tmp_path, [without] * 4)).sizes.traces == 4
     table = {"step": [1] * 4, "prompt": ["p"] * 4, "completion": ["c"] * 4, "right": [0.0, 1, 1, 1]}
     pq.write_table(pa.table(table | {"advantage": [0.0] * 4}), tmp_path / "completions.parquet")
     traces = read(tmp_path / "completions.parquet")
