@@ -25,21 +25,24 @@ def repeated_rows(source: Source, *, rows_are_runs: bool = False) -> Iterator[Pr
     data = source.data
     if data.startswith(PARQUET):
         return
-    start = data.find(b"\n") + 1 if is_csv(source) else 0
+    header = data.find(b"\n") + 1 if is_csv(source) else 0
     end = len(data)
-    while end > start and data[end - 1 : end] in (b"\n", b"\r"):
+    while end > header and data[end - 1 : end] in (b"\n", b"\r"):
         end -= 1
-    for line_break in (b"\n", b"\r\n"):
-        half = (end - start - len(line_break)) // 2
-        middle = start + half
-        if half <= 0 or data[middle : end - half] != line_break or data[start:middle] != data[end - half : end]:
-            continue
-        rows = data.count(b"\n", start, middle) + 1
-        if rows > 1 and not (rows_are_runs and _is_one_row(data[start:middle], line_break)):
-            shown = f"{counted(rows, 'row')}, and the same again"
-            expected = "each row once, for its rewards count as often as it stands; nothing is wrong if steps are alike"
-            yield Problem("repeated-rows", source.name, 0, "content", shown, expected)
-        return
+    for start in (header, 0) if header else (0,):  # of a table joined to itself, both halves have the header
+        for line_break in (b"\n", b"\r\n"):
+            half = (end - start - len(line_break)) // 2
+            middle = start + half
+            if half <= 0 or data[middle : end - half] != line_break or data[start:middle] != data[end - half : end]:
+                continue
+            rows = data.count(b"\n", start, middle) + (start == header)
+            if rows > 1 and not (rows_are_runs and _is_one_row(data[start:middle], line_break)):
+                shown = f"{counted(rows, 'row')}, and the same again"
+                expected = (
+                    "each row once, for its rewards count as often as it stands; nothing is wrong if steps are alike"
+                )
+                yield Problem("repeated-rows", source.name, 0, "content", shown, expected)
+            return
 
 
 def _is_one_row(half: bytes, line_break: bytes) -> bool:

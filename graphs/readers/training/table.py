@@ -81,7 +81,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         table = _Table(source.name)
         try:
             _refuse_traces(source)
-            if not is_csv(source):  # where every id is a text, also that of a number
+            is_cells = is_csv(source)
+            if not is_cells:  # where every id is a text, also that of a number
                 table.groups = groups
             column_of = find_columns(source, columns)
             lost = LostTableRows(source, column_of["trace"])
@@ -90,6 +91,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 if isinstance(row, LostRow):
                     yield row.problem
                     lost.add(row)
+                elif is_cells and all(cell == name for name, cell in row.items()):
+                    yield _repeated_header(source, line)
                 else:
                     problem = table.add(line, row, column_of)
                     if problem is not None:
@@ -116,6 +119,12 @@ def _refuse_traces(source: Source) -> None:
     if native.sniff(head):
         expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
         raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
+
+
+def _repeated_header(source: Source, line: int) -> Problem:
+    """Information: tables were joined with their headers, which loses no row."""
+    expected = "one header, in the first row: tables were joined, and this row is not read as one of a trace"
+    return Problem("repeated-header", source.name, line, "row", "the header again", expected)
 
 
 def _event_type(given: Any) -> str:
