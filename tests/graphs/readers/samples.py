@@ -290,7 +290,7 @@ SAMPLES: dict[str, Sample] = {
     "rollouts of verl": Sample("rollouts", "7.jsonl", [VERL, VERL, VERL | {"score": 0.0}]),
     "rollouts of skyrl": Sample("rollouts", "gsm8k.jsonl", [SKYRL, SKYRL]),
     "rollouts of nemo-rl": Sample("rollouts", "train_data_step3.jsonl", [NEMO_RL, NEMO_RL]),
-    "rollouts of nemo gym": Sample("rollouts", "rollouts.jsonl", [NEMO_GYM, NEMO_GYM]),
+    "rollouts of nemo gym": Sample("rollouts", "rollouts.jsonl", [NEMO_GYM, NEMO_GYM | {"_ng_rollout_index": 1}]),
     "tau2-bench": Sample("tau2-bench", "results.json", [TAU2], lines=False),
     "langfuse": Sample("langfuse", "trace.json", [LANGFUSE], lines=False),
     "langfuse page": Sample("langfuse", "page.json", [{"data": OBSERVATIONS, "meta": {"page": 1}}], lines=False),
