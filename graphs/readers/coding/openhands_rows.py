@@ -20,6 +20,8 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 
 
 class Usage(msgspec.Struct):
+    """The tokens of a model response."""
+
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     response_id: str | None = None
@@ -32,6 +34,8 @@ class _Response(msgspec.Struct):
 
 
 class Tool(msgspec.Struct):
+    """The tool call of an event, and the response that it is of."""
+
     tool_call_id: str | None = None
     function_name: str | None = None
     model_response: _Response | None = None
@@ -55,6 +59,8 @@ class _Model(msgspec.Struct):
 
 
 class Settings(msgspec.Struct):
+    """The agent and the model of a row."""
+
     agent_class: str | None = None
     llm_config: _Model | None = None
 
@@ -126,4 +132,5 @@ def key_of(row: _Row) -> bytes:
 
 
 def run_of(row: _Row, place: Place) -> Run:
+    """What `RepeatedRuns` keeps of a row; its verdict is part of its key."""
     return Run(None, (), place.file, max(place.line, 1))

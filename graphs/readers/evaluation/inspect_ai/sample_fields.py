@@ -36,6 +36,8 @@ class _Results(msgspec.Struct):
 
 
 class Header(msgspec.Struct):
+    """A log without its samples."""
+
     eval: _Eval
     results: _Results | None = None
     status: Any = None
@@ -47,10 +49,14 @@ class Header(msgspec.Struct):
 
 
 class Log(Header):
+    """A log of the JSON form, its samples not decoded."""
+
     samples: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Score(msgspec.Struct):
+    """What one scorer says of a sample."""
+
     value: Any = None
 
 
