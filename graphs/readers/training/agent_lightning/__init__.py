@@ -14,7 +14,7 @@ rollout is a group of its own.
 
 The last reward is the outcome; earlier ones, and those that are linked to a model call, are rewards at their calls. A
 reward that the system filled in (`source: "fallback"`) is none. `docs/formats/agent-lightning.md` has the whole
-mapping; `last_attempt` tells the attempt, `requests` reads events, `traced` reads spans.
+mapping; `last_attempt` tells the attempt, `event_order` and `requests` read events, `traced` reads spans.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, one rollout refused: those of `graphs.readers.common.json_problems`, "bad-value", "duplicate-span",
     "parent-cycle", "missing-parent", "unknown-span", "disagreeing-rewards", "unknown-item" (neither event, span nor
-    rollout), "disagreeing-attempts" (times and sequence ids tell different last ones), "mixed-forms" (one attempt with
+    rollout), "disagreeing-attempts" (times and sequence ids tell different last ones), "unordered-events" (neither
+    files nor times order the events), "mixed-forms" (one attempt with
     model calls in events and spans, which would count twice), "lost-row" (a line that cannot be read names it, or names
     none and stands among its lines), "no-events". Alone: "unreadable", and faults of items whose rollout is not known.
     """

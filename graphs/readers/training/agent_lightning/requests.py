@@ -16,6 +16,12 @@ from graphs.readers.common.files import model_names
 from graphs.readers.common.model_calls import Team
 from graphs.readers.common.places import Document
 from graphs.readers.common.typed import decode
+from graphs.readers.training.agent_lightning.event_order import (
+    Moment,
+    TimedReward,
+    order_of_time,
+    refuse_tied_outcome,
+)
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["write_requests"]
@@ -96,23 +102,29 @@ _REWARD = msgspec.json.Decoder(_Reward)
 
 
 def write_requests(record: TraceRecord, events: list[Document]) -> None:
-    """Fill the record with the events of an attempt, in the order of the log.
+    """Fill the record with the events of an attempt, in the order of their times.
 
     Raises:
-      TraceError: kinds of `graphs.readers.common.typed.decode`.
+      TraceError: kinds of `graphs.readers.common.typed.decode`; "unordered-events", "disagreeing-rewards".
     """
+    trace = record.trace_id
+    decoded = [decode(_EVENT, raw, file=place.file, line=place.line, trace=trace) for raw, place in events]
+    moments = [Moment(event.timestamp, place) for event, (_, place) in zip(decoded, events, strict=True)]
     team = Team(record)
     asked: dict[str, tuple[int, str, str]] = {}  # tool call id -> position, agent, tool, until its result is seen
     rewards: list[tuple[float, int | None]] = []  # amounts, and the latest call before each
+    timed: list[TimedReward] = []
     call: int | None = None
     models: set[str | None] = set()
-    for index, (raw, place) in enumerate(events):
-        where: Any = {"file": place.file, "line": place.line, "trace": record.trace_id}
-        event = decode(_EVENT, raw, **where)
+    for index, position_in_log in enumerate(order_of_time(moments, trace)):
+        event, moment = decoded[position_in_log], moments[position_in_log]
+        place = moment.place
+        where: Any = {"file": place.file, "line": place.line, "trace": trace}
         if event.event_type == "reward":
             reward = decode(_REWARD, event.data, at="data", **where)
             if reward.source != "fallback":
                 rewards.append((reward.value, call))
+                timed.append(TimedReward(reward.value, moment))
         if event.event_type != "model_request":
             continue
         data = decode(_MODEL_REQUEST, event.data, at="data", **where)
@@ -130,6 +142,7 @@ def write_requests(record: TraceRecord, events: list[Document]) -> None:
         for tool_call in (reply.tool_calls if reply else None) or []:
             name, event_id = tool_call.function.name, f"{index}/{tool_call.id}"
             asked[tool_call.id] = team.tool_call(agent, event_id, place, call=call, tool=name), agent, name
+    refuse_tied_outcome(timed, moments, trace)
     team.finish()
     record.model = model_names(models)
     place_rewards(record, rewards)

@@ -68,7 +68,8 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
         "parent-cycle", "missing-parent".
     """
     read = [(_decode(document, record.trace_id), document) for document in documents]
-    read.sort(key=lambda pair: pair[0].sequence_id)
+    timed = all(wire.start_time for wire, _ in read)  # 0 is an unknown time
+    read.sort(key=lambda pair: (pair[0].sequence_id, (pair[0].start_time or 0.0) if timed else 0.0))
     spans: list[Span] = []
     rewards: list[_Given] = []
     responses: dict[str, Span] = {}
