@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import msgspec
+
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.addresses import is_remote
+from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, documents, stem
 from graphs.readers.common.source import Source
 from graphs.traces.record import TraceRecord
 
-__all__ = ["WRITTEN_ALIKE", "Tasks", "WrittenIds", "model_names", "read_each", "real_folder", "short_names", "systems"]
+__all__ = [
+    "WRITTEN_ALIKE",
+    "Tasks",
+    "WrittenIds",
+    "canonical",
+    "model_names",
+    "read_each",
+    "real_folder",
+    "short_names",
+    "systems",
+]
 
 WRITTEN_ALIKE = "an id that is written alike everywhere: here it is a number, there a text, or the other way round"
 """What is expected of an id that `WrittenIds` finds to differ."""
@@ -98,6 +112,19 @@ def read_each(
         if after is not None:
             yield from after(source)
         source.release()
+
+
+def canonical(raw: bytes | msgspec.Raw) -> bytes:
+    """A JSON value as every writer of it would have written it: escapes, blanks and the order of keys tell no tasks."""
+    text = bytes(raw)
+    try:
+        return msgspec.json.encode(msgspec.json.decode(text), order="sorted") if text else text
+    except JSON_ERRORS:
+        pass
+    try:  # Python takes a number that is too large for a float, as 1e999
+        return json.dumps(json.loads(text), sort_keys=True).encode()
+    except (ValueError, RecursionError):
+        return text
 
 
 class Tasks:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.files import Tasks, short_names
+from graphs.readers.common.files import Tasks, canonical, short_names
 from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Place, Places
 from graphs.readers.common.source import Source
@@ -156,7 +156,7 @@ def _read_sample(
                 raise TraceError(repeated)
         text = bytes(sample.input)
         if text.startswith(b'"'):  # a list of messages bears ids that differ from run to run
-            group = tasks.group(group, text, f"{name}/{sample.id}")
+            group = tasks.group(group, canonical(text), f"{name}/{sample.id}")
         record = TraceRecord(trace, group, file, place.line, max(place.offset, 0), format="inspect-ai")
         tasks.ids.check(record, f"{at}.id", sample.id)
         record.model, record.system = log.eval.model, log.eval.solver or ""

@@ -28,6 +28,7 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.files import canonical
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.source import Source
@@ -95,6 +96,7 @@ class _Rollout:
     spans: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
     attempts: Attempts = dataclasses.field(default_factory=Attempts)
     group: str = ""
+    grouped: Place | None = None
     problem: Problem | None = None
 
 
@@ -104,9 +106,10 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     Problem kinds, one rollout refused: those of `graphs.readers.common.json_problems`, "bad-value", "duplicate-span",
     "parent-cycle", "missing-parent", "unknown-span", "disagreeing-rewards", "unknown-item" (neither event, span nor
     rollout), "disagreeing-attempts" (times and sequence ids tell different last ones), "unordered-events" (neither
-    files nor times order the events), "mixed-forms" (one attempt with
-    model calls in events and spans, which would count twice), "lost-row" (a line that cannot be read names it, or names
-    none and stands among its lines), "no-events". Alone: "unreadable", and faults of items whose rollout is not known.
+    files nor times order the events), "disagreeing-groups" (records put it into different ones), "mixed-forms" (one
+    attempt with model calls in events and spans, which would count twice), "lost-row" (a line that cannot be read names
+    it, or names none and stands among its lines), "no-events". Alone: "unreadable", and faults of items whose rollout
+    is not known.
     """
     rollouts: dict[str, _Rollout] = {}
     lost = LostLines("rollout_id", ("rollout_id",), "calls, or its last reward", first=_FIRST)
@@ -155,7 +158,7 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> str:
         last = status.last_attempt_id if isinstance(status, _Status) else None
         if last:
             rollout.attempts.state(last)
-        rollout.group = _group(item)
+        _set_group(rollout, item, place)
     elif item.attempt_id is not None and item.sequence_id is not None and bytes(item.status).startswith(b'"'):
         rollout.attempts.number(item.attempt_id, item.sequence_id)
     else:
@@ -180,13 +183,27 @@ def _item(document: Document) -> _Item:
         raise TraceError(dataclasses.replace(error.problem, trace=owner)) from error
 
 
+def _set_group(rollout: _Rollout, item: _Item, place: Place) -> None:
+    """Take the group of a rollout from its record, which an update of it repeats.
+
+    Raises:
+      TraceError: "disagreeing-groups", an earlier record puts it into another.
+    """
+    group = _group(item)
+    if rollout.grouped is not None and group != rollout.group:
+        expected = f"{rollout.group!r}, as by the record in {rollout.grouped.file}, line {rollout.grouped.line}"
+        field = "input, metadata, resources_id"
+        raise TraceError(Problem("disagreeing-groups", place.file, place.line, field, group, expected, item.rollout_id))
+    rollout.group, rollout.grouped = group, rollout.grouped or place
+
+
 def _group(item: _Item) -> str:
     """The task of a rollout, under one version of the policy."""
     metadata = item.metadata or _Metadata()
     if metadata.data_id is not None:
         task = f"data-{metadata.data_id}"
     else:
-        task = f"input-{hashlib.blake2b(bytes(item.input), digest_size=8).hexdigest()}"
+        task = f"input-{hashlib.blake2b(canonical(item.input), digest_size=8).hexdigest()}"
     if metadata.batch_idx is not None:
         task = f"batch-{metadata.batch_idx}/{task}"
     return task if item.resources_id is None else f"resources-{item.resources_id}/{task}"

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from graphs.readers.common.files import model_names
+from graphs.readers.common.files import canonical, model_names
 from graphs.readers.common.model_calls import Team
 from graphs.readers.common.places import Document
 from graphs.readers.common.typed import decode
@@ -170,7 +170,7 @@ def add_reward(record: TraceRecord, position: int, amount: float) -> None:
 
 
 def _agent(data: _ModelRequest) -> str:
-    prompt = next((bytes(m.content) for m in data.request.messages or [] if m.role in _SYSTEM), None)
+    prompt = next((canonical(m.content) for m in data.request.messages or [] if m.role in _SYSTEM), None)
     if prompt is None:
         return data.model
     return f"{data.model}/{hashlib.blake2b(prompt, digest_size=4).hexdigest()}"

@@ -10,6 +10,7 @@ import msgspec
 from graphs.errors import Problem
 from graphs.readers.common.chats.messages import Chat
 from graphs.readers.common.chats.responses import Item, Responses, Usage
+from graphs.readers.common.files import canonical
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.typed import decode_record
@@ -95,7 +96,7 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     raw, place = document
     trace = f"{file}/{place.line}"
     row = decode_record(_ROW, raw, file=place.file, line=place.line, trace=trace)
-    prompt = bytes(row.responses_create_params.input)
+    prompt = canonical(row.responses_create_params.input)
     group = prompt_group(prompt, None)
     if row.task is not None:
         group = f"task-{row.task}/{group}"

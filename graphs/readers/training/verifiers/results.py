@@ -8,7 +8,7 @@ import msgspec
 
 from graphs.errors import Problem
 from graphs.readers.common.chats.messages import Chat, add_messages, decode_messages
-from graphs.readers.common.files import Tasks
+from graphs.readers.common.files import Tasks, canonical
 from graphs.readers.common.places import Document
 from graphs.readers.common.typed import decode_record
 from graphs.traces.record import TraceRecord
@@ -37,7 +37,7 @@ def read_result(document: Document, file: str, tasks: Tasks) -> Iterator[TraceRe
     row = decode_record(_RESULT, raw, file=place.file, line=place.line)
     trace = f"{file}/{row.example_id}/{place.line}"
     task = f"example-{row.example_id}"
-    group = tasks.group(task, bytes(row.prompt), f"{file}/{task}")
+    group = tasks.group(task, canonical(row.prompt), f"{file}/{task}")
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="verifiers")
     tasks.ids.check(record, "example_id", row.example_id)
     record.system = file  # no model is stated, and a file is one run of one model
