@@ -216,11 +216,18 @@ class _Log:
                 continue
             record = TraceRecord(trace, trace, start.file, start.line, start.offset, format="openai-agents")
             try:
-                write_spans(record, spans, self.names.get(trace) or "workflow")
+                write_spans(record, _in_order_of_time(spans), self.names.get(trace) or "workflow")
             except TraceError as error:
                 yield error.problem
             else:
                 yield record
+
+
+def _in_order_of_time(spans: list[Span]) -> list[Span]:
+    """By `started_at`, for files of one trace may be read in any order; as the log has them where one states none."""
+    if any(span.start != span.start for span in spans):
+        return spans
+    return sorted(spans, key=lambda span: span.start)
 
 
 def _elements(raw: bytes, held: msgspec.Raw, field: str, place: Place, trace: str) -> list[Document]:

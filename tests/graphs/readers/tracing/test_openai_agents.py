@@ -190,6 +190,33 @@ def test_a_trace_may_be_spread_over_files(tmp_path: Path) -> None:
     assert len(set(traces.events["file"].to_pylist())) == 2
 
 
+@pytest.mark.parametrize("first", ["t-9", "t-09"])
+def test_files_of_any_name_are_one_order(tmp_path: Path, first: str) -> None:
+    """`t-10` sorts before `t-9`: billing was a root, and the hand-off started an agent that no span is of."""
+    pages = {
+        first: [agent("a1", "triage"), span("g1", "a1", "generation"), span("h", "a1", "handoff", to_agent="billing")],
+        "t-10": [agent("a2", "billing"), span("g2", "a2", "generation")],
+    }
+    started = (f"2026-01-01T00:00:0{second}+00:00" for second in range(5))
+    for name, spans in pages.items():
+        lines = [json.dumps(one | {"started_at": next(started)}) + "\n" for one in spans]
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines[1:] + lines[:1]))  # a span is logged when it ends
+    sources = [Source(str(path), path) for path in sorted(tmp_path.iterdir())]
+    (record,) = read_openai(sources)
+    assert isinstance(record, TraceRecord) and check(record).ids == ["g1", "h", "g2"]
+    assert {name: one.parent for name, one in record.instances.items()} == {"a1": "", "a2": "a1"}
+
+
+def test_spans_without_times_keep_the_order_of_the_log(tmp_path: Path) -> None:
+    late, early = (
+        span(name, "a", "generation") | {"started_at": f"2026-01-01T00:00:0{second}Z"}
+        for name, second in (("late", 2), ("early", 1))
+    )
+    whole = agent("a", "x") | {"started_at": "2026-01-01T00:00:00Z"}
+    assert only(tmp_path, [late, early, whole]).ids == ["early", "late"]
+    assert only(tmp_path, [late, early, agent("a", "x")]).ids == ["late", "early"]
+
+
 BAD = {
     "twice": ([agent("a", "x"), agent("a", "y")], "duplicate-span", "id"),
     "own parent": ([span("a", "a", "generation")], "parent-cycle", "parent_id"),
