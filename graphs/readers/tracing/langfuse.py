@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.keys import has_key, opening
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.source import Source
@@ -82,6 +83,7 @@ _SCORE = msgspec.json.Decoder(_Score)
 _HOLDER = msgspec.json.Decoder(_Holder)
 _TRACE = msgspec.json.Decoder(_Trace)
 _NAME = msgspec.json.Decoder(_Id)
+_NUMBER = msgspec.json.Decoder(_Float)
 
 
 def sniff(head: bytes) -> bool:
@@ -119,9 +121,10 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, one trace refused: those of `graphs.readers.common.json_problems` and of
     `graphs.readers.common.span_trees.scores`, "duplicate-span", "parent-cycle", "missing-parent", "missing-field" (an
-    observation without its trace), "lost-row" (a line that cannot be read is part of it, or may be). Named while the
-    trace reads: "missing-part". Alone: "unreadable", and faults of an item whose trace is not known. Named, though
-    nothing is wrong: "no-events", a trace without observations; "category-score", a score of a category with a number.
+    observation without its trace), "bad-value" (a score of numbers that is none), "lost-row" (a line that cannot be
+    read is part of it, or may be). Named while the trace reads: "missing-part". Alone: "unreadable", and faults of an
+    item whose trace is not known. Named, though nothing is wrong: "no-events", a trace without observations;
+    "category-score", a score of a category with a number.
     """
     traces: dict[str, _Gathered] = {}
     lost = LostLines("traceId", _IDS, "observations, or scores", first=("id", "traceId"), pages=("data",))
@@ -224,7 +227,10 @@ def _add_score(gathered: _Gathered, score: _Score, trace: str, place: Place) -> 
     """
     if score.id:
         gathered.met.add(score.id)
-    if not isinstance(score.value, bool | int | float):
+    value = score.value
+    if isinstance(value, str) and score.kind in _NUMBERS:
+        value = _number(score, value, trace, place)
+    if not isinstance(value, bool | int | float):
         return
     if score.kind is not None and score.kind not in _NUMBERS:
         expected = "NUMERIC or BOOLEAN: the number of a category is no reward, and may be 0 for every category"
@@ -232,7 +238,22 @@ def _add_score(gathered: _Gathered, score: _Score, trace: str, place: Place) -> 
         problem = Problem("category-score", place.file, place.line, "scores.dataType", value_text, expected, trace)
         gathered.no_numbers.setdefault(score.name, problem)
     else:
-        gathered.scores.append(Score(score.name, float(score.value), place, score.observation or "", score.id or ""))
+        gathered.scores.append(Score(score.name, float(value), place, score.observation or "", score.id or ""))
+
+
+def _number(score: _Score, text: str, trace: str, place: Place) -> float:
+    """The number that a text states, as tables and scripts that pass scores on write it.
+
+    Raises:
+      TraceError: "bad-value", the text states none.
+    """
+    try:
+        return _NUMBER.decode(text)
+    except JSON_ERRORS as error:
+        expected = f"a number, which a score of the dataType {score.kind} has: it is the score {score.name!r}"
+        raise TraceError(
+            Problem("bad-value", place.file, place.line, "scores.value", excerpt(text), expected, trace)
+        ) from error
 
 
 def _records(trace: str, gathered: _Gathered, lost: LostLines, torn: Problem | None) -> Iterator[TraceRecord | Problem]:

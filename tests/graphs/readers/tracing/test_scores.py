@@ -70,6 +70,23 @@ def test_the_number_of_a_category_is_no_reward(tmp_path: Path, kind: str, value:
     assert float(read(langfuse(tmp_path, [solved, category | {"id": "s2"}])).reward[0]) == 1.0
 
 
+def test_a_number_that_is_written_as_a_text_counts(tmp_path: Path) -> None:
+    """It was dropped, and alone it left no outcome; beside another score, that one was the outcome."""
+    assert float(read(langfuse(tmp_path, [WHOLE | {"value": "0.5"}])).reward[0]) == 0.5
+    tone = WHOLE | {"id": "t", "name": "tone", "value": 1.0}
+    assert np.isnan(read(langfuse(tmp_path, [WHOLE | {"value": "0.5"}, tone])).reward[0]), "the user says which"
+
+
+@pytest.mark.parametrize("kind", ["NUMERIC", "BOOLEAN"])
+@pytest.mark.parametrize("value", ["good", "", "NaN", "1e99", "true", "[1]"])
+def test_a_text_that_is_no_number_is_named(tmp_path: Path, kind: str, value: str) -> None:
+    with pytest.raises(NothingReadError) as caught:
+        read(langfuse(tmp_path, [WHOLE | {"value": value, "dataType": kind}]))
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.field, problem.trace) == ("bad-value", "scores.value", "t")
+    assert value in problem.value and "'solved'" in problem.expected and kind in problem.expected
+
+
 def test_scores_of_two_ids_at_one_event_add_up(tmp_path: Path) -> None:
     assert step_reward(read(langfuse(tmp_path, [STEP, STEP | {"id": "r2"}]))) == 0.5
     assert step_reward(read(langsmith(tmp_path, feedback(0.5, "a", id="1"), feedback(0.5, "a", id="2")))) == 1.0
