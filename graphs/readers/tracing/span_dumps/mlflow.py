@@ -42,18 +42,26 @@ def of_mlflow(given: Attributes) -> Attributes:
 
 
 def of_mlflow_assessments(info: Any) -> Attributes:
-    """Numbers of a trace's assessments as evaluations of the trace; those of one span are left out."""
+    """Numbers of a trace's assessments as evaluations of the trace; those of one span are left out.
+
+    So are those that another overrides, which MLflow keeps. A number that is written as a text is passed on as it is:
+    who reads the evaluations refuses it by name.
+    """
     listed = info.get("assessments") if isinstance(info, dict) else None
+    found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    overridden = {name for one in found if isinstance(name := one.get("overrides"), str)}
     attributes: Attributes = {}
-    for number, one in enumerate(listed if isinstance(listed, list) else ()):
-        if not isinstance(one, dict) or one.get("span_id"):
+    for number, one in enumerate(found):
+        if one.get("span_id") or one.get("valid") is False or one.get("assessment_id") in overridden:
             continue
         feedback = one.get("feedback")
         name = one.get("assessment_name", one.get("name"))
         value = feedback.get("value") if isinstance(feedback, dict) else None
-        if isinstance(name, str) and isinstance(value, bool | int | float):
+        if isinstance(name, str) and (isinstance(value, bool) or type(_json(value)) in (int, float)):
             attributes[f"trace.evaluations.{number}.evaluation.name"] = name
-            attributes[f"trace.evaluations.{number}.evaluation.score"] = float(value)
+            attributes[f"trace.evaluations.{number}.evaluation.score"] = (
+                float(value) if isinstance(value, bool) else value
+            )
     return attributes
 
 

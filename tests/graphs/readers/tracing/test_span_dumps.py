@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -99,6 +100,40 @@ def test_mlflow_exports_ids_in_base64_and_feedback_on_the_trace(tmp_path: Path) 
         ]  # fmt: skip
         assert float(traces.reward[0]) == 0.75
         assert traces.evidence["tokens"].amounts.tolist() == [3, 5, 7]
+
+
+def assessed(folder: Path, *changes: dict[str, Any]) -> Path:
+    """MLflow's recording, whose reward of 0.75 is there once for each of the changes to it."""
+    log = json.loads((RECORDINGS / "spans_mlflow.json").read_text())
+    (reward,) = log["info"]["assessments"]
+    log["info"]["assessments"] = [reward | change for change in changes]
+    path = folder / "log.json"
+    path.write_text(json.dumps(log))
+    return path
+
+
+@pytest.mark.parametrize("old", [{"valid": False}, {}, {"valid": None}])
+def test_an_overridden_assessment_of_mlflow_is_no_reward(tmp_path: Path, old: dict[str, Any]) -> None:
+    """The one that a word overrode was the reward, and one that a number overrode refused the trace."""
+    first = {"assessment_id": "a", **old}
+    second = {"assessment_id": "b", "overrides": "a", "valid": True}
+    by_number = read(assessed(tmp_path, first, second | {"feedback": {"value": 0.25}}))
+    assert by_number.problems == () and float(by_number.reward[0]) == 0.25
+    assert np.isnan(read(assessed(tmp_path, first, second | {"feedback": {"value": "no"}})).reward[0])
+
+
+def test_an_assessment_of_mlflow_that_is_not_valid_is_no_reward(tmp_path: Path) -> None:
+    assert np.isnan(read(assessed(tmp_path, {"valid": False})).reward[0])
+
+
+@pytest.mark.parametrize("value", ["0.75", "1", pytest.param(10**400, id="huge")])
+def test_an_assessment_of_mlflow_with_another_number_is_named(tmp_path: Path, value: Any) -> None:
+    """There was no reward, and a number too large for a float ended the reading."""
+    with pytest.raises(NothingReadError) as caught:
+        read(assessed(tmp_path, {"feedback": {"value": value}}))
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.field) == ("bad-attribute", "trace.evaluations.0.evaluation.score")
+    assert np.isnan(read(assessed(tmp_path, {"feedback": {"value": "yes"}})).reward[0]), "a word is no number"
 
 
 def read_text(text: str) -> Traces:
