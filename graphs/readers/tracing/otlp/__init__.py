@@ -17,7 +17,7 @@ from graphs.errors import Problem
 from graphs.readers.common.places import Lost, refused_lines
 from graphs.readers.common.source import Source, unreadable
 from graphs.readers.tracing.otlp.gathering import Gathering
-from graphs.readers.tracing.otlp.wire import items
+from graphs.readers.tracing.otlp.requests import items
 from graphs.traces.record import TraceRecord
 
 __all__ = ["read", "sniff"]

@@ -17,11 +17,11 @@ from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.common.typed import refuse_repeated
 from graphs.readers.tracing.otlp.assembly import build, unplaced
 from graphs.readers.tracing.otlp.evaluations import RESULT, Evaluation
+from graphs.readers.tracing.otlp.requests import Item
 from graphs.readers.tracing.otlp.spans import Span, log_evaluation, make_span, trace_id_of
 from graphs.readers.tracing.otlp.strays import Strays, stray_in
 from graphs.readers.tracing.otlp.wire import (
     Attributes,
-    Item,
     Place,
     TraceIdOnly,
     WireLog,

@@ -1,32 +1,21 @@
-"""OTLP JSON as it lies in files: export requests, one a line or one a file, cut into spans and log records.
+"""Spans, log records and attributes of OTLP JSON as they are written.
 
-Each span and each log record is decoded by itself, so that a malformed one spoils its own trace and no other. The
-shapes are those of the OpenTelemetry protocol's JSON encoding: lowerCamelCase keys, hexadecimal ids, 64-bit integers as
-decimal strings (numbers are taken too), enumerations as integers. Unknown keys are ignored, as the encoding demands.
+The shapes are those of the OpenTelemetry protocol's JSON encoding: lowerCamelCase keys, hexadecimal ids, 64-bit integers
+as decimal strings (numbers are taken too), enumerations as integers. Unknown keys are ignored, as the encoding demands.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
-from graphs.errors import Problem, TraceError
-from graphs.readers.common.encodings import is_utf8
-from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, not_utf8
-from graphs.readers.common.places import Lost, Places
-from graphs.readers.common.repeated_keys import repeated_where_read
-from graphs.readers.common.source import Source
-from graphs.readers.common.typed import refuse_repeated
-from graphs.readers.tracing.otlp.unread import unread_member
-from graphs.text import excerpt, printable
+from graphs.text import printable
 
 __all__ = [
-    "Attributes", "Item", "Place", "TraceIdOnly", "WireEvent", "WireLink", "WireLog", "WireSpan", "WireStatus",
-    "attributes", "conflicting", "is_text", "items", "number", "plain",
+    "Attributes", "KeyValue", "Place", "TraceIdOnly", "WireEvent", "WireLink", "WireLog", "WireSpan", "WireStatus",
+    "attributes", "conflicting", "is_text", "number", "plain",
 ]  # fmt: skip
 
 Attributes = dict[str, Any]  # attribute values as Python values; arrays and maps stay encoded until `plain`
@@ -40,16 +29,6 @@ class Place(NamedTuple):
     offset: int
 
 
-class Item(NamedTuple):
-    """One span or log record, still encoded, with its resource's attributes, and the place of its request."""
-
-    is_span: bool
-    raw: msgspec.Raw
-    resource: Attributes
-    place: Place
-    request: Place
-
-
 class _Value(msgspec.Struct, rename="camel"):
     string_value: str | None = None
     bool_value: bool | None = None
@@ -60,7 +39,9 @@ class _Value(msgspec.Struct, rename="camel"):
     kvlist_value: msgspec.Raw = msgspec.Raw()
 
 
-class _KeyValue(msgspec.Struct):
+class KeyValue(msgspec.Struct):
+    """An attribute."""
+
     key: str
     value: _Value | None = None
 
@@ -70,7 +51,7 @@ class _Array(msgspec.Struct):
 
 
 class _KeyValueList(msgspec.Struct):
-    values: list[_KeyValue] | None = None
+    values: list[KeyValue] | None = None
 
 
 class WireEvent(msgspec.Struct, rename="camel"):
@@ -78,7 +59,7 @@ class WireEvent(msgspec.Struct, rename="camel"):
 
     name: str | None = None
     time_unix_nano: int | str | None = None
-    attributes: list[_KeyValue] | None = None
+    attributes: list[KeyValue] | None = None
 
 
 class WireLink(msgspec.Struct, rename="camel"):
@@ -86,7 +67,7 @@ class WireLink(msgspec.Struct, rename="camel"):
 
     trace_id: str | None = None
     span_id: str | None = None
-    attributes: list[_KeyValue] | None = None
+    attributes: list[KeyValue] | None = None
 
 
 class WireStatus(msgspec.Struct):
@@ -104,7 +85,7 @@ class WireSpan(msgspec.Struct, rename="camel"):
     name: str | None = None
     start_time_unix_nano: int | str | None = None
     end_time_unix_nano: int | str | None = None
-    attributes: list[_KeyValue] | None = None
+    attributes: list[KeyValue] | None = None
     events: list[WireEvent] | None = None
     links: list[WireLink] | None = None
     status: WireStatus | None = None
@@ -116,7 +97,7 @@ class WireLog(msgspec.Struct, rename="camel"):
     trace_id: str | None = None
     span_id: str | None = None
     event_name: str | None = None
-    attributes: list[_KeyValue] | None = None
+    attributes: list[KeyValue] | None = None
 
 
 class TraceIdOnly(msgspec.Struct, rename="camel"):
@@ -125,65 +106,11 @@ class TraceIdOnly(msgspec.Struct, rename="camel"):
     trace_id: str | None = None
 
 
-class _Resource(msgspec.Struct):
-    attributes: list[_KeyValue] | None = None
-
-
-class _ScopeSpans(msgspec.Struct):
-    spans: list[msgspec.Raw] | None = None
-
-
-class _ScopeLogs(msgspec.Struct, rename="camel"):
-    log_records: list[msgspec.Raw] | None = None
-
-
-class _Of(msgspec.Struct, rename="camel"):
-    """The records of one resource, or, at the top, of a file that leaves out the outermost list.
-
-    The protocol called a scope an instrumentation library until 2022.
-    """
-
-    resource: _Resource | None = None
-    scope_spans: list[_ScopeSpans] | None = None
-    scope_logs: list[_ScopeLogs] | None = None
-    instrumentation_library_spans: list[_ScopeSpans] | None = None
-    instrumentation_library_logs: list[_ScopeLogs] | None = None
-
-    @property
-    def spans(self) -> Iterator[msgspec.Raw]:
-        """The spans of all scopes."""
-        for scope in itertools.chain(self.scope_spans or (), self.instrumentation_library_spans or ()):
-            yield from scope.spans or ()
-
-    @property
-    def is_read(self) -> bool:
-        """Whether there are scopes, and each has a list of spans or log records."""
-        spans = self.scope_spans or self.instrumentation_library_spans
-        logs = self.scope_logs or self.instrumentation_library_logs
-        return bool(spans or logs) and not (
-            any(scope.spans is None for scope in spans or ()) or any(scope.log_records is None for scope in logs or ())
-        )
-
-    @property
-    def logs(self) -> Iterator[msgspec.Raw]:
-        """The log records of all scopes."""
-        for scope in itertools.chain(self.scope_logs or (), self.instrumentation_library_logs or ()):
-            yield from scope.log_records or ()
-
-
-class _Request(_Of, rename="camel"):
-    resource_spans: list[_Of] | None = None
-    resource_logs: list[_Of] | None = None
-
-
-_TRACE_ID = re.compile(rb"(?<![0-9a-fA-F])[0-9a-fA-F]{32}(?![0-9a-fA-F])")
-_REQUEST = msgspec.json.Decoder(_Request)
-_ANY_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(_Array)
 _KVLIST = msgspec.json.Decoder(_KeyValueList)
 
 
-def attributes(pairs: list[_KeyValue] | Attributes | None) -> Attributes:
+def attributes(pairs: list[KeyValue] | Attributes | None) -> Attributes:
     """Attributes by key. A value of no kind is None.
 
     Attributes that are plain values by key already, as in dumps that are not OTLP, stay as they are.
@@ -193,7 +120,7 @@ def attributes(pairs: list[_KeyValue] | Attributes | None) -> Attributes:
     return {pair.key: None if pair.value is None else _value(pair.value) for pair in pairs or ()}
 
 
-def conflicting(pairs: list[_KeyValue] | None) -> str | None:
+def conflicting(pairs: list[KeyValue] | None) -> str | None:
     """The path of an attribute that occurs twice with two values; None without one."""
     values: dict[str, _Value | None] = {}
     if not pairs or len({pair.key for pair in pairs}) == len(pairs):
@@ -258,93 +185,3 @@ def plain(value: Any, depth: int = 16) -> Any:
         return [plain(_value(member), depth - 1) for member in _ARRAY.decode(value.array_value).values or ()]
     pairs = _KVLIST.decode(value.kvlist_value).values or ()
     return {pair.key: None if pair.value is None else plain(_value(pair.value), depth - 1) for pair in pairs}
-
-
-def items(source: Source) -> Iterator[Item | Lost]:
-    """The spans and log records of one file, with what could not be read of it."""
-    data = source.data
-    whole = _whole(data)
-    if isinstance(whole, _Request):
-        lost = _not_read(whole, data, source.name, 1)
-        if lost is not None:
-            yield lost
-            return
-        yield from _request_items(whole, data, Place(source.name, 1, 0))
-        return
-    if isinstance(whole, Exception):
-        yield Lost(json_problem(whole, data, source.name, 1), data)
-        return
-    for line, offset, content in source.lines():
-        place = Place(source.name, line, data.find(content, offset))  # a line may be indented
-        try:
-            request = _REQUEST.decode(content)
-        except JSON_ERRORS as error:
-            yield Lost(json_problem(error, content, source.name, line), content)
-            continue
-        lost = _not_read(request, content, source.name, line)
-        if lost is not None:
-            yield lost
-            continue
-        yield from _request_items(request, content, place)
-
-
-def _not_read(request: _Request, text: bytes, file: str, line: int) -> Lost | None:
-    """A request that is no text, states a key twice, or has its content under keys that are read nowhere; else None."""
-    if not is_utf8(text):
-        return Lost(not_utf8(text, file, line), text)
-    twice = _repeated(text, file, line)
-    if twice is not None:
-        return Lost(twice, text)
-    field = None if _is_read(request) else unread_member(text)
-    if field is None:
-        return None
-    expected = "an export request: resourceSpans or resourceLogs, with scopeSpans or scopeLogs within"
-    problem = Problem("unknown-item", file, line, field, excerpt(text[:60]), expected)
-    # Ids of traces, whatever keys state them, and within texts, too, as `LostLines` finds them; no more of the line.
-    ids = b",".join(b'{"traceId":"' + own + b'"}' for own in dict.fromkeys(_TRACE_ID.findall(text)))
-    return Lost(problem, b'{"line":[' + ids + b"]}")
-
-
-def _repeated(request: bytes, file: str, line: int) -> Problem | None:
-    """The problem of a request that states a key of its own twice; its spans and log records are looked at alone."""
-    try:
-        refuse_repeated(repeated_where_read(_Request, request), file=file, line=line)
-    except TraceError as error:
-        return error.problem
-    return None
-
-
-def _is_read(request: _Request) -> bool:
-    """Whether a request, and all within, has a list that is read here."""
-    groups = [*(request.resource_spans or ()), *(request.resource_logs or ())]
-    if request.resource_spans is None and request.resource_logs is None:
-        groups.append(request)
-    return all(group.is_read for group in groups)
-
-
-def _whole(data: bytes) -> _Request | Exception | None:
-    """The request that the whole file is; None for one a line; the error of a file that is neither."""
-    first = data.lstrip()
-    first = first[: first.find(b"\n")] if b"\n" in first else first
-    try:
-        _ANY_OBJECT.decode(first)
-        return None
-    except JSON_ERRORS:
-        pass
-    try:
-        return _REQUEST.decode(data)
-    except JSON_ERRORS as error:
-        starts = re.findall(rb'^[ \t]*\{\s*"(?:resource|scope)(?:Spans|Logs)"', data, re.MULTILINE)
-        return None if len(starts) > 1 else error
-
-
-def _request_items(request: _Request, text: bytes, base: Place) -> Iterator[Item]:
-    for groups in ([request], request.resource_spans or (), request.resource_logs or ()):
-        # Keys may come in any order in the file, but the elements of a list do not: each list has its own search.
-        spans, logs = Places(text, 0, base.line), Places(text, 0, base.line)
-        for group in groups:
-            resource = attributes(group.resource.attributes if group.resource else None)
-            listed = [(True, raw, spans) for raw in group.spans] + [(False, raw, logs) for raw in group.logs]
-            for is_span, raw, places in listed:
-                line, begin = places.of(raw)
-                yield Item(is_span, raw, resource, Place(base.file, line, base.offset + begin), base)
