@@ -32,6 +32,8 @@ KNOWN: dict[str, tuple[str, ...]] = {
     **{name: (name,) for name in EVENT_EVIDENCE},
 }
 """Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
+_TELLING = ("group", "reward", "agent", "role", "model", "turn", "type", "action", "event_reward")
+"""Columns without which other numbers come out: one that is only spelt otherwise is not passed over."""
 TEXTS = frozenset(
     {"answer", "completion", "content", "generation", "input", "message", "output", "prompt", "question", "response",
      "solution", "text"}
@@ -67,7 +69,7 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
             expected = f"one column for {ours!r}: {columns_option({ours: candidates[0]})} chooses"
             raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
         column_of[ours] = candidates[0]
-    for ours in ("group", "reward"):
+    for ours in _TELLING:
         alike = [name for name in names if name not in taken and name.strip().lower() in KNOWN[ours]]
         if ours not in column_of and alike:
             named = columns_option({ours: alike[0]})

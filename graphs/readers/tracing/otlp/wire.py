@@ -1,7 +1,8 @@
 """Spans, log records and attributes of OTLP JSON as they are written.
 
-The shapes are those of the OpenTelemetry protocol's JSON encoding: lowerCamelCase keys, hexadecimal ids, 64-bit integers
-as decimal strings (numbers are taken too), enumerations as integers. Unknown keys are ignored, as the encoding demands.
+The shapes are those of the OpenTelemetry protocol's JSON encoding: lowerCamelCase keys, hexadecimal ids, 64-bit
+integers as decimal strings (numbers are taken too), enumerations as integers. Unknown keys are ignored, as the encoding
+demands.
 """
 
 from __future__ import annotations

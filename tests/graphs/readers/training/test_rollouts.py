@@ -115,8 +115,10 @@ def test_rows_read_many_at_once_as_they_do_one_by_one(tmp_path: Path) -> None:
     one_by_one.write_text("[" + ",\n".join(json.dumps(row) for row in [*ROWS, VERL]) + "]")
     many, each = read(path), read(one_by_one, format="rollouts")
     faults = [(problem.kind, problem.line, problem.field) for problem in many.problems]
-    assert ("bad-json", len(ROWS) + 1, "content") in faults and len(faults) == 8
-    assert [(p.kind, p.line, p.field) for p in each.problems] == [fault for fault in faults if fault[0] != "bad-json"]
+    assert ("bad-json", len(ROWS) + 1, "content") in faults and len(faults) == 9
+    assert [(p.kind, p.line, p.field) for p in each.problems] == [
+        fault for fault in faults if fault[0] not in ("bad-json", "mixed-ids")
+    ]
     rows = many.sizes.traces
     assert rows == each.sizes.traces == len(ROWS) + 1 - 7
     for name in ("event_type", "action_mask", "agent_ids", "turn_ids", "trace_ids", "group_ids", "agent_trace"):
@@ -265,6 +267,14 @@ def test_a_shared_prompt_is_held_once(tmp_path: Path) -> None:
                              "advantage": [0.0] * 64}), tmp_path / "completions.parquet")  # fmt: skip
     with pytest.raises(NothingReadError, match="too-large"):
         read(tmp_path, limits=Limits(file_bytes=32 << 20))
+
+
+def test_a_row_without_the_uid_that_others_have_is_named(tmp_path: Path) -> None:
+    """It is a group of its own by its prompt, and its siblings are compared without it."""
+    rows = [{"input": "x", "output": "y", "score": 1.0, "uid": uid} for uid in ("u", None, "u", "u")]
+    (tmp_path / "7.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (problem,) = read(tmp_path).problems
+    assert (problem.kind, problem.field, problem.value) == ("mixed-ids", "uid", "absent in 1 row, stated in 3")
 
 
 def test_uids_that_differ_only_in_type_are_not_one_group(tmp_path: Path) -> None:

@@ -369,6 +369,18 @@ def test_a_column_whose_name_is_written_otherwise_is_not_left_out_in_silence(hea
     assert read(path, columns=theirs).reward[:2].tolist() == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("name", ["Agent", " role", "Turn", "EVENT_REWARD", "Model_Name", "Type", "ACTION"])
+def test_a_column_that_tells_who_did_what_is_not_left_out_for_its_spelling(name: str, tmp_path: Path) -> None:
+    """All agents were one, and `dr_mas` gave other advantages without a word."""
+    path = tmp_path / "log.csv"
+    path.write_text(f"trace,group,reward,{name}\na,g,1,x\nb,g,0,y\n")
+    with pytest.raises(NothingReadError, match="bad-header"):
+        read(path, format="table")
+    path.write_text(f"trace,group,reward,agent,{name}\na,g,1,x,0\nb,g,0,y,0\n")
+    if name == "Agent":  # the one that counts is there
+        assert read(path, format="table").reward[:2].tolist() == [1.0, 0.0]
+
+
 def test_bytes_of_a_parquet_file_that_are_texts_are_read_as_such(tmp_path: Path) -> None:
     """A file need not say that its bytes are texts; ids were written as Python writes bytes, and rewards met none."""
     path, rewards = tmp_path / "log.parquet", tmp_path / "rewards.parquet"
