@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from graphs.errors import Problem, TraceError
 from graphs.readers.common.chats.messages import Chat, Message, add_messages
 from graphs.readers.common.json_problems import json_problem
 from graphs.readers.common.places import Place
 from graphs.readers.common.source import Source
-from graphs.readers.common.tables.rows import open_parquet, refuse_long_lists, to_values
+from graphs.readers.common.tables.rows import number, open_parquet, refuse_long_lists, to_values
 from graphs.readers.training.rollouts.rows import prompt_group
 from graphs.text import excerpt
 from graphs.traces.parquet_limits import checked_batches
@@ -28,8 +29,12 @@ _ROWS = 256  # read at a time
 
 
 def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
-    """A record for each row; the line of a row is its number."""
-    number = 0
+    """A record for each row; the line of a row is its number.
+
+    Columns of texts may be a user's own, such as a solution. Those that are numbers in another type are named, and no
+    other column is the outcome in their place.
+    """
+    line = 0
     try:
         file = open_parquet(source)
         rewards = [
@@ -37,6 +42,13 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
             for field in file.schema_arrow
             if field.name not in _OTHER and (pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
         ]
+        retyped = [field.name for field in file.schema_arrow if field.name not in _OTHER and _is_retyped(file, field)]
+        if retyped:
+            value, expected = (
+                excerpt(", ".join(retyped)),
+                "floats or integers, as TRL writes rewards: no outcome is told",
+            )
+            yield Problem("bad-type", source.name, 0, "columns", value, expected)
         if len(rewards) > 1:
             expected = (
                 "one reward function, or a choice by --reward-channel NAME (in Python reward=NAME): the file does not "
@@ -49,16 +61,35 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
         groups: dict[tuple[str, int], str] = {}  # rows that share a prompt share the digest of it
         for batch in checked_batches(file, columns, _ROWS):
             for cells in zip(*(to_values(column, shared) for column in batch.columns), strict=True):
-                number += 1
+                line += 1
                 row = dict(zip(batch.schema.names, cells, strict=True))
                 try:
-                    yield _record(row, rewards, groups, name, Place(source.name, number, -1))
+                    record = _record(row, rewards, groups, name, Place(source.name, line, -1))
+                    if len(rewards) == 1 and not retyped and record.rewards:
+                        record.rewards["team"] = record.rewards[rewards[0]]
+                    yield record
                 except TraceError as error:
                     yield error.problem
     except TraceError as error:
         yield error.problem
     except (pa.ArrowException, OSError, ValueError) as error:
-        yield Problem("bad-row", source.name, number, "content", excerpt(str(error)), "Parquet as TRL writes it")
+        yield Problem("bad-row", source.name, line, "content", excerpt(str(error)), "Parquet as TRL writes it")
+
+
+def _is_retyped(file: pq.ParquetFile, field: pa.Field) -> bool:
+    """Whether a column holds truths, decimals, or texts all of which are numbers."""
+    if pa.types.is_boolean(field.type) or pa.types.is_decimal(field.type):
+        return True
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return False
+    some = False
+    for batch in checked_batches(file, [field.name], _ROWS):
+        texts = [text for text in batch.column(0).to_pylist() if text is not None]
+        if any(number(text) is None for text in texts):
+            return False
+        some = some or bool(texts)
+    return some
 
 
 def _record(
@@ -82,8 +113,6 @@ def _record(
             expected = "a finite number, or NaN where the function does not apply"
             raise TraceError(Problem("non-finite-reward", place.file, place.line, reward, str(amount), expected, trace))
         record.rewards[reward] = float(amount)
-    if len(rewards) == 1 and record.rewards:
-        record.rewards["team"] = record.rewards[rewards[0]]
     if step >= 0:
         record.evidence["policy_version"] = step
     chat = Chat(record, "policy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -66,7 +67,7 @@ def test_nemo_gym_joins_items_of_one_call(tmp_path: Path) -> None:
     assert float(read(write(tmp_path, [NEMO_GYM]), reward="right").reward[0]) == 0.5
 
 
-def completions(folder: Path, **rewards: list[float]) -> Path:
+def completions(folder: Path, **rewards: list[Any]) -> Path:
     table = {"step": [3, 3], "prompt": ["1+1?", "1+1?"], "completion": ["2", "2"], **rewards, "advantage": [0.5, -0.5]}
     pq.write_table(pa.table(table), folder / "completions_00003.parquet")
     return folder / "completions_00003.parquet"
@@ -82,6 +83,18 @@ def test_trl_completions(tmp_path: Path) -> None:
     assert [problem.kind for problem in traces.problems] == ["several-rewards"]
     assert np.isnan(traces.reward[:2]).all()
     assert np.isnan(read(path, reward="brevity").reward[1])
+
+
+@pytest.mark.parametrize("values", [["0", "1"], ["0", None], [True, False], [Decimal("0.5"), Decimal(1)]], ids=str)
+def test_trl_rewards_of_another_type_are_named(tmp_path: Path, values: list[Any]) -> None:
+    """Another reward was the outcome in their place; alone, there was none without a word."""
+    for others in ({}, {"fmt": [0.5, 0.25]}):
+        traces = read(completions(tmp_path, right=values, **others))
+        (problem,) = traces.problems
+        assert (problem.kind, problem.field, problem.value) == ("bad-type", "columns", "'right'")
+        assert np.isnan(traces.reward[:2]).all()
+    told = read(completions(tmp_path, fmt=[0.5, 0.25], solution=["2", "two"]))
+    assert told.problems == () and np.asarray(told.reward)[:2].tolist() == [0.5, 0.25]
 
 
 def test_trl_conversations_are_chats(tmp_path: Path) -> None:
