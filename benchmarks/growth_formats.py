@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--from", dest="least", type=int, default=10_000, help="Lines of the smallest log.")
     parser.add_argument("--to", dest="most", type=int, default=1_000_000, help="Lines of the largest.")
     parser.add_argument("--formats", nargs="*", default=FORMATS, choices=FORMATS)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "growth_formats.json")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "reading_growth.json")
     given = parser.parse_args()
     sizes = [given.least]
     while sizes[-1] * 10 <= given.most:
