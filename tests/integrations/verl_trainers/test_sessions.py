@@ -1,4 +1,4 @@
-"""verl 0.9.1 for real: its registry, its v1 trainers on a TransferQueue, its legacy `compute_advantage`.
+"""verl 0.9.1 for real: its v1 trainers on a TransferQueue.
 
 The training step itself needs GPUs (FSDP workers and a rollout engine); what runs here is everything from the batch in
 the TransferQueue to the advantages written back to it, by the class that the configuration names.
@@ -20,26 +20,20 @@ verl = pytest.importorskip("verl", reason="verl is not installed here; `make int
 tq = pytest.importorskip("transfer_queue", reason="TransferQueue is not installed here")
 
 import ray  # noqa: E402
-import torch  # noqa: E402
 from hydra import compose, initialize_config_module  # noqa: E402
 from pages import block  # noqa: E402
-from timing import compare  # noqa: E402
-from verl import DataProto  # noqa: E402
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput  # noqa: E402
 from verl.trainer.ppo import core_algos  # noqa: E402
-from verl.trainer.ppo.ray_trainer import compute_advantage as compute_advantage_of_verl  # noqa: E402
 from verl.trainer.ppo.v1 import PPOTrainerSync, get_trainer_cls  # noqa: E402
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories  # noqa: E402
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict  # noqa: E402
 
 from credit.integrations import RowAdvantages  # noqa: E402
-from credit.integrations import verl as verl_integration  # noqa: E402
-from credit.integrations.verl import METHOD_NAMES, compute_advantage  # noqa: E402
 from credit.integrations.verl_sessions import session_advantage  # noqa: E402
 from credit.ray import RemoteRowAdvantages  # noqa: E402
 from graphs.errors import CreditError  # noqa: E402
 
-TOLERANCE = 2e-6
+from .batches import TOLERANCE, legacy, row_values  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -228,141 +222,6 @@ def test_the_switch_of_the_scale_is_followed(queue: None) -> None:
     assert max(abs(want[key] - divided[key]) for key in want) > 0.01
 
 
-def test_every_method_is_registered() -> None:
-    assert {f"credit_{name}" for name in METHOD_NAMES} <= set(core_algos.ADV_ESTIMATOR_REGISTRY)
-
-
-def legacy(scores: list[float], uid: list[str], **ids: list[Any]) -> DataProto:
-    rewards = torch.zeros(len(scores), 4)
-    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]).repeat(len(scores), 1)[: len(scores)]
-    rewards[:, 1] = torch.tensor(scores)
-    arrays = {name: np.array(values, dtype=object) for name, values in {"uid": uid, **ids}.items()}
-    return DataProto.from_dict(
-        tensors={"token_level_rewards": rewards, "response_mask": mask}, non_tensors=arrays, meta_info={}
-    )
-
-
-def row_values(data: DataProto) -> list[float]:
-    advantages, mask = data.batch["advantages"], data.batch["response_mask"].bool()
-    assert (advantages[~mask] == 0).all()
-    return [float(row[kept][0]) for row, kept in zip(advantages, mask, strict=True)]
-
-
-@pytest.mark.parametrize(("theirs", "ours"), [("grpo", "credit_verl_grpo"), ("rloo", "credit_verl_rloo")])
-def test_legacy_by_name(theirs: str, ours: str) -> None:
-    draw = random.Random(7)
-    scores, uid = [draw.gauss(0, 1) for _ in range(40)], [f"q{i % 5}" for i in range(40)]
-    want = compute_advantage_of_verl(legacy(scores, uid), theirs, config=None)
-    got = compute_advantage_of_verl(legacy(scores, uid), ours, config=None)
-    assert row_values(got) == pytest.approx(row_values(want), abs=TOLERANCE)
-
-
-def test_legacy_with_executions_and_agents() -> None:
-    data = legacy(
-        [1.0, 1.0, 1.0, 0.0, 0.0, 0.0],
-        ["q"] * 6,
-        traj_uid=["a", "a", "a", "b", "c", "d"],
-        agent_id=["s", "v", "s", "s", "s", "s"],
-    )
-    result = compute_advantage(data, "credit_rloo")
-    assert row_values(result) == pytest.approx([1, 1, 1, -1 / 3, -1 / 3, -1 / 3], abs=TOLERANCE)
-    assert result.meta_info["credit_metrics"]["credit/traces"] == 4
-    rows = compute_advantage(legacy([1.0, 0.0], ["q", "q"]), "credit_rloo")
-    assert row_values(rows) == pytest.approx([1, -1], abs=TOLERANCE)
-
-
-@pytest.mark.parametrize(("theirs", "ours"), [("grpo", "credit_verl_grpo"), ("rloo", "credit_verl_rloo")])
-def test_legacy_counts_a_penalty_in_the_reward(theirs: str, ours: str) -> None:
-    """`token_level_rewards` hold a KL that `token_level_scores` do not: 40 rows against verl's own."""
-    draw = random.Random(13)
-    scores, uid = [draw.gauss(0, 1) for _ in range(40)], [f"q{i % 5}" for i in range(40)]
-    penalties = [abs(draw.gauss(0, 1)) for _ in range(40)]
-
-    def batch(**ids: list[Any]) -> DataProto:
-        return penalised(legacy(scores, uid, **ids), penalties)
-
-    want = row_values(compute_advantage_of_verl(batch(), theirs, config=None))
-    for given in (batch(), batch(traj_uid=[f"t{i}" for i in range(40)])):
-        assert row_values(compute_advantage(given, ours)) == pytest.approx(want, abs=TOLERANCE)
-    bare = row_values(compute_advantage_of_verl(legacy(scores, uid), theirs, config=None))
-    assert np.abs(np.subtract(want, bare)).max() > 0.1
-
-
-def test_a_penalty_of_an_execution_is_that_of_its_rows() -> None:
-    """Returns 1 - 0.1 - 0.2 and 0 - 0.3 - 0.4: leave-one-out gives 1.4. As with sessions."""
-    data = legacy([1.0, 1.0, 0.0, 0.0], ["q"] * 4, traj_uid=["a", "a", "b", "b"])
-    result = compute_advantage(penalised(data, [0.1, 0.2, 0.3, 0.4]), "credit_rloo")
-    assert row_values(result) == pytest.approx([1.4, 1.4, -1.4, -1.4], abs=TOLERANCE)
-
-
-def penalised(data: DataProto, penalties: list[float]) -> DataProto:
-    """The batch after verl's `apply_kl_penalty`: the rewards less something on each token of the policy."""
-    mask = data.batch["response_mask"]
-    data.batch["token_level_scores"] = data.batch["token_level_rewards"].clone()
-    data.batch["token_level_rewards"] -= torch.tensor(penalties)[:, None] * mask / mask.sum(1, keepdim=True)
-    return data
-
-
-def test_legacy_rows_stand_in_the_order_of_their_turns() -> None:
-    """verl's `_balance_batch` rearranges rows before the advantages; the turn baseline by hand, in both orders."""
-    rows = [("a", 0, 1.0), ("a", 1, 1.0), ("a", 2, 1.0), ("b", 0, 0.0), ("b", 1, 0.0), ("c", 0, 0.5)]
-    in_place, moved = turn_baselines(rows), turn_baselines([rows[i] for i in (2, 4, 1, 0, 5, 3)])
-    want = {("a", 0): 0.75, ("a", 1): 1.0, ("a", 2): 1.0, ("b", 0): -0.75, ("b", 1): -0.5, ("c", 0): 0.0}
-    assert in_place == pytest.approx(want, abs=TOLERANCE) and moved == pytest.approx(want, abs=TOLERANCE)
-
-
-def turn_baselines(rows: list[tuple[str, Any, float]]) -> dict[tuple[str, Any], float]:
-    trace, turn, reward = (list(column) for column in zip(*rows, strict=True))
-    data = legacy(reward, ["q"] * len(rows), rollout_id_list=trace, turn_index_list=turn)
-    result = compute_advantage(data, "credit_turn_baseline")
-    return dict(zip(zip(trace, turn, strict=True), row_values(result), strict=True))
-
-
-def test_turns_without_an_order_are_refused() -> None:
-    assert len(turn_baselines([("a", "first", 1.0), ("b", "first", 0.0)])) == 2, "one row an execution has no order"
-    for turn, named in (("second", "'second' in row 1"), (None, "None in row 1"), (float("nan"), "nan in row 1")):
-        with pytest.raises(CreditError, match=rf"'turn_index_list' of non_tensor_batch is {named}; expected a number"):
-            turn_baselines([("a", 0, 1.0), ("a", turn, 1.0), ("b", 0, 0.0)])
-
-
-def test_legacy_follows_the_switch_of_the_scale() -> None:
-    """By the argument in `compute_advantage`, by the configuration in an estimator by name."""
-    draw = random.Random(17)
-    scores, uid = [draw.gauss(0, 1) for _ in range(40)], [f"q{draw.randrange(9)}" for _ in range(40)]
-    want = row_values(compute_advantage_of_verl(legacy(scores, uid), "grpo", norm_adv_by_std_in_grpo=False))
-    ours = compute_advantage(legacy(scores, uid), "credit_verl_grpo", norm_adv_by_std_in_grpo=False)
-    assert row_values(ours) == pytest.approx(want, abs=TOLERANCE)
-    by_name = compute_advantage_of_verl(
-        legacy(scores, uid), "credit_verl_grpo", config={"norm_adv_by_std_in_grpo": False}
-    )
-    assert row_values(by_name) == pytest.approx(want, abs=TOLERANCE)
-
-
-def test_every_division_by_a_groups_spread_can_be_left_out() -> None:
-    """Twice the rewards, twice the advantages: what is left has no scale. A whitened batch keeps its own."""
-    ids: dict[str, list[Any]] = {"traj_uid": ["a", "a", "b", "c"], "agent_id": ["s", "v", "s", "s"]}
-    ids["turn"], uid, scores = [0, 1, 0, 0], ["q"] * 4, [1.0, 1.0, 0.25, 0.5]
-    for name in ("grpo", "dr_mas", "mt_grpo", "trl_grpo", "agent_lightning_rows"):
-        once, twice = (
-            compute_advantage(legacy(given, uid, **ids), f"credit_{name}", norm_adv_by_std_in_grpo=False)
-            for given in (scores, [2 * score for score in scores])
-        )
-        assert row_values(twice) == pytest.approx([2 * value for value in row_values(once)], abs=TOLERANCE), name
-        assert max(map(abs, row_values(once))) > 0.1
-    kept, whitened = (
-        compute_advantage(legacy(scores, uid, **ids), "credit_reinforce_pp", norm_adv_by_std_in_grpo=switch)
-        for switch in (False, True)
-    )
-    assert row_values(kept) == row_values(whitened)
-
-
-def test_a_batch_without_uids_is_named() -> None:
-    data = legacy([1.0, 0.0], ["q", "q"])
-    data.non_tensor_batch.pop("uid")
-    with pytest.raises(CreditError, match="credit_rloo needs the uid of each row; the batch has no 'uid'"):
-        compute_advantage(data, "credit_rloo")
-
-
 def test_sessions_score_as_their_last_output_does() -> None:
     """A colocated reward model scores every output; verl takes the last. An output without `event_reward` earned 0."""
     keys = ["q_0_1", "q_1_1", "q_0_0", "q_1_0", "q_2_0"]
@@ -390,57 +249,6 @@ def test_warmup_covers_a_kl_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
         data.batch["token_level_scores"] = data.batch["token_level_rewards"] + penalty
         session_advantage(made._advantages, data, [f"q_{i}_0" for i in range(4)], None, [False] * 4)
     assert made._advantages.compilations == compiled == 2
-
-
-def test_overhead_beside_verls_own() -> None:
-    """At 1,024 rows of 64 tokens, by name as verl calls it; and no compilation while sizes vary."""
-    advantages = verl_integration._advantages("verl_grpo", ())
-    advantages.warmup(1024)
-    ours_of_verl = core_algos.get_adv_estimator_fn("credit_verl_grpo")
-
-    def batch(rows: int) -> dict[str, Any]:
-        uid = np.array([f"{i // 8:08x}-uid" for i in range(rows)], dtype=object)
-        rewards = torch.nn.functional.pad(torch.randn(rows, 1), (63, 0))
-        return {"token_level_rewards": rewards, "response_mask": torch.ones(rows, 64, dtype=torch.int64), "index": uid}
-
-    def ours(given: dict[str, Any]) -> Any:
-        return ours_of_verl(**given)[0]
-
-    def theirs(given: dict[str, Any]) -> Any:
-        given["token_level_rewards"] = given["token_level_rewards"].clone()
-        return core_algos.compute_grpo_outcome_advantage(**given)[0]
-
-    some = batch(1000)
-    assert torch.allclose(ours(some), theirs(some), atol=TOLERANCE)
-    compare("verl, estimator by name", batch, ours, theirs, lambda: advantages.compilations)
-
-
-def test_overhead_of_sessions_beside_verls_own() -> None:
-    """What the v1 trainer calls, on sessions of two outputs: 512 sessions in groups of four."""
-    advantages = RowAdvantages("agent_lightning", rows=1024)
-    advantages.warmup()
-
-    def batch(rows: int) -> tuple[DataProto, list[str]]:
-        uid = np.array([f"{i // 8:08x}-uid" for i in range(rows)], dtype=object)
-        keys = [f"{uid[i]}_{i // 2}_{i % 2}" for i in range(rows)]
-        rewards = torch.nn.functional.pad(torch.randn(rows // 2, 1).repeat_interleave(2, 0), (63, 0))
-        tensors = {"token_level_rewards": rewards, "token_level_scores": rewards.clone()}
-        tensors["response_mask"] = torch.ones(rows, 64, dtype=torch.int64)
-        return DataProto.from_dict(tensors=tensors, non_tensors={"uid": uid}, meta_info={}), keys
-
-    def ours(given: tuple[DataProto, list[str]]) -> Any:
-        data, keys = given
-        session_advantage(advantages, data, keys, None, [False] * len(keys))
-        return data.batch["advantages"]
-
-    def theirs(given: tuple[DataProto, list[str]]) -> Any:
-        data, keys = given
-        grpo = core_algos.AdvantageEstimator.GRPO
-        return compute_advantage_for_multi_trajectories(data, keys, grpo, config=None).batch["advantages"]
-
-    some = batch(1000)
-    assert torch.allclose(ours(some), theirs(some), atol=TOLERANCE)
-    compare("verl, sessions of v1", batch, ours, theirs, lambda: advantages.compilations)
 
 
 @pytest.mark.skipif(
