@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from graphs.errors import Problem, TraceError
@@ -34,11 +35,17 @@ KNOWN: dict[str, tuple[str, ...]] = {
 """Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
 _TELLING = ("group", "reward", "agent", "role", "model", "turn", "type", "action", "event_reward")
 """Columns without which other numbers come out: one that is only spelt otherwise is not passed over."""
+_JOINTS = re.compile(r"[\s_.-]+")
 TEXTS = frozenset(
     {"answer", "completion", "content", "generation", "input", "message", "output", "prompt", "question", "response",
      "solution", "text"}
 )  # fmt: skip
 """Columns of texts, which are no ids: a trace that is named by one must have one row."""
+
+
+def _plain(name: str) -> str:
+    """A name without what spellings differ in: capitals, blanks, and what joins words."""
+    return _JOINTS.sub("", name).lower()
 
 
 def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
@@ -70,10 +77,16 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
             raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
         column_of[ours] = candidates[0]
     for ours in _TELLING:
-        alike = [name for name in names if name not in taken and name.strip().lower() in KNOWN[ours]]
-        if ours not in column_of and alike:
+        found = column_of.get(ours)
+        # The name that goes first is looked for beside another one that is there, too.
+        known = (
+            KNOWN[ours] if found is None else KNOWN[ours][: KNOWN[ours].index(found)] if found in KNOWN[ours] else ()
+        )
+        spelt = {_plain(name): name for name in known}
+        alike = [name for name in names if name not in (*taken, *column_of.values()) and _plain(name) in spelt]
+        if ours not in columns and alike:
             named = columns_option({ours: alike[0]})
-            expected = f"{alike[0].strip().lower()!r}, or {named}: names count as they are written"
+            expected = f"{spelt[_plain(alike[0])]!r}, or {named}: names count as they are written"
             raise TraceError(Problem("bad-header", source.name, 1, "columns", excerpt(alike[0]), expected))
     if "trace" not in column_of:
         named = columns_option({"trace": likely_column("trace", names, column_of.values())})

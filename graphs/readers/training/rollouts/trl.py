@@ -25,14 +25,15 @@ from graphs.traces.record import TraceRecord
 __all__ = ["read_completions"]
 
 _OTHER = frozenset({"step", "prompt", "completion", "advantage", "images"})
+_MISSING, _TRUTHS = frozenset({"None", "null", "<NA>"}), frozenset({"True", "False", "true", "false"})
 _ROWS = 256  # read at a time
 
 
 def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
     """A record for each row; the line of a row is its number.
 
-    Columns of texts may be a user's own, such as a solution. Those that are numbers in another type are named, and no
-    other column is the outcome in their place.
+    Columns of texts may be a user's own, such as a solution. Those that are numbers in another type are named: they may
+    be rewards that another program wrote again.
     """
     line = 0
     try:
@@ -44,11 +45,8 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
         ]
         retyped = [field.name for field in file.schema_arrow if field.name not in _OTHER and _is_retyped(file, field)]
         if retyped:
-            value, expected = (
-                excerpt(", ".join(retyped)),
-                "floats or integers, as TRL writes rewards: no outcome is told",
-            )
-            yield Problem("bad-type", source.name, 0, "columns", value, expected)
+            expected = "floats or integers, as TRL writes rewards: a reward among these columns is not read"
+            yield Problem("retyped-rewards", source.name, 0, "columns", excerpt(", ".join(retyped)), expected)
         if len(rewards) > 1:
             expected = (
                 "one reward function, or a choice by --reward-channel NAME (in Python reward=NAME): the file does not "
@@ -65,7 +63,7 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
                 row = dict(zip(batch.schema.names, cells, strict=True))
                 try:
                     record = _record(row, rewards, groups, name, Place(source.name, line, -1))
-                    if len(rewards) == 1 and not retyped and record.rewards:
+                    if len(rewards) == 1 and record.rewards:
                         record.rewards["team"] = record.rewards[rewards[0]]
                     yield record
                 except TraceError as error:
@@ -77,7 +75,7 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
 
 
 def _is_retyped(file: pq.ParquetFile, field: pa.Field) -> bool:
-    """Whether a column holds truths, decimals, or texts all of which are numbers."""
+    """Whether a column holds truths, decimals, or texts which are numbers or truths, some of them perhaps missing."""
     if pa.types.is_boolean(field.type) or pa.types.is_decimal(field.type):
         return True
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -85,8 +83,8 @@ def _is_retyped(file: pq.ParquetFile, field: pa.Field) -> bool:
         return False
     some = False
     for batch in checked_batches(file, [field.name], _ROWS):
-        texts = [text for text in batch.column(0).to_pylist() if text is not None]
-        if any(number(text) is None for text in texts):
+        texts = [text for text in batch.column(0).to_pylist() if text and text not in _MISSING]
+        if any(number(text) is None and text not in _TRUTHS for text in texts):
             return False
         some = some or bool(texts)
     return some

@@ -85,14 +85,28 @@ def test_trl_completions(tmp_path: Path) -> None:
     assert np.isnan(read(path, reward="brevity").reward[1])
 
 
-@pytest.mark.parametrize("values", [["0", "1"], ["0", None], [True, False], [Decimal("0.5"), Decimal(1)]], ids=str)
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["0", "1"],
+        ["0", None],
+        ["1.0", ""],
+        ["1.0", "None"],
+        ["True", "False"],
+        [True, False],
+        [Decimal("0.5"), Decimal(1)],
+    ],
+    ids=str,
+)
 def test_trl_rewards_of_another_type_are_named(tmp_path: Path, values: list[Any]) -> None:
-    """Another reward was the outcome in their place; alone, there was none without a word."""
-    for others in ({}, {"fmt": [0.5, 0.25]}):
-        traces = read(completions(tmp_path, right=values, **others))
-        (problem,) = traces.problems
-        assert (problem.kind, problem.field, problem.value) == ("bad-type", "columns", "'right'")
-        assert np.isnan(traces.reward[:2]).all()
+    """TRL writes floats; a user's own column may be of such values, so another reward stays the outcome."""
+    traces = read(completions(tmp_path, right=values))
+    (problem,) = traces.problems
+    assert (problem.kind, problem.value, problem.is_failure) == ("retyped-rewards", "'right'", False)
+    assert np.isnan(traces.reward[:2]).all()
+    beside = read(completions(tmp_path, right=values, fmt=[0.5, 0.25]))
+    assert [problem.kind for problem in beside.problems] == ["retyped-rewards"]
+    assert np.asarray(beside.reward)[:2].tolist() == [0.5, 0.25]
     told = read(completions(tmp_path, fmt=[0.5, 0.25], solution=["2", "two"]))
     assert told.problems == () and np.asarray(told.reward)[:2].tolist() == [0.5, 0.25]
 

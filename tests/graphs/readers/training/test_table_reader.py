@@ -369,7 +369,22 @@ def test_a_column_whose_name_is_written_otherwise_is_not_left_out_in_silence(hea
     assert read(path, columns=theirs).reward[:2].tolist() == [1.0, 0.0]
 
 
-@pytest.mark.parametrize("name", ["Agent", " role", "Turn", "EVENT_REWARD", "Model_Name", "Type", "ACTION"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Agent",
+        " role",
+        "Turn",
+        "EVENT_REWARD",
+        "Model_Name",
+        "Type",
+        "ACTION",
+        "agentName",
+        "Agent Name",
+        "agent.name",
+        "event-reward",
+    ],
+)
 def test_a_column_that_tells_who_did_what_is_not_left_out_for_its_spelling(name: str, tmp_path: Path) -> None:
     """All agents were one, and `dr_mas` gave other advantages without a word."""
     path = tmp_path / "log.csv"
@@ -379,6 +394,24 @@ def test_a_column_that_tells_who_did_what_is_not_left_out_for_its_spelling(name:
     path.write_text(f"trace,group,reward,agent,{name}\na,g,1,x,0\nb,g,0,y,0\n")
     if name == "Agent":  # the one that counts is there
         assert read(path, format="table").reward[:2].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["groupId", "Group ID", "group-id", "taskId"])
+def test_a_column_of_groups_with_other_joints_is_not_left_out(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"trace,agent,reward,{name}\na,x,1,g\nb,y,0,g\n")
+    with pytest.raises(NothingReadError, match="bad-header"):
+        read(path, format="table")
+    assert set(read(path, columns={"group": name}).traces["group"].to_pylist()) == {"g"}
+
+
+def test_a_column_that_goes_first_is_not_left_out_for_another(tmp_path: Path) -> None:
+    """`group` goes before `task_id`; `Group` beside it was passed over."""
+    path = tmp_path / "log.csv"
+    path.write_text("trace,Group,task_id,reward\na,g,q,1\nb,h,q,0\n")
+    with pytest.raises(NothingReadError, match="'Group'; expected 'group', or --columns group=Group"):
+        read(path)
+    assert read(path, columns={"group": "task_id"}).traces["group"].to_pylist() == ["q", "q"]
 
 
 def test_bytes_of_a_parquet_file_that_are_texts_are_read_as_such(tmp_path: Path) -> None:
