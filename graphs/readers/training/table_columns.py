@@ -77,14 +77,14 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
             raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
         column_of[ours] = candidates[0]
     for ours in _TELLING:
-        found = column_of.get(ours)
-        # The name that goes first is looked for beside another one that is there, too.
-        known = (
-            KNOWN[ours] if found is None else KNOWN[ours][: KNOWN[ours].index(found)] if found in KNOWN[ours] else ()
-        )
-        spelt = {_plain(name): name for name in known}
+        if ours in columns:
+            continue
+        first = KNOWN[ours]
+        if ours in column_of:  # a name that goes before the one that is there
+            first = first[: first.index(column_of[ours])]
+        spelt = {_plain(name): name for name in first}
         alike = [name for name in names if name not in (*taken, *column_of.values()) and _plain(name) in spelt]
-        if ours not in columns and alike:
+        if alike:
             named = columns_option({ours: alike[0]})
             expected = f"{spelt[_plain(alike[0])]!r}, or {named}: names count as they are written"
             raise TraceError(Problem("bad-header", source.name, 1, "columns", excerpt(alike[0]), expected))
