@@ -26,6 +26,7 @@ from graphs.traces.limits import SMALL_ARCHIVE
 __all__ = ["Archive"]
 
 _ZSTANDARD = 93
+_MEMBER = b"PK\x03\x04"  # begins a local header
 _LOCAL_HEADER = 30  # bytes of a member's local header before its name
 _UTF8_NAME = 0x800  # flag of a member
 # What zipfile raises for damage: NotImplementedError for an unknown compression, RuntimeError for a member under a
@@ -59,6 +60,10 @@ class Archive:
             self._damaged("content", error)
         self.limits = source.limits
         members, most = self.zip.infolist(), source.limits.files
+        # Archives joined end to end: the directory of the last is all that zipfile reads.
+        first = min((member.header_offset for member in members), default=self.zip.start_dir)
+        if first and self.data.startswith(_MEMBER):
+            self._damaged("content", zipfile.BadZipFile(f"{first} bytes of another archive before the first member"))
         if len(members) > most:
             self._bomb("content", counted(len(members), "member"), f"at most {counted(most, 'member')}")
         total, most = sum(member.file_size for member in members), source.limits.ratio * len(self.data)
@@ -93,7 +98,7 @@ class Archive:
         for member in self.zip.infolist():
             start = member.header_offset + _LOCAL_HEADER
             header = self.data[member.header_offset : start]
-            if not header.startswith(b"PK\x03\x04"):
+            if not header.startswith(_MEMBER):
                 continue  # `read` refuses it
             raw = self.data[start : start + int.from_bytes(header[26:28], "little")]
             is_utf8 = int.from_bytes(header[6:8], "little") & _UTF8_NAME
@@ -109,7 +114,7 @@ class Archive:
         if member.flag_bits & 1:
             raise zipfile.BadZipFile("it is encrypted")
         header = self.data[member.header_offset : member.header_offset + _LOCAL_HEADER]
-        if not header.startswith(b"PK\x03\x04"):
+        if not header.startswith(_MEMBER):
             raise zipfile.BadZipFile("its local header is missing")
         skip = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
         start = member.header_offset + _LOCAL_HEADER + skip

@@ -16,6 +16,7 @@ from graphs.readers import read
 from graphs.readers.common.source import Source
 from graphs.readers.evaluation.inspect_ai import read as read_inspect
 from graphs.readers.evaluation.inspect_ai import sniff
+from graphs.readers.evaluation.inspect_ai.archive import Archive
 from graphs.readers.evaluation.inspect_ai.outcomes import channels, number
 from graphs.traces.limits import Limits
 from graphs.traces.record import TraceRecord
@@ -322,6 +323,19 @@ def test_a_small_archive_may_be_packed_well(tmp_path: Path) -> None:
     path = pack(tmp_path, {"header.json": HEADER, "samples/q.json": sample(model(), note="0" * 500_000)})
     assert path.stat().st_size < 50_000
     assert read(path, limits=Limits(ratio=1)).problems == ()
+
+
+def test_archives_joined_by_cat_are_refused(tmp_path: Path) -> None:
+    """The samples of the last were read alone."""
+    path = pack(tmp_path, {"header.json": HEADER, "samples/q.json": sample(model())})
+    data, empty = path.read_bytes(), pack(tmp_path, {}).read_bytes()
+    for joined in (data + data, data + empty, data[:-30] + data):
+        path.write_bytes(joined)
+        problem = refused(path)
+        assert (problem.kind, problem.field) == ("bad-zip", "content") and "another archive" in problem.value
+    for intact in (data, b"#!/bin/sh\n" + data, empty + data):  # no sample is in what is skipped
+        path.write_bytes(intact)
+        assert "samples/q.json" in Archive(Source(str(path), path)).members
 
 
 def test_a_directory_that_lies_about_sizes_is_named(tmp_path: Path) -> None:
