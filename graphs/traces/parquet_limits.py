@@ -5,11 +5,13 @@ of a dictionary. The bound is therefore the number of values times their width, 
 
 Arrow checks less than a damaged file needs. It ends the process on some metadata, so `checked_metadata` comes first. It
 lets an entry of a dictionary be one that is not there, so `checked_batches` looks. It verifies checksums if asked to.
+It applies the metadata of the last of files joined end to end to the bytes of the first.
 """
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,10 @@ __all__ = [
 _WIDEST = 16  # bytes of a number, a date or the reference to a text
 _HONEST = frozenset({"PLAIN", "RLE", "BIT_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BINARY_PACKED"})
 _DICTIONARY = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+_MAGIC = 4  # bytes of the magic at both ends of a file
+_TAIL = 8  # bytes of the length of the metadata and of the magic behind it
+_BLOCK = 1 << 20  # bytes looked at together
+_SEAM = re.compile(b"PAR1(?=PAR1)")  # the end of a file and the begin of another
 
 
 class PackedError(CreditError):
@@ -68,7 +74,7 @@ def checked_metadata(file: pa.NativeFile) -> pq.FileMetaData:
     but raise an error. One that reads ahead goes over those of all chunks before it asks for the first page.
 
     Raises:
-      pa.ArrowException, OSError: the metadata are damaged.
+      pa.ArrowException, OSError: the metadata are damaged, or the file is several, joined.
     """
     metadata = pq.read_metadata(file)
     for i in range(metadata.num_row_groups):
@@ -81,7 +87,53 @@ def checked_metadata(file: pa.NativeFile) -> pq.FileMetaData:
         reader.read_row_groups(range(metadata.num_row_groups), use_threads=False)
     except _PageError:
         pass  # all metadata were gone over
+    _refuse_joined(file, metadata)
     return metadata
+
+
+def _refuse_joined(file: pa.NativeFile, metadata: pq.FileMetaData) -> None:
+    """Refuse files joined end to end: the metadata of the last would be applied to the bytes of the first.
+
+    The offsets of the last file count from its own begin. So its chunks seem to end as far ahead of its metadata as the
+    files before it are long, and those fit into this gap. In an intact file only indexes and filters are there.
+
+    Raises:
+      pa.ArrowInvalid: the file is several.
+    """
+    gap = file.size() - _TAIL - metadata.serialized_size - _chunks_end(metadata)
+    if gap < _MAGIC + _TAIL:  # less than any file has
+        return
+    previous = _MAGIC
+    for at in range(0, gap, _BLOCK):
+        for seam in _SEAM.finditer(file.read_at(min(_BLOCK, gap - at) + 2 * _MAGIC - 1, at)):
+            end = at + seam.end()
+            length = int.from_bytes(file.read_at(_MAGIC, end - _TAIL), "little")
+            start = end - _TAIL - length
+            if start < previous:  # metadata of several files do not overlap: no byte is decoded twice
+                continue
+            previous = end
+            try:
+                pq.read_metadata(pa.BufferReader(file.read_at(end - start, start)))
+            except (pa.ArrowException, OSError):  # such a text is in a column
+                continue
+            raise pa.ArrowInvalid(f"another Parquet file begins at byte {end}")
+
+
+def _chunks_end(metadata: pq.FileMetaData) -> int:
+    """Where the last of all chunks ends."""
+    end = _MAGIC
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        for j in range(group.num_columns):
+            chunk = group.column(j)
+            # Some writers state 0 where there is no dictionary.
+            start = min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
+            end = max(end, start + chunk.total_compressed_size)
+    return end
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def checked_batches(file: pq.ParquetFile, columns: Collection[str] | None = None, rows: int = 65536) -> Iterator[Any]:
@@ -159,7 +211,7 @@ def _spelt_out(array: pa.Array) -> int:
         return sum(map(_spelt_out, array.flatten()))
     if pa.types.is_map(kind):
         return _spelt_out(array.keys) + _spelt_out(array.items)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if _is_list(kind):
         return _spelt_out(array.flatten())
     return 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import random
 import subprocess
 import sys
@@ -14,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphs.errors import CreditError
+from graphs.errors import CreditError, NothingReadError
 from graphs.readers import read
 from graphs.traces.cache import write_cache
 from graphs.traces.parquet_limits import checked_metadata
@@ -187,3 +189,111 @@ def test_zeroed_bytes_never_change_a_reward(written: Callable[[Path], Path], tmp
         else:
             assert found == whole
     assert refused > SEEDS // 2
+
+
+def packed(rows: pa.Table, **options: Any) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(rows, file, **options)
+    return file.getvalue()
+
+
+def refusal(path: Path, **options: Any) -> tuple[str, str]:
+    """Kind and value of the first problem of a file that is refused."""
+    with pytest.raises(NothingReadError) as caught:
+        read(path, **options)
+    problem = caught.value.problems[0]
+    assert problem.file == str(path)
+    return problem.kind, problem.value
+
+
+def outcomes(prefix: str, *rewards: float) -> pa.Table:
+    traces = [f"{prefix}{i}" for i in range(len(rewards))]
+    return pa.table({"trace": traces, "group": ["q"] * len(rewards), "reward": rewards})
+
+
+WRITTEN: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "old": {"version": "1.0", "use_dictionary": False},
+    "zstd": {"compression": "zstd", "data_page_version": "2.0", "write_page_checksum": True},
+    "indexed": {"write_page_index": True, "bloom_filter_options": {"trace": {"ndv": 100, "fpp": 0.1}}},
+    "groups": {"row_group_size": 1, "write_page_index": True},
+}
+
+
+@pytest.mark.parametrize("options", WRITTEN.values(), ids=WRITTEN)
+def test_files_joined_by_cat_are_refused(options: dict[str, Any], tmp_path: Path) -> None:
+    """The traces of the first were read alone, as the metadata of the last lead to its bytes."""
+    path = tmp_path / "x.parquet"
+    first, second = packed(outcomes("a", 1.0, 0.0), **options), packed(outcomes("b", 0.0, 1.0), **options)
+    path.write_bytes(first + second)
+    kind, value = refusal(path)
+    assert kind == "bad-parquet" and f"another Parquet file begins at byte {len(first)}" in value
+    path.write_bytes(first + second + first)
+    assert refusal(path)[0] == "bad-parquet"
+
+
+@pytest.mark.parametrize("sizes", [(0, 2), (2, 0), (0, 0), (2, 300), (300, 2)], ids=str)
+def test_joined_files_of_unequal_sizes_are_refused(sizes: tuple[int, int], tmp_path: Path) -> None:
+    """Chunks that the last claims may lie over the first's metadata and over the seam."""
+    path = tmp_path / "x.parquet"
+    first, second = (packed(table().slice(0, size) if size < ROWS else table()) for size in sizes)
+    path.write_bytes(first + second)
+    kind, value = refusal(path)
+    assert kind == "bad-parquet" and f"begins at byte {len(first)}" in value
+
+
+def test_a_claimed_chunk_over_the_seam_is_refused(tmp_path: Path) -> None:
+    """The last column of the second file is longer than the first file: pages of the first were read by it."""
+    path = tmp_path / "x.parquet"
+    first = outcomes("a", *[1.0, 0.0] * 500)
+    second = outcomes("a", *(i * 0.1 for i in range(1000)))
+    joined = packed(first, use_dictionary=["trace", "group"]), packed(second, use_dictionary=["trace", "group"])
+    chunk = pq.read_metadata(io.BytesIO(joined[1])).row_group(0).column(2)
+    assert chunk.data_page_offset < len(joined[0]) < chunk.data_page_offset + chunk.total_compressed_size
+    path.write_bytes(b"".join(joined))
+    kind, value = refusal(path)
+    assert kind == "bad-parquet" and f"begins at byte {len(joined[0])}" in value
+
+
+@pytest.mark.parametrize("block", [64, 1 << 20])
+def test_texts_like_the_seam_do_not_hide_it(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphs.traces.parquet_limits._BLOCK", block)
+    path = tmp_path / "x.parquet"
+    rows = pa.table({"trace": ["PAR1PAR1", "PAR1PAR1PAR1"] * 9, "reward": [0.5] * 18})
+    first = packed(rows, compression="none", use_dictionary=False)
+    path.write_bytes(first + first)
+    assert f"begins at byte {len(first)}" in refusal(path)[1]
+
+
+def test_joined_completions_spans_and_rewards_are_refused(tmp_path: Path) -> None:
+    path, log = tmp_path / "completions_1.parquet", tmp_path / "log.jsonl"
+    for rows in (completions(), spans()):
+        path.write_bytes(packed(rows) * 2)
+        assert refusal(path)[0] == "bad-parquet"
+    path.write_bytes(packed(outcomes("a", 1.0, 0.0)) + packed(outcomes("b", 1.0, 0.0)))
+    log.write_bytes(text())
+    with pytest.raises(CreditError, match="another Parquet file begins"):
+        read(log, rewards=path)
+
+
+def test_joined_caches_are_refused(tmp_path: Path) -> None:
+    path = cached(tmp_path)
+    path.write_bytes(path.read_bytes() * 2)
+    kind, value = refusal(path)
+    assert kind == "bad-cache" and "another Parquet file begins" in value
+
+
+def test_intact_files_are_not_taken_for_joined(tmp_path: Path) -> None:
+    """Also where a text is the seam of two files, with a length before it that could be that of metadata."""
+    path = tmp_path / "x.parquet"
+    seams = pa.table({"trace": ["PAR1PAR1", "PAR1PAR1PAR1"] * 9, "reward": [0.5] * 18, "n": list(range(18))})
+    tables = [table(), table().slice(0, 0), completions(), seams, pa.Table.from_pandas(table().to_pandas())]
+    for rows, options in itertools.product(tables, WRITTEN.values()):
+        path.write_bytes(packed(rows, **options))
+        with pa.OSFile(str(path)) as file:
+            assert checked_metadata(file).num_rows == rows.num_rows
+    with pq.ParquetWriter(path, table().schema, write_page_index=True) as writer:
+        for size in (0, 3, 0):
+            writer.write_table(table().slice(0, size))
+    with pa.OSFile(str(path)) as file:
+        assert checked_metadata(file).num_row_groups == 3
