@@ -5,11 +5,13 @@ of a dictionary. The bound is therefore the number of values times their width, 
 
 Arrow checks less than a damaged file needs. It ends the process on some metadata, so `checked_metadata` comes first. It
 lets an entry of a dictionary be one that is not there, so `checked_batches` looks. It verifies checksums if asked to.
-It applies the metadata of the last of files joined end to end to the bytes of the first.
+It applies the metadata of the last of files joined end to end to the bytes of the first. It takes a damaged name of a
+column for another name.
 """
 
 from __future__ import annotations
 
+import base64
 import io
 import re
 from collections.abc import Collection, Iterator
@@ -34,6 +36,7 @@ _MAGIC = 4  # bytes of the magic at both ends of a file
 _TAIL = 8  # bytes of the length of the metadata and of the magic behind it
 _BLOCK = 1 << 20  # bytes looked at together
 _SEAM = re.compile(b"PAR1(?=PAR1)")  # the end of a file and the begin of another
+_ARROW_SCHEMA = b"ARROW:schema"  # key of the second copy of the schema, which Arrow's writers add
 
 
 class PackedError(CreditError):
@@ -75,6 +78,7 @@ def checked_metadata(file: pa.NativeFile) -> pq.FileMetaData:
 
     Raises:
       pa.ArrowException, OSError: the metadata are damaged, or the file is several, joined.
+      UnicodeDecodeError: the name of a column is no text.
     """
     metadata = pq.read_metadata(file)
     for i in range(metadata.num_row_groups):
@@ -88,6 +92,7 @@ def checked_metadata(file: pa.NativeFile) -> pq.FileMetaData:
     except _PageError:
         pass  # all metadata were gone over
     _refuse_joined(file, metadata)
+    _refuse_renamed(metadata)
     return metadata
 
 
@@ -130,6 +135,44 @@ def _chunks_end(metadata: pq.FileMetaData) -> int:
             start = min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
             end = max(end, start + chunk.total_compressed_size)
     return end
+
+
+def _refuse_renamed(metadata: pq.FileMetaData) -> None:
+    """Refuse columns whose names differ from those in Arrow's copy of the schema: one of the two is damaged.
+
+    Raises:
+      pa.ArrowInvalid: they differ, or the copy is damaged.
+      UnicodeDecodeError: a name is no text.
+    """
+    copy = (metadata.metadata or {}).get(_ARROW_SCHEMA)
+    if copy is None:
+        return
+    try:
+        named = pa.ipc.read_schema(pa.BufferReader(base64.b64decode(copy, validate=True)))
+    except ValueError as error:  # also that of base64
+        raise pa.ArrowInvalid(f"the schema of {_ARROW_SCHEMA.decode()} cannot be read: {error}") from error
+    for name, other in _unlike_names(pa.struct(metadata.schema.to_arrow_schema()), pa.struct(named)):
+        raise pa.ArrowInvalid(f"column {name!r} is named {other!r} in {_ARROW_SCHEMA.decode()}")
+
+
+def _unlike_names(kind: pa.DataType, copy: pa.DataType) -> Iterator[tuple[str, str]]:
+    """The names of columns, and of those in structures, that differ from the copy's.
+
+    Those of the entries of lists and maps differ in intact files. Other programs drop columns and leave the copy.
+    """
+    pending = [(kind, copy)]  # no recursion: a file may nest as deep as it likes
+    while pending:
+        kind, copy = pending.pop()
+        while isinstance(copy, pa.BaseExtensionType | pa.DictionaryType):  # Parquet's schema knows neither
+            copy = copy.storage_type if isinstance(copy, pa.BaseExtensionType) else copy.value_type
+        if pa.types.is_struct(kind) and pa.types.is_struct(copy) and kind.num_fields == copy.num_fields:
+            fields = [(kind.field(i), copy.field(i)) for i in range(kind.num_fields)]
+            yield from ((field.name, other.name) for field, other in fields if field.name != other.name)
+            pending += [(field.type, other.type) for field, other in fields]
+        elif pa.types.is_map(kind) and pa.types.is_map(copy):
+            pending += [(kind.key_type, copy.key_type), (kind.item_type, copy.item_type)]
+        elif _is_list(kind) and _is_list(copy):
+            pending.append((kind.value_type, copy.value_type))
 
 
 def _is_list(kind: pa.DataType) -> bool:

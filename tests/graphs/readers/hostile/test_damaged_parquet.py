@@ -297,3 +297,52 @@ def test_intact_files_are_not_taken_for_joined(tmp_path: Path) -> None:
             writer.write_table(table().slice(0, size))
     with pa.OSFile(str(path)) as file:
         assert checked_metadata(file).num_row_groups == 3
+
+
+def test_a_damaged_name_of_a_column_is_refused(tmp_path: Path) -> None:
+    """All rewards were gone without a word."""
+    path = tmp_path / "x.parquet"
+    data = packed(outcomes("a", 1.0, 0.0))
+    assert data.count(b"reward") == 2  # in the schema, and in the path of the chunk
+    path.write_bytes(data.replace(b"reward", b"rdward"))
+    kind, value = refusal(path)
+    assert kind == "bad-parquet" and "'rdward'" in value and "'reward'" in value
+
+
+def test_a_damaged_name_inside_a_list_is_refused(tmp_path: Path) -> None:
+    """What an agent said was gone without a word."""
+    path = tmp_path / "completions_1.parquet"
+    path.write_bytes(packed(completions()).replace(b"content", b"cnntent"))
+    kind, value = refusal(path)
+    assert kind == "bad-parquet" and "'cnntent'" in value and "'content'" in value
+
+
+KINDS = {
+    "map": pa.map_(pa.string(), pa.struct([("a", pa.int64())])),
+    "lists": pa.list_(pa.list_(pa.struct([("a", pa.int64()), ("b", pa.string())]))),
+    "large": pa.large_list(pa.field("other", pa.large_string())),
+    "fixed": pa.list_(pa.float32(), 2),
+    "dictionary": pa.dictionary(pa.int8(), pa.string()),
+    "json": pa.json_(),
+    "uuid": pa.uuid(),
+    "time": pa.timestamp("ns", "UTC"),
+    "nothing": pa.null(),
+}
+
+
+@pytest.mark.parametrize("compliant", [True, False])
+def test_names_of_intact_columns_agree(compliant: bool) -> None:
+    fields = [pa.field(name, kind) for name, kind in KINDS.items()]
+    schema = pa.schema([*fields, pa.field("all", pa.struct([field for field in fields if field.name != "nothing"]))])
+    file = io.BytesIO()
+    pq.ParquetWriter(file, schema, use_compliant_nested_type=compliant).close()
+    assert checked_metadata(pa.BufferReader(file.getvalue())).num_rows == 0
+
+
+def test_columns_that_a_program_dropped_are_not_damage(tmp_path: Path) -> None:
+    """It may leave Arrow's copy of the schema as it was."""
+    path = tmp_path / "x.parquet"
+    rows = outcomes("a", 1.0, 0.0)
+    copy = pq.read_metadata(io.BytesIO(packed(rows.append_column("n", pa.array([1, 2]))))).metadata
+    path.write_bytes(packed(rows.replace_schema_metadata(copy), store_schema=False))
+    assert read(path).sizes.traces == 2
