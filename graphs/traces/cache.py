@@ -21,12 +21,13 @@ from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, EventGraph
 from graphs.invariants import InvariantError, validate
 from graphs.padding import Sizes, bucket, pad, pad_array
+from graphs.parquet.damage import checked_metadata
+from graphs.parquet.unpacked import PackedError, read_decoded, unpacked_bytes
 from graphs.text import counted, excerpt
 from graphs.traces.assembling import clustered
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence, numbers_of_traces
 from graphs.traces.limits import DEFAULT, Limits
-from graphs.traces.parquet_limits import PackedError, checked_metadata, read_decoded, unpacked_bytes
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 from graphs.traces.tokens import Tokens
 

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphs.errors import Problem, TraceError
+from graphs.parquet.damage import checked_batches, checked_metadata
+from graphs.parquet.unpacked import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
 from graphs.readers.common.encodings import wide_text
 from graphs.readers.common.json_problems import JSON_ERRORS, json_problem, repeated_key
 from graphs.readers.common.source import Source, unreadable
@@ -23,14 +25,6 @@ from graphs.readers.common.tables.csv_rows import csv_header, csv_rows
 from graphs.readers.common.tables.glued_lines import pieces
 from graphs.readers.common.tables.ids import id_text
 from graphs.text import counted, excerpt
-from graphs.traces.parquet_limits import (
-    PackedError,
-    checked_batches,
-    checked_metadata,
-    dictionary_columns,
-    refuse_spelt_out,
-    unpacked_bytes,
-)
 
 __all__ = [
     "PARQUET", "LostRow", "Row", "column_names", "is_csv", "nested_names", "number", "open_parquet", "read_rows",

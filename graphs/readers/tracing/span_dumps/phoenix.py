@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from graphs.errors import Problem, TraceError
+from graphs.parquet.damage import checked_batches
 from graphs.readers.common.places import Lost
 from graphs.readers.common.source import Source
 from graphs.readers.common.tables.rows import open_parquet, refuse_long_lists, to_values
 from graphs.readers.tracing.otlp.wire import Place
 from graphs.readers.tracing.span_dumps.dump_types import Dumped, DumpedSpan
 from graphs.text import excerpt
-from graphs.traces.parquet_limits import checked_batches
 
 __all__ = ["phoenix_spans"]
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphs.errors import Problem, TraceError
+from graphs.parquet.damage import checked_batches
 from graphs.readers.common.chats.messages import Chat, Message, add_messages
 from graphs.readers.common.json_problems import json_problem
 from graphs.readers.common.places import Place
@@ -19,7 +20,6 @@ from graphs.readers.common.source import Source
 from graphs.readers.common.tables.rows import number, open_parquet, refuse_long_lists, to_values
 from graphs.readers.training.rollouts.rows import prompt_group
 from graphs.text import excerpt
-from graphs.traces.parquet_limits import checked_batches
 from graphs.traces.record import TraceRecord
 
 __all__ = ["read_completions"]
