@@ -195,8 +195,7 @@ def _streamed(source: Source, name: str, allowance: Allowance, checkpoints: Chec
                 latest = event.step
             run = runs.get(own)
             if run is None:
-                record = TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph")
-                run = runs[own] = Run(record, allowance)
+                run = runs[own] = _begun(name, place, allowance)
             run.grow(len(raw))
             time = seconds(event.timestamp)
             step = Step(event.step, outer, time, place)
@@ -208,14 +207,23 @@ def _streamed(source: Source, name: str, allowance: Allowance, checkpoints: Chec
         else:
             expected = "checkpoint, task or task_result"
             raise TraceError(Problem("bad-value", place.file, place.line, "type", excerpt(event.type), expected, name))
-    for own, run in runs.items():
-        run.fault = checkpoints.take(made.get(own, {}), followed.get(own, {}))
-    if "" in runs and len(runs) > 1:
+    for own in dict.fromkeys([*runs, *made, *followed]):
+        fault = checkpoints.take(made.get(own, {}), followed.get(own, {}))
+        if fault is not None and own not in runs:  # its tasks are in another file, or came before its checkpoints
+            runs[own] = _begun(name, fault.place, allowance)
+        if own in runs:
+            runs[own].fault = fault
+    if "" in runs and thread != "":
         unnamed = runs[""].record
         expected = "a checkpoint before it that names its thread, as others of the file do"
         place = Place(source.name, unnamed.line, unnamed.offset)
         runs[""].fault = Fault("missing-parent", place, "content", "a task of no thread", expected)
     return runs
+
+
+def _begun(name: str, place: Place, allowance: Allowance) -> Run:
+    """A thread that begins here, without events yet."""
+    return Run(TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph"), allowance)
 
 
 def _items(source: Source) -> Iterator[Document | Problem]:

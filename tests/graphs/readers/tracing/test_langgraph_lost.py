@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,42 @@ HISTORY = (RECORDINGS / "langgraph_history.jsonl").read_text().splitlines()  # t
 STREAM = (RECORDINGS / "langgraph_team.jsonl").read_text().splitlines()
 UUID = re.compile(r"[0-9a-f]{8}(?=-[0-9a-f]{4}-)")
 RESULTS = [number for number, line in enumerate(STREAM) if '"task_result"' in line]
+
+
+def event(kind: str, step: int, inside: tuple[str, ...] = (), **payload: Any) -> str:
+    """A line of a debug stream."""
+    time = "2026-01-01T00:00:00+00:00"
+    return json.dumps([inside, {"step": step, "timestamp": time, "type": kind, "payload": payload}])
+
+
+def made(step: int, own: str, follows: str | None, source: str = "loop", thread: str = "r") -> str:
+    """A checkpoint of the graph itself."""
+    config, parent = (
+        {"configurable": {"thread_id": thread, "checkpoint_id": name}} if name else None for name in (own, follows)
+    )
+    metadata = {"source": source, "step": step}
+    return event("checkpoint", step, config=config, parent_config=parent, values={}, metadata=metadata, tasks=[])
+
+
+def begun(step: int, task: str, node: str, inside: tuple[str, ...] = (), given: tuple[Any, ...] = ()) -> str:
+    """A task that begins."""
+    return event("task", step, inside, id=task, name=node, input={"messages": given}, triggers=[])
+
+
+def ended(step: int, task: str, node: str, *said: Any, inside: tuple[str, ...] = (), **more: Any) -> str:
+    """The result of a task: AI messages with these ids, or messages as they are."""
+    messages = [
+        {"type": "ai", "content": one, "id": one, "tool_calls": []} if isinstance(one, str) else one for one in said
+    ]
+    return event("task_result", step, inside, id=task, name=node, result={"messages": messages}, **more)
+
+
+START = [made(-1, "c0", None, "input"), made(0, "c1", "c0")]
+TWO_STEPS = [
+    *START, begun(1, "t1", "a"), ended(1, "t1", "a", "x"), made(1, "c2", "c1"),
+    begun(2, "t2", "b"), ended(2, "t2", "b", "y"), made(2, "c3", "c2"),
+]  # fmt: skip
+OTHER = [re.sub(r'"([ct]\d)"', r'"s\1"', line).replace('"r"', '"s"') for line in TWO_STEPS]
 
 
 def found(folder: Path, **files: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
@@ -74,3 +111,28 @@ def test_a_later_turn_of_a_thread_and_an_interrupted_task_are_no_fault(tmp_path:
     assert found(tmp_path / "files", run=STREAM, turn=turn) == (["run", "turn"], [])
     interrupted = [line for number, line in enumerate(STREAM) if number < RESULTS[-1]]
     assert found(tmp_path / "abandoned", run=[*interrupted, *turn])[1] == []
+
+
+@pytest.mark.parametrize(("lines", "at", "thread"), [(TWO_STEPS, 5, "r"), (STREAM, 21, "run-1")])
+def test_a_last_step_by_itself_is_refused(tmp_path: Path, lines: list[str], at: int, thread: str) -> None:
+    """Its checkpoint, which follows one of another file, comes after its only tasks, and was not looked at."""
+    refused = [("missing-parent", "run-2/"), ("missing-parent", f"run-2/{thread}")]
+    files = {"run-1": lines[:at], "run-2": lines[at:]}
+    assert found(tmp_path / "parts", **files) == (["run-1"], refused)
+    assert found(tmp_path / "alone", run=lines[at:])[1] == [
+        ("missing-parent", "run/"),
+        ("missing-parent", f"run/{thread}"),
+    ]
+    parted = [("missing-parent", "a/"), ("missing-parent", f"a/{thread}"), ("parted-thread", "b")]
+    assert found(tmp_path / "turned", a=lines[at:], b=lines[:at]) == ([], parted)
+
+
+def test_a_last_step_by_itself_is_refused_beside_a_file_of_two_threads(tmp_path: Path) -> None:
+    files = {"a": [*TWO_STEPS[:5], *OTHER], "b": TWO_STEPS[5:]}
+    assert found(tmp_path, **files) == (["a/r", "a/s"], [("missing-parent", "b/"), ("missing-parent", "b/r")])
+
+
+def test_a_checkpoint_alone_that_follows_one_of_another_file_is_named(tmp_path: Path) -> None:
+    """No task belongs to it, and beside another thread it was not looked at."""
+    files = {"a": TWO_STEPS[:-1], "b": [*OTHER, TWO_STEPS[-1]]}
+    assert found(tmp_path, **files) == (["a", "b/s"], [("missing-parent", "b/r")])
