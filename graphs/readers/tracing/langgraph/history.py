@@ -21,7 +21,7 @@ from graphs.readers.common.keys import opening
 from graphs.readers.common.places import Document
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode_record
-from graphs.readers.tracing.langgraph.checkpoints import Checkpoints
+from graphs.readers.tracing.langgraph.checkpoints import Checkpoints, Fault
 from graphs.readers.tracing.langgraph.hearing import Allowance
 from graphs.readers.tracing.langgraph.runs import SENT, Run, Step, Task
 from graphs.text import excerpt
@@ -53,6 +53,7 @@ class _Config(msgspec.Struct):
 
 class _Metadata(msgspec.Struct):
     step: int
+    source: str | None = None
 
 
 class _Snapshot(msgspec.Struct):
@@ -96,8 +97,28 @@ def runs_of(
         own = {one.config.configurable.checkpoint_id: document.place for one, document in snapshots}
         parents = [(one.parent_config, document.place) for one, document in snapshots]
         followed = {one.configurable.checkpoint_id: place for one, place in parents if one is not None}
-        runs[thread].fault = checkpoints.take(own, followed)
+        runs[thread].fault = checkpoints.take(own, followed) or _gap(snapshots)
     return runs
+
+
+def _gap(snapshots: list[tuple[_Snapshot, Document]]) -> Fault | None:
+    """A checkpoint, if any, before which steps were not saved; the checkpoints stand in the order of their ids.
+
+    A step of the graph ("loop") has the number after that of the checkpoint it follows, after an input, an update, a
+    fork and in time travel, too; the first of a thread follows an input. A copy ("fork") follows what its original
+    followed, two steps before. Where no parent is named, as some checkpointers do, the one before stands for it.
+    """
+    steps = {one.config.configurable.checkpoint_id: one.metadata.step for one, _ in snapshots}
+    before: int | None = None
+    for one, document in snapshots:
+        step, parent = one.metadata.step, one.parent_config
+        followed = before if parent is None else steps.get(parent.configurable.checkpoint_id, step - 1)
+        before = step
+        if one.metadata.source == "loop" and (followed is None or step > followed + 1):
+            after = "an input before it" if followed is None else f"{followed + 1}, one more than what it follows"
+            expected = f'{after}: steps between were not saved, as with durability="exit"'
+            return Fault("missing-parent", document.place, "metadata.step", excerpt(step), expected)
+    return None
 
 
 def _run(snapshots: list[tuple[_Snapshot, Document]], name: str, allowance: Allowance) -> Run:

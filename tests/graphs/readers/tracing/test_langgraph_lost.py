@@ -136,3 +136,51 @@ def test_a_checkpoint_alone_that_follows_one_of_another_file_is_named(tmp_path: 
     """No task belongs to it, and beside another thread it was not looked at."""
     files = {"a": TWO_STEPS[:-1], "b": [*OTHER, TWO_STEPS[-1]]}
     assert found(tmp_path, **files) == (["a", "b/s"], [("missing-parent", "b/r")])
+
+
+def saved(step: int, own: str, follows: str | None, source: str = "loop", says: str | None = None) -> str:
+    """A checkpoint of a history, with a task that has said this."""
+    config, parent = (
+        {"configurable": {"thread_id": "r", "checkpoint_id": name}} if name else None for name in (own, follows)
+    )
+    result = {"messages": [{"type": "ai", "content": "", "id": says}]}
+    return json.dumps({
+        "values": {}, "next": [], "config": config, "metadata": {"source": source, "step": step}, "created_at": None,
+        "parent_config": parent, "tasks": [{"id": f"t-{own}", "name": "p", "result": result}] if says else [],
+    })  # fmt: skip
+
+
+INPUT = saved(-1, "c0", None, "input")
+Q = saved(1, "c2", "c1", says="q")
+
+
+@pytest.mark.parametrize(
+    ("rows", "place"),
+    [
+        ([saved(3, "c4", "c2"), saved(1, "c2", None, says="q")], (2, "1")),
+        ([saved(3, "c4", "c2"), Q, saved(0, "c1", "c0"), INPUT], (1, "3")),
+        ([saved(3, "c4", None), saved(1, "c2", None, says="q"), saved(0, "c1", None), INPUT], (1, "3")),
+    ],
+)
+def test_steps_that_were_not_saved_refuse_their_thread(tmp_path: Path, rows: list[str], place: tuple[int, str]) -> None:
+    """With durability="exit" only the last step of each call of the graph is saved: what others did was not missed."""
+    (tmp_path / "run.jsonl").write_text("\n".join(rows))
+    with pytest.raises(NothingReadError) as caught:
+        read(tmp_path)
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.field, problem.line, problem.value) == ("missing-parent", "metadata.step", *place)
+    assert "one more than" in problem.expected or "an input" in problem.expected
+
+
+@pytest.mark.parametrize("parents", [True, False])
+def test_turns_updates_copies_and_checkpointers_without_parents_are_no_gap(tmp_path: Path, parents: bool) -> None:
+    follows = [None, "c0", "c1", "c2", "c3", "c4", "c5", "c4", "c7"] if parents else [None] * 9
+    steps = [(-1, "input"), (0, "loop"), (1, "loop"), (2, "input"), (3, "loop"), (4, "update"), (5, "loop")]
+    rows = [saved(step, f"c{i}", follows[i], source, f"m{i}") for i, (step, source) in enumerate(steps)]
+    assert found(tmp_path / "turns", run=rows[::-1]) == (["run"], [])
+    copied = [*rows[:5], saved(5, "c7", follows[7], "fork"), saved(6, "c8", follows[8], says="n")]
+    assert found(tmp_path / "copy", run=copied[::-1]) == (["run"], [])
+    assert found(tmp_path / "updated", run=[saved(0, "c0", None, "update"), saved(1, "c1", follows[1], says="n")]) == (
+        ["run"],
+        [],
+    )
