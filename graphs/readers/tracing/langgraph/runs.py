@@ -35,6 +35,12 @@ class Task(msgspec.Struct):
     result: msgspec.Raw = msgspec.Raw()
     triggers: list[str] = []
     interrupts: list[msgspec.Raw] = []
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether this result is the last: an interrupted or failed task runs again when its graph goes on."""
+        return not self.interrupts and bytes(self.error) == b"null"
 
 
 class Step(NamedTuple):
@@ -74,6 +80,7 @@ class Run:
         self.unfinished: Fault | None = None  # a task whose result is not in the log, though its step has ended
         self.tasks: dict[str, _Begun] = {}
         self.open: dict[tuple[tuple[str, ...], ...], dict[str, Step]] = {}  # graph -> its tasks without a result
+        self.ended: set[str] = set()  # tasks that run no more: a graph that goes on names them again, without a result
         self.inner: set[str] = set()  # tasks that are sub-graphs
         self.position: dict[str, int | None] = {}  # message id -> event; None for one that is no event
         self.last: dict[str, int] = {}
@@ -103,7 +110,8 @@ class Run:
             earlier = bisect.bisect_left(steps, step.number)
             given = self.latest[step.outer][steps[earlier - 1]] if earlier else causes
         self.tasks[task.id] = _Begun(agent, keys, given)
-        self.open.setdefault(step.outer, {})[task.id] = step
+        if task.id not in self.ended:
+            self.open.setdefault(step.outer, {})[task.id] = step
 
     def _given(self, step: Step, task: Task, sent: bool) -> tuple[collections.Counter[str], Causes]:
         """How often the input of a task has messages by key, and the events that are among them."""
@@ -129,6 +137,8 @@ class Run:
         if begun is None:
             self._refuse("unknown-task", step, "payload.id", task.id, "the id of a task that has begun")
         self.open.get(step.outer, {}).pop(task.id, None)
+        if task.has_ended:
+            self.ended.add(task.id)
         inside = self.open.pop((*step.outer, (task.name, task.id)), {})
         if inside and not task.interrupts:
             self._note_unfinished(*next(iter(inside.items())))

@@ -184,3 +184,19 @@ def test_turns_updates_copies_and_checkpointers_without_parents_are_no_gap(tmp_p
         ["run"],
         [],
     )
+
+
+BOTH = [*START, begun(1, "t1", "a"), begun(1, "t2", "q"), ended(1, "t1", "a", "x")]
+AGAIN = [made(0, "c1", "c0"), begun(1, "t1", "a"), begun(1, "t2", "q")]
+
+
+def test_a_task_that_ended_beside_an_interrupted_one_is_no_fault(tmp_path: Path) -> None:
+    """The graph that goes on names both tasks again, and gives the result of the interrupted one alone."""
+    lines = [*BOTH, ended(1, "t2", "q", interrupts=[{"value": "ok?"}]), *AGAIN, ended(1, "t2", "q", "y")]
+    assert found(tmp_path, run=[*lines, made(1, "c2", "c1")]) == (["run"], [])
+
+
+@pytest.mark.parametrize("stopped", [{"interrupts": [{"value": "ok?"}]}, {"error": "ValueError()"}])
+def test_a_task_that_runs_again_without_its_result_is_named(tmp_path: Path, stopped: dict[str, Any]) -> None:
+    lines = [*BOTH, ended(1, "t2", "q", **stopped), *AGAIN, made(1, "c2", "c1")]
+    assert found(tmp_path, run=lines) == (["run"], [("unfinished-task", "run")])
