@@ -38,6 +38,7 @@ class Message(msgspec.Struct):
 
     type: str
     id: str | None = None
+    content: msgspec.Raw = msgspec.Raw()
     tool_calls: list[_ToolCall] = []
     tool_call_id: str | None = None
     status: str | None = None

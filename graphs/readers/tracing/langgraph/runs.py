@@ -16,6 +16,7 @@ from graphs.readers.common.places import Place
 from graphs.readers.tracing.langgraph.checkpoints import Fault
 from graphs.readers.tracing.langgraph.hearing import USER, Allowance, Calls, Causes, Hearing
 from graphs.readers.tracing.langgraph.messages import CALL, HUMAN, RESULT, Message, Usage, messages_of
+from graphs.readers.tracing.langgraph.said_inside import SaidInside
 from graphs.text import excerpt
 from graphs.traces.record import Agent, TraceRecord
 
@@ -81,7 +82,7 @@ class Run:
         self.tasks: dict[str, _Begun] = {}
         self.open: dict[tuple[tuple[str, ...], ...], dict[str, Step]] = {}  # graph -> its tasks without a result
         self.ended: set[str] = set()  # tasks that run no more: a graph that goes on names them again, without a result
-        self.inner: set[str] = set()  # tasks that are sub-graphs
+        self.inside = collections.defaultdict[str, SaidInside](SaidInside)  # by task that is a sub-graph
         self.position: dict[str, int | None] = {}  # message id -> event; None for one that is no event
         self.last: dict[str, int] = {}
         self.results: dict[str, list[int]] = {}  # agent -> results of its tools since its last call
@@ -96,7 +97,6 @@ class Run:
 
     def begin(self, step: Step, task: Task) -> None:
         """Note a task, and what it was given."""
-        self.inner |= {outer[1] for outer in step.outer}
         sent = SENT in task.triggers
         path = [outer[0] for outer in step.outer]
         agent = "/".join([*path, f"{task.name}:{task.id}" if sent else task.name])
@@ -119,6 +119,8 @@ class Run:
         messages = messages_of(task.input, **self._where(step, "payload.input"))
         for number, (message, key) in enumerate(messages):
             keys[key] += 1
+            if step.outer:
+                self.inside[step.outer[-1][1]].add(message)
             if message.type in HUMAN and key not in self.position and not sent:
                 self.record.instances.setdefault(USER, Agent(name=USER, role=USER))
                 self.position[key] = self._event(f"{task.id}/input-{number}", EventType.MESSAGE, USER, step)
@@ -139,14 +141,16 @@ class Run:
         self.open.get(step.outer, {}).pop(task.id, None)
         if task.has_ended:
             self.ended.add(task.id)
-        inside = self.open.pop((*step.outer, (task.name, task.id)), {})
-        if inside and not task.interrupts:
-            self._note_unfinished(*next(iter(inside.items())))
+        # A task inside without a result handed over to this graph (`Command.PARENT`): the result here has what it gave.
+        self.open.pop((*step.outer, (task.name, task.id)), None)
+        inside = self.inside.get(task.id)
         repeated = collections.Counter[str]()
         for index, (message, key) in enumerate(messages_of(task.result, **self._where(step, "payload.result"))):
+            if step.outer:
+                self.inside[step.outer[-1][1]].add(message)
             if repeated[key] < begun.keys[key]:  # a node may return the whole state
                 repeated[key] += 1
-            elif (message.id and key in self.position) or task.id in self.inner:
+            elif (message.id and key in self.position) or (inside is not None and inside.has(message)):
                 continue
             else:
                 position = self._add(f"{task.id}/{index}", message, begun, step)

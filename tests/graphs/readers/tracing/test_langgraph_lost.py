@@ -200,3 +200,66 @@ def test_a_task_that_ended_beside_an_interrupted_one_is_no_fault(tmp_path: Path)
 def test_a_task_that_runs_again_without_its_result_is_named(tmp_path: Path, stopped: dict[str, Any]) -> None:
     lines = [*BOTH, ended(1, "t2", "q", **stopped), *AGAIN, made(1, "c2", "c1")]
     assert found(tmp_path, run=lines) == (["run"], [("unfinished-task", "run")])
+
+
+INNER = ("a:t1",)
+HANDING = [
+    *START, begun(1, "t1", "a"), begun(1, "u1", "i1", INNER), ended(1, "u1", "i1", "x", inside=INNER),
+    begun(2, "u2", "i2", INNER),
+]  # fmt: skip
+
+
+def said(folder: Path, *result: Any) -> list[str]:
+    """The events of a run whose sub-graph hands over, and whose outer task has this result."""
+    folder.mkdir()
+    (folder / "run.jsonl").write_text("\n".join([*HANDING, ended(1, "t1", "a", *result), made(1, "c2", "c1")]))
+    traces = read(folder)
+    assert traces.problems == ()
+    return traces.events["event"].to_pylist()  # type: ignore[no-any-return]
+
+
+def test_a_message_that_a_sub_graph_hands_over_is_kept(tmp_path: Path) -> None:
+    """With `Command(graph=Command.PARENT)` the inner task has no result, and that of the outer task has its message."""
+    assert said(tmp_path / "new", "h") == ["u1/0", "t1/0"]
+    assert said(tmp_path / "state", "x", "h") == ["u1/0", "t1/1"]
+    assert said(tmp_path / "text", {"type": "ai", "content": "x", "id": "own"}) == ["u1/0", "t1/0"]
+
+
+def test_a_copy_of_what_a_sub_graph_said_is_no_event(tmp_path: Path) -> None:
+    """A node that calls a graph often gives its last message on, as its own or as a person's."""
+    for kind in ("ai", "human"):
+        assert said(tmp_path / kind, {"type": kind, "content": "x", "id": None, "name": "expert"}) == ["u1/0"]
+
+
+def test_a_message_that_gets_its_id_after_its_task_is_no_event_again(tmp_path: Path) -> None:
+    call: dict[str, Any] = {"type": "ai", "content": "", "id": None, "tool_calls": [{"id": "k", "name": "f"}]}
+    result = {"type": "tool", "content": "found", "id": None, "tool_call_id": "k"}
+    text = {"type": "ai", "content": "so", "id": None}
+    example = {"type": "ai", "content": "example", "id": None}  # the sub-graph was given it, and nobody said it
+    lines = [
+        *START, begun(1, "t1", "a"), begun(1, "u1", "i1", INNER, (example,)),
+        ended(1, "u1", "i1", call, result, text, inside=INNER),
+        ended(1, "t1", "a", *(m | {"id": f"m{i}"} for i, m in enumerate((example, call, result, text)))),
+        made(1, "c2", "c1"),
+    ]  # fmt: skip
+    (tmp_path / "run.jsonl").write_text("\n".join(lines))
+    traces = read(tmp_path)
+    assert traces.problems == ()
+    assert traces.events["event"].to_pylist() == ["u1/0", "u1/0/call-0", "u1/1", "u1/2"]
+
+
+def test_the_answer_of_a_tool_that_hands_over_is_the_callers(tmp_path: Path) -> None:
+    call = {"type": "ai", "content": "", "id": "x", "tool_calls": [{"id": "k", "name": "transfer"}]}
+    result = {"type": "tool", "content": "transferred", "id": None, "tool_call_id": "k"}
+    lines = [*HANDING[:4], ended(1, "u1", "i1", call, inside=INNER), HANDING[5], ended(1, "t1", "a", call, result)]
+    (tmp_path / "run.jsonl").write_text("\n".join([*lines, made(1, "c2", "c1")]))
+    traces = read(tmp_path)
+    assert traces.problems == ()
+    assert traces.events["event"].to_pylist() == ["u1/0", "u1/0/call-0", "t1/1"]
+    names = traces.agents["agent"].to_pylist()
+    assert {names[int(agent)] for agent in traces.graph.agent_ids[:3]} == {"a/i1"}
+
+
+def test_a_result_inside_whose_task_began_outside_is_no_crash(tmp_path: Path) -> None:
+    lines = [*START, begun(1, "t1", "a"), ended(1, "t1", "a", "x", inside=("b:t0",)), made(1, "c2", "c1")]
+    assert found(tmp_path, run=lines) == (["run"], [("unfinished-task", "run")])
