@@ -22,12 +22,13 @@ __all__ = [
 
 _INFORMATION = frozenset(
     {"no-events", "same-file", "several-rewards", "category-score", "repeated-rows", "repeated-run", "repeated-header",
-     "groups-of-some", "retyped-rewards"}
+     "groups-of-some", "retyped-rewards", "unfinished-task"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
 under another, a trace with rewards of agents but no reward of the team, a score that is a category, a table whose
 second half repeats the first, a run that another log has, a row of a table that repeats its header, a table of
-groups without a row for some traces, and columns that may be rewards of another type."""
+groups without a row for some traces, columns that may be rewards of another type, and a task without a result in the
+log, which may come from a cache."""
 
 
 class CreditError(ValueError):

@@ -263,3 +263,10 @@ def test_the_answer_of_a_tool_that_hands_over_is_the_callers(tmp_path: Path) -> 
 def test_a_result_inside_whose_task_began_outside_is_no_crash(tmp_path: Path) -> None:
     lines = [*START, begun(1, "t1", "a"), ended(1, "t1", "a", "x", inside=("b:t0",)), made(1, "c2", "c1")]
     assert found(tmp_path, run=lines) == (["run"], [("unfinished-task", "run")])
+
+
+def test_a_task_whose_result_came_from_a_cache_is_no_failure(tmp_path: Path) -> None:
+    """A node with a `CachePolicy` that has run before has a task and no result in an intact log."""
+    (tmp_path / "run.jsonl").write_text("\n".join([*TWO_STEPS[:3], *TWO_STEPS[4:]]))
+    (problem,) = read(tmp_path).problems
+    assert (problem.kind, problem.is_failure) == ("unfinished-task", False)
