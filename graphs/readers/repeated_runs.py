@@ -7,12 +7,18 @@ told by the runs and by the names of their logs, never by the order of the files
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any, NamedTuple
 
+import msgspec
+
 from graphs.errors import Problem
+from graphs.readers.common.files import canonical
+from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.repeated_keys import repeated_anywhere
 from graphs.text import excerpt
 
-__all__ = ["RepeatedRuns", "Run", "digest_of"]
+__all__ = ["RepeatedRuns", "Run", "content_of", "digest_of"]
 
 
 class Run(NamedTuple):
@@ -49,6 +55,10 @@ class RepeatedRuns:
 
     def __init__(self) -> None:
         self._met: dict[bytes, _Met] = {}
+
+    def __bool__(self) -> bool:
+        """Whether any run was noted."""
+        return bool(self._met)
 
     def note(self, key: bytes, run: Run) -> None:
         """Note that a log holds the run of a key."""
@@ -92,6 +102,35 @@ class RepeatedRuns:
 def digest_of(*parts: Any) -> bytes:
     """A digest of texts, numbers and bytes, for keys and outcomes: a dict of ids would hold their texts."""
     return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def content_of(raw: bytes | msgspec.Raw) -> bytes:
+    """A JSON value as every writer of it would have written it: as `canonical`, and 1.0 as 1, as jq writes it.
+
+    With a key that stands twice, the text as it is: what a decoder drops would be equal to what never had it.
+    """
+    text = bytes(raw)
+    try:
+        value = _NUMBERS.decode(text)
+        return text if repeated_anywhere(text) else msgspec.json.encode(value, order="sorted")
+    except (*JSON_ERRORS, OverflowError):
+        return canonical(text)
+
+
+def _number(text: str) -> float | int:
+    """The number of a JSON text with a fraction or an exponent.
+
+    Raises:
+      OverflowError: it is beyond the floats, and would be written as null.
+    """
+    amount = float(text)
+    if math.isinf(amount):
+        raise OverflowError(text)
+    return int(amount) if amount.is_integer() and abs(amount) < _EXACT else amount
+
+
+_EXACT = 1 << 53  # up to here a float is the only one of its integer
+_NUMBERS = msgspec.json.Decoder(float_hook=_number)
 
 
 def _place(run: Run) -> str:

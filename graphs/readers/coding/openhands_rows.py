@@ -11,7 +11,7 @@ from graphs.readers.common.keys import has_key
 from graphs.readers.common.places import Place, documents
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import decode
-from graphs.readers.repeated_runs import RepeatedRuns, Run, digest_of
+from graphs.readers.repeated_runs import RepeatedRuns, Run, content_of, digest_of
 from graphs.traces.record import LARGEST_COUNT
 
 __all__ = ["ROW", "Settings", "Tool", "Usage", "key_of", "run_of", "runs_of"]
@@ -128,7 +128,7 @@ def key_of(row: _Row) -> bytes:
     """
     settings = row.metadata or Settings()
     model = settings.llm_config.model if settings.llm_config is not None else None
-    return digest_of(row.task, settings.agent_class, model, row.verdicts, *map(bytes, row.history))
+    return digest_of(row.task, settings.agent_class, model, row.verdicts, *map(content_of, row.history))
 
 
 def run_of(row: _Row, place: Place) -> Run:

@@ -14,7 +14,7 @@ from graphs.readers.common.files import canonical
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.typed import decode_record
-from graphs.readers.repeated_runs import digest_of
+from graphs.readers.repeated_runs import content_of, digest_of
 from graphs.readers.training.rollouts.rows import prompt_group
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
@@ -70,13 +70,13 @@ class GymRows:
         self._place_of: dict[bytes, Place] = {}
 
     def repeated(self, document: Document, file: str) -> Problem | None:
-        """The problem of a row that an earlier line has, byte for byte; None for any other."""
+        """The problem of a row that an earlier line has, however it is written; None for any other."""
         raw, place = document
         try:
             indices = _INDICES.decode(raw)
         except JSON_ERRORS:  # rows without numbers may be equal, and `read_gym` names those that cannot be read
             return None
-        first = self._place_of.setdefault(digest_of(raw), place)
+        first = self._place_of.setdefault(digest_of(content_of(raw)), place)
         if first == place:
             return None
         self.any_repeated = True
