@@ -30,6 +30,7 @@ from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Place, Places
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import content, decode, decode_record
+from graphs.readers.repeated_runs import RepeatedRuns, Run, content_of, digest_of
 from graphs.text import excerpt
 from graphs.traces.record import Agent, TraceRecord
 
@@ -106,9 +107,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each run; a run that is not as expected is a problem, and the others read.
 
     Problem kinds: "unreadable", "bad-json", "too-deep" (the whole file); "bad-type", "missing-field", "bad-value",
-    "unknown-tool-call", "ambiguous-id" (one run).
+    "unknown-tool-call", "ambiguous-id" (one run). Of a run whose whole content several files have: "repeated-run".
     """
-    tasks, names = Tasks(), short_names(sources)
+    tasks, names, copies = Tasks(), short_names(sources), _runs_of(sources)
     for source in sources:
         try:
             data = content(source)
@@ -122,10 +123,31 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         for index, raw in enumerate(runs):
             line, offset = place.of(raw)
             try:
-                yield _read_run(raw, index, data, Place(source.name, line, offset), names[source.name], tasks)
+                yield _read_run(raw, index, data, Place(source.name, line, offset), names[source.name], tasks, copies)
             except TraceError as error:
                 yield error.problem
         source.release()
+
+
+def _runs_of(sources: list[Source]) -> RepeatedRuns:
+    """The runs of several files by all that they state; `read` names what cannot be read.
+
+    A run has no id of its own. Two trials of one task may have one conversation, but each states its own number.
+    """
+    runs = RepeatedRuns()
+    for source in sources if len(sources) > 1 else ():
+        try:
+            raws = decode(_LIST, content(source), file=source.name, line=0)
+        except TraceError:
+            continue
+        for raw in raws:
+            try:
+                decode(_RUN, raw, file=source.name, line=0)
+            except TraceError:
+                continue
+            runs.note(digest_of(content_of(raw)), Run(None, (len(raws),), source.name))
+        source.release()
+    return runs
 
 
 def _named_run(raw: msgspec.Raw, index: int, at: Place, name: str) -> _Run:
@@ -140,14 +162,21 @@ def _named_run(raw: msgspec.Raw, index: int, at: Place, name: str) -> _Run:
     return decode_record(_RUN, raw, file=at.file, line=at.line, at=field, trace=trace)  # fails again
 
 
-def _read_run(raw: msgspec.Raw, index: int, data: bytes, at: Place, name: str, tasks: Tasks) -> TraceRecord:
+def _read_run(
+    raw: msgspec.Raw, index: int, data: bytes, at: Place, name: str, tasks: Tasks, copies: RepeatedRuns
+) -> TraceRecord:
     source, line, offset = at
     run = _named_run(raw, index, at, name)
     task = f"task-{run.task_id}"
+    trace = f"{name}/{task}/trial-{run.trial}"
+    if copies:
+        repeated = copies.problem(digest_of(content_of(raw)), Run(None, (), source), f"[{index}].traj", line, trace)
+        if repeated is not None:
+            raise TraceError(repeated)
     instruction = run.info.task.instruction if run.info and run.info.task else None
     stated = b"" if instruction is None else b"=" + instruction.encode()
     record = TraceRecord(
-        trace_id=f"{name}/{task}/trial-{run.trial}",
+        trace_id=trace,
         group_id=tasks.group(task, stated, f"{name}/{task}"),
         file=source,
         line=line,

@@ -182,3 +182,60 @@ def test_a_dump_that_stands_twice_is_named(tmp_path: Path, row: dict[str, Any], 
     assert (problem.kind, problem.value) == ("repeated-rows", "2 rows, and the same again")
     path.write_text((json.dumps(row) + "\n") * 4)
     assert not read(path).problems, "rollouts of one text are equal rows"
+
+
+def reformatted(value: Any) -> str:
+    """A JSON value as `jq -cS` writes it: no blanks, sorted keys, and 1.0 as 1."""
+    numbers = {float: lambda x: int(x) if x.is_integer() else x}
+
+    def written(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: written(one) for key, one in part.items()}
+        return [written(one) for one in part] if isinstance(part, list) else numbers.get(type(part), lambda x: x)(part)
+
+    return json.dumps(written(value), separators=(",", ":"), sort_keys=True)
+
+
+def test_a_reformatted_output_of_openhands_counts_nothing_twice(tmp_path: Path) -> None:
+    rows = [OPENHANDS | {"instance_id": f"repo-{number}"} for number in range(2)]
+    (tmp_path / "output.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    alone = read(tmp_path)
+    (tmp_path / "output-min.jsonl").write_text("".join(reformatted(row) + "\n" for row in rows))
+    both = read(tmp_path)
+    assert both.traces.equals(alone.traces)
+    assert kinds(both) == [("repeated-run", "output-min.jsonl", False)] * 2
+
+
+def test_a_reformatted_row_of_nemo_gym_is_read_once(tmp_path: Path) -> None:
+    row = NEMO_GYM | {"reward": 1.0}
+    (tmp_path / "rollouts.jsonl").write_text(json.dumps(row) + "\n" + reformatted(row) + "\n")
+    traces = read(tmp_path)
+    assert traces.traces.num_rows == 1
+    assert [(problem.kind, problem.line) for problem in traces.problems] == [("repeated-run", 2)]
+    twice = reformatted(row)[:-1] + ',"x":1,"x":1}\n'  # refused by itself, so it takes no place of another
+    (tmp_path / "rollouts.jsonl").write_text(twice + twice.replace(',"x":1,', ",") + reformatted(row | {"x": 1}))
+    assert [problem.kind for problem in read(tmp_path).problems] == ["repeated-key", "repeated-run"]
+
+
+def tau_runs(trials: range, **more: Any) -> list[dict[str, Any]]:
+    said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]
+    return [{"task_id": 3, "trial": trial, "reward": 1.0, "info": {}, "traj": said} | more for trial in trials]
+
+
+def test_a_partial_or_reformatted_copy_of_tau_bench_counts_nothing_twice(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(json.dumps(tau_runs(range(8))))
+    alone = read(tmp_path)
+    assert alone.traces.num_rows == 8, "trials of one conversation are runs of their own"
+    (tmp_path / "r-old.json").write_text(json.dumps(tau_runs(range(5))))
+    (tmp_path / "r-jq.json").write_text(reformatted(tau_runs(range(8))))
+    both = read(tmp_path)
+    assert both.traces.equals(alone.traces)
+    assert sorted(kinds(both)) == [("repeated-run", name, False) for name in ["r-jq.json"] * 8 + ["r-old.json"] * 5]
+    assert both.problems[0].trace.endswith("/task-3/trial-0") and both.problems[0].field == "[0].traj"
+
+
+@pytest.mark.parametrize("more", [{"trial": 8}, {"task_id": 4}, {"reward": 0.0}, {"traj": []}, {"info": {"cost": 1}}])
+def test_a_run_of_tau_bench_of_another_content_is_another(tmp_path: Path, more: dict[str, Any]) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(tau_runs(range(1))))
+    (tmp_path / "b.json").write_text(json.dumps(tau_runs(range(1), **more)))
+    assert not any(problem.kind == "repeated-run" for problem in read(tmp_path).problems)

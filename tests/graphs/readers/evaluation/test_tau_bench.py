@@ -195,7 +195,8 @@ def test_files_of_one_name_in_two_folders_are_two_systems_and_tasks_that_differ_
     """The second file was refused as a repetition of the first, and of three tasks of one id two were compared."""
     for folder, instruction in (("large", "book"), ("small", "refund"), ("other", "cancel")):
         (tmp_path / folder).mkdir()
-        runs = [run(info={"task": {"instruction": text}}, trial=i) for i, text in enumerate((instruction, "one more"))]
+        infos = [{"task": {"instruction": text}, "of": folder} for text in (instruction, "one more")]
+        runs = [run(info=info, trial=i) for i, info in enumerate(infos)]
         write(tmp_path / folder, runs, "airline.json")
     traces = read(tmp_path, group_by=("task",))
     assert traces.problems == ()
