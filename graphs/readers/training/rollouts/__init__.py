@@ -58,7 +58,8 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     trainer), "repeated-key", "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
     "bad-row", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its rows read:
     "several-rewards", several reward functions whose weights the file does not hold; "repeated-rows", lines that repeat
-    the lines before. A row of NeMo Gym that stands twice, with its numbers, is read once: "repeated-run".
+    the lines before; "mixed-ids", a `uid`, `step` or `_ng_task_index` that some rows have and others do not. A row of
+    NeMo Gym that stands twice, with its numbers, is read once: "repeated-run".
     """
     folders = {source.name: real_folder(source.name) for source in sources}
     systems_of = functools.cache(lambda system: systems(system, folders))
@@ -93,6 +94,7 @@ def _read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
                     yield problem
                 elif isinstance(document, Document):
                     yield from _read_one(document, file)
+            yield from gym.mixed_ids(source.name)
         if is_readable and not gym.any_repeated:
             yield from repeated_rows(source, rows_are_runs=True)
         source.release()

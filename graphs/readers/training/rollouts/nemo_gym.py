@@ -15,7 +15,7 @@ from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.typed import decode_record
 from graphs.readers.repeated_runs import content_of, digest_of
-from graphs.readers.training.rollouts.rows import prompt_group
+from graphs.readers.training.rollouts.rows import mixed_ids, prompt_group
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["GymRows", "read_gym"]
@@ -49,8 +49,10 @@ class _Row(msgspec.Struct):
 
 
 class _Indices(msgspec.Struct):
-    task: _Count = msgspec.field(name="_ng_task_index")
-    rollout: _Count = msgspec.field(name="_ng_rollout_index")
+    responses_create_params: msgspec.Raw
+    response: msgspec.Raw
+    task: _Count | None = msgspec.field(default=None, name="_ng_task_index")
+    rollout: _Count | None = msgspec.field(default=None, name="_ng_rollout_index")
 
 
 _NO_PROMPT = frozenset({b"null", b'""', b"[]"})
@@ -59,7 +61,7 @@ _INDICES = msgspec.json.Decoder(_Indices)
 
 
 class GymRows:
-    """The rows of one file that number their task and rollout: a run that went on may have appended some again.
+    """The rows of one file and the numbers of their task and rollout: a run that went on may have appended some again.
 
     Attributes:
       any_repeated: whether a row was.
@@ -67,6 +69,7 @@ class GymRows:
 
     def __init__(self) -> None:
         self.any_repeated = False
+        self._without, self._with_task = 0, 0  # rows
         self._place_of: dict[bytes, Place] = {}
 
     def repeated(self, document: Document, file: str) -> Problem | None:
@@ -74,7 +77,11 @@ class GymRows:
         raw, place = document
         try:
             indices = _INDICES.decode(raw)
-        except JSON_ERRORS:  # rows without numbers may be equal, and `read_gym` names those that cannot be read
+        except JSON_ERRORS:  # `read_gym` names rows that cannot be read
+            return None
+        self._with_task += indices.task is not None
+        self._without += indices.task is None
+        if indices.task is None or indices.rollout is None:  # rows without numbers may be equal
             return None
         first = self._place_of.setdefault(digest_of(content_of(raw)), place)
         if first == place:
@@ -84,6 +91,11 @@ class GymRows:
         expected = f"each run once, so it is read from line {first.line} alone"
         trace = f"{file}/{place.line}"
         return Problem("repeated-run", place.file, place.line, "_ng_rollout_index", shown, expected, trace)
+
+    def mixed_ids(self, file: str) -> Iterator[Problem]:
+        """The problem of a file, once its rows are read, in which some number their task and others do not."""
+        expected = "a number in every row, or in none: a row without one is of the group of its prompt"
+        yield from mixed_ids(file, "_ng_task_index", self._without, self._with_task, expected)
 
 
 def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:

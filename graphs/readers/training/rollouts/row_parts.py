@@ -16,8 +16,17 @@ from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, line_document
 from graphs.readers.common.repeated_keys import may_repeat, members_of_lines
 from graphs.readers.common.source import Source
-from graphs.readers.training.rollouts.rows import AGENT, ROW, Row, prompt_group, reward_of, system_of, uid_group
-from graphs.text import counted, excerpt
+from graphs.readers.training.rollouts.rows import (
+    AGENT,
+    ROW,
+    Row,
+    mixed_ids,
+    prompt_group,
+    reward_of,
+    system_of,
+    uid_group,
+)
+from graphs.text import excerpt
 from graphs.traces.limits import Limits
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import LARGEST_FLOAT, TraceRecord
@@ -57,7 +66,11 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
     batch: list[Heading] = []
     latest: tuple[str, int | None, str] = ("", None, "")  # prompt, step and their group: rows of a group are neighbours
     without, with_uid = 0, 0  # rows of verl
+    without_step, with_step = 0, 0
     for number, offset, row, plain in _rows(source):
+        if row is not None and row.input is not None:
+            with_step += row.step is not None
+            without_step += row.step is None
         if row is not None and row.uid is None:
             without += row.input is not None
         elif row is not None:
@@ -88,10 +101,10 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
                 yield from read_one(document, file)
     if batch:
         yield _part(batch)
-    if without and with_uid:
-        shown = f"absent in {counted(without, 'row')}, stated in {with_uid}"
-        expected = "an id in every row, or in none: a row without one is of the group of its prompt"
-        yield Problem("mixed-ids", source.name, 0, "uid", shown, expected)
+    expected = "an id in every row, or in none: a row without one is of the group of its prompt"
+    yield from mixed_ids(source.name, "uid", without, with_uid, expected)
+    expected = "a step in every row, or in none: a row without one is in no group of those with one"
+    yield from mixed_ids(source.name, "step", without_step, with_step, expected)
 
 
 def _rows(source: Source) -> Iterator[tuple[int, int, Row | None, bool]]:

@@ -13,11 +13,11 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
 from graphs.readers.common.places import Document
 from graphs.readers.common.typed import decode_record
-from graphs.text import excerpt
+from graphs.text import counted, excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
 
 __all__ = [
-    "AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "prompt_group", "read_row", "reward_of",
+    "AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "mixed_ids", "prompt_group", "read_row", "reward_of",
     "system_of", "uid_group",
 ]  # fmt: skip
 
@@ -118,3 +118,15 @@ def uid_group(uid: str | int, step: int | None) -> str:
     if not name.strip():
         return ""
     return name if step is None else f"{name}@{step}"
+
+
+def mixed_ids(file: str, field: str, without: int, stated: int, expected: str) -> Iterator[Problem]:
+    """The problem of a file in which some rows have a field of their group, and others do not: no group has both.
+
+    Args:
+      file, field: the file, and the field.
+      without, stated: the number of rows without it, and with it.
+      expected: what is expected.
+    """
+    if without and stated:
+        yield Problem("mixed-ids", file, 0, field, f"absent in {counted(without, 'row')}, stated in {stated}", expected)

@@ -142,7 +142,7 @@ def test_rows_read_many_at_once_as_they_do_one_by_one(tmp_path: Path) -> None:
     one_by_one.write_text("[" + ",\n".join(json.dumps(row) for row in [*ROWS, VERL]) + "]")
     many, each = read(path), read(one_by_one, format="rollouts")
     faults = [(problem.kind, problem.line, problem.field) for problem in many.problems]
-    assert ("bad-json", len(ROWS) + 1, "content") in faults and len(faults) == 9
+    assert ("bad-json", len(ROWS) + 1, "content") in faults and len(faults) == 10
     assert [(p.kind, p.line, p.field) for p in each.problems] == [
         fault for fault in faults if fault[0] not in ("bad-json", "mixed-ids")
     ]
@@ -302,6 +302,29 @@ def test_a_row_without_the_uid_that_others_have_is_named(tmp_path: Path) -> None
     (tmp_path / "7.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (problem,) = read(tmp_path).problems
     assert (problem.kind, problem.field, problem.value) == ("mixed-ids", "uid", "absent in 1 row, stated in 3")
+
+
+@pytest.mark.parametrize("more", [{"uid": "u"}, {}])
+def test_a_row_without_the_step_that_others_have_is_named(tmp_path: Path, more: dict[str, Any]) -> None:
+    row = {"input": "x", "output": "y", "score": 1.0} | more
+    traces = read(write(tmp_path, [row | {"step": 7}, row | {"step": 7, "score": 0.0}, row]))
+    assert traces.traces.num_rows == 3
+    (problem,) = traces.problems
+    assert (problem.kind, problem.field, problem.value) == ("mixed-ids", "step", "absent in 1 row, stated in 2")
+    assert not read(write(tmp_path, [row | {"step": step} for step in (7, 8)])).problems
+    assert not read(write(tmp_path, [row] * 2)).problems
+
+
+def test_a_row_without_the_task_that_others_number_is_named(tmp_path: Path) -> None:
+    rows = [NEMO_GYM | {"_ng_rollout_index": number} for number in range(3)]
+    assert not read(write(tmp_path, rows)).problems
+    rows.append({key: value for key, value in NEMO_GYM.items() if key != "_ng_task_index"})
+    traces = read(write(tmp_path, rows))
+    assert traces.traces.num_rows == 4
+    (problem,) = traces.problems
+    assert (problem.kind, problem.field) == ("mixed-ids", "_ng_task_index")
+    assert problem.value == "absent in 1 row, stated in 3"
+    assert not read(write(tmp_path, rows[3:] * 2)).problems
 
 
 def test_uids_that_differ_only_in_type_are_not_one_group(tmp_path: Path) -> None:
