@@ -17,6 +17,7 @@ from graphs.readers import native
 from graphs.readers.common.files import WrittenIds
 from graphs.readers.common.keys import opening
 from graphs.readers.common.source import Source, unreadable
+from graphs.readers.common.tables.csv_rows import is_header, repeated_header
 from graphs.readers.common.tables.ids import id_text
 from graphs.readers.common.tables.rows import PARQUET, LostRow, Row, is_csv, number, read_rows
 from graphs.readers.native.wire import EVENT_CODES
@@ -91,8 +92,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 if isinstance(row, LostRow):
                     yield row.problem
                     lost.add(row)
-                elif is_cells and all(cell == name for name, cell in row.items()):
-                    yield _repeated_header(source, line)
+                elif is_cells and is_header(row):
+                    yield repeated_header(source.name, line)
                 else:
                     problem = table.add(line, row, column_of)
                     if problem is not None:
@@ -119,12 +120,6 @@ def _refuse_traces(source: Source) -> None:
     if native.sniff(head):
         expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
         raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
-
-
-def _repeated_header(source: Source, line: int) -> Problem:
-    """Information: tables were joined with their headers, which loses no row."""
-    expected = "one header, in the first row: tables were joined, and this row is not read as one of a trace"
-    return Problem("repeated-header", source.name, line, "row", "the header again", expected)
 
 
 def _event_type(given: Any) -> str:

@@ -7,7 +7,8 @@ refuses input that parsers repair in different ways. Both must agree on the numb
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -17,7 +18,7 @@ from graphs.problem_log import MOST_LISTED
 from graphs.readers.common.source import Source
 from graphs.text import counted, excerpt
 
-__all__ = ["csv_header", "csv_rows"]
+__all__ = ["csv_header", "csv_rows", "is_header", "repeated_header"]
 
 _CELL = rb'(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n][^,\r\n]*+|)'
 _RECORD = re.compile(_CELL + rb"(?:," + _CELL + rb")*+(?:\r\n|\n|\r|\Z)")
@@ -77,6 +78,17 @@ def csv_rows(source: Source) -> Iterator[tuple[int, dict[str, str | None] | Prob
         yield line, row, ()
     if next(parsed, None) is not None:
         raise _disagreement(source, 0)
+
+
+def is_header(row: Mapping[str, Any]) -> bool:
+    """Whether a row of a table of CSV has the name of its column in each cell."""
+    return all(cell == name for name, cell in row.items())
+
+
+def repeated_header(file: str, line: int, about: str = "") -> Problem:
+    """Information: tables were joined with their headers, which loses no row."""
+    expected = "one header, in the first row: tables were joined, and this row is not read as one of a trace"
+    return Problem("repeated-header", file, line, "row", "the header again", expected, about=about)
 
 
 def _whole_rows(source: Source, width: int) -> bytes:

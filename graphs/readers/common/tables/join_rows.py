@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.tables.ids import id_text
 from graphs.readers.common.tables.rows import number
 from graphs.text import excerpt
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 
-__all__ = ["TRACE", "ambiguous", "check_columns", "plain", "unusable"]
+__all__ = ["TRACE", "ambiguous", "check_columns", "contradictory", "ids_of", "plain", "unusable"]
 
 TRACE = ("trace", "trace_id")
 """Names of the column of traces."""
@@ -36,6 +37,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.floating):
         return float(value)  # a long one has itself as its item
     return value.item() if isinstance(value, np.generic) else value
+
+
+def ids_of(row: Mapping[str, Any]) -> list[str]:
+    """The ids of traces that a row states, in each column that may have one."""
+    return [id_text(row[name]) for name in TRACE if row.get(name) is not None]
+
+
+def contradictory(row: Mapping[str, Any]) -> tuple[str, str, object, str] | None:
+    """The fault of a row that names two traces, one in each column of traces; None without."""
+    ids = ids_of(row)
+    if len(set(ids)) < 2:
+        return None
+    return "ambiguous-row", TRACE[1], ids[1], f"the trace of column `{TRACE[0]}`, here {excerpt(ids[0])}"
 
 
 def ambiguous(

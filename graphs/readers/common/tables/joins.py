@@ -12,10 +12,19 @@ from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.readers.common.files import WRITTEN_ALIKE, WrittenIds
 from graphs.readers.common.source import Source
+from graphs.readers.common.tables.csv_rows import is_header, repeated_header
 from graphs.readers.common.tables.early_cuts import EarlyCuts
 from graphs.readers.common.tables.edges import Edges
 from graphs.readers.common.tables.ids import id_text
-from graphs.readers.common.tables.join_rows import TRACE, ambiguous, check_columns, plain, unusable
+from graphs.readers.common.tables.join_rows import (
+    TRACE,
+    ambiguous,
+    check_columns,
+    contradictory,
+    ids_of,
+    plain,
+    unusable,
+)
 from graphs.readers.common.tables.reward_sources import RewardSources
 from graphs.readers.common.tables.rows import PARQUET, LostRow, column_names, is_csv, read_rows
 from graphs.text import counted, excerpt
@@ -81,7 +90,7 @@ class Join:
         expect(f"{field}s", given, (Mapping, str, os.PathLike), f"a mapping of trace id to {field}, or a file's name")
         rows: Iterable[tuple[int, dict[str, Any] | LostRow]]
         cuts: EarlyCuts | None = None
-        has_types = True
+        has_types = True  # whether the ids have: all cells of CSV are texts
         if isinstance(given, Mapping):
             rows = enumerate(({"trace": plain(trace), field: plain(value)} for trace, value in given.items()), start=1)
             name = f"<{field}s>"
@@ -100,6 +109,9 @@ class Join:
         columns: dict[str, None] = {}  # an ordered set
         is_empty = not isinstance(given, Mapping)
         for line, row in rows:
+            if not has_types and isinstance(row, dict) and is_header(row):
+                self.problems.append(repeated_header(name, line, field))
+                continue
             is_empty = False
             if isinstance(row, LostRow):
                 lost = dataclasses.replace(row.problem, about=field)
@@ -122,7 +134,7 @@ class Join:
                     self.begins[field][""] = unnamed
                 continue
             trace = id_text(trace)
-            problem = ambiguous(field, trace, into, spoilt) or unusable(field, value)
+            problem = contradictory(row) or ambiguous(field, trace, into, spoilt) or unusable(field, value)
             is_typed = field == "group" and has_types
             if problem is None and is_typed and self.written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE
@@ -130,8 +142,9 @@ class Join:
                 into[trace] = id_text(value) if field == "group" else float(value)
                 self.places[f"{field}\0{trace}"] = (name, line)
             else:
-                into.pop(trace, None)
-                spoilt.add(trace)
+                for named in {trace, *ids_of(row)}:  # a row that names two traces voids both
+                    into.pop(named, None)
+                    spoilt.add(named)
                 kind, at, wrong, expected = problem
                 shown = excerpt(wrong) if wrong is not None else "empty" if at in row else "missing"
                 self.problems.append(Problem(kind, name, line, at, shown, expected, trace, about=field))

@@ -290,3 +290,32 @@ def test_a_mapping_of_numpy_scalars_is_one_of_numbers(kind: Any, log: Path) -> N
 def test_numpy_scalars_that_are_no_numbers(value: Any, log: Path) -> None:
     traces = read(log, rewards={"b": value})
     assert [problem.kind for problem in traces.problems] == ["non-finite-reward"] and np.isnan(traces.reward[1])
+
+
+@pytest.mark.parametrize("field, value", [("reward", "2"), ("group", "g")])
+def test_a_header_within_a_table_is_information(field: str, value: str, log: Path, tmp_path: Path) -> None:
+    file, header = tmp_path / f"{field}s.csv", f"trace,{field}\n"
+    given: Any = {f"{field}s": file}
+    file.write_text(f"{header}a,{value}\n{header}b,{value}\n{header}c,{value}\n")
+    traces = read(log, **given)
+    assert [(p.kind, p.line, p.about, p.is_failure) for p in traces.problems] == [
+        ("repeated-header", 3, field, False),
+        ("repeated-header", 5, field, False),
+    ]
+    assert traces.traces.num_rows == 3
+    file.write_text(header * 2)
+    with pytest.raises(TraceError, match="empty-file"):
+        read(log, **given)
+
+
+def test_a_row_that_names_two_traces_is_of_neither(log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rewards.csv"
+    file.write_text("trace,trace_id,reward\na,b,2\nc,c,3\n")
+    traces = read(log, rewards=file)
+    (problem,) = traces.problems
+    assert (problem.kind, problem.line, problem.field, problem.value, problem.is_failure) == (
+        "ambiguous-row", 2, "trace_id", "'b'", True
+    )  # fmt: skip
+    assert "'a'" in problem.expected
+    rewards = dict(zip(traces.traces["trace"].to_pylist(), np.asarray(traces.reward)[:3].tolist(), strict=True))
+    assert rewards["c"] == 3 and np.isnan([rewards["a"], rewards["b"]]).all()
