@@ -141,11 +141,9 @@ def _runs_of(sources: list[Source]) -> RepeatedRuns:
         except TraceError:
             continue
         for raw in raws:
-            try:
+            with contextlib.suppress(TraceError):
                 decode(_RUN, raw, file=source.name, line=0)
-            except TraceError:
-                continue
-            runs.note(digest_of(content_of(raw)), Run(None, (len(raws),), source.name))
+                runs.note(digest_of(content_of(raw)), Run(None, (len(raws),), source.name))
         source.release()
     return runs
 

@@ -59,8 +59,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     Problem kinds: those of `graphs.readers.common.json_problems`, "unreadable", "bad-zip", "zip-bomb",
     "repeated-member"; "missing-header" (an archive without); "missing-field"; of the spans "duplicate-span",
     "parent-cycle", "missing-parent"; "ambiguous-id"; "empty-trace" (a log without samples). Named while the sample
-    reads without it: "bad-score", a score that is no number. Of a sample whose `uuid` several logs have:
-    "repeated-run", it is read from another log; "disagreeing-rewards", two state different scores.
+    reads without it: "bad-score", a score that is no number. Of a sample that several logs
+    have by its `uuid`, or without one by its whole content: "repeated-run", it is read from another log;
+    "disagreeing-rewards", two state different scores.
     """
     tasks, names = Tasks(), short_names(sources, ".eval")
     runs = runs_of(sources, _items)
@@ -149,9 +150,10 @@ def _read_sample(
         sample = decode_record(DECODE_SAMPLE, raw, file=file, line=place.line, at=at)
         trace, group = f"{name}/{sample.id}/{sample.epoch}", f"{log.eval.task}/{sample.id}"
         scores = scores_of(sample, log, place, at, trace)
-        key = key_of(sample, log)
+        key = key_of(sample, log, raw) if runs else None
         if key is not None:  # before the sample can say what the text of its task is
-            repeated = runs.problem(key, Run(outcome_of(scores), (), file), f"{at}.uuid", place.line, trace)
+            field = f"{at}.uuid" if sample.uuid else at
+            repeated = runs.problem(key, Run(outcome_of(scores), (), file), field, place.line, trace)
             if repeated is not None:
                 raise TraceError(repeated)
         text = bytes(sample.input)

@@ -1,4 +1,4 @@
-"""Samples that several logs of Inspect hold, as the log of a run and of its retry do; `uuid` tells them."""
+"""Samples that several logs of Inspect hold, as the log of a run and of its retry do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.readers.common.json_problems import JSON_ERRORS
+from graphs.readers.common.keys import has_key
 from graphs.readers.common.places import Place
 from graphs.readers.common.source import Source
 from graphs.readers.common.typed import decode
@@ -20,7 +22,7 @@ from graphs.readers.evaluation.inspect_ai.sample_fields import (
     events_of,
     scores_of,
 )
-from graphs.readers.repeated_runs import RepeatedRuns, Run, digest_of
+from graphs.readers.repeated_runs import RepeatedRuns, Run, content_of, digest_of
 
 __all__ = ["Item", "key_of", "outcome_of", "runs_of"]
 
@@ -31,7 +33,7 @@ _EVENTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def runs_of(sources: list[Source], items_of: Callable[[Source], Iterator[Item]]) -> RepeatedRuns:
-    """The samples of several logs by their `uuid`, which a retry and a copy of a log keep.
+    """The samples of several logs by `key_of`, which a retry and a copy of a log keep.
 
     A log or sample that cannot be read is not among them: its reader names it.
 
@@ -60,7 +62,7 @@ def _glimpse(log: Header, raw: bytes, place: Place, at: str) -> list[tuple[bytes
     """The key of a sample that has one, a digest of its scores, and its number of events."""
     try:
         sample = decode(DECODE_SAMPLE, raw, file=place.file, line=place.line, at=at)
-        key = key_of(sample, log)
+        key = key_of(sample, log, raw)
         if key is None:
             return []
         events = decode(_EVENTS, events_of(sample, place, at, ""), file=place.file, line=place.line, at=at)
@@ -69,11 +71,25 @@ def _glimpse(log: Header, raw: bytes, place: Place, at: str) -> list[tuple[bytes
         return []
 
 
-def key_of(sample: Sample, log: Header) -> bytes | None:
-    """What tells a sample among all logs; None where it has no `uuid`, as in older logs."""
-    if not isinstance(sample.uuid, str) or not sample.uuid:
+def key_of(sample: Sample, log: Header, raw: bytes) -> bytes | None:
+    """What tells a sample among all logs: its `uuid`, in older logs without one its whole content.
+
+    None where its events have no times, either: two runs may have equal answers.
+
+    Args:
+      sample: decoded.
+      log: the header of its log.
+      raw: the sample as JSON.
+    """
+    if isinstance(sample.uuid, str) and sample.uuid:
+        return digest_of(log.eval.task, str(sample.id), sample.epoch, sample.uuid)
+    events = bytes(sample.events) or (b"" if sample.transcript is None else bytes(sample.transcript.events))
+    try:
+        if not any(has_key(bytes(event), "timestamp") for event in _EVENTS.decode(events or b"[]")):
+            return None
+    except JSON_ERRORS:  # which `read` names
         return None
-    return digest_of(log.eval.task, str(sample.id), sample.epoch, sample.uuid)
+    return digest_of(log.eval.task, log.eval.model, log.eval.solver, content_of(raw))
 
 
 def outcome_of(scores: dict[str, Score]) -> bytes | None:
