@@ -20,11 +20,13 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.readers.common.chats.messages import OpenCalls
 from graphs.readers.common.files import short_names
+from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.keys import has_key, opening
 from graphs.readers.common.places import Document, Place, documents, lost_row
 from graphs.readers.common.source import Source
 from graphs.readers.common.times import seconds
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
+from graphs.readers.repeated_runs import RepeatedRuns, Run, content_of, digest_of
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, Agent, TraceRecord
 
@@ -63,6 +65,13 @@ class _Result(msgspec.Struct):
     messages: list[msgspec.Raw]
 
 
+class _Named(msgspec.Struct):
+    """A message with an id of its own, a UUID."""
+
+    id: _Id
+
+
+_NAMED = msgspec.json.Decoder(_Named)
 _RESULT = msgspec.json.Decoder(_Result)
 _MESSAGE = msgspec.json.Decoder(_Message)
 _CALLS = msgspec.json.Decoder(list[_Call])
@@ -82,9 +91,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each result, and for each file of messages, which a line that cannot be read refuses.
 
     Problem kinds, one trace refused: those of `graphs.readers.common.json_problems`, "unknown-tool-call", "lost-row",
-    "empty-trace".
+    "empty-trace". Of runs of the same messages, by their ids and all they state: "repeated-run".
     """
-    names = short_names(sources)
+    names, runs = short_names(sources), _runs_of(sources)
     for source in sources:
         loose: list[Document] = []
         lost: Problem | None = None
@@ -102,7 +111,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             try:
                 result = decode_envelope(_RESULT, raw, file=place.file, line=place.line)
                 trace = name if count == 1 else f"{name}/{place.line}"
-                yield _record([Document(bytes(one), place) for one in result.messages], trace, place)
+                yield _record([Document(bytes(one), place) for one in result.messages], trace, place, runs)
             except TraceError as error:
                 yield error.problem
         lost = lost or next(iter(source.refused.values()), None)
@@ -110,13 +119,60 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             yield lost_row(lost, name, "messages")
         elif loose:
             try:
-                yield _record(loose, name, loose[0].place)
+                yield _record(loose, name, loose[0].place, runs)
             except TraceError as error:
                 yield error.problem
         source.release()
 
 
-def _record(messages: list[Document], trace: str, place: Place) -> TraceRecord:
+def _runs_of(sources: list[Source]) -> RepeatedRuns:
+    """The runs of all files whose messages have ids, as results and as loose messages; those that `read` can take."""
+    runs = RepeatedRuns()
+    for source in sources:
+        loose: list[Document] = []
+        is_whole = True
+        for document in documents(source):
+            if isinstance(document, Problem):
+                is_whole = False
+            elif not has_key(document.raw, "messages"):
+                loose.append(document)
+            else:
+                try:
+                    result = decode_envelope(_RESULT, document.raw, file=source.name, line=document.place.line)
+                except TraceError:
+                    continue
+                _note(runs, [bytes(one) for one in result.messages], document.place)
+        if loose and is_whole and not source.refused:
+            _note(runs, [document.raw for document in loose], loose[0].place)
+        source.release()
+    return runs
+
+
+def _note(runs: RepeatedRuns, messages: list[bytes], place: Place) -> None:
+    key = _key(messages)
+    if key is not None:
+        runs.note(key, _run(place))
+
+
+def _key(messages: list[bytes]) -> bytes | None:
+    """What tells a run: all its messages. None where one has no id, as in older versions: runs may be alike."""
+    try:
+        for message in messages:
+            _NAMED.decode(message)
+    except JSON_ERRORS:
+        return None
+    return digest_of(*map(content_of, messages)) if messages else None
+
+
+def _run(place: Place) -> Run:
+    return Run(None, (), place.file, max(place.line, 1))
+
+
+def _record(messages: list[Document], trace: str, place: Place, runs: RepeatedRuns) -> TraceRecord:
+    key = _key([message.raw for message in messages])
+    repeated = None if key is None else runs.problem(key, _run(place), "messages", place.line, trace)
+    if repeated is not None:
+        raise TraceError(repeated)
     record = TraceRecord(trace, trace, place.file, place.line, max(place.offset, 0), format="autogen")
     record.system = "autogen"
     run = _Run(record)
