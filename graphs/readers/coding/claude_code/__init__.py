@@ -21,7 +21,7 @@ from graphs.errors import Problem, TraceError
 from graphs.readers.coding.claude_code.events import write_events
 from graphs.readers.coding.claude_code.lines import Transcript, identify, read_lines
 from graphs.readers.coding.claude_code.links import Chain, chains_of, find_spawns
-from graphs.readers.coding.claude_code.threads import foreign_session, missing_parent
+from graphs.readers.coding.claude_code.threads import foreign_agent, foreign_session, missing_parent
 from graphs.readers.common.source import COMPRESSIONS, Source
 from graphs.readers.common.source_search import files_beside, identity
 from graphs.text import excerpt
@@ -52,11 +52,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with its sub-agents' files, which may also lie unnamed in the folder beside it.
 
     Problem kinds, the trace refused: "unreadable", "not-utf-8", those of `graphs.readers.common.json_problems`,
-    "duplicate-id", "unknown-tool-use", "several-sessions"; "no-events" (no fault: a file of summaries alone). Named
-    while the session reads without them: "orphan-subagent" (a sub-agent's file without its session), "empty-file" (of a
-    sub-agent), "unlinked-subagent" (lines of an agent that no tool use of the session started), "missing-parent" (the
-    first line of a file that hangs on a line which is not at hand), and those of
-    `graphs.readers.common.source_search.files_beside`.
+    "duplicate-id", "unknown-tool-use", "several-sessions", "several-agents" (in one file of a sub-agent); "no-events"
+    (no fault: a file of summaries alone). Named while the session reads without them: "orphan-subagent" (a sub-agent's
+    file without its session), "empty-file" (of a sub-agent), "unlinked-subagent" (lines of an agent that no tool use of
+    the session started), "missing-parent" (the first line of a file that hangs on a line which is not at hand), and
+    those of `graphs.readers.common.source_search.files_beside`.
     """
     sessions: list[tuple[Source, set[str]]] = []
     members: list[Source] = []
@@ -152,9 +152,12 @@ def _assemble(main: Transcript, others: list[Transcript]) -> tuple[TraceRecord, 
         raise TraceError(Problem("missing-field", main.file, 1, "sessionId", "absent", "a line with a session id"))
     stem = _folder(Path(main.file)).name
     session = stem if stem in main.sessions else main.sessions[0]
-    foreign = foreign_session(main, session)
-    if foreign is not None:
-        raise TraceError(foreign)
+    for transcript in (main, *others):
+        foreign = foreign_session(transcript, main, session)
+        if foreign is None and transcript is not main:
+            foreign = foreign_agent(transcript, session)
+        if foreign is not None:
+            raise TraceError(foreign)
     record = TraceRecord(session, session, main.file, line=1, format="claude-code")
     chains = chains_of(main, others)
     agents = {use: agent for transcript in reversed([main, *others]) for use, agent in transcript.agents.items()}

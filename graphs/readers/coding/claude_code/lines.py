@@ -37,6 +37,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=2**29)]  # so that the sum of thre
 _Time = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
 _HEAD = 1 << 20
 _MARK = 64  # bytes that tell an encoding
+_MESSAGES = ("user", "assistant")
 _SYNTHETIC = "<synthetic>"  # the model name of replies that no model gave
 
 
@@ -142,29 +143,30 @@ class Entry:
 
 
 class Link(NamedTuple):
-    """A line of any type with a `uuid`: where it stands, and what it hangs on.
+    """A line of any type with a `uuid`, or a message without one: where it stands, and what it hangs on.
 
-    `above` is the parent, or the last line before a compaction, which begins anew; `is_continued` is True for the lines
-    that a compaction begins with.
+    `logical` is the last line before a compaction, of the line with which the conversation begins anew; `is_summary` is
+    True for the text that a compaction leaves of what was before.
     """
 
     line: int
     session: str | None
     parent: str | None
-    above: str | None
+    logical: str | None
     is_side: bool
     is_message: bool
-    is_continued: bool
+    is_summary: bool
 
 
 @dataclasses.dataclass(slots=True)
 class Transcript:
-    """One file: its entries in order, the agents that tool uses started, all lines by uuid, and its session's ids."""
+    """One file: its entries in order, the agents that tool uses started, its lines, and its session's ids."""
 
     file: str
     entries: list[Entry]
     agents: dict[str, str]  # tool use id -> agent id, from progress lines
     links: dict[str, Link]  # by uuid, of every line
+    loose: list[Link]  # messages without a uuid, on which nothing can hang
     sessions: list[str]  # in order of first appearance
     is_blank: bool = False
 
@@ -182,7 +184,7 @@ def read_lines(source: Source) -> Transcript:
     wide = wide_text(source.name, data[:_MARK])
     if wide is not None:
         raise TraceError(wide)
-    transcript = Transcript(source.name, [], {}, {}, [], not data or data.isspace())
+    transcript = Transcript(source.name, [], {}, {}, [], [], not data or data.isspace())
     seen: dict[str, tuple[int, int, int]] = {}  # uuid -> number, start and length of its first line
     sessions: dict[str, None] = {}
     for number, offset, text in source.lines():
@@ -195,9 +197,11 @@ def read_lines(source: Source) -> Transcript:
                 expected = f"an id that no other line has (also line {first})"
                 raise TraceError(Problem("duplicate-id", source.name, number, "uuid", excerpt(line.uuid), expected))
             transcript.links[line.uuid] = _link(number, line)
+        elif line.type in _MESSAGES:
+            transcript.loose.append(_link(number, line))
         if line.session is not None:
             sessions[line.session] = None
-        if line.type in ("user", "assistant"):
+        if line.type in _MESSAGES:
             transcript.entries.append(_entry(source.name, number, offset, line))
         elif line.type == "progress" and line.tool_use is not None and b"agent_progress" in text:
             progress = decode(_PROGRESS, line.data, file=source.name, line=number, at="data")
@@ -212,10 +216,10 @@ def _link(number: int, line: _Line) -> Link:
         number,
         line.session,
         line.parent,
-        above=line.parent if line.parent is not None else line.logical_parent,
+        logical=line.logical_parent,
         is_side=bool(line.sidechain),
-        is_message=line.type in ("user", "assistant"),
-        is_continued=bool(line.summary) or line.logical_parent is not None,
+        is_message=line.type in _MESSAGES,
+        is_summary=bool(line.summary),
     )
 
 

@@ -11,30 +11,47 @@ from graphs.readers.coding.claude_code.lines import Link, Transcript
 from graphs.readers.coding.claude_code.links import COMPACTION, agent_of_file
 from graphs.text import excerpt
 
-__all__ = ["foreign_session", "missing_parent"]
+__all__ = ["foreign_agent", "foreign_session", "missing_parent"]
 
 
-def foreign_session(main: Transcript, trace: str) -> Problem | None:
-    """The problem of a session in a file whose lines do not hang together with those of the sessions before it."""
+def foreign_session(transcript: Transcript, main: Transcript, trace: str) -> Problem | None:
+    """The problem of a session in a file whose lines do not hang together with those of the sessions before it.
+
+    Of the main file, lines of the main agent: those of sub-agents hang on none of its lines.
+    """
     firsts: dict[str, Link] = {}  # of each session
-    speaking: dict[str, None] = {}  # sessions with a message of the main agent
+    speaking: dict[str, None] = {}  # sessions with a message
     joined: dict[str, str] = {}
-    for link in main.links.values():
-        if link.is_side or link.session is None:
+    for link in sorted([*transcript.links.values(), *transcript.loose]):  # by line
+        if link.session is None or (link.is_side and transcript is main):
             continue
         firsts.setdefault(link.session, link)
         if link.is_message:
             speaking[link.session] = None
-        above = main.links.get(link.above) if link.above is not None else None
+        above = transcript.links.get(link.parent if link.parent is not None else link.logical or "")
         if above is not None and above.session is not None:
             joined[_root(joined, link.session)] = _root(joined, above.session)
     known: set[str] = set()
     for session in speaking:
         link, root = firsts[session], _root(joined, session)
-        if known and root not in known and not link.is_continued:
+        # A compaction's boundary that names a line which is not at hand may be of anything.
+        is_continued = link.is_summary or link.logical in transcript.links
+        if known and root not in known and not is_continued:
             value = f"{excerpt(session)}, none of whose lines hangs on a line of {excerpt(next(iter(speaking)))}"
-            return Problem("several-sessions", main.file, link.line, "sessionId", value, "one session a file", trace)
+            return Problem(
+                "several-sessions", transcript.file, link.line, "sessionId", value, "one session a file", trace
+            )
         known.add(root)
+    return None
+
+
+def foreign_agent(transcript: Transcript, trace: str) -> Problem | None:
+    """The problem of a sub-agent's file with messages of another sub-agent, which would count as the first one's."""
+    first = next((entry for entry in transcript.entries if entry.agent), None)
+    for entry in transcript.entries if first is not None else ():
+        if entry.agent and first is not None and entry.agent != first.agent:
+            value, expected = excerpt(entry.agent), f"{excerpt(first.agent)}, as in line {first.line}: one agent a file"
+            return Problem("several-agents", transcript.file, entry.line, "agentId", value, expected, trace)
     return None
 
 

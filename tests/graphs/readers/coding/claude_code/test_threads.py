@@ -9,7 +9,7 @@ from typing import Any
 from graphs.errors import Problem
 from graphs.traces.record import TraceRecord
 
-from .logs import Line, Log, inline, items, only, text
+from .logs import SESSION, Line, Log, files, inline, items, only, text
 
 
 def session(name: str, **more: Any) -> list[Line]:
@@ -58,6 +58,47 @@ def test_sessions_that_hang_together_are_one(tmp_path: Path) -> None:
         assert found(write(tmp_path / "B.jsonl", session("A"), session("B", **join))) == [("", "B")]
     third = session("C", parentUuid="B-u1-None")
     assert found(write(tmp_path / "C.jsonl", session("A"), session("B", **joins[0]), third)) == [("", "C")]
+
+
+def test_a_session_after_a_compaction_of_lines_that_are_not_at_hand_is_refused(tmp_path: Path) -> None:
+    """They were one trace: whatever a boundary named, it was taken for a line of the session before."""
+    boundary = {"logicalParentUuid": "zz"}
+    assert found(write(tmp_path / "B.jsonl", session("B", **boundary))) == [("", "B")]
+    assert found(write(tmp_path / "B.jsonl", session("A"), session("B", **boundary))) == [("several-sessions", "B")]
+
+
+def test_messages_without_uuid_of_another_session_are_refused(tmp_path: Path) -> None:
+    """Nothing looked at them: they were of the first session."""
+    bare = session("B")
+    for line in bare:
+        del line["uuid"], line["parentUuid"]
+    assert found(write(tmp_path / "A.jsonl", session("A"), bare)) == [("several-sessions", "A")]
+    (last,) = bare[1:]
+    last["parentUuid"] = "A-u1-None"
+    assert found(write(tmp_path / "A.jsonl", session("A"), [last])) == [("", "A")]
+
+
+def test_a_subagents_file_with_two_agents_is_refused(tmp_path: Path) -> None:
+    """All messages were the first agent's."""
+    main, child = files(tmp_path)
+    other = Log(agent="a8")
+    other.human("look again")
+    child.write_text(child.read_text() + other.write(tmp_path / "other").read_text())
+    (problem,) = items(main, child)
+    assert isinstance(problem, Problem)
+    assert (problem.kind, problem.trace, problem.file) == ("several-agents", SESSION, str(child))
+    assert (problem.line, problem.field, problem.value) == (5, "agentId", "'a8'")
+    assert problem.expected == "'a7', as in line 1: one agent a file"
+
+
+def test_a_subagents_file_with_two_sessions_is_refused(tmp_path: Path) -> None:
+    """Messages of the other session were the agent's."""
+    main, child = files(tmp_path)
+    child.write_text(child.read_text() + write(tmp_path / "other", session("B")).read_text())
+    (problem,) = items(main, child)
+    assert isinstance(problem, Problem)
+    assert (problem.kind, problem.trace, problem.file) == ("several-sessions", SESSION, str(child))
+    assert (problem.line, problem.field) == (5, "sessionId")
 
 
 def test_a_file_without_its_first_lines_is_named(tmp_path: Path) -> None:
