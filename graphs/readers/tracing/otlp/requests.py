@@ -7,7 +7,6 @@ all there is, may hold spans under another: no exporter writes it, but a log tha
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -59,7 +58,8 @@ class _ScopeLogs(msgspec.Struct, rename="camel"):
 class _Of(msgspec.Struct, rename="camel"):
     """The records of one resource, or, at the top, of a file that leaves out the outermost list.
 
-    The protocol called a scope an instrumentation library until 2022.
+    The protocol called a scope an instrumentation library until 2022. While it changed, exporters wrote the same
+    records under both names, and the protocol says that the newer one is read then.
     """
 
     resource: _Resource | None = None
@@ -71,7 +71,7 @@ class _Of(msgspec.Struct, rename="camel"):
     @property
     def spans(self) -> Iterator[msgspec.Raw]:
         """The spans of all scopes."""
-        for scope in itertools.chain(self.scope_spans or (), self.instrumentation_library_spans or ()):
+        for scope in self.scope_spans or self.instrumentation_library_spans or ():
             yield from scope.spans or ()
 
     @property
@@ -86,7 +86,7 @@ class _Of(msgspec.Struct, rename="camel"):
     @property
     def logs(self) -> Iterator[msgspec.Raw]:
         """The log records of all scopes."""
-        for scope in itertools.chain(self.scope_logs or (), self.instrumentation_library_logs or ()):
+        for scope in self.scope_logs or self.instrumentation_library_logs or ():
             yield from scope.log_records or ()
 
 

@@ -83,3 +83,13 @@ def test_the_older_name_of_a_scope_is_read(tmp_path: Path) -> None:
     path.write_text(json.dumps(request("a", 1)) + "\n" + older)
     traces = read(path)
     assert traces.problems == () and traces.sizes.events == 2
+
+
+def test_records_under_the_older_and_the_newer_name_count_once(tmp_path: Path) -> None:
+    """Exporters of 2022 wrote both, for receivers of either: the trace was refused for `duplicate-span`."""
+    both = request("a", 1)
+    (resource,) = both["resourceSpans"]
+    resource["instrumentationLibrarySpans"] = [{"spans": one["spans"]} for one in resource["scopeSpans"]]
+    assert found(tmp_path, both) == (["a" * 32], [])
+    resource["scopeSpans"] = []
+    assert found(tmp_path, both) == (["a" * 32], [])
