@@ -14,13 +14,13 @@ rollout is a group of its own.
 
 The last reward is the outcome; earlier ones, and those that are linked to a model call, are rewards at their calls. A
 reward that the system filled in (`source: "fallback"`) is none. `docs/formats/agent-lightning.md` has the whole
-mapping; `last_attempt` tells the attempt, `event_order` and `requests` read events, `traced` reads spans.
+mapping; `last_attempt` tells the attempt, `rollout_group` the group, `event_order` and `requests` read events, `traced`
+reads spans.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import re
 from collections.abc import Iterator
 from typing import Annotated
@@ -28,7 +28,6 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.files import canonical
 from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.source import Source
@@ -36,6 +35,7 @@ from graphs.readers.common.span_trees.lost_lines import LostLines
 from graphs.readers.common.typed import check_record, decode
 from graphs.readers.training.agent_lightning.last_attempt import Attempts
 from graphs.readers.training.agent_lightning.requests import write_requests
+from graphs.readers.training.agent_lightning.rollout_group import RolloutGroup
 from graphs.readers.training.agent_lightning.traced import write_traced
 from graphs.text import counted, excerpt
 from graphs.traces.record import TraceRecord
@@ -95,8 +95,7 @@ class _Rollout:
     events: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
     spans: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
     attempts: Attempts = dataclasses.field(default_factory=Attempts)
-    group: str = ""
-    grouped: Place | None = None
+    group: RolloutGroup = dataclasses.field(default_factory=RolloutGroup)
     problem: Problem | None = None
 
 
@@ -158,7 +157,8 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> str:
         last = status.last_attempt_id if isinstance(status, _Status) else None
         if last:
             rollout.attempts.state(last)
-        _set_group(rollout, item, place)
+        about = item.metadata or _Metadata()
+        rollout.group.state(bytes(item.input), about.data_id, about.batch_idx, item.resources_id, place)
     elif item.attempt_id is not None and item.sequence_id is not None and bytes(item.status).startswith(b'"'):
         rollout.attempts.number(item.attempt_id, item.sequence_id)
     else:
@@ -183,36 +183,11 @@ def _item(document: Document) -> _Item:
         raise TraceError(dataclasses.replace(error.problem, trace=owner)) from error
 
 
-def _set_group(rollout: _Rollout, item: _Item, place: Place) -> None:
-    """Take the group of a rollout from its record, which an update of it repeats.
-
-    Raises:
-      TraceError: "disagreeing-groups", an earlier record puts it into another.
-    """
-    group = _group(item)
-    if rollout.grouped is not None and group != rollout.group:
-        expected = f"{rollout.group!r}, as by the record in {rollout.grouped.file}, line {rollout.grouped.line}"
-        field = "input, metadata, resources_id"
-        raise TraceError(Problem("disagreeing-groups", place.file, place.line, field, group, expected, item.rollout_id))
-    rollout.group, rollout.grouped = group, rollout.grouped or place
-
-
-def _group(item: _Item) -> str:
-    """The task of a rollout, under one version of the policy."""
-    metadata = item.metadata or _Metadata()
-    if metadata.data_id is not None:
-        task = f"data-{metadata.data_id}"
-    else:
-        task = f"input-{hashlib.blake2b(canonical(item.input), digest_size=8).hexdigest()}"
-    if metadata.batch_idx is not None:
-        task = f"batch-{metadata.batch_idx}/{task}"
-    return task if item.resources_id is None else f"resources-{item.resources_id}/{task}"
-
-
 def _record(name: str, rollout: _Rollout) -> TraceRecord:
     place = rollout.place
     attempt = rollout.attempts.last(rollout.events | rollout.spans, name)
-    record = TraceRecord(name, rollout.group or name, place.file, place.line, place.offset, format="agent-lightning")
+    group = rollout.group.name(name) or name
+    record = TraceRecord(name, group, place.file, place.line, place.offset, format="agent-lightning")
     events, spans = rollout.events.get(attempt, []), rollout.spans.get(attempt, [])
     if events and spans:
         value_text = f"{counted(len(events), 'event')} and {counted(len(spans), 'span')}"

@@ -81,7 +81,8 @@ def test_the_canonical_text(one: str, other: str) -> None:
 )
 def test_records_that_group_a_rollout_differently_are_named(tmp_path: Path, second: str) -> None:
     """The one that comes last replaced the group, silently."""
-    write(tmp_path, lightning("a", '"x"'), lightning("a", '"x"'), call("a"), name="a")
+    first = lightning("a", '"x"', '"metadata": {"batch_idx": 1}, "resources_id": "v1"')
+    write(tmp_path, first, lightning("a", '"x"'), call("a"), name="a")
     assert len(groups(tmp_path)) == 1
     write(tmp_path, second, name="b")
     with pytest.raises(NothingReadError) as caught:
@@ -89,3 +90,32 @@ def test_records_that_group_a_rollout_differently_are_named(tmp_path: Path, seco
     (problem,) = caught.value.problems
     assert (problem.kind, problem.trace, Path(problem.file).name) == ("disagreeing-groups", "a", "b.jsonl")
     assert problem.value != problem.expected and "a.jsonl, line 1" in problem.expected
+
+
+FILLED_IN = {
+    "metadata": (
+        lightning("a", '"x"', '"metadata": null'),
+        lightning("a", '"x"', '"metadata": {"batch_idx": 1}'),
+    ),
+    "resources": (
+        lightning("a", '"x"', '"metadata": {"batch_idx": 1}, "resources_id": null'),
+        lightning("a", '"x"', '"metadata": {"batch_idx": 1}, "resources_id": "v2"'),
+    ),
+    "input beside an id": (
+        lightning("a", '"x"', '"metadata": {"data_id": "d"}'),
+        lightning("a", '"y"', '"metadata": {"batch_idx": 1}'),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILLED_IN)
+def test_what_a_later_record_of_a_rollout_fills_in_is_no_disagreement(tmp_path: Path, name: str) -> None:
+    """The rollout was refused for `disagreeing-groups`."""
+    made = []
+    for lines in (FILLED_IN[name], FILLED_IN[name][::-1]):
+        (group,) = groups(write(tmp_path, *lines, call("a")))
+        made.append(group)
+    assert made[0] == made[1]
+    assert all(
+        part in made[0] for part in {"resources": ["resources-v2"], "metadata": ["batch-1"]}.get(name, ["data-d"])
+    )
