@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 import re
 from collections.abc import Iterator
 from typing import Annotated
@@ -26,6 +27,7 @@ from graphs.readers.common.places import Document, Place, Places
 from graphs.readers.common.source import Source
 from graphs.readers.common.span_trees.foreign_parents import foreign_parents
 from graphs.readers.common.span_trees.lost_lines import LostLines, owners_of
+from graphs.readers.common.span_trees.order_of_time import Moment, order_of_time
 from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.times import seconds
@@ -108,9 +110,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace id, over all files.
 
     Problem kinds: "unreadable", those of `graphs.readers.common.json_problems`, "missing-field", "duplicate-span",
-    "parent-cycle", "missing-parent", "no-events", "lost-row" (a line that cannot be read is part of it, or may be),
-    each refusing one trace; a fault in an item whose trace is unknown stands alone. "unknown-item": an object that is
-    neither a trace nor a span.
+    "parent-cycle", "missing-parent", "no-events", "unordered-events" (neither files nor times order the spans),
+    "lost-row" (a line that cannot be read is part of it, or may be), each refusing one trace; a fault in an item whose
+    trace is unknown stands alone. "unknown-item": an object that is neither a trace nor a span.
     """
     log = _Log()
     for source in sources:
@@ -216,18 +218,21 @@ class _Log:
                 continue
             record = TraceRecord(trace, trace, start.file, start.line, start.offset, format="openai-agents")
             try:
-                write_spans(record, _in_order_of_time(spans), self.names.get(trace) or "workflow")
+                write_spans(record, _in_order_of_time(spans, trace), self.names.get(trace) or "workflow")
             except TraceError as error:
                 yield error.problem
             else:
                 yield record
 
 
-def _in_order_of_time(spans: list[Span]) -> list[Span]:
-    """By `started_at`, for files of one trace may be read in any order; as the log has them where one states none."""
-    if any(span.start != span.start for span in spans):
-        return spans
-    return sorted(spans, key=lambda span: span.start)
+def _in_order_of_time(spans: list[Span], trace: str) -> list[Span]:
+    """By `started_at`, for files of one trace may be read in any order; as the log has them where one states none.
+
+    Raises:
+      TraceError: "unordered-events", one states none, and the others say that the files are in another order.
+    """
+    moments = [Moment(None if math.isnan(span.start) else span.start, span.place) for span in spans]
+    return [spans[position] for position in order_of_time(moments, trace, "started_at")]
 
 
 def _elements(raw: bytes, held: msgspec.Raw, field: str, place: Place, trace: str) -> list[Document]:

@@ -14,8 +14,8 @@ rollout is a group of its own.
 
 The last reward is the outcome; earlier ones, and those that are linked to a model call, are rewards at their calls. A
 reward that the system filled in (`source: "fallback"`) is none. `docs/formats/agent-lightning.md` has the whole
-mapping; `last_attempt` tells the attempt, `rollout_group` the group, `event_order` and `requests` read events, `traced`
-reads spans.
+mapping; `last_attempt` tells the attempt, `rollout_group` the group, `requests` reads events and `last_reward`
+their outcome, `traced` reads spans.
 """
 
 from __future__ import annotations

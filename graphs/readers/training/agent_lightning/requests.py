@@ -15,13 +15,9 @@ import msgspec
 from graphs.readers.common.files import canonical, model_names
 from graphs.readers.common.model_calls import Team
 from graphs.readers.common.places import Document
+from graphs.readers.common.span_trees.order_of_time import Moment, order_of_time
 from graphs.readers.common.typed import decode
-from graphs.readers.training.agent_lightning.event_order import (
-    Moment,
-    TimedReward,
-    order_of_time,
-    refuse_tied_outcome,
-)
+from graphs.readers.training.agent_lightning.last_reward import GivenReward, in_order
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["write_requests"]
@@ -112,19 +108,17 @@ def write_requests(record: TraceRecord, events: list[Document]) -> None:
     moments = [Moment(event.timestamp, place) for event, (_, place) in zip(decoded, events, strict=True)]
     team = Team(record)
     asked: dict[str, tuple[int, str, str]] = {}  # tool call id -> position, agent, tool, until its result is seen
-    rewards: list[tuple[float, int | None]] = []  # amounts, and the latest call before each
-    timed: list[TimedReward] = []
+    rewards: list[GivenReward] = []
     call: int | None = None
     models: set[str | None] = set()
-    for index, position_in_log in enumerate(order_of_time(moments, trace)):
+    for index, position_in_log in enumerate(order_of_time(moments, trace, "timestamp")):
         event, moment = decoded[position_in_log], moments[position_in_log]
         place = moment.place
         where: Any = {"file": place.file, "line": place.line, "trace": trace}
         if event.event_type == "reward":
             reward = decode(_REWARD, event.data, at="data", **where)
             if reward.source != "fallback":
-                rewards.append((reward.value, call))
-                timed.append(TimedReward(reward.value, moment))
+                rewards.append(GivenReward(reward.value, call, moment))
         if event.event_type != "model_request":
             continue
         data = decode(_MODEL_REQUEST, event.data, at="data", **where)
@@ -142,10 +136,10 @@ def write_requests(record: TraceRecord, events: list[Document]) -> None:
         for tool_call in (reply.tool_calls if reply else None) or []:
             name, event_id = tool_call.function.name, f"{index}/{tool_call.id}"
             asked[tool_call.id] = team.tool_call(agent, event_id, place, call=call, tool=name), agent, name
-    refuse_tied_outcome(timed, moments, trace)
+    ordered = in_order(rewards, moments, trace)
     team.finish()
     record.model = model_names(models)
-    place_rewards(record, rewards)
+    place_rewards(record, [(reward.amount, reward.call) for reward in ordered])
 
 
 def place_rewards(record: TraceRecord, rewards: list[tuple[float, int | None]]) -> None:

@@ -217,6 +217,19 @@ def test_spans_without_times_keep_the_order_of_the_log(tmp_path: Path) -> None:
     assert only(tmp_path, [late, early, agent("a", "x")]).ids == ["late", "early"]
 
 
+def test_files_whose_times_contradict_their_order_are_named(tmp_path: Path) -> None:
+    """One span without a time left the files in the order of their names: g3 g4 g1 g2."""
+    seconds = {"g1": 1, "g2": 2, "g3": 3, "g4": 4}
+    for name, ids in {"x-9": ["g1", "g2"], "x-10": ["g3", "g4"]}.items():
+        spans = [span(one, "a", "generation") | {"started_at": f"2026-01-01T00:00:0{seconds[one]}Z"} for one in ids]
+        spans += [agent("a", "x") | {"started_at": None}] if name == "x-9" else []
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in spans))
+    (problem,) = read_openai([Source(str(path), path) for path in sorted(tmp_path.iterdir())])
+    assert isinstance(problem, Problem)
+    assert (problem.kind, problem.trace, problem.field) == ("unordered-events", "t", "started_at")
+    assert (Path(problem.file).name, problem.line, problem.value) == ("x-9.jsonl", 3, "absent")
+
+
 BAD = {
     "twice": ([agent("a", "x"), agent("a", "y")], "duplicate-span", "id"),
     "own parent": ([span("a", "a", "generation")], "parent-cycle", "parent_id"),

@@ -85,6 +85,23 @@ def test_two_equal_last_rewards_are_one(tmp_path: Path) -> None:
     assert outcome(write(tmp_path, log=[request(1.0), reward(2.0, 1.0), reward(2.0, 1.0)]))[0] == 1.0
 
 
+def test_an_event_without_a_time_hides_no_two_last_rewards(tmp_path: Path) -> None:
+    """The outcome was that of the file that comes last."""
+    path = write(tmp_path, a=[request(1.0), request(None), reward(9.0, 9.0)], b=[reward(9.0, 3.0)])
+    assert refused(path) == ("disagreeing-rewards", "data.value", "b.jsonl", 1)
+
+
+def test_the_last_reward_is_the_latest_though_another_event_has_no_time(tmp_path: Path) -> None:
+    """The outcome was 3.0, of the line that comes last."""
+    assert outcome(write(tmp_path, log=[request(1.0), reward(9.0, 9.0), request(None), reward(3.0, 3.0)]))[0] == 9.0
+
+
+def test_rewards_that_neither_times_nor_lines_order_are_named(tmp_path: Path) -> None:
+    """The outcome was 3.0, of the line that comes last."""
+    path = write(tmp_path, log=[request(1.0), reward(9.0, 9.0), reward(None, 1.0), reward(3.0, 3.0)])
+    assert refused(path) == ("unordered-events", "timestamp", "log.jsonl", 3)
+
+
 def test_reward_spans_of_one_sequence_id_are_ordered_by_their_times(tmp_path: Path) -> None:
     """The outcome was 0.0, of the line that comes last."""
 
