@@ -147,12 +147,14 @@ class LostLines:
         for number, piece in enumerate(texts):
             names = self._names(piece, problem)
             named += names
+            if parts is not None and self._has_unreadable(piece):  # it may be of any trace, beside those named
+                self._any.setdefault(parts, problem)
             stated, ids = self._stated(piece, bool(names), parts is not None)
             if not stated and ids:
                 self._unnamed.append((problem, tuple(map(_plain, ids)), parts))
             elif not stated and parts is not None and (number == 0 or number < len(texts) - 1):
                 self._any.setdefault(parts, problem)
-        within = (_plain(match[1]) for match in self._spans.finditer(text) if match[1] and match[2])
+        within = (_plain(value) for value, is_whole in _texts(self._spans, text) if value and is_whole)
         self._batches.note(problem, text, named, within)
 
     def _stated(self, text: bytes, is_named: bool, is_line: bool) -> tuple[bool, list[bytes]]:
@@ -160,26 +162,31 @@ class LostLines:
         if self._is_deep:
             return is_named, []
         if not is_line:
-            return is_named, [match[1] for match in self._spans.finditer(text) if match[1] and match[2]]
+            return is_named, [value for value, is_whole in _texts(self._spans, text) if value and is_whole]
         own = list(_own(text))
         ids = [value for key, value, is_whole in own if key in self._span_keys and value and is_whole]
         return any(key == self._trace_key and value for key, value, _ in own), ids
 
     def _names(self, text: bytes, problem: Problem) -> list[str]:
         """Note the traces that a text names."""
-        return [name for match in self._trace.finditer(text) if (name := self._name(match[1], match[2], problem))]
+        found = _texts(self._trace, text)
+        return [name for written, is_whole in found if (name := self._name(written, is_whole, problem))]
 
-    def _name(self, written: bytes, end: bytes, problem: Problem) -> str:
-        """Note a trace by its id, of which `end` is the quote behind it, or nothing; "" for no id."""
+    def _has_unreadable(self, text: bytes) -> bool:
+        """Whether an id of a trace begins with bytes that are no text."""
+        return any(match[1] and not _readable(match[1], True)[0] for match in self._trace.finditer(text))
+
+    def _name(self, written: bytes, is_whole: bool, problem: Problem) -> str:
+        """Note a trace by its id, or by what is left of it; "" for no id."""
         name = _plain(written)
-        if name and not end and self._begun_id is not None:
+        if name and not is_whole and self._begun_id is not None:
             begins = self._begun_id(name)
             for one in begins:
                 self._begins.note(one, problem)
             return next(iter(begins), "")
         name = name if self._id is None or not name else self._id(name) or ""
         if name:
-            self._named.setdefault(name, problem) if end else self._begins.note(name, problem)
+            self._named.setdefault(name, problem) if is_whole else self._begins.note(name, problem)
         return name
 
     def part(self, name: str) -> None:
@@ -230,7 +237,21 @@ def _own(text: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
         if match[1] is None:
             depth += 1 if match[0] in b"{[" else -1
         elif depth == 1 and match[2] is not None:
-            yield match[1], match[2], bool(match[3])
+            yield match[1], *_readable(match[2], bool(match[3]))
+
+
+def _texts(pattern: re.Pattern[bytes], text: bytes) -> Iterator[tuple[bytes, bool]]:
+    """The values that a pattern of a key and a text finds, as `_readable` has them."""
+    return (_readable(match[1], bool(match[2])) for match in pattern.finditer(text))
+
+
+def _readable(value: bytes, is_whole: bool) -> tuple[bytes, bool]:
+    """A text up to its first bytes that are no UTF-8, which are damage, as a cut is; whether that is all of it."""
+    try:
+        value.decode()
+    except UnicodeDecodeError as error:
+        return value[: error.start], False
+    return value, is_whole
 
 
 def _first_key(text: bytes) -> set[bytes]:
