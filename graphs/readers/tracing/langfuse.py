@@ -30,6 +30,7 @@ from graphs.readers.common.span_trees.span_tree import Kind, Span
 from graphs.readers.common.span_trees.team_writing import write_spans
 from graphs.readers.common.typed import decode, decode_envelope, decode_record
 from graphs.readers.tracing.langfuse_agents import drop_workflow, give_tools_to_callers
+from graphs.readers.tracing.langfuse_bare_scores import ScoreKeys, owners_by_observation
 from graphs.readers.tracing.langfuse_outcomes import set_rewards
 from graphs.readers.tracing.langfuse_spans import span_of
 from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, is_csv, scores_of_row
@@ -80,6 +81,7 @@ class _Item(msgspec.Struct):
 
 _ITEM = msgspec.json.Decoder(_Item)
 _SCORE = msgspec.json.Decoder(_Score)
+_SCORE_KEYS = msgspec.json.Decoder(ScoreKeys)
 _HOLDER = msgspec.json.Decoder(_Holder)
 _TRACE = msgspec.json.Decoder(_Trace)
 _NAME = msgspec.json.Decoder(_Id)
@@ -123,10 +125,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     `graphs.readers.common.span_trees.scores`, "duplicate-span", "parent-cycle", "missing-parent", "missing-field" (an
     observation without its trace), "bad-value" (a score of numbers that is none), "lost-row" (a line that cannot be
     read is part of it, or may be). Named while the trace reads: "missing-part". Alone: "unreadable", and faults of an
-    item whose trace is not known. Named, though nothing is wrong: "no-events", a trace without observations;
-    "category-score", a score of a category with a number.
+    item whose trace is not known, such as "missing-field" of a score. Named, though nothing is wrong: "no-events", a
+    trace without observations, or a score of a session; "category-score", a score of a category with a number.
     """
     traces: dict[str, _Gathered] = {}
+    bare: list[tuple[_Score, Place]] = []  # those that state no trace
     lost = LostLines("traceId", _IDS, "observations, or scores", first=("id", "traceId"), pages=("data",))
     for source in sources:
         for document in lost.documents(source, csv_observations(source) if is_csv(source) else None):
@@ -138,7 +141,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             while waiting:
                 raw, holder = waiting.pop()
                 try:
-                    waiting += _take(Document(raw, document.place), holder, traces, part_of)
+                    waiting += _take(Document(raw, document.place), holder, traces, bare, part_of)
                 except TraceError as error:
                     problem = error.problem
                     if holder and not problem.trace:
@@ -155,18 +158,23 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     if lost.is_open:
         lost.settle(owners_of(spans))
     torn = foreign_parents(spans, "parentObservationId")
+    yield from _add_bare(bare, traces, spans)
     del spans  # each trace is forgotten once it has been handed out
     for name in list(traces):
         yield from _records(name, traces.pop(name), lost, torn.get(name))
 
 
 def _take(
-    document: Document, holder: str, traces: dict[str, _Gathered], part_of: LostLines | None
+    document: Document,
+    holder: str,
+    traces: dict[str, _Gathered],
+    bare: list[tuple[_Score, Place]],
+    part_of: LostLines | None,
 ) -> list[tuple[bytes, str]]:
     """Take an object in; the objects inside it, in reverse, each with its holder's id.
 
-    `holder` is the id of the trace that holds it among its observations, or "". `part_of` notes traces that are spread
-    over lines.
+    `holder` is the id of the trace that holds it among its observations, or "". `bare` takes scores that state no
+    trace, and `part_of` notes traces that are spread over lines.
     """
     raw, place = document
     where: dict[str, Any] = {"file": place.file, "line": place.line}
@@ -192,6 +200,11 @@ def _take(
     elif holder or bytes(item.start) or bytes(item.type):
         expected = "the id of the trace, which an observation has"
         raise TraceError(Problem("missing-field", place.file, place.line, "traceId", "absent", expected))
+    elif decode(_SCORE_KEYS, raw, **where).is_of_a_trace:
+        alone = decode_record(_SCORE, raw, **where)
+        bare.append((alone, place))
+        if alone.observation and part_of is not None:
+            part_of.part(alone.observation)
     else:
         trace = decode_envelope(_TRACE, raw, **where)
         gathered = traces.setdefault(trace.id, _Gathered(place))
@@ -239,6 +252,21 @@ def _add_score(gathered: _Gathered, score: _Score, trace: str, place: Place) -> 
         gathered.no_numbers.setdefault(score.name, problem)
     else:
         gathered.scores.append(Score(score.name, float(value), place, score.observation or "", score.id or ""))
+
+
+def _add_bare(
+    bare: list[tuple[_Score, Place]], traces: dict[str, _Gathered], spans: dict[str, list[Span]]
+) -> Iterator[Problem]:
+    """Take in scores that state no trace; the problems of those that are of none at hand."""
+    owners = owners_by_observation([(score.observation or "", place) for score, place in bare], spans)
+    for (score, place), owner in zip(bare, owners, strict=True):
+        if isinstance(owner, Problem):
+            yield owner
+            continue
+        try:
+            _add_score(traces[owner], score, owner, place)
+        except TraceError as error:
+            traces[owner].problem = traces[owner].problem or error.problem
 
 
 def _number(score: _Score, text: str, trace: str, place: Place) -> float:

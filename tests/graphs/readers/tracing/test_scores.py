@@ -152,3 +152,37 @@ def test_feedback_on_a_run_that_was_not_read_is_no_outcome_of_its_trace(tmp_path
     assert np.isnan(traces.reward[0])
     assert [(problem.kind, problem.value) for problem in traces.problems] == [("orphan-feedback", "'gone'")]
     assert float(read(langsmith(tmp_path, feedback(1.0) | {"run_id": None})).reward[0]) == 1.0
+
+
+def bare(score: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A score that states no trace."""
+    return {key: value for key, value in score.items() if key != "traceId"} | more
+
+
+@pytest.mark.parametrize("page", ["0", "z"])  # before and after the trace
+def test_a_score_without_a_trace_is_of_that_of_its_observation(tmp_path: Path, page: str) -> None:
+    """It was a trace of its own without events, which is no failure, and the reward was lost."""
+    scores = [bare(STEP), bare(WHOLE, observationId="o1"), bare(WHOLE, observationId="o1", traceId=None)]
+    langfuse(tmp_path, scores)
+    (tmp_path / "scores0.json").rename(tmp_path / f"{page}.json")
+    traces = read(tmp_path)
+    assert traces.problems == () and step_reward(traces) == 0.25 and float(traces.reward[0]) == 0.5
+
+
+@pytest.mark.parametrize("observation", [None, "of no trace"])
+def test_a_score_of_no_trace_at_hand_is_a_failure(tmp_path: Path, observation: str | None) -> None:
+    """It was named as a trace without events, which is no failure."""
+    traces = read(langfuse(tmp_path, [STEP, bare(WHOLE, observationId=observation)]))
+    (problem,) = traces.problems
+    assert (problem.kind, problem.field, problem.trace) == ("missing-field", "traceId", "")
+    assert Path(problem.file).name == "scores0.json" and repr(observation or "absent").strip("'") in problem.value
+
+
+@pytest.mark.parametrize("about", ["sessionId", "datasetRunId"])
+def test_a_score_of_a_session_is_no_failure(tmp_path: Path, about: str) -> None:
+    traces = read(langfuse(tmp_path, [STEP, bare(WHOLE, **{about: "x"})]))
+    assert [(problem.kind, problem.trace) for problem in traces.problems] == [("no-events", "s")]
+
+
+def test_a_score_without_a_trace_whose_value_is_no_number_refuses_that_of_its_observation(tmp_path: Path) -> None:
+    assert refused(langfuse(tmp_path, [WHOLE, bare(STEP, value="much")])) == [("bad-value", "t")]
