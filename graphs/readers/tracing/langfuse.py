@@ -19,7 +19,6 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.readers.common.json_problems import JSON_ERRORS
 from graphs.readers.common.keys import has_key, opening
 from graphs.readers.common.places import Document, Place
 from graphs.readers.common.source import Source
@@ -32,28 +31,18 @@ from graphs.readers.common.typed import decode, decode_envelope, decode_record
 from graphs.readers.tracing.langfuse_agents import drop_workflow, give_tools_to_callers
 from graphs.readers.tracing.langfuse_bare_scores import ScoreKeys, owners_by_observation
 from graphs.readers.tracing.langfuse_outcomes import set_rewards
+from graphs.readers.tracing.langfuse_scores import NUMBERS, WrittenScore, number_of
 from graphs.readers.tracing.langfuse_spans import span_of
 from graphs.readers.tracing.langfuse_tables import begins_as_csv, csv_observations, is_csv, scores_of_row
 from graphs.readers.tracing.langsmith import drop_what_is_no_agent
 from graphs.text import excerpt
-from graphs.traces.record import LARGEST_FLOAT, TraceRecord
+from graphs.traces.record import TraceRecord
 
 __all__ = ["read", "sniff"]
 
-_Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
-_NUMBERS = ("NUMERIC", "BOOLEAN")  # types of scores whose value is what was scored
 _IDS = ("id", "parentObservationId", "observationId")
-
-
-class _Score(msgspec.Struct):
-    name: str
-    id: str | None = None
-    value: _Float | str | bool | None = None
-    kind: str | None = msgspec.field(default=None, name="dataType")
-    trace: str | None = msgspec.field(default=None, name="traceId")
-    observation: str | None = msgspec.field(default=None, name="observationId")
 
 
 class _Holder(msgspec.Struct):
@@ -80,12 +69,11 @@ class _Item(msgspec.Struct):
 
 
 _ITEM = msgspec.json.Decoder(_Item)
-_SCORE = msgspec.json.Decoder(_Score)
+_SCORE = msgspec.json.Decoder(WrittenScore)
 _SCORE_KEYS = msgspec.json.Decoder(ScoreKeys)
 _HOLDER = msgspec.json.Decoder(_Holder)
 _TRACE = msgspec.json.Decoder(_Trace)
 _NAME = msgspec.json.Decoder(_Id)
-_NUMBER = msgspec.json.Decoder(_Float)
 
 
 def sniff(head: bytes) -> bool:
@@ -129,7 +117,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     trace without observations, or a score of a session; "category-score", a score of a category with a number.
     """
     traces: dict[str, _Gathered] = {}
-    bare: list[tuple[_Score, Place]] = []  # those that state no trace
+    bare: list[tuple[WrittenScore, Place]] = []  # those that state no trace
     lost = LostLines("traceId", _IDS, "observations, or scores", first=("id", "traceId"), pages=("data",))
     for source in sources:
         for document in lost.documents(source, csv_observations(source) if is_csv(source) else None):
@@ -168,7 +156,7 @@ def _take(
     document: Document,
     holder: str,
     traces: dict[str, _Gathered],
-    bare: list[tuple[_Score, Place]],
+    bare: list[tuple[WrittenScore, Place]],
     part_of: LostLines | None,
 ) -> list[tuple[bytes, str]]:
     """Take an object in; the objects inside it, in reverse, each with its holder's id.
@@ -232,7 +220,7 @@ def _held(gathered: _Gathered, field: str, listed: list[msgspec.Raw] | None, tra
     return held
 
 
-def _add_score(gathered: _Gathered, score: _Score, trace: str, place: Place) -> None:
+def _add_score(gathered: _Gathered, score: WrittenScore, trace: str, place: Place) -> None:
     """Take a score in; a category is no number, and is met alone.
 
     Langfuse writes a number for a category too: what the project maps it to, or 0 where it maps it to nothing. The log
@@ -241,11 +229,11 @@ def _add_score(gathered: _Gathered, score: _Score, trace: str, place: Place) -> 
     if score.id:
         gathered.met.add(score.id)
     value = score.value
-    if isinstance(value, str) and score.kind in _NUMBERS:
-        value = _number(score, value, trace, place)
+    if isinstance(value, str) and score.kind in NUMBERS:
+        value = number_of(score, value, trace, place)
     if not isinstance(value, bool | int | float):
         return
-    if score.kind is not None and score.kind not in _NUMBERS:
+    if score.kind is not None and score.kind not in NUMBERS:
         expected = "NUMERIC or BOOLEAN: the number of a category is no reward, and may be 0 for every category"
         value_text = excerpt(f"{score.kind}, of the score {score.name}")
         problem = Problem("category-score", place.file, place.line, "scores.dataType", value_text, expected, trace)
@@ -255,7 +243,7 @@ def _add_score(gathered: _Gathered, score: _Score, trace: str, place: Place) -> 
 
 
 def _add_bare(
-    bare: list[tuple[_Score, Place]], traces: dict[str, _Gathered], spans: dict[str, list[Span]]
+    bare: list[tuple[WrittenScore, Place]], traces: dict[str, _Gathered], spans: dict[str, list[Span]]
 ) -> Iterator[Problem]:
     """Take in scores that state no trace; the problems of those that are of none at hand."""
     owners = owners_by_observation([(score.observation or "", place) for score, place in bare], spans)
@@ -267,21 +255,6 @@ def _add_bare(
             _add_score(traces[owner], score, owner, place)
         except TraceError as error:
             traces[owner].problem = traces[owner].problem or error.problem
-
-
-def _number(score: _Score, text: str, trace: str, place: Place) -> float:
-    """The number that a text states, as tables and scripts that pass scores on write it.
-
-    Raises:
-      TraceError: "bad-value", the text states none.
-    """
-    try:
-        return _NUMBER.decode(text)
-    except JSON_ERRORS as error:
-        expected = f"a number, which a score of the dataType {score.kind} has: it is the score {score.name!r}"
-        raise TraceError(
-            Problem("bad-value", place.file, place.line, "scores.value", excerpt(text), expected, trace)
-        ) from error
 
 
 def _records(trace: str, gathered: _Gathered, lost: LostLines, torn: Problem | None) -> Iterator[TraceRecord | Problem]:
