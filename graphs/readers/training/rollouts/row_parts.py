@@ -20,6 +20,7 @@ from graphs.readers.training.rollouts.rows import (
     AGENT,
     ROW,
     Row,
+    has_several_rewards,
     mixed_ids,
     prompt_group,
     reward_of,
@@ -178,6 +179,8 @@ def _line_at(data: bytes, offset: int) -> bytes:
 def _heading(row: Row, system: str, group: str, name: str, file: str, line: int, offset: int) -> Heading | None:
     """The heading of a row's trace; None for a row that `read_row` has to look at."""
     if not system or row.responses_create_params is not None or row.response_ids is not None:
+        return None
+    if has_several_rewards(row, system):
         return None
     reward = reward_of(row, system)
     if reward is not None and not abs(reward) <= LARGEST_FLOAT:

@@ -17,8 +17,8 @@ from graphs.text import counted, excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
 
 __all__ = [
-    "AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "mixed_ids", "prompt_group", "read_row", "reward_of",
-    "system_of", "uid_group",
+    "AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "has_several_rewards", "mixed_ids", "prompt_group", "read_row",
+    "reward_of", "system_of", "uid_group",
 ]  # fmt: skip
 
 VERL = frozenset({"input", "output", "score"})
@@ -61,7 +61,7 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
 
     Raises:
       TraceError: kinds of `graphs.readers.common.typed.decode`; "unknown-item", a row of none of the trainers;
-        "repeated-key"; "empty-id", a blank `uid`.
+        "repeated-key"; "empty-id", a blank `uid`; "bad-value", a row of NeMo-RL with several rewards.
     """
     raw, place = document
     trace = f"{file}/{place.line}"
@@ -84,6 +84,9 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
         "0", EventType.MESSAGE, AGENT, action=True, line=place.line, offset=place.offset,
         tokens=len(row.response_ids) if row.response_ids is not None else None, token_ids=row.response_ids,
     )  # fmt: skip
+    if has_several_rewards(row, system):
+        shown, expected = excerpt(row.rewards), "a list of one number, the reward of this sample"
+        raise TraceError(Problem("bad-value", place.file, place.line, "rewards", shown, expected, trace))
     reward = reward_of(row, system)
     if reward is not None:
         record.rewards["team"] = reward
@@ -104,8 +107,13 @@ def system_of(row: Row) -> tuple[str, str]:
     return ("nemo-rl" if row.content is not None and row.rewards is not None else ""), ""
 
 
+def has_several_rewards(row: Row, system: str) -> bool:
+    """Whether a row of NeMo-RL, which writes a batch of one sample, has more than its reward."""
+    return system == "nemo-rl" and isinstance(row.rewards, list) and len(row.rewards) > 1
+
+
 def reward_of(row: Row, system: str) -> float | None:
-    """The outcome of a row: the sum of a list of scores, None for an empty one."""
+    """The outcome of a row: the sum of a list of scores, which SkyRL writes by token; None for an empty one."""
     reward = row.rewards if system == "nemo-rl" else row.score
     if isinstance(reward, list):
         return math.fsum(reward) if reward else None

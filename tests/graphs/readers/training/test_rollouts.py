@@ -244,6 +244,13 @@ def test_rows_without_a_prompt_are_no_group(tmp_path: Path) -> None:
     assert traces.sizes.traces == 1 and [p.kind for p in traces.problems] == ["empty-id"] * 2
 
 
+def test_several_rewards_of_one_sample_of_nemo_rl_are_refused(tmp_path: Path) -> None:
+    """NeMo-RL writes a batch of one sample a row; the sum of a list is that of SkyRL's tokens."""
+    traces = read(write(tmp_path, [NEMO_RL, NEMO_RL | {"rewards": [1.0, 1.0]}]))
+    assert traces.sizes.traces == 1
+    assert [(p.kind, p.line, p.field) for p in traces.problems] == [("bad-value", 2, "rewards")]
+
+
 def test_an_empty_list_of_scores_is_no_reward(tmp_path: Path) -> None:
     traces = read(write(tmp_path, [SKYRL | {"score": []}, NEMO_RL | {"rewards": []}, VERL]))
     assert np.isnan(traces.reward[:3]).tolist() == [True, True, False]
