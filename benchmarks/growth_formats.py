@@ -1,6 +1,6 @@
 """How time and memory grow with a log of another project, whole and damaged: `credit validate` on each format.
 
-    python benchmarks/growth_formats.py [--from 10000] [--to 1000000] [--formats NAME ...] [--output FILE]
+    python benchmarks/growth_formats.py [--from 100000] [--to 1000000] [--formats NAME ...] [--output FILE]
 
 A log has a third as many traces as lines, three lines each. "files" is a folder of native logs instead, a trace of
 three events in each, a hundredth as many as lines. Three states are read: whole; "cut", where every hundredth line, or
@@ -164,7 +164,7 @@ def written(name: str, size: int, left: slice, log: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--from", dest="least", type=int, default=10_000, help="Lines of the smallest log.")
+    parser.add_argument("--from", dest="least", type=int, default=100_000, help="Lines of the smallest log.")
     parser.add_argument("--to", dest="most", type=int, default=1_000_000, help="Lines of the largest.")
     parser.add_argument("--formats", nargs="*", default=FORMATS, choices=FORMATS)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "reading_growth.json")
