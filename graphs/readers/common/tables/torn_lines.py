@@ -14,6 +14,7 @@ __all__ = ["is_torn"]
 
 _LONGEST_CHARACTER = 4  # bytes
 _RUN = re.compile(rb"[\x80-\xff]{2}")
+"""What covers the end of a line, with its quotes and braces, is a run; a letter of another encoding stands alone."""
 
 
 def is_torn(text: bytes) -> bool:

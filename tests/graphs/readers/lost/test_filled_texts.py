@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from graphs.errors import NothingReadError
 from graphs.readers import read
 
 from .test_lost_parts import asked, event, feedback, observation, run, score, sdk_span
+from .test_torn_lines import of_traces
 
 LONG = "x" * 60
 
@@ -69,22 +69,6 @@ LOGS: dict[str, list[dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def _of_traces(path: Path) -> dict[str, tuple[Any, ...]]:
-    """Of each trace that is read: its reward, its group, and the names of its events."""
-    try:
-        traces = read(path)
-    except NothingReadError:
-        return {}
-    reward = np.asarray(traces.reward, np.float64).tolist()
-    owner = np.asarray(traces.graph.trace_ids)[: len(traces.events)].tolist()
-    event = traces.events["event"].to_pylist()
-    rows = zip(traces.traces["trace"].to_pylist(), traces.traces["group"].to_pylist(), strict=True)
-    return {
-        name: (repr(reward[number]), group, [e for e, of in zip(event, owner, strict=True) if of == number])
-        for number, (name, group) in enumerate(rows)
-    }
-
-
 @pytest.mark.parametrize("fill", [b"\xff", b"\xc3", b"\x80"], ids=repr)
 @pytest.mark.parametrize("name", LOGS)
 def test_no_line_is_swallowed_by_bytes_that_are_no_text(tmp_path: Path, name: str, fill: bytes) -> None:
@@ -92,12 +76,12 @@ def test_no_line_is_swallowed_by_bytes_that_are_no_text(tmp_path: Path, name: st
     path, lines = tmp_path / "log.jsonl", [json.dumps(row).encode() for row in LOGS[name]]
     content = b"\n".join(lines) + b"\n"
     path.write_bytes(content)
-    whole = _of_traces(path)
+    whole = of_traces(path)
     assert whole
     texts = [at for at in range(len(content)) if content.startswith(LONG.encode(), at)]
     for first, last in [*itertools.pairwise(texts), *zip(texts, texts[2:], strict=False)]:
         path.write_bytes(content[: first + 9] + fill * (last - first) + content[last + 9 :])
-        found = _of_traces(path)
+        found = of_traces(path)
         if name == "verl":  # rows are named by their lines, of which there are fewer
             assert set(map(str, found.values())) <= set(map(str, whole.values())), (first, last)
         else:

@@ -53,8 +53,8 @@ def _lines(name: str) -> list[bytes]:
     return made[name]() if name in made else (RECORDINGS / name).read_bytes().splitlines()
 
 
-def _of_traces(path: Path) -> dict[str, tuple[Any, ...]]:
-    """Of each trace that is read: its reward, and the names of its events."""
+def of_traces(path: Path) -> dict[str, tuple[Any, ...]]:
+    """Of each trace that is read: its reward, its group, and the names of its events."""
     try:
         traces = read(path)
     except NothingReadError:
@@ -62,9 +62,10 @@ def _of_traces(path: Path) -> dict[str, tuple[Any, ...]]:
     reward = np.asarray(traces.reward, np.float64).tolist()
     owner = np.asarray(traces.graph.trace_ids)[: len(traces.events)].tolist()
     event = traces.events["event"].to_pylist()
+    rows = zip(traces.traces["trace"].to_pylist(), traces.traces["group"].to_pylist(), strict=True)
     return {
-        name: (repr(reward[number]), [e for e, trace in zip(event, owner, strict=True) if trace == number])
-        for number, name in enumerate(traces.traces["trace"].to_pylist())
+        name: (repr(reward[number]), group, [e for e, of in zip(event, owner, strict=True) if of == number])
+        for number, (name, group) in enumerate(rows)
     }
 
 
@@ -76,11 +77,11 @@ def _of_traces(path: Path) -> dict[str, tuple[Any, ...]]:
 def test_no_trace_is_read_without_a_torn_line(tmp_path: Path, name: str, torn: str) -> None:
     path, lines = tmp_path / "log.jsonl", _lines(name)
     path.write_bytes(b"\n".join(lines) + b"\n")
-    whole = _of_traces(path)
+    whole = of_traces(path)
     assert whole
     for number, line in enumerate(lines):
         path.write_bytes(b"\n".join([*lines[:number], TORN[torn](line), *lines[number + 1 :]]) + b"\n")
-        found = _of_traces(path)
+        found = of_traces(path)
         assert found == {trace: whole[trace] for trace in found}, number
 
 
@@ -99,8 +100,8 @@ def test_a_torn_row_of_outcomes_leaves_no_outcome_of_the_log(tmp_path: Path, row
 def test_what_another_program_wrote_between_the_lines_is_of_no_trace(tmp_path: Path) -> None:
     path, lines = tmp_path / "log.jsonl", _lines("langsmith_team.jsonl")
     path.write_bytes(b"\n".join(lines) + b"\n")
-    whole = _of_traces(path)
+    whole = of_traces(path)
     path.write_bytes(
         b"\n".join([*lines, b'12:00 INFO saved {"rows": 3}', b"Traceback (most recent call last):"]) + b"\n"
     )
-    assert _of_traces(path) == whole
+    assert of_traces(path) == whole

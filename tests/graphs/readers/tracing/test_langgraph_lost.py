@@ -219,7 +219,7 @@ def said(folder: Path, *result: Any) -> list[str]:
 
 
 def test_a_message_that_a_sub_graph_hands_over_is_kept(tmp_path: Path) -> None:
-    """With `Command(graph=Command.PARENT)` the inner task has no result, and that of the outer task has its message."""
+    """The outer task has the message in its result: `Command(graph=Command.PARENT)` leaves the inner one none."""
     assert said(tmp_path / "new", "h") == ["u1/0", "t1/0"]
     assert said(tmp_path / "state", "x", "h") == ["u1/0", "t1/1"]
     assert said(tmp_path / "text", {"type": "ai", "content": "x", "id": "own"}) == ["u1/0", "t1/0"]
